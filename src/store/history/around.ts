@@ -6,7 +6,7 @@ import { FLAG } from "./flags.ts"
 type Named = Ref & { number: number }
 type Anchor = RowOf<typeof ANCHOR>
 const ANCHOR = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
-/** `edge` is the conversation's start or end, whichever limits how near to the anchor its messages can be. */
+/** `edge` is the start or the end of the conversation, which limits how close its messages can be to the anchor. */
 const SPAN = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
 type Found = Named & { at: number; conversation: number }
 
@@ -20,7 +20,7 @@ const BEFORE = `select number, at from message where conversation_id = @of and n
 const AFTER = `select number, at from message where conversation_id = @of and not flags & @uncounted
   and (at > @at or (at = @at and (conversation_id, number) > (@id, @number))) order by at, number limit @most`
 
-/** The messages of a project's conversations just before and after one message, in order of time. */
+/** Returns the messages of a project's conversations just before and after one message, in order of time. */
 export function around(db: Db, ref: Named, before: number, after: number): Named[] {
   const anchor = rowQuery(
     db,
@@ -35,7 +35,7 @@ export function around(db: Db, ref: Named, before: number, after: number): Named
   return [...earlier.reverse(), ref, ...later].map(({ source, id, number }) => ({ source, id, number }))
 }
 
-/** Nearest first. Opens a conversation only if it may contain a message nearer than those already found. */
+/** Returns the nearest messages first. Opens a conversation only if it may contain a message nearer than those already found. */
 function nearest(
   db: Db,
   anchor: Anchor,

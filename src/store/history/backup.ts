@@ -21,7 +21,7 @@ export type BackupContent = { historyId: string; conversations: number; messages
 
 /**
  * Writes one file with the complete history, as it was at one instant even if others read or write meanwhile, and with dex's
- * small state databases. The file gets its name only after it was read back, so a backup that exists is complete.
+ * small state databases. The file gets its name only after it was verified, so a backup that exists is complete.
  */
 export function writeBackup(db: Db, file: string, beside: Record<string, string>): BackupContent {
   const partial = `${file}.partial`
@@ -41,7 +41,7 @@ export function writeBackup(db: Db, file: string, beside: Record<string, string>
   }
 }
 
-/** Adds other databases of dex as rows: one file is easier to look after than three. */
+/** Adds other databases of dex as rows, because one file is easier to look after than three. */
 function addFiles(path: string, beside: Record<string, string>): void {
   const copy = openSqlite(path)
   try {
@@ -66,7 +66,7 @@ function addFiles(path: string, beside: Record<string, string>): void {
 }
 
 /**
- * Reads every page and every block after checking that the schema is dex's own. Throws a DexError that describes the problem;
+ * Checks that the schema is dex's own, then reads every page and every block. Throws a DexError that describes the problem;
  * messages call the file `name`.
  */
 export function verifyBackup(path: string, name = path): BackupContent {
@@ -98,7 +98,7 @@ function refuseBroken(name: string, error: unknown): never {
 export type BackupDatabases = Record<string, { place: string; migrations: Migrations }>
 
 /**
- * Moves the databases of a backup to their paths, if nothing is there yet and dex wrote them, and leaves a plain history. Returns
+ * Moves the databases of a backup to their paths, if nothing exists there and dex wrote them, and leaves a plain history. Returns
  * the names of those that dex did not write.
  */
 export function takeFiles(path: string, files: BackupDatabases): string[] {
@@ -119,7 +119,7 @@ export function takeFiles(path: string, files: BackupDatabases): string[] {
   }
 }
 
-/** False if dex did not write this database. The file gets its name only once it is complete. */
+/** Returns false if dex did not write this database. The file gets its name only once it is complete. */
 function putInPlace(data: unknown, place: string, migrations: Migrations): boolean {
   const arriving = `${place}.restored`
   removeDatabase(arriving)

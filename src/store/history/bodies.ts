@@ -14,7 +14,7 @@ export function bodyLine(number: number, { model, usage, parts, effects }: Messa
 }
 const BODY_BLOCK = { conversation_id: "integer", chunk: "integer", data: "blob", sum: "integer?" } as const
 
-/** Every message's body line by number, except those in damaged blocks. */
+/** Returns every message's body line by number, except those in damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
   const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)

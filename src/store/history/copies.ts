@@ -9,9 +9,9 @@ import type { MessageWrite } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
 
 /**
- * A fork or a resumed conversation begins with a copy of another one, with the same message keys. The conversation with the older
- * file is the original. In the other one, those messages are flagged as copies, so that they are found and counted once.
- * `uncounted`: the number of messages, in either, that were counted before and no longer are.
+ * Flags copied messages. A fork or a resumed conversation begins with a copy of another one, with the same message keys. The
+ * conversation with the older file is the original. In the other one, those messages are flagged as copies, so that they are
+ * found and counted once. `uncounted` is the number of messages, in either, that were counted before and no longer are.
  */
 export function flagCopies(
   db: Db,
@@ -57,7 +57,7 @@ export function flagCopies(
   return { forkOf: forkOf?.id, uncounted }
 }
 
-/** The conversations that share a prompt with one of these, including these. */
+/** Returns the conversations that share a prompt with one of these, including these. */
 export function sharersOf(db: Db, refs: Ref[]): number[] {
   const find = valueQuery(
     db,
@@ -72,8 +72,8 @@ export function sharersOf(db: Db, refs: Ref[]): number[] {
 }
 
 /**
- * After an original was forgotten: the oldest remaining copy is counted and found instead, and nothing refers to the forgotten
- * conversation any more. Ignores conversations that no longer exist.
+ * Call this after an original was forgotten. The oldest remaining copy is counted and found instead, and nothing refers to the
+ * forgotten conversation any more. Ignores conversations that no longer exist.
  */
 export function countAgain(db: Db, ids: number[]): void {
   const find = rowQuery(db, "select source, fork_of from conversation where id = ?", {
@@ -107,7 +107,7 @@ export function copiedIn(db: Db, id: number): Set<number> {
   )
 }
 
-/** For a conversation whose messages turned out to be copies: their tokens count only in the original. */
+/** Updates the usage of a conversation whose messages turned out to be copies: their tokens count only in the original. */
 function refreshUsage(db: Db, id: number): void {
   const counted = valueQuery(
     db,

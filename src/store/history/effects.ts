@@ -68,7 +68,7 @@ function saveEffect(
   }
 }
 
-/** The path below the project with forward slashes, or undefined if it is elsewhere. */
+/** The path relative to the project, with forward slashes, or undefined if it is elsewhere. */
 function pathInside(project: string, path: string, platform: NodeJS.Platform): string | undefined {
   if (!isAbsolute(path) && !/^[A-Za-z]:[\\/]/.test(path))
     return path.startsWith("..") ? undefined : path.replaceAll("\\", "/").replace(/^\.\//, "")

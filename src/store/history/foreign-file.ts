@@ -8,15 +8,15 @@ import { pragmaValue, valueQuery } from "../sqlite/typed-query.ts"
 import { MAX_BLOCK_BYTES, unpackBytes } from "./codec.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 
-// Databases that a user brings: a backup, another machine's history. Such a file may be damaged or malicious. SQLite runs code
-// that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so only the schema is
-// read until it is known to be exactly what dex writes.
+// Opens databases that a user brings: a backup, another machine's history. Such a file may be damaged or malicious. SQLite runs
+// code that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so only the
+// schema is read until it is known to be exactly what dex writes.
 
-/** Other databases of dex, complete, as rows of a backup. */
+/** The table for other databases of dex in a backup, one complete file per row. */
 export const KEPT_FILES = "create table if not exists kept_file (name text primary key, data blob not null)"
 
 /**
- * Copies a database and its log to a place that only the owner can read. SQLite never opens the original. A rollback journal is
+ * Copies a database and its log to a path that only the owner can read. SQLite never opens the original. A rollback journal is
  * not copied: dex writes none, and a journal can name any other file of this machine, which SQLite then deletes.
  */
 export function copyForeign(file: string, to: string): void {
@@ -56,7 +56,7 @@ function openForeign(path: string, name: string, migrations: Migrations, options
   }
 }
 
-/** Reads only the version number and the text of the schema. */
+/** Checks the schema. Reads only the version number and the text of the schema. */
 function requireOwnSchema(db: Db, name: string, migrations: Migrations): void {
   const version = pragmaValue(db, "user_version", "integer")
   if (version > migrations.length)
@@ -86,7 +86,7 @@ function notOurs(name: string, error?: unknown): DexError {
   )
 }
 
-/** Throws a DexError if there is no id, because then the history cannot be identified. */
+/** Throws a DexError if there is no id, because the history cannot be identified without it. */
 export function historyIdIn(db: Db, name: string): string {
   const id = db.prepare("select value from meta where key = 'history_id'").pluck().get()
   if (typeof id !== "string" || id === "" || id.length > LONGEST_ID) throw notOurs(name)
@@ -105,13 +105,16 @@ export function isOwnDatabase(path: string, migrations: Migrations): boolean {
   }
 }
 
-/** dex's data compresses to between a tenth and a fourth. A small file may consist of repetitions. */
+/**
+ * The largest ratio of unpacked to packed size. dex's data compresses to between a tenth and a fourth. A small file may consist
+ * of repetitions.
+ */
 const MOST_TIMES = 100
 const SMALL_BYTES = 256 << 20
 
 /**
- * Unpacks every block once and returns their number. Calls `onBroken` for each that cannot be unpacked. Throws a DexError if
- * their total size exceeds what dex can have packed into a file of this size.
+ * Unpacks every block once and returns the number of blocks. Calls `onBroken` for each that cannot be unpacked. Throws a DexError
+ * if their total size exceeds what dex can have packed into a file of this size.
  */
 export function unpackAll(db: Db, path: string, name: string, onBroken: (error: unknown) => void): number {
   const most = SMALL_BYTES + MOST_TIMES * statSync(path).size

@@ -14,10 +14,10 @@ import {
 } from "../../core/schema.ts"
 import type { Usage } from "../../core/usage.ts"
 
-// Checks of the values in a file that a user brought. SQLite stores any type in any column, so each value is checked before it is
+// Checks the values in a file that a user brought. SQLite stores any type in any column, so each value is checked before it is
 // used. Nothing here throws.
 
-/** For paths, keys and ids: longer than any system allows. */
+/** The most characters of a path, key or id, longer than any system allows. */
 const LONGEST_NAME = 8_192
 const LONGEST_ID = 512
 const LONGEST_TEXT = 64 << 20
@@ -71,7 +71,7 @@ export function recordKey(value: unknown): Buffer | undefined {
 
 const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex"]
 
-/** Only conversations stored with the notes are notes. Older versions of dex used a different kind for them. */
+/** Accepts `note` only for conversations stored with the notes. Older versions of dex used a different kind for them. */
 export function knownKind(value: unknown, isAmongNotes: boolean): Kind | undefined {
   return isAmongNotes && value === "note" ? "note" : KINDS.find((kind) => kind === value)
 }
@@ -86,7 +86,7 @@ export function titleFrom(value: unknown): Title["from"] | undefined {
   return TITLE_FROM.find((from) => from === value)
 }
 
-/** A JSON list of names, without items that are not names. Undefined for anything else. */
+/** Parses a JSON list of names and drops items that are not names. Returns undefined for anything else. */
 export function namesIn(value: unknown): string[] | undefined {
   const list = parsedJson(value)
   if (!Array.isArray(list) || list.length > MOST_ITEMS) return undefined
@@ -106,7 +106,7 @@ export function skippedIn(value: unknown): { reason: string; where: string }[] |
   return "ok" in list ? list.ok : undefined
 }
 
-/** Undefined if it is not JSON or nested too deeply. */
+/** Returns undefined if the value is not JSON or is nested too deeply. */
 export function parsedJson(value: unknown): unknown {
   if (typeof value !== "string" || value.length > LONGEST_TEXT) return undefined
   try {
@@ -117,14 +117,14 @@ export function parsedJson(value: unknown): unknown {
   }
 }
 
-/** One of an agent's own records. */
+/** Parses one of an agent's own records. */
 export function recordIn(line: string): RawRecord | undefined {
   const record = line.length <= LONGEST_TEXT ? parseObject(line) : undefined
   return record && !isDeeperThan(record, MAX_DEPTH) ? record : undefined
 }
 
 const ORIGINS = ["person", "agent", "local_tool", "web", "injected", "document"] as const
-/** Fields that a newer dex adds are no reason to lose a message. */
+/** Accepts additional fields, because a newer dex may add some. */
 const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
 const HUNK = open({
   path: text(),
@@ -173,10 +173,10 @@ const EFFECTS: Record<Effect["type"], Schema> = {
   pull_request: open({ type: text(), url: text() }),
 }
 
-/** More than any model's answer ever used or cost. */
+/** The most tokens, or dollars, of an answer: more than any model ever used or cost. */
 const MOST_TOKENS = 1e12
 
-/** A message's stored content. Undefined if its parts are invalid; `dropped` names the other invalid fields. */
+/** Parses a message's stored content. Returns undefined if its parts are invalid; `dropped` names the other invalid fields. */
 export function bodyIn(
   record: RawRecord,
 ): (Pick<Message, "model" | "parts" | "effects" | "usage"> & { dropped: string[] }) | undefined {

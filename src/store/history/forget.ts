@@ -14,12 +14,12 @@ const FORKS = `select source, native_id as id from conversation where source = @
   union select f.source, f.native_id from conversation c join conversation f on f.source = c.source and f.native_id = c.fork_of
     where c.source = @source and c.native_id = @id and c.copied_count > 0`
 
-/** These conversations and all subagents below them. */
+/** Returns these conversations and all their subagents. */
 export function withSubagents(db: Db, refs: Ref[]): Ref[] {
   return withRelated(db, refs, SUBAGENTS)
 }
 
-/** The conversations that contain the same words: subagents of these, and forks that copied their messages. */
+/** Returns the conversations that contain the same words: subagents of these, and forks that copied their messages. */
 export function family(db: Db, refs: Ref[]): Ref[] {
   return withRelated(db, refs, `${SUBAGENTS} union ${FORKS}`)
 }
@@ -38,8 +38,8 @@ function withRelated(db: Db, refs: Ref[], sql: string): Ref[] {
 
 /**
  * Deletes conversations from the history permanently: rows, bodies, and the raw records of every unit that contained them. A unit
- * that also contains others keeps their messages, and their records if each record names its conversation. Returns how many
- * conversations were deleted.
+ * that also contains other conversations keeps their messages, and their records if each record names its conversation. Returns
+ * the number of deleted conversations.
  */
 export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
   const count = inTransaction(db, () => {

@@ -40,7 +40,7 @@ import type {
 import type { MessageTableRow } from "./write-conversation.ts"
 import { writeUnit } from "./write-unit.ts"
 
-/** A row of a file that a user brought: any column may contain any type. */
+/** A row of a file that a user brought. Any column may contain any type. */
 type ForeignRow = Stored
 
 /** Counts what is left out, by description. */
@@ -49,17 +49,17 @@ type LeaveOut = (what: string, count?: number) => void
 type Import = { db: Db; other: Db; otherId: string; options: ImportOptions; leaveOut: LeaveOut }
 
 /**
- * Merges another history into this one, unit by unit, each in one transaction. An imported unit has a key of its own and counts
- * as archived, so its messages are merged by message key with those that are here, and importing the same history again changes
- * nothing. An import only adds: nothing that is here is replaced, renamed or made less private. Every value is checked; values
- * that dex cannot have written are counted and left out. Documents are not imported: their files are there to be read.
+ * Merges another history into this one, unit by unit, each in one transaction. An imported unit has its own key and counts as
+ * archived, so its messages are merged by message key with the stored ones, and importing the same history again changes nothing.
+ * An import only adds: it never replaces, renames or makes less private what is stored. Every value is checked; values that dex
+ * cannot have written are counted and left out. Documents are not imported, because their files can be read.
  */
 export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportReport {
   const wrong = new Map<string, number>()
   const leaveOut: LeaveOut = (what, count = 1) => void wrong.set(what, (wrong.get(what) ?? 0) + count)
   const report = { conversations: 0, messages: 0, forgotten: 0, notes: 0 }
   const work: Import = { db, other, otherId: historyIdIn(other, "The file"), options, leaveOut }
-  // Before any conversation, so that an interrupted import leaves no conversation of a private project visible elsewhere.
+  // Do this before any conversation, so that an interrupted import leaves no conversation of a private project visible elsewhere.
   if (options.privateProjects.length > 0)
     inTransaction(db, () => markPrivate(db, options.privateProjects, true, { platform: process.platform }))
   const ids = valueQuery(
@@ -86,8 +86,8 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
 }
 
 /**
- * The projects of a history that a user brought. A project counts as private if its row is damaged or its flag is anything but 0,
- * so that an import never makes one public.
+ * Returns the projects of a history that a user brought. A project counts as private if its row is damaged or its flag is
+ * anything but 0, so that an import never makes one public.
  */
 export function projectsIn(other: Db): ProjectIdentity[] {
   const rows = other.prepare<unknown[], ForeignRow>("select * from project order by path").all()
@@ -159,14 +159,13 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   }
 }
 
-/** Shortens a wrong value for a message, so that it can be recognised. */
+/** Shortens an invalid value for a message, so that it can be recognised. */
 function shown(value: unknown): string {
   return JSON.stringify(String(value).slice(0, 40))
 }
 
 /**
- * An imported unit keeps the name of the history it first came from; otherwise two machines would pass it back and forth for
- * ever.
+ * An imported unit keeps the name of the history it first came from; otherwise two machines would pass it back and forth forever.
  */
 function importedKey(key: string, otherId: string): string {
   return key.includes("#from-") ? key : `${key}#from-${hash("sha256", otherId).slice(0, 12)}`
@@ -178,7 +177,7 @@ function redacted({ redact }: ImportOptions, text: string): string {
 
 const RAW_BLOCK_CHARS = 256 << 10
 
-/** A unit's stored records, redacted. Undefined if some cannot be read: an incomplete set is not used. */
+/** Returns a unit's stored records, redacted. Returns undefined if some cannot be read, because an incomplete set is not used. */
 function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: number): Block[] | undefined {
   const rows = other
     .prepare("select data from raw where unit_id = ? and kind = ? order by seq")
@@ -201,7 +200,7 @@ function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: n
   return blocks
 }
 
-/** Far more than any block that dex packs. */
+/** The most lines of a block, far more than dex packs. */
 const MOST_LINES = 1_000_000
 
 function linesIn(data: unknown): string[] | undefined {
@@ -225,7 +224,7 @@ function conversationsIn(work: Import, unitId: number, source: string): Conversa
   })
 }
 
-/** Columns that only describe a conversation: a wrong value is left out, and the conversation is imported. */
+/** Columns that only describe a conversation. An invalid value is left out, and the conversation is still imported. */
 const DESCRIPTIONS = {
   git_branch: cleanName,
   git_remote: cleanName,
@@ -256,7 +255,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
     else if (row[name] !== null)
       leaveOut(name.endsWith("_at") ? "times that no clock shows" : "descriptions that are wrong")
   }
-  // Without a valid folder it is unclear in which project the conversation may be shown.
+  // Without a valid folder, it is unclear in which project the conversation may be shown.
   if (row.project_id !== null && described.project === undefined) {
     leaveOut("conversations whose project is not known")
     return undefined
@@ -273,7 +272,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   }
 }
 
-/** Following a subagent to its parents must come to an end. */
+/** The most parents of a subagent to follow, because an imported chain may be circular. */
 const MOST_PARENTS = 100
 
 function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string): ConversationWrite["parent"] {
@@ -296,9 +295,9 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
 type ImportedContent = Pick<ConversationWrite, "authority" | "messages">
 
 /**
- * The authority is never above that of the stored conversation: the higher of two authorities replaces the other's messages, and
- * an import only adds. With the lowered authority its messages are merged with those of a source that may use other keys, such as
- * a prompt log, so messages that would be shown twice are left out.
+ * Never uses an authority above that of the stored conversation: the higher of two authorities replaces the other's messages, and
+ * an import only adds. With the lowered authority, its messages are merged with those of a source that may use other keys, such
+ * as a prompt log, so messages that would be shown twice are left out.
  */
 function fitToStored({ db }: Import, source: string, id: string, imported: ImportedContent): ImportedContent {
   const here = db
@@ -308,7 +307,7 @@ function fitToStored({ db }: Import, source: string, id: string, imported: Impor
   return { authority: here.authority, messages: withoutRepeats(db, here.id, imported.messages) }
 }
 
-/** Leaves out messages that are stored word for word under another key, one for one, closest in time first. */
+/** Leaves out messages that are stored word for word under another key, matched one to one, closest in time first. */
 function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWrite[] {
   const rows = db.prepare("select number, key, role, flags, at from message where conversation_id = ?").all(id) as Pick<
     MessageTableRow,
@@ -381,7 +380,7 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
 
 const ALL_FLAGS = Object.values(FLAG).reduce<number>((all, one) => all | one, 0)
 
-/** Larger than any conversation that dex reads at once. */
+/** The most characters of an imported conversation, larger than any that dex reads at once. */
 const MOST_CHARS = 400e6
 
 function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, string> {

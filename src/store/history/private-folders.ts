@@ -6,11 +6,11 @@ import { metaValue } from "./read/meta.ts"
 import { parsed } from "./rot/checked-rows.ts"
 import { spellingsOf } from "./spellings.ts"
 
-// A conversation belongs to the project in which it began. If it continued in a private one (cd, a second folder, a resume), all
-// of it belongs to the private one, with its subagents, so that every filter by project hides it. The first project is
-// remembered, for when the other one is no longer private.
+// Decides to which project a conversation belongs: the one in which it began. If it continued in a private one (cd, a second
+// folder, a resume), all of it belongs to the private one, with its subagents, so that every filter by project hides it. The
+// first project is remembered, in case the other one is no longer private.
 
-/** Whether a folder is in a project according to the disk: a worktree can be anywhere. */
+/** Whether a folder is in a project according to the disk, because a worktree can be anywhere. */
 export type IsInProject = (folder: string, project: string) => boolean
 
 type Filing = { began: number | null; cwds: readonly string[]; projects?: readonly string[]; above?: number }
@@ -60,8 +60,8 @@ export function forgetBegin(db: Db, id: number): void {
 }
 
 /**
- * Marks projects as private or not private, and moves every conversation to the project it then belongs to. False if no project
- * is known.
+ * Marks projects as private or not private, and moves every conversation to the project it then belongs to. Returns false if no
+ * project is known.
  */
 export function markPrivate(
   db: Db,
@@ -73,7 +73,7 @@ export function markPrivate(
   let changed = 0
   for (const project of projects) {
     const spellings = spellingsOf(db, project, platform)
-    // Insert the project before its first conversation, so that none of its conversations can ever be found.
+    // Insert the project before its first conversation, so that none of its conversations can be found.
     if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
     changed += mark.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
   }
@@ -115,7 +115,7 @@ export function foldersIn(cwds: string): string[] {
   return Array.isArray(list) ? list.filter((folder) => typeof folder === "string") : []
 }
 
-/** A subagent's words are part of the conversation that started it, so it moves to the same private project. */
+/** Moves subagents to the same private project, because their words are part of the conversation that started them. */
 export function fileSubagents(db: Db, id: number): void {
   const open = rowQuery(
     db,
@@ -152,7 +152,7 @@ type KnownProject = RowOf<typeof KNOWN_PROJECT>
 const KNOWN_PROJECT = { id: "integer", private: "integer", path: "text" } as const
 type FolderFinder = {
   isPrivate(project: number | null): boolean
-  /** The nearest known project above a folder. */
+  /** Finds the nearest known project above a folder. */
   projectOf(folder: string): KnownProject | undefined
 }
 

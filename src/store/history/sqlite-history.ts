@@ -49,7 +49,7 @@ export function openStore(
   registerRowSum(db)
   beforeFirstWrite(db, () => createSumTriggers(db))
   const historyId = prepared(db, path, platform)
-  // SQLite answers synchronously; the promises are for stores that cannot.
+  // SQLite answers synchronously; other stores need the promises.
   const run = async <T>(work: () => T): Promise<T> => {
     try {
       return work()
@@ -87,7 +87,7 @@ export function openStore(
           )
           const ids = keys.flatMap((key) => archive.get(source, key) ?? [])
           const heirs = ids.flatMap((id) => heirsOf(db, id))
-          // If one cannot be read now, it is read as soon as it can be.
+          // If one of these units cannot be read now, it is read as soon as possible.
           for (const key of heirs)
             db.prepare("update unit set stamp = '' where source = ? and key = ?").run(source, key)
           return { archived: ids.length, heirs }
@@ -232,7 +232,7 @@ export function openStore(
   }
 }
 
-/** The units, still present, that contain the conversations of which this unit is the owner. */
+/** Returns the remaining units that contain the conversations of which this unit is the owner. */
 function heirsOf(db: Db, unitId: number): string[] {
   return valueQuery(
     db,
@@ -243,7 +243,7 @@ function heirsOf(db: Db, unitId: number): string[] {
   ).all(unitId)
 }
 
-/** Returns the history's id. */
+/** Prepares the database and returns the history's id. */
 function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
   try {
     joinPrivacy(db, platform)

@@ -31,7 +31,7 @@ type Existing = { row: RowIn<"conversation">; facts: string; damaged: boolean }
 /** `unit_id` is null if the message comes from the conversation's own unit. */
 export type MessageTableRow = Omit<RowIn<"message">, "conversation_id" | "version" | "sum">
 
-/** A stored message with its body, to detect changes, and the unit it came from. `damaged`: its row is not reliable. */
+/** A stored message with its body, to detect changes, and the unit it came from. `damaged` is true if its row is not reliable. */
 export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
 
 type SavedConversation = {
@@ -45,7 +45,7 @@ type SavedConversation = {
 
 /**
  * Stores a unit's version of a conversation. Messages from other units of the same authority stay: the conversation is the union
- * of its units. Undefined if a unit of higher authority already contains it.
+ * of its units. Returns undefined if a unit of higher authority already contains it.
  */
 export function saveConversation(
   db: Db,
@@ -155,7 +155,7 @@ export function saveConversation(
   }
 }
 
-/** Rows whose text can be read. They keep their chunk. */
+/** Returns rows whose text can be read. They keep their chunk. */
 function readable(rows: OldRow[]): Placed[] {
   return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
@@ -175,7 +175,7 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
   }
 }
 
-/** The messages as the history would return them now. Only at this point is it known which of them are copies. */
+/** Returns the messages as the history would return them now. Copies are known only at this point. */
 function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_at }: Facts) {
   const ended = ended_at ?? started_at
   const messages = numbered.map(
@@ -199,8 +199,8 @@ function findConversation(db: Db, source: string, nativeId: string): Existing | 
 }
 
 /**
- * The stored messages that stay when one of a conversation's units is written: those of other units and, if the unit's earlier
- * records are no longer available, its own earlier messages.
+ * Returns the stored messages that stay when one of a conversation's units is written: those of other units and, if the unit's
+ * earlier records are no longer available, its own earlier messages.
  */
 function stayingMessages(
   old: Map<string, OldRow>,
@@ -217,7 +217,7 @@ function stayingMessages(
   return staying.sort((a, b) => a.position - b.position)
 }
 
-/** Whether an imported message differs from the stored one, instead of repeating or extending it. */
+/** Whether an imported message differs from the stored one, and does not just repeat or extend it. */
 function contradicts({ by, message }: UnitMessage, here: OldRow | undefined): boolean {
   if (!here || here.by === by || here.line === "" || here.damaged) return false
   const now = message.parts.map(({ text }) => text)
@@ -239,7 +239,7 @@ function together(conversation: ConversationWrite, messages: UnitMessage[]): Con
   return { ...named, messages: messages.map(({ message }) => message) }
 }
 
-/** A stored message in the form in which it was written. Only the hash of its key is known. */
+/** Converts a stored message to the form in which it was written. Only the hash of its key is known. */
 export function restored(
   row: OldRow,
   superseded = (row.flags & FLAG.superseded) !== 0,
@@ -260,8 +260,9 @@ export function restored(
 }
 
 /**
- * The other units with this conversation that should be read again: all of them if this unit now has less text than before, since
- * they may have the complete message; otherwise those that take precedence over this one for naming the conversation.
+ * Returns the other units with this conversation that should be read again: all of them if this unit now has less text than
+ * before, since they may have the complete message; otherwise those that take precedence over this one for naming the
+ * conversation.
  */
 function unitsToReadAgain(
   db: Db,
@@ -287,8 +288,8 @@ function isLess({ old, line, flags, by }: Numbered): boolean {
 }
 
 /**
- * Which of two units of the same authority names a conversation that both contain: the one that is still present and still
- * contains it, then the one that contains its beginning, then the one whose path sorts first.
+ * Decides which of two units of the same authority names a conversation that both contain: the one that is still present and
+ * still contains it, then the one that contains its beginning, then the one whose path sorts first.
  */
 function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): boolean {
   const rank = rowQuery(
@@ -317,10 +318,10 @@ export type Numbered = {
   old?: OldRow
 }
 
-/** A native record keeps its number. Records found later are numbered after the last one. */
+/** Numbers the messages. A native record keeps its number; records found later are numbered after the last one. */
 function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
   let next = lastNumber + 1
-  // Not even the key of a damaged row is reliable, so the row is identified by its text.
+  // Even the key of a damaged row is not reliable, so the row is identified by its text.
   const damaged = [...old.values()].filter((row) => row.damaged)
   return messages.map(({ key, message, by }, index) => {
     const row = old.get(keyText({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
@@ -359,7 +360,7 @@ function rowDiffers({ old, message, position, number, flags, by }: Numbered): bo
   )
 }
 
-/** Short enough to store for every message, long enough never to collide. */
+/** Returns a hash that is short enough to store for every message and long enough never to collide. */
 function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
@@ -372,7 +373,7 @@ function loadMessages(db: Db, { id, held, unit_id }: RowIn<"conversation">): Map
   return byKey([...rows, ...withoutRow(db, id, rows, unit_id)])
 }
 
-/** Messages whose row is missing but whose text exists: the text contains their number. */
+/** Returns messages whose row is missing but whose text exists; the text contains their number. */
 function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
   const known = new Set(rows.map(({ number }) => number))
   const none = {
@@ -445,7 +446,10 @@ function existingFork(db: Db, id: number): string | undefined {
   return valueQuery(db, "select fork_of from conversation where id = ?", "text?").get(id) ?? undefined
 }
 
-/** A damaged row also gets its source and id again, and then a new checksum. Returns the number of the change. */
+/**
+ * Updates the row of a conversation. A damaged row also gets its source and id again, and then a new checksum. Returns the number
+ * of the change.
+ */
 function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): number {
   db.prepare(
     `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
@@ -461,7 +465,7 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
   return change
 }
 
-/** The conversations that only this unit contains. */
+/** Returns the conversations that only this unit contains. */
 export function conversationsOf(db: Db, unitId: number): number[] {
   return valueQuery(
     db,

@@ -12,7 +12,9 @@ const RAW_LIVE = 0
 const RAW_LEFT = 1
 const MOST_SKIPPED = 1000
 
-/** The next append adds to a block smaller than this, so that a live session does not leave hundreds of small blocks. */
+/**
+ * The size below which the next append adds to a block, in bytes, so that a live session does not leave hundreds of small blocks.
+ */
 const SMALL_BLOCK_BYTES = 48 << 10
 
 /**
@@ -44,7 +46,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       if (saved.fresh.length > 0) result.fresh.push({ ref, messages: saved.fresh })
       if (saved.paid) result.paid.push({ ref, ...saved.paid })
     }
-    // Stored in the same transaction, so that an interrupted sync leaves these units to the next one.
+    // These are stored in the same transaction, so that an interrupted sync leaves the units to the next one.
     for (const key of result.again)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
     if (write.dropsUntold && !write.partial)
@@ -53,7 +55,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
   })
 }
 
-/** A fork must not name a forgotten conversation. */
+/** Removes the references to forgotten conversations, because a fork must not name one. */
 function withoutForgotten(db: Db, source: string, conversation: ConversationWrite): ConversationWrite {
   const { fork_of, ...own } = conversation
   return fork_of !== undefined && isForgotten(db, source, fork_of) ? own : conversation
@@ -109,7 +111,10 @@ function added(a: Record<string, number>, b: Record<string, number>): Record<str
   return sum
 }
 
-/** Records which conversations a unit contains, even if another unit has higher authority: forgetting one must find them all. */
+/**
+ * Records which conversations a unit contains, even if another unit has higher authority, because forgetting a conversation must
+ * find all its units.
+ */
 function saveClaims(db: Db, unitId: number, conversations: ConversationWrite[]): void {
   db.prepare("delete from claim where unit_id = ?").run(unitId)
   const claim = db.prepare(

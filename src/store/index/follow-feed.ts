@@ -24,20 +24,20 @@ export type FollowOptions = {
   onProgress?: (indexed: number) => void
   /** Messages that were just written and need not be read again, by number. */
   recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
-  /** About how much text is in memory at once: long conversations are processed in smaller batches. */
+  /** The approximate amount of text in memory at once, in bytes. Long conversations are processed in smaller batches. */
   mostBytes?: number
 }
 
 const BATCH = 64
-/** Used while the length of the conversations is unknown. */
+/** The number of conversations in a batch while their length is unknown. */
 const FIRST_BATCH = 8
-/** More files than this say nothing more about the topic of a conversation. */
+/** The most files on a card. More would say nothing more about the topic of a conversation. */
 export const CARD_FILES = 40
 
-/** The first document's number. Newer documents that are found later go below it: smaller numbers are roughly newer. */
+/** The first document's number. Newer documents that are found later get smaller numbers, so smaller is roughly newer. */
 const FIRST_ID = 100_000_000
 
-/** Updates the index from the history, some conversations at a time. `rebuild`: the history cannot say what changed. */
+/** Updates the index from the history, some conversations at a time. `rebuild` is true if the history cannot say what changed. */
 export async function followFeed(
   db: Db,
   store: HistoryReader,
@@ -84,7 +84,7 @@ export async function followFeed(
   }
 }
 
-/** The number of conversations that would have had `mostBytes` of text in the last batch. */
+/** The number of conversations of the last batch that would have had `mostBytes` of text. */
 function nextBatch(loaded: Loaded[], mostBytes: number): number {
   const bytes = loaded.reduce((sum, { row }) => sum + (row?.text_bytes ?? 0), 1)
   return Math.max(1, Math.min(BATCH, Math.floor((loaded.length * mostBytes) / bytes)))
@@ -101,18 +101,21 @@ type Loaded = {
   versions: Map<number, number>
 }
 
-/** Conversations that the history cannot read stay in the index unchanged: one damaged conversation must not block the others. */
+/**
+ * Leaves conversations that the history cannot read in the index unchanged, because one damaged conversation must not block the
+ * others.
+ */
 async function loadIfReadable(db: Db, store: HistoryReader, change: Change, options: FollowOptions): Promise<Loaded[]> {
   try {
     return [await load(db, store, change, options)]
   } catch (error) {
-    // A missing table is not the damage of one conversation.
+    // A missing table is not damage of one conversation.
     if (isDexError(error) && error.code === "corrupt" && codeOf(error.cause) !== "SQLITE_ERROR") return []
     throw error
   }
 }
 
-/** Loads only those messages of a changed conversation that the index has not seen. */
+/** Loads only those messages of a changed conversation that are new to the index. */
 async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<Loaded> {
   const known = knownConversation(db, change.conversation)
   const row = change.ref && (await store.conversation(change.ref))
@@ -157,12 +160,12 @@ function isRead(doc: Doc): doc is Doc & ReadText {
   return doc.fields !== undefined
 }
 
-/** The conversation, if it lost a message. An append can only add words. */
+/** Returns the conversation if it lost a message. An append can only add words. */
 function staleIn({ known, row, gone }: Loaded): number[] {
   return known && (!row || gone.some((number) => number !== CARD)) ? [known.id] : []
 }
 
-/** Writes the rows of one conversation, and returns the documents whose words to add or, if they have no fields, to remove. */
+/** Writes the rows of one conversation and returns the documents whose words to add or, if they have no fields, to remove. */
 function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
   const docs: Doc[] = []
   const remove = (number: number) => {
@@ -195,8 +198,8 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
 }
 
 /**
- * A block of numbers for a conversation's documents: above all others if it is older than everything read so far, below them if
- * it is newer. A first sync reads the newest first, so it only appends.
+ * Reserves a range of numbers for a conversation's documents: above all others if the conversation is older than everything read
+ * so far, below them if it is newer. A first sync reads the newest first, so it only appends.
  */
 function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
   const oldest = rowQuery(db, "select id, at from doc order by id desc limit 1", {
@@ -212,14 +215,14 @@ function saveWords(db: Db, docs: Doc[]): void {
   const remove = db.prepare("delete from words where rowid = ?")
   const add = db.prepare(INSERT_WORDS)
   for (const { id, fields } of docs) if (!fields) remove.run(id)
-  // Sorted by number: FTS5 flushes its memory whenever a number is smaller than the one before.
+  // Sort by number, because FTS5 flushes its memory whenever a number is smaller than the one before.
   const added = docs.filter((doc) => doc.fields !== undefined).sort((a, b) => a.id - b.id)
   for (const { id, fields, tags } of added) add.run({ ...fields, id, tags })
 }
 
 const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`
 
-/** The column `source` includes the owner, if there is one. */
+/** Saves a conversation's row. The column `source` includes the owner, if there is one. */
 function saveConversation(db: Db, name: string, ref: Ref, tags: string, card: string | null): number {
   const source = sourceWithOwner(ref)
   db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(source, ref.id, name)

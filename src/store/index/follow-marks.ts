@@ -2,7 +2,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 
-/** The index's position in the feed, stored twice, because with a damaged token changes would be missed for ever. */
+/** The index's position in the feed. It is stored twice, because with a damaged token changes would be missed forever. */
 export function tokenOf(db: Db): string | undefined {
   const sql = "select value from meta where key in ('token', 'token_twin') order by key"
   const stored = valueQuery(db, sql, "text").all()
@@ -15,7 +15,7 @@ export function saveToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', @token), ('token_twin', @token)").run({ token })
 }
 
-/** How many conversations had been forgotten at the last purge. */
+/** The number of conversations that had been forgotten at the last purge. */
 export function purgedOf(db: Db): number | undefined {
   const value = db.prepare("select value from meta where key = 'purged'").pluck().get()
   return value === undefined ? undefined : Number(value)

@@ -6,7 +6,7 @@ import type { Term } from "./terms.ts"
 
 /**
  * Some of the index's conversations, for a row filter. It is valid for the index that created it. `others` are all the rest, as
- * long as the index is at `token`. If the others are fewer, they are excluded instead; and a user who may see everything queries
+ * long as the index is at `token`. If the others are fewer, they are excluded instead; a user who may see everything queries
  * without a filter.
  */
 export type IndexScope = {
@@ -39,7 +39,7 @@ export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexSco
   }
 }
 
-/** False if the scope includes everything in the index. */
+/** Returns false if the scope includes everything in the index. */
 export function leavesOut(db: Db, { others, token }: IndexScope): boolean {
   return others.length > 0 || tokenOf(db) !== token
 }

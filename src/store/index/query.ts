@@ -25,11 +25,11 @@ import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 // Queries of the full-text index.
 
 export type IndexQuery = {
-  /** At least one of these must match. */
+  /** At least one of these terms must match. */
   match: Term[]
-  /** The weight of a word by its author. */
+  /** The weight of a word by who wrote it. */
   weights: Record<Column, number>
-  /** All of these must match too. */
+  /** All of these terms must match too. */
   required?: Term[]
   excluded?: Term[]
   sources?: SourceId[]
@@ -45,9 +45,9 @@ export type IndexQuery = {
   to?: number
   conversations?: Ref[]
   excludedConversations?: Ref[]
-  /** Only what the user may see. */
+  /** Restricts the query to what the user may see. */
   scope?: IndexScope
-  /** Only about this many of the newest messages. */
+  /** Searches only about this many of the newest messages. */
   newest?: number
   limit: number
 }
@@ -55,7 +55,10 @@ export type IndexQuery = {
 /** Selects messages, without ranking. */
 export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
 
-/** The number 0 is the conversation's card: its title, branch and the files it changed. Higher scores are better. */
+/**
+ * A matching message. The number 0 is the conversation's card: its title, branch and the files it changed. Higher scores are
+ * better.
+ */
 export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; score: number }
 
 export type Count = { total: number; total_is_at_least: boolean }
@@ -64,7 +67,7 @@ export type CountByKind = Count & { kinds: Partial<Record<Kind, number>> }
 /** The number of messages, the size of the sample of newest ones, and the share of the sample that contains each term. */
 export type Sizes = { messages: number; sample: number; shares: number[] }
 
-/** Totals are counted up to here; beyond, they are reported as a lower bound. */
+/** The number up to which totals are counted; beyond it, they are reported as a lower bound. */
 export const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column except the tags. */
@@ -93,17 +96,23 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   return rows.map(toHit)
 }
 
-/** Below this distance, reading everything between the first and the last is faster than looking up each one. */
+/**
+ * The distance between documents below which reading everything between the first and the last is faster than looking up each
+ * one.
+ */
 const NEAR = 100_000
 
-/** Which of these documents contain the term. */
+/** Returns those of the documents that contain the term. */
 export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
   checkBlocks(db, [term])
   return new Set(rowsAmong(db, `${TEXT} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
 }
 
-/** The messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not indexed. */
+/**
+ * Returns the messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not
+ * indexed.
+ */
 export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
   const id = conversationId(db, ref)
   if (id === undefined) return new Set()
@@ -119,7 +128,7 @@ export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): 
 const DOCS_OF =
   "select id, number from doc where conversation_id = @id and number in (select value from json_each(@numbers))"
 
-/** The messages between people and agents, and the agents' thinking. */
+/** The columns with messages between people and agents, and with the agents' thinking. */
 const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
 function rowsAmong(db: Db, match: string, ids: number[]): number[] {
@@ -170,7 +179,7 @@ export function countConversations(db: Db, query: IndexFilter): CountByKind {
 
 export type PreparedQuery = NonNullable<ReturnType<typeof prepare>>
 
-/** Undefined if a filter can match nothing. */
+/** Returns undefined if a filter can match nothing. */
 function prepare(db: Db, query: IndexFilter) {
   const clauses = clausesOf(db, query)
   const bounds = boundsOf(db, query)
@@ -203,7 +212,7 @@ function oldestOfNewest(db: Db, newest: number, scope?: IndexScope): number {
   return (valueQuery(db, "select min(id) from doc", "integer?").get() ?? 0) + newest - 1
 }
 
-/** In a damaged index, the message or its conversation may be missing: then `source` is null. */
+/** The columns of a hit. In a damaged index, the message or its conversation may be missing; then `source` is null. */
 export const HIT = {
   doc: "integer",
   source: "text?",
@@ -214,8 +223,8 @@ export const HIT = {
 } as const
 const SCORED_HIT = { ...HIT, score: "real" } as const
 
-// Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by time or conversation
-// are checked row by row; the others are words of the index itself, which is faster.
+// The query for hits. Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by
+// time or conversation are checked row by row; the others are words of the index itself, which is faster.
 const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad from
     (select words.rowid, -${RELEVANCE} as score, ${IS_BAD} as bad from words left join words_docsize z on z.id = words.rowid
       where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
@@ -229,7 +238,7 @@ const findingBounded = (
 ) => `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score, ${IS_BAD} as bad
   from words left join words_docsize z on z.id = words.rowid join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
   where words match @match and ${BOUNDS} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
-/** An index built by 0.1.0 has no second copies to compare. */
+/** The query with and without a check of sizes. An index built by 0.1.0 has no second copies to compare. */
 const FIND = { checked: finding(IS_BAD_SIZE), older: finding("0") }
 const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBounded("0") }
 const COUNT =
@@ -275,7 +284,7 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
   return refs.flatMap((ref) => conversationId(db, ref) ?? [])
 }
 
-/** Any of these terms, in the text or among the tags. */
+/** Matches any of these terms, in the text or among the tags. */
 type Clause = { column: string; terms: Term[] }
 
 function without(must: Clause[], not: Clause[]): string {
@@ -287,7 +296,7 @@ function clauseText({ column, terms }: Clause): string {
   return `${column} : (${anyOf(terms)})`
 }
 
-/** A filter as conditions on words and tags. Undefined if it can match nothing. */
+/** Converts a filter to conditions on words and tags. Returns undefined if it can match nothing. */
 function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[] } | undefined {
   const text = (term: Term): Clause => ({ column: TEXT, terms: [term] })
   const tagged = (tags: string[] | undefined): Clause[] =>
@@ -311,7 +320,7 @@ function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[]
   return must.some(isEmpty) ? undefined : { must, not: not.filter((clause) => !isEmpty(clause)) }
 }
 
-/** Undefined if the filter can match nothing. */
+/** Returns undefined if the filter can match nothing. */
 export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | undefined {
   const clauses = clausesOf(db, filter)
   const values = boundsOf(db, filter)

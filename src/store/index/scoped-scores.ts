@@ -38,7 +38,7 @@ export const SCOPED_PART: ScopedPart = {
 const NTH_IN_SCOPE =
   "select id from doc where +conversation_id in (select value from json_each(?)) order by id limit 1 offset cast(? as integer)"
 
-/** Undefined if the user may see everything. */
+/** Returns undefined if the user may see everything. */
 function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery): IndexHit[] | undefined {
   const statistics = statisticsOf(db, query.scope)
   if (!statistics) return undefined
@@ -61,10 +61,10 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   return hits.sort(byScore).slice(0, query.limit)
 }
 
-/** Fields that filter nothing: with only these, every message in the scope that contains a term is wanted. */
+/** Fields that do not filter. With only these, every message in the scope that contains a term is wanted. */
 const PLAIN: (keyof IndexQuery)[] = ["match", "weights", "scope", "newest", "limit"]
 
-/** The same order as in FIND. */
+/** Sorts like FIND. */
 function byScore(a: IndexHit, b: IndexHit): number {
   return (
     b.score - a.score ||
@@ -98,9 +98,9 @@ const HITS = { checked: hits(IS_BAD_SIZE), older: hits("0") }
 type ScopeStatistics = {
   /** Estimated from the sample, unless the sample includes all messages. */
   messages: number
-  /** The newest conversations. Their messages are the sample. */
+  /** The newest conversations, whose messages are the sample. */
   sample: { messages: number; conversations: string; first: number; last: number }
-  /** Cached shares of terms in the sample: a search needs the same terms several times. */
+  /** Cached shares of terms in the sample, because a search needs the same terms several times. */
   shares: Map<string, number>
   /** The mean number of words per message. */
   length: number
@@ -109,14 +109,14 @@ type ScopeStatistics = {
 const SAMPLE = 4_000
 const MEASURED = 1_000
 const CONVERSATIONS_AT_ONCE = 50
-/** The constants of FTS5's bm25: see its source. */
+/** The constants of FTS5's bm25, from its source. */
 const [K1, B, LEAST_RARITY] = [1.2, 0.75, 1e-6]
-/** Frequencies are sums of column weights, which have two decimals. */
+/** The precision of frequencies, which are sums of column weights with two decimals. */
 const EXACT = 1e6
 
 const known = new WeakMap<IndexScope, ScopeStatistics>()
 
-/** Undefined if the scope excludes nothing: then the index's own statistics are correct. */
+/** Returns undefined if the scope excludes nothing, because the index's own statistics are then correct. */
 function statisticsOf(db: Db, scope: IndexScope | undefined): ScopeStatistics | undefined {
   if (!scope || !leavesOut(db, scope)) return undefined
   const found = known.get(scope) ?? sampled(db, scope)
@@ -149,7 +149,7 @@ function sampled(db: Db, { ids }: IndexScope): ScopeStatistics {
 
 const DOCS_OF = `select id from doc where conversation_id in (select value from json_each(?)) order by conversation_id desc, number`
 
-/** The number of words in each of these documents. */
+/** Returns the number of words in each of these documents. */
 function lengthsOf(db: Db, docs: readonly number[]): Map<number, number> {
   const rows = tupleQuery(db, SIZES, ["integer", "blob"]).all(JSON.stringify(docs))
   return new Map(rows.map(([id, sizes]) => [id, numbersIn(sizes).reduce((sum, size) => sum + size, 0)]))
@@ -173,7 +173,7 @@ function numbersIn(bytes: Uint8Array): number[] {
 type ScopedTerms = {
   terms: Term[]
   weights: Record<Column, number>
-  /** For BOUNDS: they allow only the scope. */
+  /** The values for BOUNDS, which allow only the scope. */
   bounds: Record<string, unknown>
   /** The share of each term in the scope, if not all of it is read. */
   shares?: readonly number[]
@@ -228,10 +228,10 @@ function norm(words: number, mean: number): number {
 
 function rarity(messages: number, containing: number): number {
   const value = Math.log((messages - containing + 0.5) / (containing + 0.5))
-  return value > 0 ? value : LEAST_RARITY // also if an estimate exceeds the number of messages
+  return value > 0 ? value : LEAST_RARITY // an estimate may exceed the number of messages
 }
 
-/** FTS5's record of all its rows: their number, then the words in each column. */
+/** Reads FTS5's record of all its rows: their number, then the words in each column. */
 function totalsOf(db: Db): { messages: number; length: number } {
   const record = valueQuery(db, "select block from words_data where id = 1", "blob").get()
   const [messages = 0, ...words] = record ? numbersIn(record) : []

@@ -47,26 +47,32 @@ import { forgetSaved, readStale, type WrittenWord, wordsBeginning, wordsOfLength
  * which words occur in which message.
  */
 export type SearchIndex = {
-  /** It answers from a part of its content: some of its words may occur only outside that part. */
+  /** True if the index answers from a part of its content: some of its words may occur only outside that part. */
   isPart?: true
-  /** It contains conversations that the user may not see, so the frequency of its words (`spread`) must not be shown. */
+  /**
+   * True if the index contains conversations that the user may not see, so that the frequency of its words (`spread`) must not be
+   * shown.
+   */
   leavesOut?: true
-  /** If it consists of several indexes: how many of them have answered every query so far. */
+  /** For several indexes: how many of them have answered every query so far. */
   shards?(): { searched: number; of: number }
-  /** If it consists of several indexes: true if none of those that might have a result was searched. */
+  /** For several indexes: true if none of those that might have a result was searched. */
   isUnanswered?(): boolean
-  /** Processes the changes to the history since the last call, until it is done or the deadline passes. */
+  /** Processes the changes to the history since the last call, until all are done or the deadline passes. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
-  /** The token of the newest change that it has processed. */
+  /** The token of the newest change that the index has processed. */
   followed(): Promise<string | undefined>
-  /** True if the history has changed since the index last followed it. */
+  /** Whether the history has changed since the index last followed it. */
   isBehind(store: HistoryReader): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
-  /** Conversations that contain all terms, newest first, unranked. */
+  /** Returns conversations that contain all terms, newest first, unranked. */
   newest(query: NewestQuery): Promise<NewestHit[]>
-  /** Which of these documents contain the term. */
+  /** Returns those of the documents that contain the term. */
   holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
-  /** The messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not indexed. */
+  /**
+   * Returns the messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not
+   * indexed.
+   */
   unspoken(ref: Ref, numbers: number[], terms: Term[]): Promise<Set<number>>
   /** The number of matching messages, counted up to a limit. */
   count(query: IndexFilter): Promise<Count>
@@ -74,19 +80,19 @@ export type SearchIndex = {
   countConversations(query: IndexFilter): Promise<CountByKind>
   /** The number of messages, and the share of a sample of the newest that contains each term. */
   sizes(terms: Term[], scope?: IndexScope): Promise<Sizes>
-  /** Words, as people write them, with this beginning, most common first. */
+  /** Returns words as people write them that have this beginning, most common first. */
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
-  /** A scope of these conversations, by their names in the history's feed, for queries that must use only them. */
+  /** Creates a scope of these conversations, by their names in the history's feed, for queries that must use only them. */
   scope(names: ReadonlySet<string>): Promise<IndexScope>
-  /** Search by meaning; loaded on first use. */
+  /** Returns the vectors for search by meaning; loaded on first use. */
   vectors(): Promise<VectorIndex>
   /**
-   * Rewrites the index without deleted messages, so that not even single words of them stay on disk. `messagesChanged`: nor words
-   * of messages that have a new text.
+   * Rewrites the index without deleted messages, so that not even single words of them stay on disk. `messagesChanged` also
+   * removes words of messages that have a new text.
    */
   purge(store: HistoryReader, options?: { messagesChanged: boolean }): Promise<void>
-  /** True if something was forgotten since the last purge, which happens if the process was stopped in between. */
+  /** Whether something was forgotten since the last purge, because the process was stopped in between. */
   isPurgeDue(store: HistoryReader): Promise<boolean>
   check(): string[]
   checkpoint(): void
@@ -128,7 +134,10 @@ export function openIndex(path: string): SearchIndex {
   }
 }
 
-/** Opens an index for reading. `none` also if it is still empty: it would find no message, while the history has them all. */
+/**
+ * Opens an index for reading. Also returns `none` if the index is still empty: it would find no message, while the history has
+ * them all.
+ */
 export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   if (!existsSync(path)) return readOlder(path) ?? "none"
   const db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
@@ -143,7 +152,7 @@ export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   }
 }
 
-/** Undefined if the file is damaged or not an index of dex. */
+/** Returns undefined if the file is damaged or not an index of dex. */
 function openIfIntact(path: string): Db | undefined {
   try {
     return openDatabase(path, MIGRATIONS)
@@ -159,8 +168,8 @@ function unusable(path: string): never {
 }
 
 /**
- * An older version's index is as good, except for some checksums and words. It is copied, so that nobody has to wait for a new
- * one. The old file stays.
+ * Copies an older version's index, which only lacks some checksums and words, so that nobody has to wait for a new one. The old
+ * file stays.
  */
 function copyOlderIndex(path: string): void {
   const old = openOlder(path)
@@ -204,7 +213,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     }
   }
   const scopeOf = createScopes()
-  /** Blocks and checksums of different states would look like damage. */
+  /** Read in one state, because blocks and checksums of different states would look like damage. */
   const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
     const { changes, rebuild } = await store.changes(guard(tokenOf), 1)

@@ -3,24 +3,24 @@ import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { looking } from "./tokenizer.ts"
 
-/** About 300 characters of ordinary text. */
+/** The length of a snippet in words, about 300 characters of ordinary text. */
 const SNIPPET_WORDS = 44
-/** FTS5 examines only this much of a text. Words beyond it are found with a plain text search. */
+/** The number of characters of a text that FTS5 examines. Words beyond it are found with a plain text search. */
 const WINDOW_CHARS = 20_000
 
-/** On both sides of a matched word, as in Markdown. It is removed from the text itself, so that it is unambiguous. */
+/** The mark on both sides of a matched word, as in Markdown. It is removed from the text itself, so that it is unambiguous. */
 export const MARK = "**"
 
 export type Look = {
   /** The passage that shows the matched words, marked. */
   snippet: string
-  /** For each of the words, whether the text contains it. */
+  /** Whether the text contains each of the words. */
   holds: boolean[]
 }
 
 /**
  * Matches texts as the index does. The index contains no text, so its tokenizer processes these texts again, in memory: the
- * marked words are exactly those that matched, including stems. A text with one of the phrases shows that phrase.
+ * marked words are exactly those that matched, including stems. If a text contains one of the phrases, the snippet shows it.
  */
 export function matchTexts(texts: string[], terms: Term[], words: string[], phrases: readonly Term[] = []): Look[] {
   return looking((db) => {
@@ -44,7 +44,7 @@ export function matchTexts(texts: string[], terms: Term[], words: string[], phra
   })
 }
 
-/** For each text and each of the words, whether the text contains it according to the index's tokenizer. */
+/** For each text and each word, whether the text contains the word according to the index's tokenizer. */
 export function wordsHeld(texts: readonly string[], words: readonly string[]): boolean[][] {
   return looking((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
@@ -54,7 +54,7 @@ export function wordsHeld(texts: readonly string[], words: readonly string[]): b
   })
 }
 
-/** The spellings of these words, or of others with their stem, in these texts; lower case, each once. */
+/** Returns the spellings of these words, or of others with their stem, in these texts; in lower case, each once. */
 export function spellingsIn(texts: readonly string[], words: readonly string[]): string[] {
   if (words.length === 0) return []
   return looking((db) => {
@@ -99,7 +99,7 @@ function tidy(snippet: string): string {
   return snippet.replace(/\s+/g, " ").trim()
 }
 
-/** A part of a snippet around its first marked word, with balanced marks. `sizeOf` defaults to the size in JSON. */
+/** Cuts a part of a snippet around its first marked word, with balanced marks. `sizeOf` defaults to the size in JSON. */
 export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
   if (sizeOf(snippet) <= most) return snippet
   const words = snippet.split(" ")

@@ -6,7 +6,7 @@ let opened: Db | undefined
 
 /**
  * Runs work in an in-memory database that tokenizes texts as the index does: `look (x)`, and `look_terms` with every word in it.
- * The content is rolled back afterwards. There is one database per process: creating it takes as long as using it.
+ * The content is rolled back afterwards. There is one database per process, because creating it takes as long as using it.
  */
 export function looking<T>(work: (db: Db) => T): T {
   opened ??= openLooking()
@@ -25,7 +25,7 @@ function openLooking(): Db {
   return db
 }
 
-/** The words of these texts as the index stores them, each once. */
+/** Returns the words of these texts as the index stores them, each once. */
 export function indexWords(texts: readonly string[]): string[] {
   return looking((db) => {
     const add = db.prepare("insert into look (x) values (?)")

@@ -3,10 +3,11 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsRight, indexDamage } from "./blocks.ts"
 
-// SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that a
-// search reads contain their values twice, in a form that SQLite itself can compare: a search may read tens of thousands.
+// Second copies of values. SQLite does not notice a flipped bit in a row, and a search would show another message or another
+// order. So the rows that a search reads contain their values twice, in a form that SQLite itself can compare: a search may read
+// tens of thousands.
 
-/** A flipped bit in any column always changes the sum, because each column has an odd factor. */
+/** The sum of a row's columns. A flipped bit always changes it, because each column has an odd factor. */
 const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
 const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
 const PROJECT_TWIN = "id || ' ' || path"
@@ -30,10 +31,16 @@ export const TWIN_SCHEMA = `
   create index doc_conversation on doc (conversation_id, number);
 `
 
-/** For `words_docsize z`, for every scored document: one that ranks too low would not be shown. */
+/**
+ * The condition for a damaged size in `words_docsize z`. It is checked for every scored document, because one that ranks too low
+ * would not be shown.
+ */
 export const IS_BAD_SIZE = "z.twin is not z.sz"
 
-/** FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement sets it. */
+/**
+ * Stores the sizes twice. FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement
+ * sets it.
+ */
 export function keepSizesTwice(db: Db): void {
   if (db.prepare("select 1 from pragma_table_xinfo('words_docsize') where name = 'twin'").get() !== undefined) return
   inTransaction(db, () => db.exec(SIZES_TWICE))
@@ -47,9 +54,9 @@ const SIZES_TWICE = `
   drop table doc_size;
 `
 
-// Each of these throws a DexError `index_damaged` if a row is not as it was written.
+// Each of these throws a DexError `index_damaged` if a row differs from what was written.
 
-/** Checks every document that matches: one with a wrong time or conversation would be left out. */
+/** Checks every document that matches, because one with a wrong time or conversation would be left out. */
 export function checkMatching(db: Db, match: string, highest: number): void {
   if (areSumsRight(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
 }
@@ -67,17 +74,20 @@ export function checkDocs(db: Db, docs: number[]): void {
 const RIGHT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
   and exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))`
 
-/** Undefined if the index has no such conversation. */
+/** Returns undefined if the index has no such conversation. */
 export function conversationId(db: Db, ref: Ref): number | undefined {
   return idOf(db, CONVERSATION, { source: sourceWithOwner(ref), native_id: ref.id })
 }
 
-/** Undefined if the index has no such project. */
+/** Returns undefined if the index has no such project. */
 export function indexedProjectId(db: Db, path: string): number | undefined {
   return idOf(db, PROJECT, { path })
 }
 
-/** `wrong`: the row belongs to another name, or is damaged. `hidden`: it exists, but its name or the list of names is damaged. */
+/**
+ * The queries of a lookup. `wrong`: the row belongs to another name, or is damaged. `hidden`: the row exists, but its name or the
+ * list of names is damaged.
+ */
 type Lookup = { id: string; wrong: string; hidden: string }
 
 const IS_CONVERSATION = "source = @source and native_id = @native_id"

@@ -11,14 +11,14 @@ import { CARD, fieldsOf, type IndexedText } from "./fields.ts"
 // writer need not know a conversation's earlier words; and after a conversation is forgotten, only its group is read again to
 // find the words that are gone.
 
-/** A word as it is written, in lower case, and the number of groups of conversations in which it occurs: 1 to 30. */
+/** A word as it is written, in lower case, and the number of groups of conversations in which it occurs (1 to 30). */
 export type WrittenWord = { word: string; spread: number }
 
-/** A JavaScript bit mask has this many bits before it becomes negative. */
+/** The number of groups: the bits of a JavaScript bit mask before it becomes negative. */
 const GROUPS = 30
 const ALL_GROUPS = 2 ** GROUPS - 1
 
-/** An index from before there was a vocabulary still has to read all groups. */
+/** The tables of the vocabulary. In an index from before there was one, all groups are still unread. */
 export const VOCABULARY_SCHEMA = `
   create table word (word text primary key, groups integer not null) without rowid;
   insert into meta (key, value) select 'unread_groups', '${ALL_GROUPS}' where exists (select 1 from doc);
@@ -45,7 +45,7 @@ function saveFound(db: Db, found: Map<string, number>): void {
   if (found.size > 0) db.prepare(SAVE).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
-/** All in one statement: it takes half as long as one by one. */
+/** Saves all words in one statement, which takes half as long as one by one. */
 const SAVE = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
   on conflict (word) do update set groups = groups | excluded.groups`
 
@@ -61,12 +61,12 @@ function seenBy(db: Db): SeenWords {
   return seen
 }
 
-/** Call after a transaction was rolled back. */
+/** Call this after a transaction was rolled back. */
 export function forgetSaved(db: Db): void {
   saved.delete(db)
 }
 
-/** Messages of these conversations were deleted or changed, so some of their words may be gone. */
+/** Marks conversations whose messages were deleted or changed, so that some of their words may be gone. */
 export function markStale(db: Db, conversations: number[]): void {
   const stale = conversations.reduce((groups, conversation) => groups | bitOf(conversation), 0)
   if (stale !== 0) saveGroups(db, "stale_groups", groupsOf(db, "stale_groups") | stale)
@@ -78,7 +78,7 @@ export async function readUnread(db: Db, store: HistoryReader, deadline: number 
   if (unread !== 0) await readGroups(db, store, unread, deadline)
 }
 
-/** Reads the groups again in which words may be gone, or all of them. */
+/** Reads the groups again in which words may be gone, or all groups. */
 export async function readStale(db: Db, store: HistoryReader, all = false): Promise<void> {
   await readGroups(db, store, all ? ALL_GROUPS : groupsOf(db, "stale_groups") | groupsOf(db, "unread_groups"))
 }
@@ -113,7 +113,7 @@ function stateOf(db: Db): unknown {
   return db.prepare("select value from meta where key = 'token'").pluck().get()
 }
 
-/** Every word of a group. Undefined if the history cannot be read: then the stored words stay. */
+/** Returns every word of a group. Returns undefined if the history cannot be read; the stored words then stay. */
 async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
   const found = new Map<string, number>()
   const seen = noWordsSeen()
@@ -167,7 +167,7 @@ function written(db: Db, WHICH: string, values: object): WrittenWord[] {
   return rows.map(([word, groups]) => ({ word, spread: bitsOf(groups) }))
 }
 
-/** An index from an older version has no vocabulary. */
+/** Returns false for an index from an older version, which has no vocabulary. */
 function hasVocabulary(db: Db): boolean {
   return db.prepare("select 1 from sqlite_master where name = 'word'").get() !== undefined
 }
@@ -181,13 +181,13 @@ function bitsOf(groups: number): number {
 // Finds the words of a text as they are written. Every indexed text is scanned once, so this code only compares characters and
 // numbers, and creates a string only for a new word.
 
-/** Shorter words are not suggested, and longer ones are not words. */
+/** The lengths of words that are stored. Shorter words are not suggested, and longer ones are not words. */
 const LEAST_LETTERS = 4
 const MOST_LETTERS = 64
 
 /**
- * The words seen with each bit: pairs of a word's hash and its bits. Of half a million words about 25 share their hash with
- * another one, and may wrongly count as seen.
+ * The words seen with each bit, as pairs of a word's hash and its bits. Of half a million words, about 25 share their hash with
+ * another one and may wrongly count as seen.
  */
 type SeenWords = { slots: Int32Array; size: number }
 
@@ -210,7 +210,7 @@ export function scanWords(text: string, bit: number, seen: SeenWords, found: Map
     }
     if (letter === UNKNOWN) {
       LETTERS[code] = lookAt(String.fromCharCode(code))
-      i-- // now it is known
+      i-- // read it again, now that its letter is known
     } else if (letter === NO_LETTER) isWord = false
     else {
       if (isWord && i - start >= LEAST_LETTERS) add(text, start, i, hash, bit, seen, found)
@@ -236,11 +236,14 @@ function add(
   found.set(word, (found.get(word) ?? 0) | bit)
 }
 
-/** The character ends a word for the index's tokenizer; or makes the word something that nobody mistypes, such as `a1`. */
+/**
+ * The codes of characters that are not letters: one that ends a word for the index's tokenizer, and one that makes the word
+ * something that nobody mistypes, such as `a1`.
+ */
 const SEPARATOR = 0
 const NO_LETTER = 1
 const UNKNOWN = 2
-/** For each character its lower-case letter, or one of these three values. */
+/** Maps each character to its lower-case letter, or to one of these three codes. */
 const LETTERS = new Uint16Array(0x10000).fill(UNKNOWN)
 
 function lookAt(character: string): number {

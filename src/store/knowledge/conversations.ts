@@ -10,9 +10,9 @@ import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
 
-// The facts learned from conversations, each as it was when it was last read.
+// Stores the facts learned from conversations, each as it was when it was last read.
 
-/** The position up to which the history's feed was followed. */
+/** The position up to which the history's feed was processed. */
 export function learnedToken(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'token'", "text").get()
 }
@@ -48,11 +48,11 @@ export function forgetConversations(db: Db): void {
 function forgetAll(db: Db): void {
   for (const id of valueQuery(db, "select id from conversation", "integer").all()) removeFacts(db, id)
   db.exec("delete from conversation; delete from meta where key = 'token'")
-  notePurge(db) // it may include conversations that were forgotten meanwhile, which cannot be recognised afterwards
+  notePurge(db) // the file may include conversations that were forgotten meanwhile, which cannot be recognised afterwards
 }
 
 export type KnownConversation = {
-  /** Its name in the feed. */
+  /** The conversation's name in the feed. */
   name: string
   ref: Ref
   root: string
@@ -65,12 +65,12 @@ export type KnownConversation = {
   web_at?: number
 }
 
-/** Replaces the conversation's row, without any facts stored about it before, and returns its id. */
+/** Replaces the conversation's row and everything stored about it, and returns its id. */
 export function renewConversation(db: Db, known: KnownConversation): number {
   const source = sourceWithOwner(known.ref)
   removeConversation(db, known.name)
   db.prepare("delete from conversation where source = ? and native_id = ?").run(source, known.ref.id)
-  // Conversations learned before this one that belong to it get its root.
+  // Conversations that belong to this one and were learned earlier get its root.
   db.prepare("update conversation set root = @root where source = @source and root = @id").run({
     root: known.root,
     source,
@@ -118,14 +118,14 @@ export function feedNameOf(db: Db, ref: Ref): string | undefined {
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id)
 }
 
-/** The conversation with this name in the feed. */
+/** Finds the conversation with this name in the feed. */
 function refOf(db: Db, name: string): Ref | undefined {
   const sql = "select source, native_id as id from conversation where name = ?"
   const row = rowQuery(db, sql, { source: "text", id: "text" }).get(name)
   return row && refFrom(row.source, row.id)
 }
 
-/** The conversations that may report what this one did as their subagent. */
+/** Returns the conversations that may report what this one did as their subagent. */
 export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   const rows = rowQuery(
     db,
@@ -137,7 +137,7 @@ export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   return rows.map(({ name, source, id }) => ({ name, ref: refFrom(source, id) }))
 }
 
-/** The root of the conversation that this one belongs to; its own id if that is unknown. */
+/** The root of the conversation that this one belongs to, or its own id if that is unknown. */
 function rootOf(db: Db, ref: Ref): string {
   const sql = "select root from conversation where source = ? and native_id = ?"
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id) ?? ref.id
@@ -147,7 +147,7 @@ export type LearnedFacts =
   | {
       name: string
       gone: true
-      /** Set if the history has it, and there is nothing to learn from it. */
+      /** Set if the history has the conversation and there is nothing to learn from it. */
       ref?: Ref
     }
   | {
@@ -164,8 +164,8 @@ export type LearnedFacts =
     }
 
 /**
- * Saves what was learned between two positions of the history's feed, all or nothing. False if another process has learned
- * meanwhile: then the data may be outdated.
+ * Saves what was learned between two positions of the history's feed, all or nothing. Returns false if another process has
+ * learned meanwhile, because the data may be outdated.
  */
 export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefined, to: string): boolean {
   return inTransaction(db, () => {
@@ -182,7 +182,7 @@ export function saveFacts(db: Db, learned: LearnedFacts): void {
   inTransaction(db, () => write(db, learned))
 }
 
-/** The conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
+/** Returns the conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
 export function goneFrom(db: Db, name: string, now: Ref | undefined): Ref | undefined {
   const known = refOf(db, name)
   return known && !(now && isSameConversation(known, now)) ? known : undefined

@@ -4,7 +4,7 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
 
-// Fixes of errors: the failed command, the lines that describe the error, the edits, the run that passed.
+// Stores fixes of errors: the failed command, the lines that describe the error, the edits, and the run that passed.
 
 export const FIXES_SCHEMA = `
   create table fix (
@@ -51,7 +51,7 @@ export type KnownFix = KeptFix & {
   is_own_words: boolean
 }
 
-/** Each fix is found by its `words`. */
+/** Saves fixes. Each is found by its `words`. */
 export function saveFixes(
   db: Db,
   conversation: number,
@@ -84,15 +84,15 @@ export function saveFixes(
 }
 
 export type FixFilter = {
-  /** Only this project. Unless `exactly` is set, a part of its path is enough. */
+  /** Selects this project. Unless `exactly` is set, a part of its path is enough. */
   project?: string
   exactly?: boolean
-  /** Excludes these projects. */
+  /** Projects to exclude. */
   except?: string[]
   limit: number
 }
 
-/** Fixes with any of the words, best first. */
+/** Returns fixes with any of the words, best first. */
 export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownFix[] {
   const { project, exactly, except = [], limit } = filter
   if (words.length === 0) return []
@@ -120,7 +120,7 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
 const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
   from fix fact join conversation c on c.id = fact.conversation_id left join project p on p.id = fact.project_id`
 
-/** The fixes of one failed run, which may have failed in several ways. Excludes the given projects. */
+/** Returns the fixes of one failed run, which may have failed in several ways. Excludes the given projects. */
 export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string[]): KnownFix[] {
   const rows = rowQuery(
     db,
@@ -131,7 +131,7 @@ export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string
   return rows.map(knownFix)
 }
 
-/** Successful fixes that edited this file of the project, newest first; `total` counts all of them. */
+/** Returns successful fixes that edited this file of the project, newest first; `total` counts all of them. */
 export function fixesEditing(
   db: Db,
   project: string,

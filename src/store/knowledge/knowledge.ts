@@ -176,11 +176,11 @@ const SCHEMA = `
     ${OWNERS_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
-/** If it changes, KNOWLEDGE_FORMAT must change. */
+/** A hash of the schema. If it changes, KNOWLEDGE_FORMAT must change. */
 export const SCHEMA_MARK = markOf(SCHEMA)
 const MARK = "select value from meta where key = 'schema'"
 
-/** Recreates the file if a dex with another schema wrote it: nothing in it is the only copy. */
+/** Opens the knowledge. Recreates the file if a dex with another schema wrote it, because nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
   if (!existsSync(path)) copyOlderKnowledge(path)
   const db = openDerived(path, MIGRATIONS)
@@ -193,7 +193,7 @@ export function openKnowledge(path: string): Knowledge {
   return openKnowledge(path)
 }
 
-/** Takes over the knowledge of 0.1.0 if its schema is the same. */
+/** Copies the knowledge of 0.1.0 if its schema is the same. */
 function copyOlderKnowledge(path: string): void {
   try {
     const older = olderKnowledge(path)
@@ -201,13 +201,13 @@ function copyOlderKnowledge(path: string): void {
     if (old) copyTo(old, path)
     old?.close()
   } catch {
-    // Damaged: it will be learned again.
+    // It is damaged, so dex learns again.
   }
 }
 
 const OLDER_BUSY_MS = 2_000
 
-/** A hash of the text: FNV-1a, since hooks open this file too and have no time to load node:crypto. */
+/** Computes an FNV-1a hash of the text. Hooks open this file too and have no time to load node:crypto. */
 function markOf(text: string): string {
   let [a, b] = [0x811c9dc5, 0x01000193]
   for (let i = 0; i < text.length; i++) {
@@ -217,7 +217,7 @@ function markOf(text: string): string {
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
 }
 
-/** See `openToRead`. Also undefined if the schema differs. */
+/** Opens the knowledge like `openToRead`. Also returns undefined if the schema differs. */
 export function readKnowledge(path: string, busyMs: number): Knowledge | undefined {
   const db = openIfSame(path, busyMs)
   return db && knowledgeOver(db, path)
@@ -249,7 +249,7 @@ export function keepProjects(db: Db, projects: string[]): void {
 }
 
 /**
- * Deletes project knowledge from before a change of the redaction rules: the projects can be read again. Knowledge from
+ * Deletes project knowledge from before a change of the redaction rules, because the projects can be read again. Knowledge from
  * conversations follows the history.
  */
 export function useRedaction(db: Db, version: number): void {

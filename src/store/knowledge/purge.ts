@@ -2,7 +2,10 @@ import { type Db, emptyLog, explained, inTransaction } from "../sqlite/database.
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { dropAllOwners } from "./owners.ts"
 
-/** Deleted words stay in the file's bytes until it is rewritten. Call in the transaction that deletes them. */
+/**
+ * Marks the file for a rewrite, because deleted words stay in its bytes until then. Call this in the transaction that deletes
+ * them.
+ */
 export function notePurge(db: Db): void {
   dropAllOwners(db)
   db.prepare("insert or replace into meta (key, value) values ('purge', ?)").run(globalThis.crypto.randomUUID())
@@ -44,7 +47,7 @@ export function purgeKnowledge(db: Db, path: string): void {
     emptyLog(db)
     db.exec("vacuum")
     const isDone = emptyLog(db)
-    // If somebody still reads the old pages, or more was forgotten meanwhile, it is due again.
+    // If somebody still reads the old pages, or more was forgotten meanwhile, the purge stays due.
     if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(due ?? null)
   } catch (error) {
     throw explained(error, path)

@@ -3,7 +3,7 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject, OWN_WORDS, projectId } from "./rows.ts"
 
-// The runs of a project's tests in conversations.
+// Stores the runs of a project's tests in conversations.
 
 export const TESTS_SCHEMA = `
   create table test_run (
@@ -56,7 +56,7 @@ export type KnownTestRun = Omit<TestRunWrite, "at"> & {
   is_own_words: boolean
 }
 
-/** `endedAt` is used if a run has no time of its own. */
+/** Saves test runs. `endedAt` is used if a run has no time of its own. */
 export function saveTestRuns(
   db: Db,
   conversation: number,
@@ -90,7 +90,7 @@ export function removeTestRuns(db: Db, conversation: number): void {
   db.prepare("delete from test_run where conversation_id = ?").run(conversation)
 }
 
-/** The newest runs of a project's tests, oldest first. */
+/** Returns the newest runs of a project's tests, oldest first. */
 export function testRuns(db: Db, project: string, limit: number): KnownTestRun[] {
   const rows = rowQuery(
     db,

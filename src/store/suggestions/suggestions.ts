@@ -30,14 +30,14 @@ import {
 import * as subscriptions from "./subscriptions.ts"
 import { judge, type Learn, resetWeights, type StoredItem, weights } from "./verdicts.ts"
 
-/** Whether it was saved, or the reason why not, for a person. */
+/** Whether the suggestion was saved, or the reason why not, for a person. */
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
 
 export type KeptSuggestion = Omit<Suggestion, "items"> & {
-  /** In the order in which they were made; never reused. */
+  /** A number in the order in which suggestions were made; never reused. */
   seq: number
   items: StoredItem[]
-  /** Only recorded as what would have been suggested. */
+  /** True if the suggestion was only recorded as what would have been suggested. */
   would: boolean
   subscription?: string
 }
@@ -47,9 +47,9 @@ export type SuggestionFilter = {
   would?: boolean
   project?: string
   subscription?: string
-  /** Not made before this time. */
+  /** Selects suggestions made from this time on. */
   from?: number
-  /** Only those with a larger `seq`, oldest first. */
+  /** Selects only those with a larger `seq`, oldest first. */
   after?: number
   limit: number
 }
@@ -63,8 +63,8 @@ export type Mute = RowOf<typeof MUTE>
 const MUTE = { type: ["kind", "project"], name: "text", at: "integer" } as const
 
 /**
- * The suggestions that dex made and their verdicts, the user's subscriptions and mutes. A small file of its own, independent of
- * the history. It is opened on first use.
+ * The suggestions that dex made and their verdicts, and the user's subscriptions and mutes. Stored in its own small file,
+ * independent of the history and opened on first use.
  */
 export type Suggestions = {
   /**
@@ -74,27 +74,27 @@ export type Suggestions = {
   save(suggestion: Suggestion, how?: SaveOptions): SaveResult
   /** The keys of items shown in this session; with `would`, also of those that would have been shown. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
-  /** Newest first, unless `after` is given. */
+  /** Returns suggestions, newest first, unless `after` is given. */
   list(filter: SuggestionFilter): KeptSuggestion[]
-  /** By its id, or by a unique prefix of it. */
+  /** Returns a suggestion by its id or by a unique prefix of it. */
   get(id: string): KeptSuggestion | undefined
   /**
    * Records the verdict on a suggestion or on one of its items, and adjusts the weights with `learn`, once for each item and
-   * verdict. Undefined if there is no such suggestion or item.
+   * verdict. Returns undefined if there is no such suggestion or item.
    */
   setStatus(id: string, status: Status, item?: number, learn?: Learn): KeptSuggestion | undefined
 
   mute(type: Mute["type"], name: string, at: number): void
   unmute(type: Mute["type"], name: string): boolean
   mutes(): Mute[]
-  /** Never throws: without them the built-in weights apply. */
+  /** Returns the learned weights. Never throws: without them the built-in weights apply. */
   weights(): Record<string, number>
   /** Undoes what was learned; suggestions and verdicts stay. Returns the number of weights. */
   resetWeights(): number
-  /** The position up to which sessions were checked for their use of suggestions; undefined if never. */
+  /** The position up to which sessions were checked for their use of suggestions. Undefined if never. */
   observed(): ObservedUpTo | undefined
   saveObserved(observed: ObservedUpTo): void
-  /** When dex first had a suggestion; `now` if it never had one. */
+  /** The time of the first suggestion, or `now` if there was none. */
   firstAt(now: number): number
   metrics(from?: number): Metrics
 
@@ -106,13 +106,13 @@ export type Suggestions = {
 
   /** Webhook deliveries that are due, at most `ofEach` per subscription, longest due first. */
   due(now: number, ofEach: number): Due[]
-  /** When the next delivery is due; undefined if none is waiting. */
+  /** The time of the next due delivery. Undefined if none is waiting. */
   nextDue(): number | undefined
   record(outcome: DeliveryOutcome): void
   retryDead(now: number): number
   outbox(): OutboxCounts
 
-  /** Changes whenever another process has written. */
+  /** A number that changes whenever another process has written. */
   version(): number
   /** Descriptions of damage; empty if there is none. */
   check(): string[]
@@ -121,7 +121,9 @@ export type Suggestions = {
    * projects, since an item may be derived from several conversations. Returns the number of deleted items.
    */
   forget(refs: readonly Ref[], projects?: readonly string[]): number
-  /** Removes secrets that today's `redact` finds in stored suggestions. Returns the number of suggestions that contained any. */
+  /**
+   * Removes secrets that the current `redact` finds in stored suggestions. Returns the number of suggestions that contained any.
+   */
   redactAgain(): number
   close(): void
 }
@@ -134,9 +136,9 @@ const MOST_ITEMS = 20
 const CACHE_KB = 1_000
 
 export type SuggestionsOptions = {
-  /** How long to wait for another writer. A hook has no time. */
+  /** How long to wait for another writer, in milliseconds. A hook has no time. */
   busyMs?: number
-  /** Removes secrets from prompts, outputs and names of the moment. Without it, the caller must have done so. */
+  /** Removes secrets from prompts, outputs and names of the moment. If omitted, the caller must have done so. */
   redact?: (text: string) => string
 }
 
@@ -260,7 +262,7 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
   return { kept: true, seq }
 }
 
-/** The current moment was not read by a sync yet, so it is not redacted. */
+/** Redacts the current moment, which no sync has read yet. */
 function withoutSecrets(moment: Moment, redact: SuggestionsOptions["redact"] = (text) => text): Moment {
   const clean = { ...moment }
   for (const field of ["prompt", "command", "error", "file", "branch", "symbol"] as const) {
@@ -307,7 +309,7 @@ function redactPatterns(db: Db, redact: (text: string) => string): void {
 }
 const ITEM_TEXT = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
 
-/** Truncates long texts, so that this file stays small even if a prompt or an error is long. */
+/** Truncates long texts, so that this file stays small. */
 function bounded<T extends Moment | Item>(record: T): T {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
@@ -323,7 +325,7 @@ function quotedBy({ ref }: Item): string | null {
   return named ? formatRef(wholeOf(named)) : null
 }
 
-/** Suggestions with a pending delivery stay, however old. */
+/** Keeps suggestions with a pending delivery, however old they are. */
 function prune(db: Db, now: number): void {
   const gone = valueQuery(
     db,

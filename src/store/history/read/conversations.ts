@@ -32,7 +32,7 @@ function sourcesIn(db: Db): SourceId[] {
   return valueQuery(db, SOURCES_IN, "text").all()
 }
 
-/** Conversations whose id equals the input or begins with it. An exact id is never ambiguous. */
+/** Returns the conversations whose id equals the input or begins with it. An exact id is never ambiguous. */
 export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
   const { owner, source } = query
   const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
@@ -79,7 +79,7 @@ export function listConversations(
   }
 }
 
-/** Start, end and project of the conversations that a listing would show, without loading the rest of their rows. */
+/** Returns the start, end and project of the conversations that a listing would show, without loading the rest of their rows. */
 export function spans(
   db: Db,
   filter: Pick<ListFilter, "kinds" | "among" | "inside">,
@@ -125,14 +125,14 @@ export function usingModel(db: Db, model: string): Ref[] {
   return rowQuery(db, sql, { source: "text", id: "text" }).all(model.toLowerCase())
 }
 
-/** A conversation with its project and unit as stored; all null if there is none. */
+/** Queries a conversation with its project and unit as stored; all null if there is none. */
 function joined(db: Db, which: string) {
   const { conversation, project, unit } = TABLES
   return joinQuery(db, `${ROW} ${which}`, { conversation }, { project, unit })
 }
 type Joined = ReturnType<ReturnType<typeof joined>["all"]>[number]
 
-/** Leaves out conversations with a damaged row or a damaged project row: such a project may be private. */
+/** Leaves out conversations with a damaged row or a damaged project row, because such a project may be private. */
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
     const reportDamage = () => onDamage(conversationRef(db, stored.conversation))
@@ -146,7 +146,7 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   })
 }
 
-/** If the agent's file no longer contains any message, how many stored ones can be read. */
+/** The number of readable stored messages, if the agent's file no longer contains any. */
 function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): number {
   if (message_count !== 0) return 0
   return valueQuery(db, "select count(*) from message where conversation_id = ?", "integer").get(id)!
@@ -154,7 +154,7 @@ function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): num
 
 const NONE = { path: undefined, private: 0 }
 
-/** Undefined if a row without a checksum contains impossible values. */
+/** Returns undefined if a row without a checksum contains impossible values. */
 function toRow(
   row: RowIn<"conversation">,
   project: { path: string | undefined; private: number },

@@ -48,7 +48,7 @@ function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => voi
   return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 
-/** Each row whose body can be read. A single body is looked up in its block; for several, the block is decoded. */
+/** Returns each row whose body can be read. A single body is looked up in its block; for several, the block is decoded. */
 function bodiesOf(data: Buffer, rows: MessageRow[]): { row: MessageRow; body: Body }[] {
   const byNumber = new Map(rows.map((row) => [row.number, row]))
   const [first] = rows

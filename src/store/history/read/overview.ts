@@ -5,7 +5,7 @@ import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts
 import { type RowIn, TABLES } from "../tables.ts"
 import { ENDED_AT, NOT_DAMAGED, STARTED_AT } from "./rows.ts"
 
-// Totals: projects, collections, counts.
+// Queries for totals: projects, collections, counts.
 
 export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
   return toProjects(rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
@@ -21,7 +21,7 @@ export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): Proj
   return toProjects(rows, onDamage)
 }
 
-/** Leaves out damaged projects, and with them their conversations. */
+/** Leaves out damaged projects and their conversations. */
 function toProjects(rows: RowIn<"project">[], onDamage: OnDamage): ProjectRow[] {
   return intactProjects(rows, onDamage).map((row) => ({ path: row.path, private: row.private === 1 }))
 }

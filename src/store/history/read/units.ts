@@ -12,7 +12,7 @@ import { type RowIn, TABLES } from "../tables.ts"
 import { metaJson } from "./meta.ts"
 import { ENDED_AT, NOT_DAMAGED } from "./rows.ts"
 
-// The units read by earlier syncs, and how far.
+// Returns the units read by earlier syncs, with their cursors.
 
 export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
   const sql = "select key, path, stamp, connector_version, redaction_version, state from unit where source = ?"
@@ -60,7 +60,7 @@ export function rawLines(
   })
 }
 
-/** The blocks in order, with undefined at the end if some are damaged or missing. */
+/** Yields the blocks in order, with undefined at the end if some are damaged or missing. */
 function rawBlocks(
   db: Db,
   { id, blocks }: { id: number; blocks: number | null },
@@ -90,7 +90,7 @@ export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
   return metaJson<UnreadableFile[]>(db, `${UNREADABLE}${source}`) ?? []
 }
 
-/** The sources of which some file was read, or could not be read. */
+/** The sources of which some file was read or failed to be read. */
 export function unitSources(db: Db): SourceId[] {
   const sql = `select distinct source from unit where source <> 'docs'
     union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`

@@ -12,7 +12,7 @@ import { TABLES } from "../tables.ts"
 import { messages } from "./messages.ts"
 import { NOT_DAMAGED, type Owner, ownerOf, rowsOf, spellingsAsJson } from "./rows.ts"
 
-// The work done in conversations: files, commands, commits.
+// Queries about the work in conversations: files, commands, commits.
 
 const INTACT_MADE = intactSql("t", "made")
 const INTACT_TOUCH = intactSql("t", "touch")
@@ -45,7 +45,7 @@ function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform):
   )
 }
 
-/** The edited files first, then the others, each by its first mention. */
+/** Returns the edited files first, then the others, each by its first mention. */
 export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const owner = ownerOf(db, ref)
   if (!owner) return []
@@ -185,7 +185,7 @@ const EDITED = {
 
 const UNCOUNTED = FLAG.superseded | FLAG.copied
 
-/** Like `work`, from rows that were checked one by one. */
+/** Like `work`, but from rows that were checked one by one. */
 function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
   onDamage()
   const counted = new Set(
