@@ -5,12 +5,12 @@ import { everyRoot, isThere } from "./kit/places.ts"
 import { loadOutside, type Unloaded } from "./outside.ts"
 import { agents, isOwn } from "./registry.ts"
 
-/** `machine`: where to look. `kept`: the sources with stored records, which may have to be parsed again. */
+/** `machine` is where to look. `kept` are the sources with stored records, which may have to be parsed again. */
 export type Wanted = { machine: Machine; kept: readonly SourceId[] }
 
 /**
- * Loads the connectors of dex's own agents that are present, and of those that the user named. Without `wanted`, loads
- * all of them, for a caller that waits for new agents.
+ * Loads the connectors of dex's own agents that are installed, and of those that the user named. Without `wanted`, loads all of
+ * them, for a caller that waits for new agents.
  */
 export async function loadConnectors(
   names: readonly string[] = [],
@@ -23,7 +23,7 @@ export async function loadConnectors(
   return { connectors: loaded.map(inEveryHome), unloaded: outside.unloaded }
 }
 
-/** The connector for a source; undefined if there is none. */
+/** Loads the connector for a source. Returns undefined if there is none. */
 export async function loadConnector(
   source: SourceId,
   names: readonly string[],

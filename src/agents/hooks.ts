@@ -3,12 +3,12 @@ import type { AgentHooks, HookInput, HookMoment } from "./kit/agent.ts"
 
 const LONGEST_NAME = 300
 const LONGEST_PATH = 4_000
-/** Enough to see the request, the command and the error. */
+/** The most characters of a prompt, enough to see the request, the command and the error. */
 const LONGEST_PROMPT = 8_000
 const LONGEST_COMMAND = 2_000
 const LONGEST_OUTPUT = 20_000
 
-/** The facts of an event, without the caller. `given` is the input of the tool. */
+/** The facts of an event, without its session and folder. `given` is the input of the tool. */
 type EventFacts = Omit<HookMoment, "session" | "cwd" | "transcript">
 type EventReader = (input: HookInput, given: HookInput) => EventFacts | undefined
 
@@ -62,13 +62,13 @@ function text(value: unknown, longest: number): string | undefined {
   return typeof value === "string" && value.trim() !== "" && value.length <= longest ? value : undefined
 }
 
-/** The content of a JSON string, without the quotes. */
+/** Escapes a text for the inside of a JSON string. */
 const insideJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** The format that Claude Code introduced; Codex and Gemini CLI use it too. */
+/** Formats an answer as Claude Code introduced it; Codex and Gemini CLI use the same format. */
 export function additionalContext(event: string, text: string, platform = process.platform): string {
   const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: event, additionalContext: text } })
-  // On Windows a shell in between may read the output in another code page.
+  // On Windows, a shell in between may read the output in another code page.
   return platform === "win32" ? answer.replace(/[^\x20-\x7e]/g, escaped) : answer
 }
 
@@ -78,7 +78,7 @@ function escaped(sign: string): string {
 
 const asContext = { answer: additionalContext, piece: insideJson }
 
-/** Authors of a prompt, if Claude Code names one; all others are wake-ups and notices. */
+/** The values for a person as the author of a prompt; all others are wake-ups and notices. */
 const PEOPLE = new Set<unknown>([undefined, "user", "sdk"])
 
 export const claudeCodeHooks = hooksFor(
@@ -124,7 +124,7 @@ export const geminiCliHooks = hooksFor(
   {
     SessionStart: sessionStart,
     BeforeAgent: promptOf,
-    // The output of BeforeTool does not reach the model, so a file's past is shown after it was read.
+    // The output of BeforeTool does not reach the model, so a file's past is shown after the file was read.
     AfterTool: ({ tool_name, tool_response }, given) => {
       if (tool_name === "read_file") return atFile("before_read", given.file_path ?? given.absolute_path)
       const output = fields(tool_response).llmContent
@@ -150,7 +150,7 @@ function outputIn(output: string): string {
     .replace(/^Output: /, "")
 }
 
-/** The requests of dex's own plugin (`opencode/wiring.ts`), which inserts the plain text itself. */
+/** Reads the requests of dex's own plugin (`opencode/wiring.ts`), which inserts the plain text itself. */
 export const opencodeHooks = hooksFor(
   {
     "session.start": sessionStart,

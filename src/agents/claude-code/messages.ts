@@ -21,7 +21,7 @@ import {
 export type Thread = {
   id: string
   records: RawRecord[]
-  /** The author of the prompts: a person, or the agent that started this one. */
+  /** The author of the prompts: a person, or the agent that started this conversation. */
   voice: "person" | "agent"
   /** Outputs too large for the transcript, by the id of their call. */
   spilled: ReadonlyMap<string, string>
@@ -29,7 +29,7 @@ export type Thread = {
 
 export type ThreadMessages = { messages: Message[]; calls: Map<string, ToolUse> }
 
-/** Only the beginning of a hook's text is usually worth storing. */
+/** The number of characters of a hook's text to store. Usually only the beginning matters. */
 const MAX_HOOK_TEXT = 2_000
 const SYNTHETIC = "<synthetic>"
 const NO_ANSWER = "No response requested."
@@ -75,8 +75,8 @@ const ATTACHMENTS = new Set(
 )
 
 /**
- * The messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and
- * the parentUuid forks give no better order. A result finds its call at any position.
+ * Builds the messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and the
+ * parentUuid forks give no better order. A result finds its call at any position.
  */
 export function messagesOf(thread: Thread, unknown: (type: string) => void): ThreadMessages {
   const entries = groupAnswers(thread.records, (raw, index) => keyOf(raw, thread, index))
@@ -107,7 +107,7 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
   return { messages: withUniqueKeys(state.messages), calls: state.calls }
 }
 
-/** An answer of only white space is not a message, but it was paid for: its tokens are added to the previous answer. */
+/** An answer of only white space is not a message, but it was paid for, so its tokens are added to the previous answer. */
 function payWithoutWords(usage: Usage, state: ThreadState): void {
   const before = state.messages.findLast((message) => message.role === "assistant")
   if (before) before.usage = addRequest(before.usage, usage)
@@ -118,12 +118,12 @@ type ThreadState = {
   thread: Thread
   unknown: (type: string) => void
   calls: Map<string, ToolUse & { message: Message }>
-  /** Calls that have a result: a second result has no effects. */
+  /** The ids of calls that have a result. A second result has no effects. */
   answered: Set<string>
   abandoned: Set<string>
   queued: Set<RawRecord>
   messages: Message[]
-  /** Effects that wait for an answer to belong to. */
+  /** Effects that are not assigned to an answer yet. */
   loose: Effect[]
   looseUsage: Usage | undefined
   pullRequests: Set<string>
@@ -185,7 +185,7 @@ function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
 
-/** The result of a tool on the provider's side: blocks of text, or of titles and URLs. */
+/** The text of a result of a tool on the provider's side: blocks of text, or of titles and URLs. */
 function serverResultText(content: unknown): string {
   const blocks = Array.isArray(content) ? records(content) : isRecord(content) ? [content] : []
   if (blocks.length === 0) return contentText(content)
@@ -314,7 +314,7 @@ function resultParts(block: RawRecord, structured: unknown, state: ThreadState):
   return parts
 }
 
-/** The complete output, if the transcript has only a preview, without the advice that follows every Read. */
+/** Returns the complete output, if the transcript has only a preview, without the advice that follows every Read. */
 function completeText(
   text: string,
   tool: string | undefined,
@@ -406,7 +406,7 @@ function timeOf(raw: RawRecord): { at?: number } {
   return at === undefined ? {} : { at }
 }
 
-/** A fork marks its copies with the record they were copied from; it is the same message. */
+/** A fork marks its copies with the record they were copied from, which is the same message. */
 function keyOf(raw: RawRecord, thread: Thread, index: number): string {
   const original = string(record(raw.forkedFrom)?.messageUuid)
   if (original !== undefined) return original

@@ -62,7 +62,7 @@ function folder({ home, env }: Machine): string {
   return env.CLAUDE_CONFIG_DIR || join(home, ".claude")
 }
 
-/** User scope: servers are next to the folder, or inside it if CLAUDE_CONFIG_DIR is set. */
+/** The user's settings file. Servers are configured next to the folder, or inside it if CLAUDE_CONFIG_DIR is set. */
 function settings({ home, env }: Machine): string {
   return join(env.CLAUDE_CONFIG_DIR || home, ".claude.json")
 }

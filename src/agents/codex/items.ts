@@ -16,7 +16,7 @@ import {
 
 type ResultPart = Extract<Part, { type: "tool_result" }>
 
-/** Encrypted, or the harness's own bookkeeping. */
+/** Types of items that are encrypted or only the harness's own bookkeeping. */
 const QUIET = new Set([
   "additional_tools",
   "compaction",
@@ -26,7 +26,7 @@ const QUIET = new Set([
   "ghost_snapshot",
 ])
 
-/** `response_item`: what the model received and produced. It is the authority for the conversation. */
+/** Handles a `response_item`: what the model received and produced. It is the authority for the conversation. */
 export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   switch (payload.type) {
     case "message":
@@ -99,7 +99,7 @@ function contentOf({ content }: RawRecord): RawRecord[] {
   return typeof content === "string" ? [{ text: content }] : records(content)
 }
 
-/** The parts of a user message: the typed text, and the text that was added around it. */
+/** Splits a user message into the typed text and the text that was added around it. */
 export function messageParts(rollout: Rollout, payload: RawRecord, ordinal?: number): Part[] {
   const speaker = speakerOf(rollout, payload, ordinal)
   const about = record(payload.internal_chat_message_metadata_passthrough)
@@ -229,7 +229,7 @@ export function usageSince(a: Usage | undefined, b: Usage | undefined): Usage | 
   return a && b ? combineUsage(a, b, (x, y) => Math.max(0, x - y)) : a
 }
 
-/** The fields that are strings. */
+/** Keeps the fields that are strings. */
 export function withText<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
   const kept: Partial<Record<K, string>> = {}
   for (const key in fields) {

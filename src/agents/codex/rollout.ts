@@ -19,19 +19,19 @@ import {
 /** The state while a rollout is parsed. */
 export type Rollout = {
   unit: UnitName
-  /** The file's own first record. */
+  /** The first record of the file itself. */
   meta: RawRecord | undefined
   /** The facts from Codex's database and index. */
   thread: RawRecord
   name: string | undefined
-  /** The thread that the current records belong to: a fork begins with its parent's records. */
+  /** The thread to which the current records belong. A fork begins with its parent's records. */
   scope: string | undefined
   turn: string | undefined
   model: string | undefined
   lastAt: number | undefined
   lastReply: Message | undefined
   lastTotal: RawRecord | undefined
-  /** A compaction has removed records from the file. */
+  /** True if a compaction has removed records from the file. */
   isCut: boolean
   sawTokenCount: boolean
   usageRecords: { message: Message; usage: Usage }[]
@@ -43,11 +43,13 @@ export type Rollout = {
   unknown: Map<string, number>
 }
 
-/** `repeat`: set for a prompt copied by a compaction; its number among equal prompts there. */
+/**
+ * A message that may still be dropped. `repeat` is set for a prompt copied by a compaction: its number among equal prompts there.
+ */
 export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; isStandIn: boolean; repeat?: number }
 export type Rollback = { turns: number }
 
-/** Events repeat some messages. A stand-in is shown if the file has no response item of its kind. */
+/** The kinds of messages that events repeat. A stand-in is shown if the file has no response item of its kind. */
 export type DraftKind = "prompt" | "reply" | "thinking" | "letter"
 
 export function newRollout(unit: UnitName): Rollout {
@@ -93,9 +95,9 @@ export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: A
 }
 
 /**
- * The key is the record's own id, with its turn if the id is a short one that other threads may use too. Older records
- * have none: theirs is the turn, the content, and its number among equal contents in the turn, because a fork copies
- * these, but not the times or positions.
+ * The key is the record's own id, with its turn if the id is a short one that other threads may use too. Older records have none:
+ * their key is the turn, the content, and its number among equal contents in the turn, because a fork copies these, but not the
+ * times or positions.
  */
 function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | undefined {
   const place = placeOf(rollout, payload)
@@ -113,7 +115,7 @@ function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | 
   return `${stem}:${times}`
 }
 
-/** Like keyOf, for a copy: it does not use up a key of the rollout's own messages. */
+/** Like keyOf, for a copy. It does not use up a key of the rollout's own messages. */
 export function historyKey(rollout: Rollout, payload: RawRecord, content: string): string {
   const id = string(payload.id)
   if (id !== undefined && GLOBAL_ID.test(id)) return id
@@ -122,10 +124,10 @@ export function historyKey(rollout: Rollout, payload: RawRecord, content: string
   return `${place}:kept:${content}`
 }
 
-/** Long enough to be random, unlike `call_0`, as some local models number their calls. */
+/** An id that is long enough to be random, unlike `call_0`, as some local models number their calls. */
 const GLOBAL_ID = /[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/
 
-/** Turns were numbered within their thread before they had ids. */
+/** The turn's id. Before turns had ids, they were numbered within their thread. */
 function placeOf(rollout: Rollout, payload: RawRecord): string {
   const turn = turnOf(payload) ?? rollout.turn
   if (turn !== undefined && GLOBAL_ID.test(turn)) return turn
@@ -138,7 +140,7 @@ function turnOf(payload: RawRecord): string | undefined {
   return string(about?.turn_id) ?? string(payload.turn_id)
 }
 
-/** The state of a call. An event without an id cannot be assigned to a call and is ignored. */
+/** Returns the state of a call. An event without an id cannot be assigned to a call and is ignored. */
 export function callWithId(rollout: Rollout, id: string | undefined): CodexCall {
   const call = (id !== undefined && rollout.calls.get(id)) || newCall()
   if (id !== undefined) rollout.calls.set(id, call)
@@ -149,7 +151,10 @@ export function countUnknown(rollout: Rollout, type: string): void {
   rollout.unknown.set(type, (rollout.unknown.get(type) ?? 0) + 1)
 }
 
-/** A reverted thread continues in a second file under the same id: that file becomes a fork of the first. */
+/**
+ * The id of the conversation. A reverted thread continues in a second file under the same id: that file becomes a fork of the
+ * first.
+ */
 export function idOf({ meta, unit }: Rollout): string {
   const [, thread, rollout] = /([0-9a-f-]{36})(?:_([0-9a-f-]+))?$/.exec(unit.key) ?? []
   const id = string(meta?.id) ?? thread ?? unit.key
@@ -160,7 +165,7 @@ export function isSubagentThread({ meta }: Rollout): boolean {
   return record(meta?.source)?.subagent !== undefined || meta?.thread_source === "subagent"
 }
 
-/** The author of a user's turn: in a subagent's thread the parent agent, except in text copied from its parent. */
+/** The author of a user's turn. In a subagent's thread it is the parent agent, except in text copied from its parent. */
 export function speakerOf(rollout: Rollout, payload: RawRecord, ordinal?: number): Origin {
   return isSubagentThread(rollout) && !isCopied(rollout, payload, ordinal) ? "agent" : "person"
 }
@@ -172,7 +177,7 @@ function isCopied(rollout: Rollout, payload: RawRecord, ordinal: number | undefi
   if (start !== undefined && ordinal !== undefined) return ordinal < start
   const own = string(rollout.meta?.id) ?? ""
   const turn = turnOf(payload) ?? rollout.turn ?? ""
-  // such ids begin with their time: a turn older than the thread was copied
+  // such ids begin with their time, so a turn older than the thread was copied
   return UUID_7.test(own) && UUID_7.test(turn) && turn < own
 }
 
@@ -181,7 +186,7 @@ export function addCwd(rollout: Rollout, cwd: unknown): void {
   if (path && !rollout.cwds.includes(path)) rollout.cwds.push(path)
 }
 
-/** True if an earlier message contains the text: text that other records repeat is shown once. */
+/** Whether an earlier message contains the text. Text that other records repeat is shown once. */
 export function containsText(rollout: Rollout, text: string): boolean {
   return rollout.entries.some(
     (entry) => "message" in entry && entry.message.parts.some((part) => part.text.includes(text)),
@@ -190,7 +195,7 @@ export function containsText(rollout: Rollout, text: string): boolean {
 
 type Result = Extract<Part, { type: "tool_result" }>
 
-/** A tool call, with everything that later records add to it. They come in any order. */
+/** A tool call, with everything that later records add to it, in any order. */
 export type CodexCall = {
   message?: Message
   tool?: string
@@ -220,7 +225,7 @@ export function describeCall(call: CodexCall, tool: string, input: string, args:
   }
 }
 
-/** `["bash", "-lc", script]` is the script: the rest is how Codex runs everything. */
+/** Extracts the script from `["bash", "-lc", script]`; Codex runs every command like this. */
 export function commandOf(command: unknown): string | undefined {
   if (typeof command === "string") return string(command)
   const argv = array(command).filter((word) => typeof word === "string")
@@ -228,7 +233,7 @@ export function commandOf(command: unknown): string | undefined {
   return string(argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`)).join(" "))
 }
 
-/** Call it after all records are read: effects go to the message with the call, hunks to the result. */
+/** Call this after all records are read. Adds effects to the message with the call, and hunks to the result. */
 export function settleCall(call: CodexCall, id: string): void {
   const { message, result } = call
   const failed = call.failed ?? (call.exitStatus === undefined ? wasRefused(call) : call.exitStatus !== 0)
@@ -252,7 +257,7 @@ export function settleCall(call: CodexCall, id: string): void {
   if (effects.length > 0) message.effects = [...(message.effects ?? []), ...effects]
 }
 
-/** A patch that does not apply reports this only in its output. For other tools the result is undefined. */
+/** Whether a patch did not apply, which only its output reports. Returns undefined for other tools. */
 function wasRefused({ patch, result }: CodexCall): boolean | undefined {
   if (patch === undefined || !result) return undefined
   return /^(apply_patch verification failed|error|failed|invalid|patch rejected)/i.test(result.text)
@@ -260,7 +265,7 @@ function wasRefused({ patch, result }: CodexCall): boolean | undefined {
 
 type Edits = { hunks: Hunk[]; deleted: Effect[] }
 
-/** A patch that failed, or whose outcome is unknown, has changed nothing. */
+/** Returns the edits of a call. A patch that failed, or whose outcome is unknown, has changed nothing. */
 function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edits {
   const nothing = { hunks: [], deleted: [] }
   if (failed || (!call.result && !call.changes)) return nothing
@@ -270,7 +275,7 @@ function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edit
   return { hunks: patch.hunks, deleted: patch.deleted.map((path) => fileEffect(path, "edited", id)) }
 }
 
-/** `{path: {type: "update", unified_diff}}`, or `{path: {update: {unified_diff}}}` in older files. */
+/** Parses `{path: {type: "update", unified_diff}}`, or `{path: {update: {unified_diff}}}` in older files. */
 function editsOfChanges(changes: RawRecord, id: string): Edits {
   const edits: Edits = { hunks: [], deleted: [] }
   for (const [path, value] of Object.entries(changes)) {
@@ -292,14 +297,14 @@ function editsOfChanges(changes: RawRecord, id: string): Edits {
   return edits
 }
 
-/** `parsed_cmd` is Codex's own analysis of a command, with the files that it shows. */
+/** Returns the files in `parsed_cmd`, Codex's own analysis of what a command shows. */
 export function readsOf(parsed: unknown): string[] {
   return records(parsed).flatMap((step) => (step.type === "read" ? (string(step.path) ?? []) : []))
 }
 
 export type Output = { text: string; exitStatus?: number; failed?: boolean; images: RawRecord[] }
 
-/** A tool's output in any of its shapes: text, JSON text with metadata, content items, `{content, success}`. */
+/** Parses a tool's output in any of its shapes: text, JSON text with metadata, content items, `{content, success}`. */
 export function readCallOutput(output: unknown): Output {
   if (typeof output === "string") return outputOfText(output)
   if (Array.isArray(output)) {
@@ -325,6 +330,6 @@ function outputOfText(text: string): Output {
   return { text: text.slice(head.length), exitStatus: exit === undefined ? undefined : Number(exit), images: [] }
 }
 
-/** The harness's header before a command's output. An exit code counts only here: the output may contain any text. */
+/** The harness's header before a command's output. An exit code counts only here, because the output may contain any text. */
 const HEADER =
   /^(?:(?:Chunk ID|Wall time|Process|Exit code|Original token count|Total output lines)\b[^\n]{0,200}\n){1,8}Output:(?:\n|$)/

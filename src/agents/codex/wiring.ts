@@ -12,7 +12,7 @@ import {
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** In hooks, Codex calls its shell Bash. */
+/** The hooks that dex adds. In hooks, Codex calls its shell Bash. */
 export const CODEX_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "UserPromptSubmit" },

@@ -52,7 +52,8 @@ function identify(record: RawRecord): string | undefined {
   return string(record.key)
 }
 
-// The plain transcripts that Cursor's agent writes: projects/<folder's name>/agent-transcripts/**.
+// The largest plain transcript that is read, in bytes. Cursor's agent writes these to projects/<folder's
+// name>/agent-transcripts/**.
 
 const MAX_TEXT_BYTES = 64 << 20
 
@@ -72,7 +73,7 @@ function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
   yield* problems
 }
 
-/** `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` has those of the session above it. */
+/** Finds `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` contains those of the session above it. */
 function* transcriptsIn(folder: string, session: string | undefined, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     const path = join(folder, entry.name)
@@ -95,7 +96,7 @@ function* transcriptsIn(folder: string, session: string | undefined, report: Rep
   }
 }
 
-/** A moved project leaves old transcripts, and an update leaves the plain text: prefers the newer form, then the newer file. */
+/** Prefers the newer format, then the newer file: a moved project leaves old transcripts, and an update leaves the plain text. */
 function isBetter(unit: Unit, other: Unit): boolean {
   const isLines = unit.path.endsWith(".jsonl")
   return isLines === other.path.endsWith(".jsonl") ? unit.modifiedAt > other.modifiedAt : isLines
@@ -128,7 +129,7 @@ function projectName(path: string): string {
   return basename(dirname(folder))
 }
 
-/** The oldest form, plain text: a line `user:` or `assistant:` begins a turn. */
+/** Reads the oldest format, plain text, in which a line `user:` or `assistant:` begins a turn. */
 function readText(unit: Unit, after: Cursor | undefined): Reading {
   const cursorBefore = after ?? { offset: 0, crc: 0 }
   if (unit.bytes > MAX_TEXT_BYTES) {

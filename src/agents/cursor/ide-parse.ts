@@ -10,7 +10,7 @@ import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } fro
 
 const AUTHORITY = 10
 
-/** One composer of the editor. Bubbles that are not in its order were edited away, and are not shown. */
+/** Parses one composer of the editor. Bubbles that are not in its order were edited away, and are not shown. */
 export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
@@ -147,7 +147,7 @@ function cursorUsage(count: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: count?.inputTokens, output: count?.outputTokens })
 }
 
-/** Some builds count these milliseconds from the start of the program instead of from 1970. */
+/** The earliest plausible time, in milliseconds. Some builds count from the start of the program and not from 1970. */
 const EARLIEST_MS = 1e12
 
 function timeOf(bubble: RawRecord): number | undefined {
@@ -177,7 +177,7 @@ function fillTimes(messages: Message[]): void {
   }
 }
 
-/** The text of the editor's rich text, a tree in a JSON string. */
+/** Extracts the text from the editor's rich text, a tree in a JSON string. */
 function plainText(rich: unknown): string | undefined {
   const root = parseObject(string(rich) ?? "")?.root
   const words: string[] = []

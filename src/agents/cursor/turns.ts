@@ -6,7 +6,7 @@ import type { Parsed, UnitName } from "../kit/connector.ts"
 import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText, promptParts } from "./tools.ts"
 
-// A turn of Cursor's agent: a line of a transcript, or a message of the command line's store.
+// The authorities of a turn of Cursor's agent: a message of the command line's store, or a line of a transcript.
 
 const AUTHORITY = { cli: 9, transcript: 8 }
 
@@ -122,7 +122,7 @@ function messageOf(
   }
 }
 
-/** Cursor writes this in place of text that it does not show. */
+/** The text that Cursor writes in place of text that it does not show. */
 const NOTHING = "[REDACTED]"
 
 function blockParts(
@@ -239,7 +239,7 @@ function answered(
   return part
 }
 
-/** The effects of calls are known only after their results are read; they are added to the message with the call. */
+/** Adds the effects of calls, which are known only after their results are read, to the message with the call. */
 function finishCalls(messages: Message[], calls: Called[]): void {
   const byKey = new Map<string, Effect[]>()
   for (const call of calls) {
@@ -254,7 +254,7 @@ function finishCalls(messages: Message[], calls: Called[]): void {
   }
 }
 
-/** A turn of the oldest form: thoughts, calls and results are marked at the beginning of a line. */
+/** Parses a turn of the oldest format, in which thoughts, calls and results are marked at the beginning of a line. */
 function textTurn(
   turn: RawRecord,
   base: { key: string; at?: number },
@@ -292,7 +292,7 @@ function textTurn(
   return parts.length === 0 ? undefined : { ...base, role: isUser ? "user" : "assistant", parts }
 }
 
-/** Arguments are on separate indented lines, `name: value`. */
+/** Parses arguments on separate indented lines, `name: value`. */
 function argumentsIn(lines: string[]): RawRecord {
   const found: RawRecord = {}
   for (const line of lines) {

@@ -11,7 +11,7 @@ import { digestOf, withoutBulk } from "../kit/messages.ts"
 import { geminiCliRoots } from "../registry.ts"
 import { parseGemini } from "./parse.ts"
 
-/** Gemini CLI: one file per session, below the folder of its project. A log of patches since 0.40, JSON before that. */
+/** Gemini CLI: one file per session, in the folder of its project. A log of patches since 0.40, JSON before that. */
 export const geminiCliConnector: Connector = {
   source: "gemini_cli",
   version: 3,
@@ -150,7 +150,7 @@ function stripMessage(message: RawRecord): RawRecord {
 function stripCall(call: unknown): unknown {
   if (!isRecord(call)) return call
   const copy: RawRecord = { ...call }
-  delete copy.description // the tool's manual, repeated at every call
+  delete copy.description // the tool's manual is repeated at every call
   if ("result" in copy) copy.result = stripParts(copy.result)
   const display = record(copy.resultDisplay)
   if (display) {

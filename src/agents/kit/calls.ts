@@ -12,7 +12,7 @@ import {
   toolOrigin,
 } from "./effects.ts"
 
-/** The deed of a call, in terms that fit the tools of all agents. */
+/** What a call did, in terms that fit the tools of all agents. */
 export type Deed = { command?: string; reads?: readonly string[]; hunks?: readonly Hunk[] }
 
 /** A call and its outcome. `deed` is what it attempted: if it failed, nothing was read or changed. */
@@ -20,7 +20,7 @@ type FinishedCall = {
   tool: string | undefined
   call_id: string | undefined
   output: string
-  /** The output of the command itself, if its agent added text around it. */
+  /** The output of the command itself, if the agent added text around it. */
   printed?: string
   failed: boolean
   exit_status?: number
@@ -62,10 +62,10 @@ export function toolCallPart(tool: string | undefined, input: unknown, call_id: 
   }
 }
 
-/** An agent's tools by what they do. Most use the same argument names. */
+/** An agent's tools, grouped by what they do. Most use the same argument names. */
 export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch" | "editor", readonly string[]>>
 
-/** The deed of a call, if the tool's name reveals it. */
+/** What a call did, if the tool's name reveals it. */
 export function deedByName(names: ToolNames, tool: string | undefined, args: RawRecord): Deed {
   const does = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
   if (does("command")) {
@@ -89,7 +89,7 @@ export function deedByName(names: ToolNames, tool: string | undefined, args: Raw
   return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
 }
 
-/** A tool for all file operations: its argument `command` selects one. */
+/** What a tool for all file operations did. Its argument `command` selects the operation. */
 export function editorDeed(path: string, args: RawRecord): Deed {
   switch (args.command) {
     case "view":

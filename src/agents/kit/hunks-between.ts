@@ -3,7 +3,7 @@ import type { Hunk } from "../../core/conversation.ts"
 import { array, number, records, string } from "../../core/record.ts"
 import { hunkOfNewFile } from "./effects.ts"
 
-/** Texts that differ in more lines than this are treated as one replaced by the other. */
+/** The most changed lines that are compared. Texts that differ in more are treated as a complete replacement. */
 const MOST_CHANGES = 2_000
 
 export function hunksBetween(path: string, before: string, after: string): Hunk[] {

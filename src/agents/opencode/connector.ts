@@ -35,7 +35,9 @@ export const opencodeConnector: Connector = {
   tables: OPENCODE_TABLES,
 }
 
-/** In the older trees every message has a folder for its parts; the message's own file changes with them. */
+/**
+ * The folders to watch. In the older trees every message has a folder for its parts; the message's own file changes with them.
+ */
 function watched(root: string): Watched[] {
   if (isFile(root)) {
     const name = basename(root).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
@@ -48,7 +50,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-/** A root is the data folder, or the single database that $OPENCODE_DB names. */
+/** Finds sessions in a root, which is the data folder, or the single database that $OPENCODE_DB names. */
 function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   if (isFile(root)) {
@@ -68,9 +70,8 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit 
 }
 
 /**
- * The sessions of the beta's database. The upgrade to 2.0 copies them into the main database, if it can read the
- * beta's, and leaves the beta's unchanged: a session that was since deleted in the main database must not reappear from
- * here.
+ * Finds sessions of the beta's database. The upgrade to 2.0 copies them into the main database, if it can read the beta's, and
+ * leaves the beta's unchanged: a session that was since deleted in the main database must not reappear from here.
  */
 function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undefined): DatabaseSession[] {
   const found = sessionsIn(db)
@@ -79,7 +80,7 @@ function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undef
   return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
 }
 
-/** Undefined on failure: a problem with the main database is reported when that is read. */
+/** Returns undefined on failure: a problem with the main database is reported when that is read. */
 function attempted<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -118,12 +119,12 @@ function withData(row: RawRecord): RawRecord | undefined {
   return parsed
 }
 
-/** The limit for one message or one part of it. */
+/** The largest message or part, in bytes. */
 const MAX_BYTES = 64 << 20
 
 // OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before that.
 
-/** Every session of both eras, once: 0.6 copied the older tree and left it in place. */
+/** Yields every session of both eras once: 0.6 copied the older tree and left it in place. */
 function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   const known = new Set<string>()
   for (const tree of treesOf(root, report)) {
@@ -135,7 +136,7 @@ function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** The files of a session, in the shape of the later database rows. */
+/** Reads the files of a session, in the shape of the later database rows. */
 function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
   const folder = dirname(unit.path)
   const isOldest = basename(folder) === "info"
@@ -202,7 +203,9 @@ function* treesOf(root: string, report: Report): Generator<Tree> {
   }
 }
 
-/** Only the newest messages change: their parts are rewritten in place, which does not change a folder's time. */
+/**
+ * The number of newest messages that may still change. Their parts are rewritten in place, which does not change a folder's time.
+ */
 const LIVE_MESSAGES = 2
 const BYTES_PER_MESSAGE = 4_000
 
@@ -268,7 +271,7 @@ function readObject(path: string, skipped: Skipped[]): RawRecord | undefined {
   return value
 }
 
-/** A name from inside a file is used in a path only if it cannot lead out of the folder. */
+/** Whether a name from inside a file can be used in a path without leading out of the folder. */
 function isPlainName(name: string): boolean {
   return /^[\w-]+$/.test(name)
 }

@@ -19,7 +19,7 @@ export const OPENCODE_TABLES = [
 /** The state of the upgrade to 2.0: when it was completed, and which sessions the newer table has. */
 export type Upgrade = { completedAt: number; sessions: ReadonlySet<unknown> }
 
-/** Undefined if the database was not upgraded, or not completely. */
+/** Returns undefined if the database was not upgraded completely. */
 export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
   if (!columnsOf(db, "kv").has("time_updated") || !columnsOf(db, "session_v2").has("id")) return undefined
   const [state] = db.all("select value, time_updated from kv where key = 'migration.v1-v2'")
@@ -28,7 +28,7 @@ export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
   return { completedAt, sessions: new Set(db.all("select id from session_v2").map(({ id }) => id)) }
 }
 
-/** A session that existed at the upgrade but is not in the newer table was deleted in 2.x. */
+/** Whether a session was deleted in 2.x: it existed at the upgrade but is not in the newer table. */
 export function wasDeleted({ completedAt, sessions }: Upgrade, { key, modifiedAt }: DatabaseSession): boolean {
   return modifiedAt <= completedAt && !sessions.has(key.slice(UNIT_PREFIX.length))
 }
@@ -75,7 +75,7 @@ const SESSIONS_OF = {
   session_v2: "select id, time_created, time_updated from session_v2",
 }
 
-/** octet_length reads only a row's header; length would read the text. */
+/** The size of a session's content. octet_length reads only a row's header; length would read the text. */
 const CONTENT_OF = {
   message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
     from message group by session_id`,
@@ -85,7 +85,7 @@ const CONTENT_OF = {
     sum(octet_length(data)) as bytes from session_message group by session_id`,
 }
 
-/** Selected individually: other columns contain secrets (share links), permissions and copies of files. */
+/** The columns of a session to read. Others contain secrets (share links), permissions and copies of files. */
 const SESSION_COLUMNS = [
   ...["id", "project_id", "parent_id", "fork_session_id", "slug", "directory", "title", "version", "agent", "model"],
   ...["revert", "time_created", "time_updated", "time_archived"],
@@ -114,7 +114,7 @@ export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
   ]
 }
 
-/** One record for both tables, so that an upgrade changes it instead of replacing it. */
+/** Returns one record for both tables, so that an upgrade changes the record and does not replace it. */
 function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecord | undefined {
   const [older] = taggedRows(db, "session", SESSION_COLUMNS, "where id = ?", id)
   const [newer] = taggedRows(db, "session_v2", SESSION_COLUMNS, "where id = ?", id)

@@ -23,12 +23,12 @@ export const opencodeHeadless: Headless = {
         "run",
         ...["--format", "json"],
         ...["--agent", AGENT],
-        // Otherwise it asks the model for one.
+        // Without a title, OpenCode asks the model for one.
         ...["--title", "dex"],
         ...(model === undefined ? [] : ["--model", model]),
       ],
       env: {
-        // Nothing is saved.
+        // Saves nothing to disk.
         OPENCODE_DB: ":memory:",
         // An empty folder has no memory files, agents, commands or plugins; the user's settings file is passed by name.
         XDG_CONFIG_HOME: join(scratch, "config"),
@@ -50,7 +50,7 @@ export const opencodeHeadless: Headless = {
   read: ({ stdout }) => read(stdout),
 }
 
-/** Override the user's settings. A denied tool is not offered to the model at all. */
+/** Settings that override the user's. A denied tool is not offered to the model at all. */
 function overrides(system: string, servers: string[]) {
   return {
     default_agent: AGENT,
@@ -80,7 +80,7 @@ function serversIn(settings: string): string[] {
   }
 }
 
-/** One event per line. Text before the last step is not the answer. */
+/** Parses the output, one event per line. Text before the last step is not the answer. */
 function read(stdout: string): HeadlessReply | undefined {
   let text = ""
   let isDone = false

@@ -56,8 +56,8 @@ export const opencodeWiring: Wiring = {
 const MOST_BYTES = 64 << 20
 
 /**
- * OpenCode installs its plugin library into this folder in the background, and waits for it if there is any plugin. It
- * checks for the modules folder, and for the library's name among the lock file's own dependencies.
+ * Whether OpenCode has installed its plugin library into this folder. It does so in the background, and waits for it if there is
+ * any plugin. It checks for the modules folder, and for the library's name among the lock file's own dependencies.
  */
 function isSetUp(folder: string): boolean {
   try {
@@ -74,8 +74,8 @@ function isSetUp(folder: string): boolean {
 }
 
 /**
- * A file that OpenCode loads. It imports only Node's modules, runs dex in a separate process, and never throws. `node`
- * runs the hook's program if the program is not executable.
+ * The text of a plugin that OpenCode loads. It imports only Node's modules, runs dex in a separate process, and never throws.
+ * `node` runs the hook's program if the program is not executable.
  */
 function opencodePlugin(hook: string, node?: string): string {
   const start =
@@ -146,7 +146,7 @@ export const Dex = async ({ directory }) => {
 `
 }
 
-/** The user's settings file; `opencode.json` if there is none. */
+/** The user's settings file, or `opencode.json` if there is none. */
 export function opencodeSettings(machine: Machine): string {
   const names = ["opencode.jsonc", "opencode.json", "config.json"]
   const paths = names.map((name) => join(opencodeFolder(machine), name))
