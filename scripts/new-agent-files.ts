@@ -113,10 +113,10 @@ function partOf(block: RawRecord, role: Message["role"]): Part[] {
   const text = string(block.text) ?? string(block.thinking)
   if (block.type === "tool_use") return [toolCallPart(string(block.name), block.input, string(block.id))]
   if (block.type === "tool_result") {
-    // What a call did (a command, an edit, a file that was read) is its \`deed\`: see deedByName.
+    // What a call did (a command, an edit, a file that was read) is its \`action\`: see actionByName.
     const output = string(block.content) ?? records(block.content).flatMap((piece) => string(piece.text) ?? []).join("\\n")
     const call_id = string(block.tool_use_id)
-    return [finishedCall({ tool: undefined, call_id, output, failed: block.is_error === true, deed: {} }).part]
+    return [finishedCall({ tool: undefined, call_id, output, failed: block.is_error === true, action: {} }).part]
   }
   if (text === undefined) return []
   if (block.type === "thinking") return [{ type: "thinking", text, origin: "agent" }]

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { chromium, type Page } from "playwright-core"
 import { createDex } from "../src/app/dex.ts"
-import { hasToLearn } from "../src/learn/behind.ts"
+import { needsLearning } from "../src/learn/outdated.ts"
 import { environment } from "../test/support/dex.ts"
 import { startView } from "../test/view/process.ts"
 
@@ -55,7 +55,7 @@ export async function takePictures(home: string, folder: string): Promise<void> 
 async function hasLearned(home: string): Promise<boolean> {
   const dex = createDex({ env: environment(home, {}), cwd: home, version: "0.0.0" })
   try {
-    return !(await hasToLearn(await dex.store(), await dex.knowledge()))
+    return !(await needsLearning(await dex.store(), await dex.knowledge()))
   } finally {
     dex.close()
   }

@@ -1,12 +1,12 @@
-import { tellsOfError } from "../core/error-text.ts"
+import { namesError } from "../core/error-text.ts"
 import type { AgentHooks, HookInput, HookMoment } from "./kit/agent.ts"
 
-const LONGEST_NAME = 300
-const LONGEST_PATH = 4_000
+const MAX_NAME_LENGTH = 300
+const MAX_PATH_LENGTH = 4_000
 /** The most characters of a prompt, enough to see the request, the command and the error. */
-const LONGEST_PROMPT = 8_000
-const LONGEST_COMMAND = 2_000
-const LONGEST_OUTPUT = 20_000
+const MAX_PROMPT_LENGTH = 8_000
+const MAX_COMMAND_LENGTH = 2_000
+const MAX_OUTPUT_LENGTH = 20_000
 
 /** The facts of an event, without its session and folder. `given` is the input of the tool. */
 type EventFacts = Omit<HookMoment, "session" | "cwd" | "transcript">
@@ -26,9 +26,9 @@ function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "an
 
 /** The fields that all agents have in common: the session and its folder. */
 function callerOf(input: HookInput): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
-  const session = text(input.session_id, LONGEST_NAME)
-  const cwd = text(input.cwd, LONGEST_PATH)
-  const transcript = text(input.transcript_path, LONGEST_PATH)
+  const session = text(input.session_id, MAX_NAME_LENGTH)
+  const cwd = text(input.cwd, MAX_PATH_LENGTH)
+  const transcript = text(input.transcript_path, MAX_PATH_LENGTH)
   if (session === undefined || cwd === undefined) return undefined
   return { session, cwd, transcript }
 }
@@ -36,21 +36,21 @@ function callerOf(input: HookInput): Pick<HookMoment, "session" | "cwd" | "trans
 const sessionStart: EventReader = () => ({ event: "session_start" })
 
 const promptOf: EventReader = (input) => {
-  const prompt = text(input.prompt, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_PROMPT)
+  const prompt = text(input.prompt, Number.POSITIVE_INFINITY)?.slice(0, MAX_PROMPT_LENGTH)
   return prompt === undefined ? undefined : { event: "prompt", prompt }
 }
 
 function atFile(event: "before_read" | "before_edit", path: unknown): EventFacts | undefined {
-  const file = text(path, LONGEST_PATH)
+  const file = text(path, MAX_PATH_LENGTH)
   return file === undefined ? undefined : { event, file }
 }
 
 /** Keeps the beginning and the end of a long output; programs usually report errors at the end. */
 function failedCommand(command: unknown, output: string): EventFacts | undefined {
-  const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_COMMAND)
+  const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, MAX_COMMAND_LENGTH)
   if (ran === undefined || output.trim() === "") return undefined
-  const half = LONGEST_OUTPUT / 2
-  const error = output.length <= LONGEST_OUTPUT ? output : `${output.slice(0, half)}\n${output.slice(-half)}`
+  const half = MAX_OUTPUT_LENGTH / 2
+  const error = output.length <= MAX_OUTPUT_LENGTH ? output : `${output.slice(0, half)}\n${output.slice(-half)}`
   return { event: "failed_command", command: ran, error }
 }
 
@@ -107,7 +107,7 @@ export const codexHooks = hooksFor(
       tool_name === "apply_patch" ? atFile("before_edit", patchedFile(command)) : undefined,
     // Codex passes the output of a command, but not its exit code.
     PostToolUse: ({ tool_name, tool_response: output }, { command }) =>
-      tool_name === "Bash" && typeof output === "string" && tellsOfError(output)
+      tool_name === "Bash" && typeof output === "string" && namesError(output)
         ? failedCommand(command, output)
         : undefined,
   },

@@ -11,12 +11,12 @@ import { sourceIds } from "./registry.ts"
 // Agents that a user adds: modules named in the settings, each exporting a record like dex's own. They are found, read and
 // resumed like any other; only agents that dex itself knows have hooks and wiring.
 
-export type Unloaded = { path: string; reason: string }
-export type Outside = { agents: (OutsideAgent & { path: string })[]; unloaded: Unloaded[] }
+export type UnloadedAgent = { path: string; reason: string }
+export type OutsideAgents = { agents: (OutsideAgent & { path: string })[]; unloaded: UnloadedAgent[] }
 
 /** Loads agents. One that cannot be loaded does not stop the others. */
-export async function loadOutside(names: readonly string[], dexDir: string): Promise<Outside> {
-  const outside: Outside = { agents: [], unloaded: [] }
+export async function loadOutside(names: readonly string[], dexDir: string): Promise<OutsideAgents> {
+  const outside: OutsideAgents = { agents: [], unloaded: [] }
   for (const name of names) {
     try {
       const path = fileOf(name, dexDir)

@@ -7,15 +7,15 @@ import type { Machine } from "./kit/connector.ts"
 import { belowHome, localAppData, type Roots, settingsFolder } from "./kit/places.ts"
 
 /** The folder of Claude Desktop's Cowork sessions. Each has its own configuration folder, several levels below this one. */
-export const COWORK = "local-agent-mode-sessions"
+export const COWORK_FOLDER = "local-agent-mode-sessions"
 
 export function claudeCodeRoots(machine: Machine): string[] {
   const { home, env, platform } = machine
   const configured = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((dir) => dir.trim())
   const own = configured.filter((dir) => dir !== "")
   const config = own.length > 0 ? own : belowHome(".claude")(machine)
-  const desktop = join(settingsFolder(machine), "Claude", COWORK)
-  const store = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK]
+  const desktop = join(settingsFolder(machine), "Claude", COWORK_FOLDER)
+  const store = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK_FOLDER]
   const desktops = platform === "win32" ? [desktop, join(localAppData(machine), ...store)] : [desktop]
   return [...new Set([...config, join(home, ".config", "claude"), ...desktops])]
 }
@@ -159,13 +159,13 @@ export const agents: readonly Agent[] = [
 ]
 
 /** Whether this is one of dex's own sources, which are not installed agents. */
-export function isOwn(source: SourceId): boolean {
+export function isDexSource(source: SourceId): boolean {
   return source === dexChat.source || source === dexNote.source
 }
 
 /** Filters counts by source to those of agents. */
 export function agentsIn(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
-  return Object.fromEntries(Object.entries(sources).filter(([source]) => !isOwn(source)))
+  return Object.fromEntries(Object.entries(sources).filter(([source]) => !isDexSource(source)))
 }
 
 /** The possible sources of a conversation: an agent that is read, or a document. */

@@ -4,14 +4,14 @@ import { lookAt } from "../core/look-at.ts"
 import type { Machine } from "./kit/connector.ts"
 import { agents } from "./registry.ts"
 
-/** Conversations on this machine that dex does not read. `files` is counted up to `MOST_FILES`. */
+/** Conversations on this machine that dex does not read. `files` is counted up to `MAX_COUNTED_FILES`. */
 type UnreadFound = { name: string; path: string; files: number; why?: string }
 
-export const MOST_FILES = 10_000
-const DEEPEST = 8
+export const MAX_COUNTED_FILES = 10_000
+const MAX_DEPTH = 8
 
 /** Finds the known stores on this machine that dex does not read. Checking an absent one costs a single system call. */
-export function unreadOn({ home, env, otherHomes = [] }: Machine): UnreadFound[] {
+export function findUnreadStores({ home, env, otherHomes = [] }: Machine): UnreadFound[] {
   const read = new Set(agents.flatMap(({ source, connector }) => (connector ? source : [])))
   return UNREAD_STORES.filter(({ source }) => !read.has(source)).flatMap((store) =>
     placesOf(store, [home, ...otherHomes], env).flatMap((path) => {
@@ -37,14 +37,14 @@ function filesAt(path: string, counted: RegExp | undefined): number {
 function filesIn(folder: string, counted = /(?:)/): number {
   let files = 0
   const open = [{ folder, depth: 0 }]
-  for (let next = open.pop(); next && files < MOST_FILES; next = open.pop()) {
+  for (let next = open.pop(); next && files < MAX_COUNTED_FILES; next = open.pop()) {
     for (const entry of entriesIn(next.folder)) {
       if (entry.isFile()) files += counted.test(entry.name) ? 1 : 0
-      else if (entry.isDirectory() && next.depth < DEEPEST)
+      else if (entry.isDirectory() && next.depth < MAX_DEPTH)
         open.push({ folder: join(next.folder, entry.name), depth: next.depth + 1 })
     }
   }
-  return Math.min(files, MOST_FILES)
+  return Math.min(files, MAX_COUNTED_FILES)
 }
 
 function entriesIn(folder: string) {

@@ -16,14 +16,14 @@ export function firstSentence(comment: string): string | undefined {
 }
 
 /** The deprecation note in a comment. Empty if the comment has only the tag, undefined if it has none. */
-export function deprecatedInComment(comment: string): string | undefined {
+export function deprecationInComment(comment: string): string | undefined {
   if (!/deprecated/i.test(comment)) return undefined
   const found = COMMENT_MARK.exec(comment)
   return found ? note(bare(found[1]!)) : undefined
 }
 
-/** Like `deprecatedInComment`, for attributes, annotations and decorators. */
-export function deprecatedInMark(mark: string): string | undefined {
+/** Like `deprecationInComment`, for attributes, annotations and decorators. */
+export function deprecationInMark(mark: string): string | undefined {
   const found = /deprecated|obsolete/i.test(mark) ? ATTRIBUTE.exec(mark) : null
   return found ? note(found[1] ?? "") : undefined
 }

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module"
 import { Language, type Node, Parser, Query, type QueryMatch } from "web-tree-sitter"
 import type { Definition, DefinitionKind, FileFacts, Import, Use } from "../core/code.ts"
-import { deprecatedInComment, deprecatedInMark, firstSentence } from "./doc.ts"
+import { deprecationInComment, deprecationInMark, firstSentence } from "./doc.ts"
 import type { Container, Grammar } from "./grammars/grammar.ts"
 import { GRAMMARS } from "./grammars/index.ts"
 import { LANGUAGES, type LanguageId } from "./languages.ts"
@@ -259,7 +259,7 @@ function definitionOf(
   const above = isFirstOnLine(text, start) ? commentsAbove(comments, own, text) : NOTHING_ABOVE
   const { comment, marks } = above.comment || own === outer.row ? above : commentsAbove(comments, outer.row, text)
   const doc = comment ? firstSentence(comment) : undefined
-  const deprecated = deprecatedInMark(marks + head) ?? (comment ? deprecatedInComment(comment) : undefined)
+  const deprecated = deprecationInMark(marks + head) ?? (comment ? deprecationInComment(comment) : undefined)
   return {
     name,
     kind,
@@ -327,7 +327,7 @@ function isLastOnLine(text: string, end: number): boolean {
 function addDocstring(definition: Definition | undefined, text: string): void {
   if (!definition) return
   const doc = firstSentence(text)
-  const deprecated = deprecatedInComment(text)
+  const deprecated = deprecationInComment(text)
   if (doc !== undefined) definition.doc = doc
   if (deprecated !== undefined) definition.deprecated ??= deprecated
 }

@@ -27,7 +27,7 @@ const DESCRIPTIVE_FIELDS = [
 ]
 
 /** Describes a tool call. `text` is the call's input as the agent wrote it: JSON, or the plain text of a freeform tool. */
-export function callWords(text: string): CallWords {
+export function describeCall(text: string): CallWords {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
   const what = DESCRIPTIVE_FIELDS.map((key) => argumentText(input[key])).find((value) => value !== "")
@@ -62,7 +62,7 @@ function patchedFiles(text: string): string | undefined {
 }
 
 /** Maps each call's id to its input. */
-export function callTexts(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
+export function callInputs(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
   const calls = new Map<string, string>()
   for (const { parts } of messages)
     for (const part of parts)

@@ -1,6 +1,6 @@
 import { string } from "./record.ts"
 
-const LONGEST_NAME = 40
+const MAX_NAME_LENGTH = 40
 /** Words in a client's name that could make it look like the person. */
 const PERSONS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed|approved)\b/i
 
@@ -10,5 +10,5 @@ const PERSONS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed
  */
 export function callerName(given: unknown): string {
   const plain = (string(given) ?? "").replaceAll(/[^\w.@/-]+/g, " ").trim()
-  return plain === "" || PERSONS.test(plain.replaceAll("_", " ")) ? "an agent" : plain.slice(0, LONGEST_NAME).trim()
+  return plain === "" || PERSONS.test(plain.replaceAll("_", " ")) ? "an agent" : plain.slice(0, MAX_NAME_LENGTH).trim()
 }

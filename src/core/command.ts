@@ -35,7 +35,7 @@ export function commandParts(command: string): { parts: CommandPart[]; piped: bo
 }
 
 /** Returns each kind of program once. */
-export function kindsOf(command: string): { kinds: string[]; piped: boolean } {
+export function commandKinds(command: string): { kinds: string[]; piped: boolean } {
   const { parts, piped } = commandParts(command)
   return { kinds: [...new Set(parts.map(({ kind }) => kind))], piped }
 }

@@ -89,7 +89,7 @@ export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 export const CONVERSATION_KINDS = ["person", "subagent", "automation", "dex", "document", "note"] as const
 export type Kind = (typeof CONVERSATION_KINDS)[number]
 /** The kinds that a listing shows by default. */
-export const PERSONS_KINDS: Kind[] = ["person"]
+export const LISTED_KINDS: Kind[] = ["person"]
 
 /** One conversation as a connector reads it from the records; the store numbers its messages. */
 export type Conversation = {

@@ -4,10 +4,10 @@
  * The number of characters of a line that are examined. Longer lines are data that a program printed. The end of a line counts
  * too, because some linters print the rule there.
  */
-const LONGEST_LINE = 500
+const MAX_LINE_LENGTH = 500
 const LINE_END = 100
 const LOOKED_AT = 20_000
-const MOST_LINES = 40
+const MAX_LINES = 40
 
 const HELD = "(?<held><(?:url|time|id|path|n|text)>)"
 const URL = String.raw`(?<url>\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s'"<>)\]]+)`
@@ -52,12 +52,12 @@ function mask(...match: unknown[]): string {
 const TASK = /^(?:\[(?!(?:error|fatal|warn|warning|info|debug|trace)\])[\w:./-]+\] (?=\S))+/i
 
 function plainLine(text: string): string {
-  const line = shortened(text.replaceAll(COLOUR, ""), LONGEST_LINE).replaceAll(/\s+/g, " ").trim()
+  const line = shortenLine(text.replaceAll(COLOUR, ""), MAX_LINE_LENGTH).replaceAll(/\s+/g, " ").trim()
   return line.replace(TASK, "")
 }
 
 /** Returns the beginning and the end of a long line. */
-export function shortened(line: string, most: number): string {
+export function shortenLine(line: string, most: number): string {
   return line.length <= most ? line : `${line.slice(0, most - LINE_END - 1)}…${line.slice(-LINE_END)}`
 }
 
@@ -102,19 +102,19 @@ export function errorLines(output: string): string[] {
     : telling
   return (placed.length > 0 ? placed : ranked)
     .sort((a, b) => a.rank - b.rank)
-    .slice(0, MOST_LINES)
+    .slice(0, MAX_LINES)
     .map(({ line }) => line)
 }
 
 /** Returns false if the line only says that something failed. Two failures that share such a line have nothing in common. */
-export function isTelling(line: string): boolean {
+export function isInformative(line: string): boolean {
   return rankOf(plainLine(line)) < UNCLEAR
 }
 
 const LAST_LINES = 60
 
 /** Returns true if the end of an output names an error. Used for commands whose exit status is unknown. */
-export function tellsOfError(output: string): boolean {
+export function namesError(output: string): boolean {
   const end = output.slice(-LOOKED_AT).trimEnd().split("\n").slice(-LAST_LINES).map(plainLine)
   return end.some((line) => line !== "" && !COUNTS.test(line) && rankOf(line) <= 1)
 }
@@ -220,7 +220,7 @@ const OTHER_PARTICULARS = 0.75
  * How similar a known error is to the query, from 0 to 1. If the query has a code, only the code counts, because the surrounding
  * words are the same for many errors. Otherwise the query may be a part of the error.
  */
-export function likeness(query: ErrorText, known: ErrorText): number {
+export function errorSimilarity(query: ErrorText, known: ErrorText): number {
   const sharesName = [...query.particulars].some((name) => known.particulars.has(name))
   if (query.code !== undefined) return query.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
   const shared = [...query.words].filter((word) => known.words.has(word)).length
@@ -231,7 +231,7 @@ export function likeness(query: ErrorText, known: ErrorText): number {
 }
 
 /** Returns false if the line cannot reach this similarity. Checks only the text, which is cheaper than `errorText`. */
-export function mayBeLike({ code, words }: ErrorText, line: string, least: number): boolean {
+export function mayBeSimilar({ code, words }: ErrorText, line: string, least: number): boolean {
   const text = line.toLowerCase()
   if (code !== undefined) {
     const dashed = text.replaceAll("_", "-")

@@ -1,4 +1,4 @@
-import { callWords } from "./call-words.ts"
+import { describeCall } from "./call-words.ts"
 import type { Part } from "./conversation.ts"
 import { planIn } from "./plan.ts"
 import { estimateTokens } from "./tokens.ts"
@@ -74,7 +74,7 @@ export function outlineOf(message: { parts: readonly ShownPart[] }, roots: reado
 }
 
 function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
-  const line = callWords(text).what.trim().split("\n", 1)[0] ?? ""
+  const line = describeCall(text).what.trim().split("\n", 1)[0] ?? ""
   const what = roots.reduce((shown, root) => shown.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), line)
   if (what === "") return `[${tool}]`
   if (what.length <= OUTLINE_CHARS) return `[${tool}: ${what}]`
@@ -105,6 +105,6 @@ export function grouped(count: number): string {
 }
 
 /** Joins names as "a, b and c". */
-export function listed(names: readonly string[]): string {
+export function joinNames(names: readonly string[]): string {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
 }

@@ -2,7 +2,7 @@
  * Returns the names that are most similar to a typed word: the most similar first, then in the given order. A name may be at most
  * two edits away, and fewer than half of the word's letters. Swapping two neighbours is one edit. Ignores case.
  */
-export function nearest(word: string, names: readonly string[], most = 3): string[] {
+export function nearestNames(word: string, names: readonly string[], most = 3): string[] {
   const typed = word.toLowerCase()
   const within = Math.min(2, Math.ceil(typed.length / 2) - 1)
   return names

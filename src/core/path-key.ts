@@ -1,5 +1,5 @@
 /** Whether this platform treats several spellings of a path as one file, as macOS and Windows do by default. */
-export function isFolding(platform: NodeJS.Platform): boolean {
+export function foldsPaths(platform: NodeJS.Platform): boolean {
   return platform === "darwin" || platform === "win32"
 }
 
@@ -9,7 +9,7 @@ export function isFolding(platform: NodeJS.Platform): boolean {
  * something that is not private.
  */
 export function pathKey(path: string, platform: NodeJS.Platform = process.platform): string {
-  if (!isFolding(platform)) return path
+  if (!foldsPaths(platform)) return path
   return foldPath(path, platform).replace(platform === "win32" ? /(?<=[^:\\])\\+$/ : /(?<=.)\/+$/, "")
 }
 
@@ -21,12 +21,12 @@ export function foldPath(piece: string, platform: NodeJS.Platform = process.plat
 }
 
 export function isSamePath(a: string, b: string, platform: NodeJS.Platform = process.platform): boolean {
-  return a === b || (isFolding(platform) && pathKey(a, platform) === pathKey(b, platform))
+  return a === b || (foldsPaths(platform) && pathKey(a, platform) === pathKey(b, platform))
 }
 
 /** If the path is inside the folder under another spelling, returns it with the folder's own spelling. */
 export function spelledBelow(folder: string, path: string, platform: NodeJS.Platform = process.platform): string {
-  if (!isFolding(platform)) return path
+  if (!foldsPaths(platform)) return path
   const separator = platform === "win32" ? /[\\/]/ : /\//
   const base = folder.replace(/(?<=.)[\\/]+$/, "")
   const steps = base.split(separator).length

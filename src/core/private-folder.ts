@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 
 /** The longest address of a Unix socket that dex uses, in bytes. macOS allows 104 and Linux 108. */
-export const LONGEST_SOCKET = 100
+export const MAX_SOCKET_BYTES = 100
 
 /**
  * Creates a folder that only this user can read, or accepts an existing one. Returns undefined if somebody else created it or can
@@ -34,7 +34,7 @@ export function belongsToUser(path: string, kind: "file" | "socket"): boolean {
 }
 
 /** A folder for sockets whose own path would be too long. */
-export function shortFolder(): string {
+export function shortSocketFolder(): string {
   return join(tmpdir(), `dex-${process.getuid?.() ?? 0}`)
 }
 

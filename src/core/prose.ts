@@ -3,19 +3,19 @@
  * The result may be empty.
  */
 export function proseOf(text: string): string {
-  return [...outlined(text)]
+  return [...outlineLines(text)]
     .filter(({ kind, text }) => (kind === "text" || kind === "heading") && isProse(text))
     .map(({ text }) => text)
     .join("\n")
 }
 
 /** The number of characters after which a line counts as data: a file or a server's reply. */
-const LONGEST_LINE = 4_000
+const MAX_LINE_LENGTH = 4_000
 /** The share of a line's characters that must be letters, spaces and punctuation. */
 const READABLE_SHARE = 0.8
 
 export function isProse(line: string): boolean {
-  if (line.length > LONGEST_LINE || MACHINE.some((pattern) => pattern.test(line))) return false
+  if (line.length > MAX_LINE_LENGTH || MACHINE.some((pattern) => pattern.test(line))) return false
   // Treat names and links within a sentence as words.
   const plain = line.replace(/`[^`]*`|https?:\/\/\S+|\*\*|[\w@~.-]*\/[\w@~./-]+/g, "x").trim()
   if (plain === "") return false
@@ -51,13 +51,13 @@ type OutlinedLine = {
 const FENCE = /^\s*(`{3,}|~{3,})/
 const HEADING = /^ {0,3}(#{1,6})\s+(.+?)\s*#*\s*$/
 /** The longest line that may be a heading. The pattern would try every space of a longer one. */
-const LONGEST_HEADING = 1_000
+const MAX_HEADING_LENGTH = 1_000
 
 /**
  * Yields the lines of a Markdown text, with headings and code marked. It handles nothing else of Markdown, which is enough to
  * find sentences; a complete parser took nearly half of the time of an answer.
  */
-export function* outlined(text: string): Generator<OutlinedLine> {
+export function* outlineLines(text: string): Generator<OutlinedLine> {
   let above: { level: number; text: string }[] = []
   let headings: string[] = []
   let fence: string | undefined
@@ -69,7 +69,7 @@ export function* outlined(text: string): Generator<OutlinedLine> {
       fence = fence === undefined ? mark : undefined
       kind = "fence"
     }
-    const heading = kind === "text" && line.length <= LONGEST_HEADING ? HEADING.exec(line) : null
+    const heading = kind === "text" && line.length <= MAX_HEADING_LENGTH ? HEADING.exec(line) : null
     if (heading) {
       const level = heading[1]!.length
       above = [...above.filter((one) => one.level < level), { level, text: heading[2]! }]

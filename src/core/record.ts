@@ -9,7 +9,7 @@ export function isRecord(value: unknown): value is RawRecord {
 
 export function parseObject(text: string): RawRecord | undefined {
   try {
-    const value: unknown = JSON.parse(thinned(text))
+    const value: unknown = JSON.parse(limitJsonValues(text))
     return isRecord(value) ? value : undefined
   } catch {
     return undefined // the caller counts damaged records
@@ -18,7 +18,7 @@ export function parseObject(text: string): RawRecord | undefined {
 
 export function parseArray(text: string): unknown[] | undefined {
   try {
-    const value: unknown = JSON.parse(thinned(text))
+    const value: unknown = JSON.parse(limitJsonValues(text))
     return Array.isArray(value) ? value : undefined
   } catch {
     return undefined // the caller counts damaged records
@@ -49,7 +49,7 @@ export function records(value: unknown): RawRecord[] {
 const LATEST_MS = 8.64e15
 
 /** Whether a stored value is a time that can be shown. */
-export function isTime(value: unknown): value is number {
+export function isValidTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= LATEST_MS
 }
 
@@ -104,7 +104,7 @@ const SHOWN_CHARS = 100
  * Replaces every list or object with too many values in a JSON text by a string that says so. This bounds memory by the text's
  * length. Text that is not JSON may be returned as it is or changed, but never becomes JSON.
  */
-export function thinned(text: string): string {
+export function limitJsonValues(text: string): string {
   if (text.length < LONG_TEXT || !hasManyCommas(text)) return text
   const open: { at: number; before: number }[] = []
   let cuts: { from: number; to: number; values: number }[] = []

@@ -35,24 +35,24 @@ export function refFrom(sourceWithOwner: string, id: string): Ref {
 }
 
 /** Parses a complete ref. Returns undefined if it has no source. */
-export function parseWholeRef(text: string): Ref | undefined {
+export function parseCompleteRef(text: string): Ref | undefined {
   const { prefix: id, source, ...rest } = parseRef(text) ?? {}
   return source === undefined || id === undefined ? undefined : { ...rest, source, id }
 }
 
 /** The owner in a ref of a team's history: `ann` in `ann/claude_code:1f3c`. */
 export function ownerIn(text: string): string | undefined {
-  return parseWholeRef(text)?.owner
+  return parseCompleteRef(text)?.owner
 }
 
 /** The ref of the conversation that contains this message or section. */
-export function wholeOf({ owner, source, id }: Ref): Ref {
+export function conversationRefOf({ owner, source, id }: Ref): Ref {
   return { owner, source, id }
 }
 
 /** The ref of another conversation of the same agent and owner: a parent, or the original of a fork. */
-export function besideOf(ref: Ref, id: string): Ref {
-  return { ...wholeOf(ref), id }
+export function siblingRef(ref: Ref, id: string): Ref {
+  return { ...conversationRefOf(ref), id }
 }
 
 export function isSameConversation(a: Ref, b: Ref): boolean {

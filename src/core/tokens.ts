@@ -6,11 +6,11 @@ const CHARS_PER_TOKEN = 3.5
 
 /** Estimates the size of a text in tokens. Everything that dex prints calls this an estimate. */
 export function estimateTokens(text: string): number {
-  return tokensOf(text.length)
+  return tokensForChars(text.length)
 }
 
 /** Estimates the tokens of a text with this many characters. */
-export function tokensOf(characters: number): number {
+export function tokensForChars(characters: number): number {
   return Math.ceil(characters / CHARS_PER_TOKEN)
 }
 

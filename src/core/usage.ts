@@ -41,14 +41,14 @@ export function addRequest(a: Usage | undefined, b: Usage): Usage {
   if (!a) return b
   return {
     ...addUsage(a, b),
-    longest: Math.max(longestIn(a), longestIn(b)),
+    longest: Math.max(longestRequest(a), longestRequest(b)),
     service_tier: a.service_tier === b.service_tier ? a.service_tier : undefined,
     speed: a.speed === b.speed ? a.speed : undefined,
   }
 }
 
 /** The context size of the longest request. */
-export function longestIn({ longest, input, cache_read, cache_write }: Usage): number {
+export function longestRequest({ longest, input, cache_read, cache_write }: Usage): number {
   return longest ?? input + cache_read + cache_write
 }
 

@@ -13,14 +13,14 @@ export function isStopword(word: string): boolean {
   return STOPWORDS.has(word.toLowerCase())
 }
 
-const LONGEST_IDENTIFIER = 64
+const MAX_IDENTIFIER_LENGTH = 64
 /** An identifier, from its first letter to its end. Its length is bounded because a text may be one long word. */
 const IDENTIFIER =
   /(?<![A-Za-z])[A-Za-z][A-Za-z0-9]{0,62}[a-z0-9][A-Z][A-Za-z0-9]*|(?<![A-Z])[A-Z]{2,64}[a-z][A-Za-z0-9]*/g
 
 /** Splits `readFileSync` into `read File Sync`. Returns undefined if there is nothing to split. */
 export function splitIdentifier(word: string): string | undefined {
-  if (word.length > LONGEST_IDENTIFIER) return undefined
+  if (word.length > MAX_IDENTIFIER_LENGTH) return undefined
   const parts = word.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
   return parts === word ? undefined : parts
 }

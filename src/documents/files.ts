@@ -76,11 +76,11 @@ export async function readDocument(root: string, path: string): Promise<string> 
   if (!before) throw refused(path, "it is gone or cannot be read")
   const reason = whyNotRead(before)
   if (reason) throw refused(path, reason)
-  const place = filePlaceOf(file)
+  const place = fileIdentityOf(file)
   if (place?.folder !== dirname(file)) throw refused(path, EXCHANGED)
   const opened = opening(file, path)
   try {
-    if (!isAt(opened.fd, file, place)) throw refused(path, EXCHANGED)
+    if (!isSameOpenFile(opened.fd, file, place)) throw refused(path, EXCHANGED)
     return decode(readOpened(opened, MAX_DOCUMENT_BYTES), path)
   } catch (error) {
     throw error instanceof RefusedFile ? refused(path, error.message, error) : error
@@ -163,7 +163,7 @@ function byPath(a: { path: string }, b: { path: string }): number {
 type FilePlace = { folder: string; dev: bigint; ino: bigint }
 
 /** Returns undefined if there is no regular file, or if its folder is being replaced. */
-export function filePlaceOf(file: string): FilePlace | undefined {
+export function fileIdentityOf(file: string): FilePlace | undefined {
   try {
     const folder = realpathSync.native(dirname(file))
     const found = lstatSync(file, { bigint: true })
@@ -184,11 +184,11 @@ const LOOKS = 4
  * Whether the open file is the one that was at this path before it was opened, and still is. Linux reports the path of an open
  * file; on other systems the path is checked several times.
  */
-export function isAt(fd: number, file: string, before: FilePlace, openName = nameOfOpen): boolean {
+export function isSameOpenFile(fd: number, file: string, before: FilePlace, openName = nameOfOpen): boolean {
   const opened = fstatSync(fd, { bigint: true })
   const named = openName(fd)
-  if (named !== undefined) return named === join(before.folder, basename(file)) && isSame(filePlaceOf(file), opened)
-  const looks = [before, ...Array.from({ length: LOOKS }, () => filePlaceOf(file))]
+  if (named !== undefined) return named === join(before.folder, basename(file)) && isSame(fileIdentityOf(file), opened)
+  const looks = [before, ...Array.from({ length: LOOKS }, () => fileIdentityOf(file))]
   return looks.every((look) => look?.folder === before.folder && isSame(look, opened))
 }
 

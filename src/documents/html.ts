@@ -1,5 +1,5 @@
 import { defaultTreeAdapter, parse } from "parse5"
-import { blocksOf, isSkipped } from "./html-blocks.ts"
+import { blocksOfElements, isSkippedElement } from "./html-blocks.ts"
 import { type Child, type Element, inlineText } from "./html-text.ts"
 import type { ParsedDocument } from "./sections.ts"
 import { headingText, lineFinder, titleOf, toSections } from "./sections.ts"
@@ -11,8 +11,8 @@ export function parseHtml(text: string): ParsedDocument {
   const page = parse(text, { treeAdapter: boundedAdapter(), sourceCodeLocationInfo: true, scriptingEnabled: false })
   const found = findContent(page.childNodes)
   const lineAt = lineFinder(text) // the parser's own line numbers are wrong after a `&` at the end of a line
-  const inMain = found.main.length > 0 ? blocksOf(found.main, { isFullPage: false, lineAt }) : []
-  const blocks = inMain.length > 0 ? inMain : blocksOf(found.body, { isFullPage: true, lineAt })
+  const inMain = found.main.length > 0 ? blocksOfElements(found.main, { isFullPage: false, lineAt }) : []
+  const blocks = inMain.length > 0 ? inMain : blocksOfElements(found.body, { isFullPage: true, lineAt })
   const headings = blocks.flatMap(({ heading }) => heading ?? [])
   const title = titleOf(headings, found.title ? headingText(inlineText(found.title)) : "")
   return { title, sections: toSections(blocks), problems: [] }
@@ -70,7 +70,7 @@ function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title:
   const queue = nodes.map((node) => ({ node, inArticle: false })).reverse()
   for (let next = queue.pop(); next; next = queue.pop()) {
     const { node } = next
-    if (!("tagName" in node) || (node.tagName !== "body" && isSkipped(node, false))) continue
+    if (!("tagName" in node) || (node.tagName !== "body" && isSkippedElement(node, false))) continue
     if (node.tagName === "main") main.push(node)
     if (node.tagName === "body") body.push(node)
     if (node.tagName === "title") title ??= node

@@ -72,11 +72,11 @@ async function npmOrigin(wanted: string, cwd: string): Promise<CollectionOrigin>
   throw new DexError("not_installed", message)
 }
 
-const MOST_BYTES = 4 << 20
+const MAX_BYTES = 4 << 20
 
 function manifestIn(root: string): string | undefined {
   try {
-    return readText(join(root, "package.json"), MOST_BYTES)
+    return readText(join(root, "package.json"), MAX_BYTES)
   } catch {
     return undefined // no package, or not readable
   }

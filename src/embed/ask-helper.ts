@@ -6,7 +6,7 @@ import { subprocessFile } from "../subprocess/link.ts"
 import { startDetached } from "../subprocess/process.ts"
 import type { EmbedRole } from "./embedder.ts"
 import type { LocalPackage } from "./local-package.ts"
-import { helperPlace } from "./local-package.ts"
+import { helperAddress } from "./local-package.ts"
 
 /** A request to the helper, as a line of JSON. Without texts, it asks for the process's id and memory. */
 export type HelperRequest = { texts?: string[] }
@@ -31,7 +31,7 @@ export async function askHelper(helper: Helper, texts: string[], signal?: AbortS
 }
 
 /** Returns the process that has loaded the model, or undefined if none is running. Starts nothing. */
-export async function helperNow(
+export async function runningHelper(
   helper: Helper,
   signal?: AbortSignal,
 ): Promise<{ pid: number; bytes: number } | undefined> {
@@ -66,7 +66,7 @@ function sent(
   request: HelperRequest,
   signal?: AbortSignal,
 ): Promise<HelperAnswer | undefined> {
-  const { socket } = helperPlace(dexDir, local, role)
+  const { socket } = helperAddress(dexDir, local, role)
   return new Promise((resolve, reject) => {
     const stopped = () => new DexError("embed_stopped", "Embedding was stopped.")
     if (signal?.aborted) return reject(stopped())

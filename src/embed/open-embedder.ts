@@ -1,7 +1,7 @@
 import { DexError, isDexError } from "../core/error.ts"
 import { type Embedder, type EmbedRole, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
-import { askServer, embedWrongAnswer } from "./post.ts"
+import { askServer, invalidEmbedReply } from "./post.ts"
 import { probeEmbedder } from "./probe.ts"
 
 /** The URL to which text is sent. Undefined if text stays on this machine. */
@@ -35,7 +35,7 @@ export async function openEmbedder(
   const apiKey = settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }
   const stop = signal ? { signal } : {}
   const named = `${provider}:${model}@`
-  const stored = keptId(settings, storedIds)
+  const stored = storedEmbedderId(settings, storedIds)
   const before = stored === undefined ? undefined : readId(stored, named, family.prompts)
   const revision =
     before?.revision ??
@@ -49,7 +49,10 @@ export async function openEmbedder(
 }
 
 /** The newest stored id that belongs to the configured embedder. Sends no request. */
-export function keptId({ provider, model, dims, dexDir }: EmbedSettings, storedIds: string[]): string | undefined {
+export function storedEmbedderId(
+  { provider, model, dims, dexDir }: EmbedSettings,
+  storedIds: string[],
+): string | undefined {
   if (provider === "local") {
     const local = localPackage(dexDir ?? "")
     return storedIds.find((id) => id === local?.id)
@@ -174,9 +177,9 @@ async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask)
   try {
     const answer = await askServer({ url: wire.url, body: wire.body(texts), ...how })
     const vectors = wire.vectors(answer)
-    if (!vectors) throw embedWrongAnswer(wire, "answered in another format than expected")
+    if (!vectors) throw invalidEmbedReply(wire, "answered in another format than expected")
     if (vectors.length !== texts.length)
-      throw embedWrongAnswer(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
+      throw invalidEmbedReply(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
     return vectors.map((vector) => readVector(wire, vector, dims))
   } catch (error) {
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
@@ -190,17 +193,17 @@ async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask)
 }
 
 function readVector(wire: Wire, value: unknown, dims: number | undefined): Float32Array {
-  if (!Array.isArray(value) || value.length === 0) throw embedWrongAnswer(wire, "sent something that is not a vector")
+  if (!Array.isArray(value) || value.length === 0) throw invalidEmbedReply(wire, "sent something that is not a vector")
   if (dims !== undefined && value.length !== dims)
-    throw embedWrongAnswer(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
+    throw invalidEmbedReply(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
   let square = 0
   for (const number of value as unknown[]) {
     if (typeof number !== "number")
-      throw embedWrongAnswer(wire, "sent a vector with something in it that is not a number")
+      throw invalidEmbedReply(wire, "sent a vector with something in it that is not a number")
     square += number * number
   }
   if (!(square > 0 && square < Number.POSITIVE_INFINITY))
-    throw embedWrongAnswer(wire, "sent a vector without a direction")
+    throw invalidEmbedReply(wire, "sent a vector without a direction")
   const length = Math.sqrt(square)
   return Float32Array.from(value as number[], (number) => number / length)
 }

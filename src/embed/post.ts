@@ -1,5 +1,5 @@
 import { DexError, isDexError, messageOf } from "../core/error.ts"
-import { isNetError, type NetReply, pauseBeforeRetry, retryAfterMs, send, withoutKey } from "../net/client.ts"
+import { isNetError, type NetReply, pauseBeforeRetry, removeKey, retryAfterMs, send } from "../net/client.ts"
 
 export type Request = {
   url: string
@@ -53,11 +53,11 @@ function parse(text: string, request: Request): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw embedWrongAnswer(request, "did not answer in JSON")
+    throw invalidEmbedReply(request, "did not answer in JSON")
   }
 }
 
-export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
+export function invalidEmbedReply({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
   return new DexError(
     "embed_wrong_answer",
     `${placeOf(url)} ${what}. Check ${ADDRESS_SETTING[of]} and ${of}.model (\`dex config list\`).`,
@@ -93,7 +93,7 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
 /** Shortens the server's own message and removes the key, which some servers repeat. */
 function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
-  const clean = withoutKey(found, apiKey)
+  const clean = removeKey(found, apiKey)
     .replace(/[^ -~]+|\\./g, " ")
     .slice(0, 160)
   return clean.trim() === "" ? "" : `: ${clean.trim()}`
@@ -108,7 +108,7 @@ const TURN_OFF = {
 function explained(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
   if (isDexError(error)) return error
   if (isNetError(error) && error.reason === "key_in_clear") return new DexError("embed_settings", error.message)
-  if (isNetError(error) && error.reason === "size") return embedWrongAnswer({ url, of }, "sent more than 64 MB")
+  if (isNetError(error) && error.reason === "size") return invalidEmbedReply({ url, of }, "sent more than 64 MB")
   if (signal?.aborted) return new DexError("embed_stopped", `${placeOf(url)} did not answer in time.`, { cause: error })
   if (timedOut)
     return new DexError("embed_timeout", `${placeOf(url)} did not answer within a minute.`, { cause: error })

@@ -1,6 +1,6 @@
 import { DexError } from "../core/error.ts"
 import type { Reranker } from "./embedder.ts"
-import { askServer, embedWrongAnswer } from "./post.ts"
+import { askServer, invalidEmbedReply } from "./post.ts"
 
 export type RerankSettings = { url?: string; model?: string; apiKey?: string }
 
@@ -26,7 +26,7 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
       })
       const scores = readScores(answer, documents.length)
       if (!scores)
-        throw embedWrongAnswer({ url: place, of: "rerank" }, `did not score all of the ${documents.length} texts`)
+        throw invalidEmbedReply({ url: place, of: "rerank" }, `did not score all of the ${documents.length} texts`)
       return scores
     },
   }

@@ -1,8 +1,8 @@
 import { join } from "node:path"
 import { DexError } from "../core/error.ts"
 import { lookAt } from "../core/look-at.ts"
-import { nameIn } from "./commit-diffs.ts"
-import { type RunEnd, runGit } from "./run.ts"
+import { decodeGitName } from "./commit-diffs.ts"
+import { type GitRunResult, runGit } from "./run.ts"
 
 export type BlamedLine = {
   line: number
@@ -109,12 +109,12 @@ function linesIn(text: string): BlamedLine[] {
       const { hash, was, line } = head
       lines.push({ line, text: row.slice(1), hash, was: { line: was, path: paths.get(hash) ?? "" } })
       head = undefined
-    } else if (row.startsWith("filename ")) paths.set(head.hash, nameIn(row.slice(9)))
+    } else if (row.startsWith("filename ")) paths.set(head.hash, decodeGitName(row.slice(9)))
   }
   return lines
 }
 
-function notBlamed(path: string, { stopped, errors, code }: RunEnd): DexError {
+function notBlamed(path: string, { stopped, errors, code }: GitRunResult): DexError {
   const why =
     stopped === "time"
       ? "it took too long"

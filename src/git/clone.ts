@@ -56,7 +56,7 @@ async function updateRepository(url: string, folder: string, options: CopyOption
 }
 
 const SHALLOW = ["--depth=1", "--no-tags", "--no-recurse-submodules"]
-const MOST_BYTES = 10_000
+const MAX_BYTES = 10_000
 
 async function git(args: string[], { timeoutMs = 120_000, signal }: CopyOptions): Promise<string> {
   let out = ""
@@ -65,7 +65,7 @@ async function git(args: string[], { timeoutMs = 120_000, signal }: CopyOptions)
     mostBytes: Number.POSITIVE_INFINITY,
     signal,
     onOutput: (bytes) => {
-      out = (out + bytes.toString("utf8")).slice(0, MOST_BYTES)
+      out = (out + bytes.toString("utf8")).slice(0, MAX_BYTES)
     },
   })
   if (code === 0 && !stopped) return out

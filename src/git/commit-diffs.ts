@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { type RunEnd, runGit } from "./run.ts"
+import { type GitRunResult, runGit } from "./run.ts"
 
 // The changes of commits, line by line.
 
@@ -38,10 +38,10 @@ export type DiffOptions = {
   paths?: readonly string[]
 }
 
-export type ReadDiffs = {
+export type ReadDiffsResult = {
   commits: CommitDiff[]
   /** Why not all commits were read. */
-  stopped?: RunEnd["stopped"] | "failed"
+  stopped?: GitRunResult["stopped"] | "failed"
 }
 
 /**
@@ -52,7 +52,7 @@ export async function readCommitDiffs(
   folder: string,
   revisions: readonly string[],
   options: DiffOptions = {},
-): Promise<ReadDiffs> {
+): Promise<ReadDiffsResult> {
   const { commits, end } = await commitsOf(folder, revisions, options, PATCH)
   if (end.stopped === undefined && end.code === 0) return { commits }
   // The last commit may be incomplete.
@@ -78,7 +78,7 @@ async function commitsOf(folder: string, revisions: readonly string[], options: 
 }
 
 /** Counts the files that each of these commits touched. Commits that git cannot read are missing. */
-export async function countTouched(
+export async function countTouchedFiles(
   folder: string,
   revisions: readonly string[],
   options: DiffOptions = {},
@@ -97,7 +97,7 @@ export async function countTouched(
 }
 
 async function logOf(folder: string, revisions: readonly string[], options: DiffOptions, what: string[]) {
-  if (revisions.length === 0) return { text: "", end: { code: 0, errors: "" } as RunEnd }
+  if (revisions.length === 0) return { text: "", end: { code: 0, errors: "" } as GitRunResult }
   const { timeoutMs, bytes } = { ...DIFF_LIMITS, ...options.limits }
   const chunks: Buffer[] = []
   const end = await runGit(
@@ -148,10 +148,11 @@ export function filesOfDiff(patch: string): DiffFile[] {
       file = { path: "", added: [], removed: [] }
       files.push(file)
     } else if (!file) continue
-    else if (line.startsWith("rename from ")) file.from = nameIn(line.slice(12))
-    else if (line.startsWith("rename to ")) file.path = nameIn(line.slice(10))
-    else if (line.startsWith("--- a/") || line.startsWith('--- "a/')) file.path ||= nameIn(line.slice(4)).slice(2)
-    else if (line.startsWith("+++ b/") || line.startsWith('+++ "b/')) file.path = nameIn(line.slice(4)).slice(2)
+    else if (line.startsWith("rename from ")) file.from = decodeGitName(line.slice(12))
+    else if (line.startsWith("rename to ")) file.path = decodeGitName(line.slice(10))
+    else if (line.startsWith("--- a/") || line.startsWith('--- "a/'))
+      file.path ||= decodeGitName(line.slice(4)).slice(2)
+    else if (line.startsWith("+++ b/") || line.startsWith('+++ "b/')) file.path = decodeGitName(line.slice(4)).slice(2)
     else {
       const hunk = /^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line)
       if (!hunk) continue
@@ -175,7 +176,7 @@ function* linesOf(text: string): Generator<string> {
 const ESCAPED: Record<string, string> = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", v: "\v", f: "\f" }
 
 /** Decodes a name as git prints it: quoted if it contains special characters, and followed by a tab if it contains a space. */
-export function nameIn(written: string): string {
+export function decodeGitName(written: string): string {
   const name = written.replace(/\t$/, "")
   if (!/^".*"$/.test(name)) return name
   return name

@@ -13,10 +13,10 @@ const FOOTER =
 const BANG = /^[a-z][\w-]*(?:\([^()\n]*\))?!:[ \t]*(?<what>\S.*)$/i
 const REVERT = /^Revert(?:ed)?:? "(?<subject>.+)"$|^revert(?:\([^()\n]*\))?!?:[ \t]*(?<plain>\S.*)$/i
 const REVERTED_HASH = /\bThis reverts commit (?<hash>[0-9a-f]{7,64})\b|^Refs?: (?<ref>[0-9a-f]{7,64})\b/im
-const LONGEST = 500
+const MAX_LENGTH = 500
 
 /** Identifies a commit by its subject, which survives a rebase and which a revert quotes. */
-export function subjectMark(subject: string): string {
+export function subjectKey(subject: string): string {
   return createHash("sha1").update(subject.trim()).digest("hex").slice(0, 16)
 }
 
@@ -25,7 +25,7 @@ export function commitMarks(subject: string, body: string): CommitMarks {
   const breaking = FOOTER.exec(body)?.groups?.what ?? BANG.exec(subject)?.groups?.what
   const reverts = revertOf(subject, body)
   return {
-    breaking: breaking?.replaceAll(/\s+/g, " ").trim().slice(0, LONGEST),
+    breaking: breaking?.replaceAll(/\s+/g, " ").trim().slice(0, MAX_LENGTH),
     reverts,
   }
 }
@@ -36,5 +36,5 @@ function revertOf(subject: string, body: string): CommitMarks["reverts"] {
   if (reverted === undefined || (quoted !== undefined && REVERT.test(quoted))) return undefined
   const { hash, ref } = REVERTED_HASH.exec(body)?.groups ?? {}
   const named = hash ?? ref
-  return { subject: reverted.slice(0, LONGEST), hash: named?.toLowerCase() }
+  return { subject: reverted.slice(0, MAX_LENGTH), hash: named?.toLowerCase() }
 }

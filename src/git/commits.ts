@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer"
 import { lstat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
-import { type RunEnd, runGit } from "./run.ts"
+import { type GitRunResult, runGit } from "./run.ts"
 
 /** Paths are relative to the project's folder; bytes that are not UTF-8 are written as `\xff`. */
 export type TouchedFile =
@@ -22,7 +22,7 @@ export type Commit = {
   file_count: number
 }
 
-export type ReadCommits = {
+export type ReadCommitsResult = {
   /** Absent if there is no repository, or if it has no commits. */
   head?: string
   /** Identifies where a shallow history ends; empty if the history is complete. */
@@ -52,7 +52,7 @@ export type CommitOptions = {
  * Reads the commits of the project's current branch, within the limits. Runs no program of the repository and changes nothing in
  * it.
  */
-export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommits> {
+export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommitsResult> {
   const limits = { ...COMMIT_LIMITS, ...options.limits }
   const until = Date.now() + limits.timeoutMs
   const git = gitIn(project, until, options.signal)
@@ -100,7 +100,7 @@ async function shallowMark(project: string, git: ReturnType<typeof gitIn>): Prom
   return file ? `${file.size} ${Math.trunc(file.mtimeMs)}` : "shallow"
 }
 
-export const onlyNewest = (commits: number): string => `Only the newest ${commits} commits are known.`
+export const describeNewestOnly = (commits: number): string => `Only the newest ${commits} commits are known.`
 
 type Log = { commits: Commit[]; left_out: string[]; isCut: boolean; hasOlder: boolean }
 type Wanted = {
@@ -137,7 +137,7 @@ function runLog(
   { head, after, limits, until, options }: Wanted,
   renames: string,
   onOutput: (bytes: Buffer) => void,
-): Promise<RunEnd> {
+): Promise<GitRunResult> {
   const oldest = Math.floor(options.now / 1000) - limits.days * 86_400
   return runGit(
     [
@@ -151,8 +151,8 @@ function runLog(
   )
 }
 
-function cutShort(stopped: RunEnd["stopped"], commits: number, limits: CommitLimits): string | undefined {
-  if (stopped === undefined) return commits > limits.commits ? onlyNewest(limits.commits) : undefined
+function cutShort(stopped: GitRunResult["stopped"], commits: number, limits: CommitLimits): string | undefined {
+  if (stopped === undefined) return commits > limits.commits ? describeNewestOnly(limits.commits) : undefined
   const after = stopped === "time" ? `${limits.timeoutMs / 1000} s` : `${limits.bytes >> 20} MB`
   return `Reading commits was stopped after ${after}: only the newest ${commits} are known.`
 }
@@ -163,12 +163,12 @@ function olderOnes({ isCut, hasOlder, commits }: Log, continues: boolean): strin
 
 const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"
 const FIELDS = 6
-const LONGEST_SUBJECT = 2_000
-const LONGEST_BODY = 20_000
+const MAX_SUBJECT_LENGTH = 2_000
+const MAX_BODY_LENGTH = 20_000
 /** The longest field that is read. The beginning of a message of several megabytes is enough. */
-const LONGEST_TOKEN = 1 << 20
+const MAX_TOKEN_LENGTH = 1 << 20
 /** The most files of one commit that are read. A commit that moves a complete tree names each of its files. */
-const MOST_FILES = 5_000
+const MAX_FILES = 5_000
 
 /**
  * Parses git's output incrementally. Every field and every name ends with a NUL, which none of them can contain, and the status
@@ -196,8 +196,8 @@ function commitParser(isShallow: boolean) {
       hash,
       at: Number(at) * 1000,
       committed_at: Number(committedAt) * 1000,
-      subject: subject.slice(0, LONGEST_SUBJECT),
-      body: body.trim().slice(0, LONGEST_BODY),
+      subject: subject.slice(0, MAX_SUBJECT_LENGTH),
+      body: body.trim().slice(0, MAX_BODY_LENGTH),
       files: [],
       file_count: 0,
     }
@@ -208,7 +208,7 @@ function commitParser(isShallow: boolean) {
     // In a shallow copy, the oldest commit appears to have added everything.
     if (!current || (isShallow && lastParents === "")) return
     current.file_count++
-    if (current.files.length < MOST_FILES) current.files.push(file)
+    if (current.files.length < MAX_FILES) current.files.push(file)
   }
   const takeToken = (token: Buffer) => {
     if (pending) {
@@ -236,7 +236,7 @@ function commitParser(isShallow: boolean) {
         rest = Buffer.alloc(0)
         from = end + 1
       }
-      if (from < bytes.length && rest.length < LONGEST_TOKEN) rest = Buffer.concat([rest, bytes.subarray(from)])
+      if (from < bytes.length && rest.length < MAX_TOKEN_LENGTH) rest = Buffer.concat([rest, bytes.subarray(from)])
     },
     /** Includes the current commit only if git finished. */
     commits(isFinished: boolean): Commit[] {
@@ -255,7 +255,7 @@ function pathOfBytes(bytes: Buffer): string {
 }
 
 function gitIn(project: string, until: number, signal: AbortSignal | undefined) {
-  return async (args: string[]): Promise<RunEnd & { output: string }> => {
+  return async (args: string[]): Promise<GitRunResult & { output: string }> => {
     let output = ""
     const end = await runGit(args, {
       ...running(project, until, signal),
@@ -288,7 +288,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   )
 
-function notRead(project: string, { stopped, errors, code }: RunEnd): DexError {
+function notRead(project: string, { stopped, errors, code }: GitRunResult): DexError {
   const why =
     stopped === "time"
       ? "it took too long"

@@ -11,7 +11,7 @@ export async function repositoryIdentity(folder: string): Promise<RepositoryIden
   const roots = (await outputOf(folder, ["rev-list", "--max-parents=0", "HEAD"]))?.trim().split("\n")
   const rootCommit = roots?.sort()[0]
   return {
-    remote: remote ? normalRemote(remote) : undefined,
+    remote: remote ? normaliseRemote(remote) : undefined,
     rootCommit: rootCommit || undefined,
   }
 }
@@ -27,7 +27,7 @@ async function outputOf(folder: string, args: string[]): Promise<string | undefi
 }
 
 /** Normalises a remote to host/owner/name, for any protocol, without a user name or password. */
-export function normalRemote(remote: string): string {
+export function normaliseRemote(remote: string): string {
   const scp = /^(?:[^@/\s]+@)?([^:/\s]+):(?!\/\/)(.+)$/.exec(remote)
   const url = /^[a-z+]+:\/\/(?:[^@/]*@)?([^/:]+)(?::\d+)?\/(.+)$/i.exec(remote)
   const [, host, path] = url ?? scp ?? []

@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs"
 import { dirname, isAbsolute, join, resolve } from "node:path"
 import { lookAt } from "../core/look-at.ts"
-import { isFolding, isSamePath } from "../core/path-key.ts"
+import { foldsPaths, isSamePath } from "../core/path-key.ts"
 import { readStart } from "../core/read-file.ts"
 
 /**
@@ -11,7 +11,7 @@ import { readStart } from "../core/read-file.ts"
 export function createProjectFinder(platform = process.platform): (cwd: string) => string {
   const cache = new Map<string, string>()
   return (cwd) => {
-    const found = cache.get(cwd) ?? asOnDisk(find(cwd), platform)
+    const found = cache.get(cwd) ?? diskSpelling(find(cwd), platform)
     cache.set(cwd, found)
     return found
   }
@@ -21,8 +21,8 @@ export function createProjectFinder(platform = process.platform): (cwd: string) 
  * Returns the disk's own spelling if several spellings lead to one folder. A path through a link stays as written; a short
  * Windows name (PROGRA~1) is expanded.
  */
-export function asOnDisk(path: string, platform: NodeJS.Platform, realPath = realpathSync.native): string {
-  if (!isFolding(platform)) return path
+export function diskSpelling(path: string, platform: NodeJS.Platform, realPath = realpathSync.native): string {
+  if (!foldsPaths(platform)) return path
   try {
     const real = realPath(path)
     const isShort = platform === "win32" && /~\d/.test(path)
@@ -83,15 +83,15 @@ export function gitFolderOf(cwd: string): string | undefined {
 }
 
 /** Whether the history of a checkout is incomplete because of a shallow clone or grafts. */
-export function isCutOff(root: string): boolean {
+export function hasIncompleteHistory(root: string): boolean {
   const own = gitFolderOf(root)
   if (own === undefined) return false
-  const common = resolve(own, readHead(join(own, "commondir"))?.trim() ?? ".")
+  const common = resolve(own, readGitFile(join(own, "commondir"))?.trim() ?? ".")
   return ["shallow", "info/grafts"].some((name) => lookAt(join(common, name)) !== undefined)
 }
 
 function gitFolder(folder: string, gitFile: string): string | undefined {
-  const target = readHead(gitFile)
+  const target = readGitFile(gitFile)
     ?.match(/^gitdir:\s*(.+)$/m)?.[1]
     ?.trim()
   return target === undefined ? undefined : resolve(folder, target)
@@ -100,14 +100,14 @@ function gitFolder(folder: string, gitFile: string): string | undefined {
 function branchIn(gitFolder: string | undefined): string | undefined {
   return (
     gitFolder &&
-    readHead(join(gitFolder, "HEAD"))
+    readGitFile(join(gitFolder, "HEAD"))
       ?.match(/^ref: refs\/heads\/(.+)$/m)?.[1]
       ?.trim()
   )
 }
 
 /** Reads the beginning of one of git's small files. */
-export function readHead(path: string): string | undefined {
+export function readGitFile(path: string): string | undefined {
   try {
     return readStart(path, 4096).toString("utf8")
   } catch {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { lookAt } from "../core/look-at.ts"
-import { gitFolderOf, readHead } from "./project.ts"
+import { gitFolderOf, readGitFile } from "./project.ts"
 
 type RunOptions = {
   /** The folder in which git runs. git does not run at all if the repository contains a pipe that it would wait at. */
@@ -26,7 +26,7 @@ type RunOptions = {
 }
 
 /** How the run ended; `stopped` is the reason if it was ended early. */
-export type RunEnd = { code: number | null; stopped?: "time" | "size" | "cancelled"; errors: string }
+export type GitRunResult = { code: number | null; stopped?: "time" | "size" | "cancelled"; errors: string }
 
 const SAFE = {
   "core.symlinks": "false",
@@ -50,7 +50,7 @@ const INHERITED = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EX
  * nothing can ask for a password on the terminal, and killed with all its children if it exceeds a limit. Throws only if git
  * cannot be started.
  */
-export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
+export function runGit(args: string[], options: RunOptions): Promise<GitRunResult> {
   options.signal?.throwIfAborted()
   const obstacle = options.folder && obstacleIn(options.folder)
   if (obstacle) return Promise.resolve({ code: 128, errors: `${obstacle} is not a regular file` })
@@ -67,10 +67,10 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
     child.stdin?.on("error", () => {}).end(options.input)
     let errors = ""
     let bytes = 0
-    let stopped: RunEnd["stopped"]
-    const stop = (why: RunEnd["stopped"]) => {
+    let stopped: GitRunResult["stopped"]
+    const stop = (why: GitRunResult["stopped"]) => {
       stopped ??= why
-      killTree(child)
+      killProcessTree(child)
     }
     const timer = setTimeout(() => stop("time"), options.timeoutMs)
     const onAbort = () => stop("cancelled")
@@ -136,9 +136,9 @@ const OPENED = [
 function obstacleIn(folder: string): string | undefined {
   const own = gitFolderOf(folder)
   if (own === undefined) return undefined
-  const common = readHead(join(own, "commondir"))?.trim()
+  const common = readGitFile(join(own, "commondir"))?.trim()
   const places = common === undefined ? [own] : [own, resolve(own, common)]
-  const head = readHead(join(own, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
+  const head = readGitFile(join(own, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
   const names = head === undefined ? OPENED : [...OPENED, head.trim()]
   return places
     .flatMap((place) => names.map((name) => join(place, name)))
@@ -155,7 +155,7 @@ function isObstacle(path: string): boolean {
  * Kills a process and everything that it started. It must have been started as the leader of its own group (`detached`). Windows
  * has no such groups, so its children are looked up instead. A process that has already ended is not an error.
  */
-export function killTree(child: ChildProcess): void {
+export function killProcessTree(child: ChildProcess): void {
   if (child.pid === undefined) return
   if (process.platform === "win32") {
     killByParents(child)

@@ -7,12 +7,12 @@ import type { HeadlessReply } from "../agents/kit/headless.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import { MODEL_RUN_FOLDER, MODEL_RUN_VARIABLE } from "../core/model-run.ts"
 import { isRecord } from "../core/record.ts"
-import { charactersWithin, tokensOf } from "../core/tokens.ts"
+import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelReply, ModelRequest, ModelTool } from "../llm/model.ts"
 import { addModelUsage, jsonIn, type ModelUsage, readCalls } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
 import { agentName, type ChosenAgent } from "./choose.ts"
-import { type ProgramEnd, runProgram } from "./run-program.ts"
+import { type ProgramResult, runProgram } from "./run-program.ts"
 
 type AgentModelSettings = {
   chosen: ChosenAgent
@@ -51,7 +51,7 @@ export function openAgentModel(settings: AgentModelSettings): Model {
     const usage = runUsage(answer, system, text)
     addModelUsage(total, usage)
     const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * FLOOD
-    const parsed = answerIn(answer.text.slice(0, most), request.tools)
+    const parsed = parseAnswer(answer.text.slice(0, most), request.tools)
     if (parsed.calls.length === 0) request.onText?.(parsed.text)
     return { ...parsed, finish: answer.text.length > most ? "length" : parsed.finish, usage }
   }
@@ -91,7 +91,7 @@ async function ask(
   }
 }
 
-function answerOf({ chosen, model }: AgentModelSettings, end: ProgramEnd, limitMs: number): AgentAnswer {
+function answerOf({ chosen, model }: AgentModelSettings, end: ProgramResult, limitMs: number): AgentAnswer {
   if (end.stopped === "cancelled") throw stoppedRun(chosen)
   if (end.stopped === "time") throw agentTooSlow(chosen, limitMs)
   if (end.stopped === "size") throw agentTooLoud(chosen)
@@ -113,8 +113,8 @@ function withoutOurs(env: Machine["env"]): Machine["env"] {
 
 function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string, prompt: string): ModelUsage {
   return {
-    input: input || tokensOf(system.length + prompt.length),
-    output: output ?? tokensOf(text.length),
+    input: input || tokensForChars(system.length + prompt.length),
+    output: output ?? tokensForChars(text.length),
     is_estimate: !input || output === undefined,
     cost_usd,
   }
@@ -177,7 +177,7 @@ function unmark(text: string): string {
 }
 
 /** Parses an answer: text or tool calls. */
-export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
+export function parseAnswer(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
   const words = unmark(text)
   const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [jsonIn(words)].flat() : []
   const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
@@ -234,7 +234,7 @@ function agentRefused(
 }
 
 /** The error for an agent that ended without a readable answer. */
-function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramEnd): DexError {
+function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramResult): DexError {
   const name = agentName(chosen)
   const { install } = chosen.headless
   const words = stderr.trim() === "" ? stdout : stderr

@@ -21,7 +21,7 @@ export async function chooseAgent(provider: AgentProvider, env: Env): Promise<Ch
 }
 
 /** Returns the same agent. Throws if it is not installed. */
-export function mustBeThere(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
+export function requireInstalled(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
   if (chosen && isInstalled(chosen, env)) return chosen
   const another =
     "or choose another model (docs/models.md). Without one, dex ask answers in quotes: dex config unset llm.provider"
@@ -45,19 +45,19 @@ export function agentName({ agent }: ChosenAgent): string {
 }
 
 /** Describes where the user's text would be sent. Shown before the first question is sent. */
-export function whatIsSent(chosen: ChosenAgent): string {
+export function describeDataSent(chosen: ChosenAgent): string {
   const name = agentName(chosen)
   return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
 }
 
 /** Throws if the user has not agreed to use this agent. */
-export function mustBeAllowed(chosen: ChosenAgent, allowed: readonly string[]): void {
+export function requireConsent(chosen: ChosenAgent, allowed: readonly string[]): void {
   const { source } = chosen.agent
   if (allowed.includes(source)) return
   const names = [...allowed, source].join(",")
   throw new DexError(
     "llm_not_allowed",
-    `${whatIsSent(chosen)} You have not agreed to that yet, so nothing was sent. To agree: dex config set llm.allowed_agents ${names}`,
+    `${describeDataSent(chosen)} You have not agreed to that yet, so nothing was sent. To agree: dex config set llm.allowed_agents ${names}`,
   )
 }
 

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { killTree } from "../git/run.ts"
+import { killProcessTree } from "../git/run.ts"
 
 export type ProgramRun = {
   program: string
@@ -12,7 +12,7 @@ export type ProgramRun = {
 }
 
 /** How the program ended; `stopped` is the reason if it was ended early. */
-export type ProgramEnd = {
+export type ProgramResult = {
   code: number | null
   stdout: string
   stderr: string
@@ -28,7 +28,7 @@ const MOST_WORDS = 64 << 10
  * killed with everything that it started if it takes too long or prints too much, and when dex itself is stopped. Rejects with
  * Node's own error if it cannot be started.
  */
-export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramEnd> {
+export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: folder,
@@ -39,10 +39,10 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
     })
     // If the program ends before it has read all input, its exit code is the reason.
     child.stdin.on("error", () => {}).end(input)
-    let stopped: ProgramEnd["stopped"]
-    const stop = (why: ProgramEnd["stopped"]) => {
+    let stopped: ProgramResult["stopped"]
+    const stop = (why: ProgramResult["stopped"]) => {
       stopped ??= why
-      killTree(child)
+      killProcessTree(child)
       // A process that has left its session may survive and keep these streams open: do not wait for it.
       child.stdout.destroy()
       child.stderr.destroy()
@@ -99,7 +99,7 @@ function endWithUs(child: ChildProcess): () => void {
 }
 
 function killAll(): void {
-  for (const child of running) killTree(child)
+  for (const child of running) killProcessTree(child)
 }
 
 /** If there is no other listener for the signal, do what the signal does by default. */

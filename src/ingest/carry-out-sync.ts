@@ -2,8 +2,8 @@ import { isDexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { redactText } from "../redact/redact.ts"
 import type { HistoryWriter, StoredMessage, UnitWrite, WriteResult } from "../store/history/store.ts"
-import { largestPlanned, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
-import { openReader, TooLarge, type UnitReader } from "./reader.ts"
+import { largestPlannedUnit, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
+import { openReader, type UnitReader, UnitTooLargeError } from "./reader.ts"
 import type { SyncSpending } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 import { type NamedUnit, storedPath } from "./unit-names.ts"
@@ -23,7 +23,7 @@ const LITTLE = { bytes: 4 << 20, units: 100 }
 const READ_FIRST = 5
 
 /** Reads and stores the planned units, and updates the index from time to time, so that new messages can be found meanwhile. */
-export async function carryOutSync(
+export async function runSyncPlan(
   deps: SyncDeps,
   plan: SyncPlan,
   options: SyncOptions,
@@ -34,7 +34,7 @@ export async function carryOutSync(
   const bytesTotal = plannedBytes(plan)
   const total = plan.found
   if (plan.jobs.length === 0) return saveThatAllIsRead(store, total, plan.asOf)
-  const reader = openReader(deps, bytesTotal, largestPlanned(plan))
+  const reader = openReader(deps, bytesTotal, largestPlannedUnit(plan))
   const recent = recentMessages()
   let indexedAt = 0
   let savedAt = 0
@@ -62,7 +62,7 @@ export async function carryOutSync(
       const written = result instanceof Error ? result : await writeOrHeal(store, result)
       if (written instanceof Error) {
         const { stamp } = job.unit
-        const mark = written instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
+        const mark = written instanceof UnitTooLargeError ? { stamp, tried_at: Date.now() } : {}
         const reason = redactText(written.message)
         report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
       } else {

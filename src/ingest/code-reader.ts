@@ -1,14 +1,14 @@
 import { CODE_VERSION, isUnoptimized, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { redactName } from "../redact/name.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
-import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
+import { type CodeOrder, type CodeReadResult, readCode } from "./read-code.ts"
 
 /** Reads code files: in this process if there are few, otherwise in a subprocess while this process stores. */
 export type CodeReader = {
-  /** All files must have the same `CodeSort`; see `sortOf`. */
-  read(files: CodeOrder[]): Promise<ReadCode[]>
+  /** All files must have the same `CodeSort`; see `codeSortOf`. */
+  read(files: CodeOrder[]): Promise<CodeReadResult[]>
   close(): Promise<void>
 }
 
@@ -35,7 +35,7 @@ export function openCodeReader(project: string, { bytes, sorts, inSubprocess, op
 
 /** The kinds of files that need a process with different flags. */
 export type CodeSort = "optimized" | "plain"
-export const sortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
+export const codeSortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
 /** The parser costs 40 ms and 50 MB, so it is loaded only when a file has changed. */
 function inlineReader(project: string, open?: CodeParser): CodeReader {
@@ -46,7 +46,7 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
   }
   return {
     read: async (files) => {
-      const read: ReadCode[] = []
+      const read: CodeReadResult[] = []
       for (const file of files) read.push(await readCode(project, file, open ? async () => open : parser))
       return read
     },
@@ -66,7 +66,7 @@ const ENOUGH_MEMORY = 150e6
  * current files are read one by one: only a file that breaks it again is skipped.
  */
 function processReader(project: string): CodeReader {
-  let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], ReadCode[]> } | undefined
+  let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], CodeReadResult[]> } | undefined
   let last: Promise<unknown> = Promise.resolve()
   let closed = false
   const stop = async () => {
@@ -75,14 +75,14 @@ function processReader(project: string): CodeReader {
     await stopping?.reading.kill() // the process only reads, so killing it is safe
   }
   /** Whether the error was caused by something other than the files. */
-  const isOurs = (error: unknown) => closed || (hasSubprocessEnded(error) && error.isNotStarted)
+  const isOurs = (error: unknown) => closed || (isSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
     if (closed) throw new Error("The code reader is closed")
     if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()
     current ??= { sort, reading: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
     return current.reading.ask(files)
   }
-  const readOne = async (sort: CodeSort, file: CodeOrder): Promise<ReadCode> => {
+  const readOne = async (sort: CodeSort, file: CodeOrder): Promise<CodeReadResult> => {
     try {
       return (await readIn(sort, [file]))[0]!
     } catch (error) {
@@ -91,14 +91,14 @@ function processReader(project: string): CodeReader {
       return { type: "read", file: brokenFile(file.path) }
     }
   }
-  const readAll = async (files: CodeOrder[]): Promise<ReadCode[]> => {
-    const sort = sortOf(files[0]!.path)
+  const readAll = async (files: CodeOrder[]): Promise<CodeReadResult[]> => {
+    const sort = codeSortOf(files[0]!.path)
     try {
       return await readIn(sort, files)
     } catch (error) {
       if (isOurs(error)) throw error
       await stop()
-      const read: ReadCode[] = []
+      const read: CodeReadResult[] = []
       for (const file of files) read.push(await readOne(sort, file))
       return read
     }

@@ -3,15 +3,15 @@ import { listDocuments } from "../documents/files.ts"
 import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, HistoryWriter, UnitMark } from "../store/history/store.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
 import {
   DOCUMENTS_VERSION,
   type DocumentOrder,
+  type DocumentReadResult,
   documentKey,
   documentStampOf,
-  keptName,
-  type ReadDocument,
+  storedName,
 } from "./read-document.ts"
 
 export type CollectionReport = {
@@ -40,8 +40,8 @@ export async function syncCollection(
   )
   if (typeof listed === "string") return notThere(store, collection, listed)
   const { only } = collection
-  const files = listed.files.filter(({ path }) => only === undefined || path === only || keptName(path) === only)
-  const skipped = listed.skipped.map(({ path, reason }) => ({ path: keptName(path), reason }))
+  const files = listed.files.filter(({ path }) => only === undefined || path === only || storedName(path) === only)
+  const skipped = listed.skipped.map(({ path, reason }) => ({ path: storedName(path), reason }))
   if (only !== undefined) skipped.length = 0
   const known = await store.knownUnits("docs")
   const report: CollectionReport = {
@@ -78,7 +78,7 @@ export async function syncCollection(
         if (done.status === "rejected") throw done.reason
         if (done.value) report.changed += (await store.writeUnit(done.value)).changed
       } catch (error) {
-        skipped.push({ path: keptName(orders[i]!.file.path), reason: messageOf(error) })
+        skipped.push({ path: storedName(orders[i]!.file.path), reason: messageOf(error) })
       }
       onProgress?.(files.length - orders.length + i + 1, files.length)
     }
@@ -103,7 +103,7 @@ function orderFor(collection: Collection, file: DocumentOrder["file"], before: U
 }
 
 /** Reads documents: in this process if there are few, otherwise in a subprocess while this process stores. */
-type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close(): Promise<void> }
+type DocumentReader = { read(order: DocumentOrder): Promise<DocumentReadResult>; close(): Promise<void> }
 
 /** The number of bytes from which a subprocess pays off: starting one costs as much as reading about this much. */
 const SUBPROCESS_FROM_BYTES = 256 << 10
@@ -129,7 +129,7 @@ function inlineReader(): DocumentReader {
 
 /** Retries a document that breaks the process once, with a larger heap. */
 function processReader(): DocumentReader {
-  let current: Subprocess<DocumentOrder, ReadDocument> | undefined
+  let current: Subprocess<DocumentOrder, DocumentReadResult> | undefined
   const stop = async () => {
     const stopping = current
     current = undefined
@@ -145,7 +145,7 @@ function processReader(): DocumentReader {
       try {
         return await readIn(HEAP, order)
       } catch (error) {
-        if (!hasSubprocessEnded(error) || error.isNotStarted) throw error
+        if (!isSubprocessEnded(error) || error.isNotStarted) throw error
         await stop()
         return await readIn(LARGE_HEAP, order).finally(stop)
       }

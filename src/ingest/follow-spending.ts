@@ -8,11 +8,11 @@ import type { SyncProgress } from "./sync-types.ts"
 const BATCH = 64
 
 /** The spending of a conversation as of one change; a later change may differ. */
-export type KnownSpent = { change: number; spent: SpentPart[]; made: MadeThing[] }
+export type SpendingAtChange = { change: number; spent: SpentPart[]; made: MadeThing[] }
 
 export type FollowSpendingOptions = {
   /** Returns known spending, so that the conversation need not be read. */
-  atHand?: (ref: Ref) => KnownSpent | undefined
+  atHand?: (ref: Ref) => SpendingAtChange | undefined
   /** Stops if more conversations than this would have to be read. */
   mostRead?: number
   signal?: AbortSignal
@@ -51,7 +51,7 @@ export async function followSpending(
 }
 
 /** Whether the history has changes that are not counted yet. */
-export async function isSpendingBehind(store: HistoryReader, file: SpendingFile): Promise<boolean> {
+export async function isSpendingOutdated(store: HistoryReader, file: SpendingFile): Promise<boolean> {
   const { changes, rebuild } = await store.changes(file.followed(), 1)
   return rebuild || changes.length > 0
 }

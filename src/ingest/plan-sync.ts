@@ -1,5 +1,5 @@
 import { sep } from "node:path"
-import { type Connector, isUnreadable, type Seen, type Unit } from "../agents/kit/connector.ts"
+import { type Connector, type IsUnchanged, isUnreadable, type Unit } from "../agents/kit/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
@@ -7,7 +7,7 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import type { HistoryWriter, UnitMark, UnreadableFile } from "../store/history/store.ts"
 import { syncScratch } from "../store/sqlite/scratch.ts"
 import type { SyncDeps, SyncOptions, SyncReport } from "./sync-types.ts"
-import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
+import { type NamedUnit, nameUnit, storedPath, twinOf } from "./unit-names.ts"
 
 const TRY_AGAIN_MS = 24 * 3_600_000
 
@@ -78,7 +78,7 @@ function discoverUnits(
   connector: Connector,
   deps: SyncDeps,
   known: Map<string, UnitMark>,
-  seen: Seen,
+  seen: IsUnchanged,
   skippedContainers: Set<string>,
 ): { present: Map<string, NamedUnit>; unreadable: UnreadableFile[] } {
   const present = new Map<string, NamedUnit>()
@@ -90,7 +90,7 @@ function discoverUnits(
       continue
     }
     // A unit that is stored under its own name needs no redaction.
-    const unit = known.get(found.key)?.path === found.path ? found : named(found)
+    const unit = known.get(found.key)?.path === found.path ? found : nameUnit(found)
     const before = known.get(unit.key)
     if (present.has(unit.key) || (before && before.path !== storedPath(unit))) elsewhere.push(unit)
     else present.set(unit.key, unit)
@@ -111,7 +111,7 @@ function discoverUnits(
 /** Redacts stored names that are older than the rule for their content. */
 async function redactNames(store: HistoryWriter, source: SourceId): Promise<void> {
   for (const [key, { path }] of await store.knownUnits(source)) {
-    const unit = named({ key, path })
+    const unit = nameUnit({ key, path })
     if (unit.shownPath !== undefined) await store.renameUnit(source, key, { key: unit.key, path: unit.shownPath })
   }
 }
@@ -130,7 +130,7 @@ async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise
   )
 }
 
-function* discoverAll(connector: Connector, { machine, home }: SyncDeps, seen: Seen) {
+function* discoverAll(connector: Connector, { machine, home }: SyncDeps, seen: IsUnchanged) {
   for (const root of connector.roots(machine)) {
     try {
       yield* connector.discover(root, seen, syncScratch(home.dir))
@@ -156,11 +156,11 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
 /** Returns a unit whose source is gone, to be parsed again. Returns undefined if its records are not stored completely. */
 async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
-  if (!known || known.raw_withheld || !(await store.hasWholeRecords(source, key))) return undefined
+  if (!known || known.raw_withheld || !(await store.hasReadableRecords(source, key))) return undefined
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 
-export function largestPlanned(plan: SyncPlan): number {
+export function largestPlannedUnit(plan: SyncPlan): number {
   return plan.jobs.reduce((most, job) => Math.max(most, job.unit.bytes), 0)
 }
 

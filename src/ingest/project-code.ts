@@ -10,8 +10,8 @@ import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { openCodeReader, sortOf } from "./code-reader.ts"
-import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, smallFile } from "./read-code.ts"
+import { codeSortOf, openCodeReader } from "./code-reader.ts"
+import { type CodeOrder, type CodeReadResult, codeStampOf, isSameStamp, readSmallFile } from "./read-code.ts"
 
 type CodeSync = {
   /** The number of code files of the project, including those that were skipped. */
@@ -40,7 +40,7 @@ export async function syncProjectCode(
   { knowledge, project }: { knowledge: Knowledge; project: string },
   options: CodeSyncOptions = {},
 ): Promise<CodeSync> {
-  knowledge.projects.useRedaction(REDACTION_VERSION)
+  knowledge.projects.setRedactionVersion(REDACTION_VERSION)
   const { paths, not_listed } = await listCodeFiles(project, options)
   const known = knowledge.code.codeStamps(project)
   const names = paths.map(redactName)
@@ -90,7 +90,7 @@ export async function updateCodeFile(
   if (path === "" || path.startsWith("../") || isAbsolute(path)) return "same"
   if (posix.basename(path) === "go.mod") relinkIfDue(knowledge, project, storedProject(knowledge, project))
   if (languageOf(path) === undefined) return "same"
-  knowledge.projects.useRedaction(REDACTION_VERSION)
+  knowledge.projects.setRedactionVersion(REDACTION_VERSION)
   const name = redactName(path)
   const known = knowledge.code.codeStamps(project, name).get(name)
   const stamp = codeStampOf(project, path)
@@ -101,7 +101,7 @@ export async function updateCodeFile(
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([sortOf(path)]), open })
+  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), open })
   try {
     const [read] = await reader.read([{ path, known }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
@@ -120,7 +120,7 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
   for (const sort of ["optimized", "plain"] as const) {
     let batch: CodeOrder[] | undefined
     for (const path of paths) {
-      if (sortOf(path) !== sort) continue
+      if (codeSortOf(path) !== sort) continue
       const stamp = codeStampOf(project, path)
       const before = known.get(redactName(path))
       if (before && stamp && isSameStamp(before, stamp)) continue
@@ -135,10 +135,10 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
       bytes += size
     }
   }
-  return { batches, sorts: new Set(batches.map((batch) => sortOf(batch[0]!.path))), bytes }
+  return { batches, sorts: new Set(batches.map((batch) => codeSortOf(batch[0]!.path))), bytes }
 }
 
-function count(result: CodeSync, read: ReadCode[]): void {
+function count(result: CodeSync, read: CodeReadResult[]): void {
   for (const one of read) {
     if (one.type === "same") continue
     const why = one.file.skipped
@@ -147,7 +147,7 @@ function count(result: CodeSync, read: ReadCode[]): void {
   }
 }
 
-function store(knowledge: Knowledge, project: string, read: ReadCode[], here: ProjectPaths): void {
+function store(knowledge: Knowledge, project: string, read: CodeReadResult[], here: ProjectPaths): void {
   for (const one of read) if (one.type === "same") knowledge.code.restampCode(project, one.path, one.stamp)
   const files = read.flatMap((one) => (one.type === "read" ? linked(one.file, here) : []))
   knowledge.code.saveCode(project, files)
@@ -205,7 +205,7 @@ function goModules(project: string): (folder: string) => string | undefined {
   const known = new Map<string, string | undefined>()
   return (folder) => {
     if (!known.has(folder)) {
-      const text = smallFile(join(project, folder, "go.mod"))?.toString("utf8")
+      const text = readSmallFile(join(project, folder, "go.mod"))?.toString("utf8")
       known.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
     }
     return known.get(folder)

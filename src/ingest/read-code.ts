@@ -14,24 +14,24 @@ import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 /** A file that may have changed since `known`. */
 export type CodeOrder = { path: string; known?: CodeStamp }
 /** The result for one file. `same` means a new time with the same content. Imports are not linked yet. Paths are redacted. */
-export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
+export type CodeReadResult = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
 
 /** Reads the facts about a file of the project, redacted. Never throws because of a file's content. */
 export async function readCode(
   project: string,
   { path, known }: CodeOrder,
   parser: () => Promise<CodeParser>,
-): Promise<ReadCode> {
+): Promise<CodeReadResult> {
   const stamp = codeStampOf(project, path)
   const language = languageOf(path)!
   const name = redactName(path)
-  const skip = (skipped: string, hash?: Buffer): ReadCode => ({
+  const skip = (skipped: string, hash?: Buffer): CodeReadResult => ({
     type: "read",
     file: { ...NOTHING, ...(stamp ?? NO_STAMP), path: name, language, skipped, hash },
   })
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
-  const content = smallFile(join(project, path))
+  const content = readSmallFile(join(project, path))
   // Check again, because a folder in the path may have been replaced meanwhile.
   if (!content || !isInside(project, path)) return skip("unreadable")
   const hash = createHash("sha256").update(content).digest().subarray(0, 16)
@@ -59,7 +59,7 @@ export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
   a.size === b.size && a.modified_at === b.modified_at && a.version === b.version
 
 /** Reads a regular file within the size limit for code. */
-export function smallFile(file: string): Buffer | undefined {
+export function readSmallFile(file: string): Buffer | undefined {
   try {
     return readBytes(file, MAX_CODE_BYTES, { follow: false })
   } catch {

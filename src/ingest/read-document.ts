@@ -15,10 +15,10 @@ export const DOCUMENTS_VERSION = 1
 /** A document that may have changed. `hash` is the hash of the stored content, if this version read it. */
 export type DocumentOrder = { collection: Collection; file: DocumentFile; hash?: string }
 /** The document to store. Undefined if its content is unchanged. */
-export type ReadDocument = UnitWrite | undefined
+export type DocumentReadResult = UnitWrite | undefined
 
 /** Reads a document, splits it into sections and redacts them. Throws if it cannot be read. */
-export async function readSections({ collection, file, hash: known }: DocumentOrder): Promise<ReadDocument> {
+export async function readSections({ collection, file, hash: known }: DocumentOrder): Promise<DocumentReadResult> {
   const text = await readDocument(collection.root, file.path)
   const content = hash("sha1", text, "hex")
   return content === known ? undefined : writeOf(collection, file, text, `${documentStampOf(file)} ${content}`)
@@ -34,7 +34,7 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
   const raw = await parseDocument(text, formatOf(file.path) ?? "text")
   const { record, redactions } = redactRecord({ title: raw.title, sections: raw.sections })
   const parsed = { ...raw, ...(record as Pick<ParsedDocument, "title" | "sections">) }
-  const name = keptName(file.path)
+  const name = storedName(file.path)
   const id = documentKey(collection, file.path)
   const at = Math.round(file.modified_at)
   const messages = messagesOf(id, parsed, collection)
@@ -63,8 +63,8 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
               project: collection.project,
             },
           ],
-    tellsAll: true,
-    dropsUntold: true,
+    isComplete: true,
+    dropsMissing: true,
     skipped: parsed.problems.map((reason) => ({ reason, where: name })),
     unknown: {},
     redactions,
@@ -73,11 +73,11 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
 
 /** The key under which a document is stored. */
 export function documentKey({ name }: Collection, path: string): string {
-  return `${name}/${keptName(path)}`
+  return `${name}/${storedName(path)}`
 }
 
 /** The redacted name. A hash distinguishes documents whose names differ only by a secret. */
-export function keptName(path: string): string {
+export function storedName(path: string): string {
   const name = redactName(path)
   return name === path ? path : `${name}~${hash("sha256", path, "hex").slice(0, 8)}`
 }

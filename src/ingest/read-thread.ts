@@ -4,7 +4,7 @@ import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { openStore } from "../store/history/sqlite-history.ts"
 import { serveOrders } from "../subprocess/serve.ts"
-import { takeUnit } from "./read-unit.ts"
+import { prepareUnit } from "./read-unit.ts"
 import type { UnitOrder } from "./reader.ts"
 
 // The thread that reads during a sync. It receives units and returns redacted records and parsed conversations. It never writes.
@@ -17,7 +17,7 @@ const projectOf = createProjectFinder()
 const loaded = new Map<SourceId, ReturnType<typeof loadConnector>>()
 
 serveOrders(async ({ source, unit, replay }: UnitOrder) =>
-  takeUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
+  prepareUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
 )
 
 /** Loads a connector once, with the first of its units. */

@@ -24,11 +24,11 @@ export type ReadContext = {
   dexDir: string
   store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
   /** Uses only the readable records, because some stored records are damaged. */
-  onlyWhole?: boolean
+  onlyReadable?: boolean
 }
 
 /** Prepares a unit for storing: the new data of its source or, with `replay`, its stored records, parsed by the current code. */
-export async function takeUnit(
+export async function prepareUnit(
   connector: Connector,
   unit: NamedUnit,
   replay: boolean,
@@ -41,7 +41,7 @@ export async function takeUnit(
   } catch (error) {
     if (!known || !isDexError(error) || error.code !== "damaged") throw error
     // The source exists, so all of it is read again. The undamaged records show what it no longer contains.
-    return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyWhole: true })
+    return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyReadable: true })
   }
 }
 
@@ -88,7 +88,7 @@ async function readUnit(
       modifiedAt: unit.modifiedAt,
     },
     seen: true,
-    partial: context.onlyWhole,
+    partial: context.onlyReadable,
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
@@ -102,8 +102,8 @@ async function readUnit(
             left: pack(linesOf(supersededNow.slice(superseded.length))),
           },
     conversations: parsed.conversations,
-    tellsAll: hasRecords || resumed.mode === "append",
-    dropsUntold: hasRecords && known.connector_version !== connector.version,
+    isComplete: hasRecords || resumed.mode === "append",
+    dropsMissing: hasRecords && known.connector_version !== connector.version,
     skipped: end.skipped,
     unknown: parsed.unknown,
     redactions,
@@ -130,8 +130,8 @@ async function replayUnit(
     redaction_version: REDACTION_VERSION,
     raw: { mode: "rewrite", live: pack(live.lines), left: pack(superseded.lines) },
     conversations: parsed.conversations,
-    tellsAll: true,
-    dropsUntold: known.connector_version !== connector.version,
+    isComplete: true,
+    dropsMissing: known.connector_version !== connector.version,
     skipped: [],
     unknown: parsed.unknown,
     redactions,
@@ -152,12 +152,12 @@ async function parsedLines(
   unitKey: string,
   kind: "live" | "left",
 ): Promise<RawRecord[]> {
-  const { store, onlyWhole = false } = context
-  return (await store.rawLines(connector.source, unitKey, kind, { onlyWhole })).flatMap((line) => {
+  const { store, onlyReadable = false } = context
+  return (await store.rawLines(connector.source, unitKey, kind, { onlyReadable })).flatMap((line) => {
     try {
       return [JSON.parse(line) as RawRecord]
     } catch (cause) {
-      if (onlyWhole) return []
+      if (onlyReadable) return []
       throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`, { cause })
     }
   })

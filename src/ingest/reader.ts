@@ -1,14 +1,14 @@
 import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/history/store.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
-import { takeUnit } from "./read-unit.ts"
+import { prepareUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
 /** The number of bytes from which threads pay off: starting them costs as much as reading about this much. */
-export const THREADS_PAY_FROM_BYTES = 4 << 20
+export const MIN_BYTES_FOR_THREADS = 4 << 20
 
 /** Reads units: in this thread if there is little to do, otherwise in a worker while this thread stores. */
 export type UnitReader = {
@@ -23,7 +23,7 @@ const AHEAD = { units: 256, bytes: 6 << 20 }
 
 export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): UnitReader {
   const thread = threadReader(deps, largestUnitBytes)
-  if (bytes >= THREADS_PAY_FROM_BYTES) return thread
+  if (bytes >= MIN_BYTES_FOR_THREADS) return thread
   const inline = inlineReader(deps)
   const isOutside = (source: SourceId) => deps.connectors.some((one) => one.source === source && one.isOutside)
   return {
@@ -39,7 +39,7 @@ function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
     ahead: { units: 1, bytes: 0 },
     read: (source, unit, replay) => {
       const connector = deps.connectors.find((candidate) => candidate.source === source)!
-      return takeUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
+      return prepareUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
     },
   }
 }
@@ -47,10 +47,10 @@ function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
 export type UnitOrder = { source: SourceId; unit: NamedUnit; replay: boolean }
 
 /** Thrown for a unit that crashed the reading thread despite all the memory allowed. */
-export class TooLarge extends Error {}
+export class UnitTooLargeError extends Error {}
 
 /** The factor for the memory limit when a unit that crashed the thread is retried. */
-export const SECOND_TRY = 4
+export const RETRY_HEAP_FACTOR = 4
 
 type PendingRead = {
   order: UnitOrder
@@ -86,7 +86,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
     }
     to.ask(one.order).then(
       (write) => settle(() => one.resolve(write)),
-      (error) => hasSubprocessEnded(error) || settle(() => one.reject(error)),
+      (error) => isSubprocessEnded(error) || settle(() => one.reject(error)),
     )
   }
 
@@ -94,10 +94,10 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
     const [first] = waiting
     if (first?.isSecondTry) {
       waiting.delete(first)
-      first.reject(new TooLarge(tooLarge(first.order.unit, cause)))
+      first.reject(new UnitTooLargeError(tooLarge(first.order.unit, cause)))
     } else if (first) first.isSecondTry = true
     const [now] = waiting
-    thread = now && start(now.isSecondTry ? SECOND_TRY : 1)
+    thread = now && start(now.isSecondTry ? RETRY_HEAP_FACTOR : 1)
   }
 
   return {

@@ -5,7 +5,7 @@ import { formatRef } from "../core/ref.ts"
 import type { WriteResult } from "../store/history/store.ts"
 import { openSpending, type SpendingFile } from "../store/spending/spending-file.ts"
 import { spentIn } from "../usage/spending.ts"
-import { followSpending, type KnownSpent, learningProgress } from "./follow-spending.ts"
+import { followSpending, learningProgress, type SpendingAtChange } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
 /** The most older conversations that a sync reads for their spending while somebody waits. A full sync reads all. */
@@ -21,8 +21,8 @@ export type SyncSpending = {
   close(): void
 }
 
-export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
-  const known = new Map<string, KnownSpent>()
+export function createSyncSpending({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
+  const known = new Map<string, SpendingAtChange>()
   let file: SpendingFile | undefined
   const isQuick = options.quick || options.deadline !== undefined || options.pauseAt !== undefined
   const unlessDamaged = async (work: (file: SpendingFile) => Promise<void>) => {

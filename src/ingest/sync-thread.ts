@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises"
 import type { Machine } from "../agents/kit/connector.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
-import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
-import { heapLimits, SECOND_TRY, THREADS_PAY_FROM_BYTES } from "./reader.ts"
+import { heapLimits, MIN_BYTES_FOR_THREADS, RETRY_HEAP_FACTOR } from "./reader.ts"
 import { syncHistory } from "./sync.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 
@@ -60,14 +60,14 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
 }
 
 async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
-  const done = await syncHistory(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
+  const done = await syncHistory(deps, { ...options, mostBytes: MIN_BYTES_FOR_THREADS })
   if (!("largestUnitBytes" in done)) return done
   const { machine, home, outside = [] } = deps
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
     // Stored data remains. A unit of many small values can need more memory than others of its size.
-    if (!hasSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
-    return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
+    if (!isSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
+    return inThread(order, done.largestUnitBytes * RETRY_HEAP_FACTOR, options)
   })
   return { ...report, archived: report.archived + done.archived }
 }

@@ -1,13 +1,13 @@
 import { isDexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import { endRestore } from "../store/history/kept-histories.ts"
+import { cleanUpRestore } from "../store/history/kept-histories.ts"
 import { damageFile, dropDamage, notedDamage } from "../store/history/rot/damage-list.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
-import { carryOutSync } from "./carry-out-sync.ts"
-import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
-import { spendingOfSync } from "./sync-spending.ts"
-import type { SyncDeps, SyncOptions, SyncReport, TooMuch } from "./sync-types.ts"
+import { runSyncPlan } from "./carry-out-sync.ts"
+import { largestPlannedUnit, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
+import { createSyncSpending } from "./sync-spending.ts"
+import type { SyncDeps, SyncOptions, SyncReport, TooMuchToRead } from "./sync-types.ts"
 
 /** How long each sync spends adding checksums to a history of an older dex, in milliseconds. */
 const SEAL_MS = 2_000
@@ -19,9 +19,9 @@ const SEAL_MS = 2_000
 export async function syncHistory(
   deps: SyncDeps,
   options: SyncOptions & { mostBytes: number },
-): Promise<SyncReport | TooMuch>
+): Promise<SyncReport | TooMuchToRead>
 export async function syncHistory(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
-export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuch> {
+export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuchToRead> {
   const started = Date.now()
   const report: SyncReport = {
     busy: false,
@@ -41,17 +41,17 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
   let isHandedOn = false
-  const spending = spendingOfSync(deps, options)
+  const spending = createSyncSpending(deps, options)
   try {
     removeLeftovers(deps.home.dir)
-    endRestore(deps.home.history)
+    cleanUpRestore(deps.home.history)
     const noted = await healNoted(deps)
     const plan = await planSync(deps, options, report)
     if (options.mostBytes !== undefined && plannedBytes(plan) > options.mostBytes) {
       isHandedOn = true
-      return { largestUnitBytes: largestPlanned(plan), archived: report.archived }
+      return { largestUnitBytes: largestPlannedUnit(plan), archived: report.archived }
     }
-    await carryOutSync(deps, plan, options, report, spending)
+    await runSyncPlan(deps, plan, options, report, spending)
     await reportHealed(deps, noted, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(

@@ -1,4 +1,4 @@
-import { callTexts } from "../core/call-words.ts"
+import { callInputs } from "../core/call-words.ts"
 import type { Conversation, Message, Part, Title } from "../core/conversation.ts"
 import { planIn } from "../core/plan.ts"
 
@@ -60,7 +60,7 @@ function promptsIn(messages: Message[]): Part[] {
 }
 
 function plansIn(messages: Message[]): string[] {
-  const calls = callTexts(messages)
+  const calls = callInputs(messages)
   return messages.flatMap(({ parts }) => parts.flatMap((part) => planIn(part, calls) ?? []))
 }
 

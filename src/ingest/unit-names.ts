@@ -14,7 +14,9 @@ export type NamedUnit = Unit & { nativeKey?: string; shownPath?: string }
 const MARKS = /(?:#(?:twin|from|name)-[0-9a-f]{12})+$/
 
 /** Names a unit. A file whose name contains a secret is stored under the redacted name and a hash, by which it is found again. */
-export function named<U extends Pick<Unit, "key" | "path">>(unit: U): U & Pick<NamedUnit, "nativeKey" | "shownPath"> {
+export function nameUnit<U extends Pick<Unit, "key" | "path">>(
+  unit: U,
+): U & Pick<NamedUnit, "nativeKey" | "shownPath"> {
   const key = redactText(unit.key)
   const shownPath = redactText(unit.path)
   if (key === unit.key && shownPath === unit.path) return unit

@@ -1,24 +1,24 @@
 import { setImmediate } from "node:timers/promises"
 import type { Hunk } from "../core/conversation.ts"
-import { errorText, placeInError, shortened } from "../core/error-text.ts"
-import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { errorText, placeInError, shortenLine } from "../core/error-text.ts"
+import { formatRef, type Ref, siblingRef } from "../core/ref.ts"
 import { patchText } from "../render/patch.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
-import type { FixedFile, KeptFix } from "../store/knowledge/fixes.ts"
+import type { FixedFile, StoredFix } from "../store/knowledge/fixes.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { LinesWrite } from "../store/knowledge/lines.ts"
-import { LEARNER_VERSION } from "./behind.ts"
-import { linesIn } from "./blame/lines-in.ts"
-import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
-import { supersede } from "./decisions/supersede.ts"
+import { linesWrittenIn } from "./blame/lines-in.ts"
+import { decisionInNote, decisionsIn, mayBeDecisionRecord } from "./decisions/decisions.ts"
+import { findReversals } from "./decisions/supersede.ts"
 import { type Fix, type FixEdit, fixesIn, type Subagent } from "./fixes/fixes.ts"
+import { LEARNER_VERSION } from "./outdated.ts"
 import { fileNameOf, pathBelow } from "./paths.ts"
 import { testRunsIn } from "./test-runs/runs.ts"
 
 const BATCH = 16
-const MOST_SUBAGENTS = 50
+const MAX_SUBAGENTS = 50
 
 type LearnOptions = {
   /** Learns only who wrote which lines, without titles and branches. */
@@ -35,7 +35,7 @@ export async function learn(
   options: LearnOptions = {},
 ): Promise<{ learned: number; complete: boolean }> {
   let learned = 0
-  knowledge.conversations.useLearner(LEARNER_VERSION)
+  knowledge.conversations.setLearnerVersion(LEARNER_VERSION)
   for (;;) {
     const token = knowledge.conversations.learnedToken()
     const feed = await store.changes(token, BATCH)
@@ -54,7 +54,7 @@ export async function learn(
     if (feed.changes.length > 0) options.onProgress?.(learned)
     const complete = !feed.more
     if (complete || options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline)) {
-      knowledge.decisions.renewReversals(supersede)
+      knowledge.decisions.renewReversals(findReversals)
       return { learned, complete }
     }
   }
@@ -71,11 +71,11 @@ async function withParents(store: HistoryReader, knowledge: Knowledge, changes: 
   }
   for (const { conversation, ref } of changes) {
     const row = ref && (await store.conversation(ref))
-    const parent = row?.parent && besideOf(row.ref, row.parent.id)
+    const parent = row?.parent && siblingRef(row.ref, row.parent.id)
     const name = parent && knowledge.conversations.feedNameOf(parent)
     if (name !== undefined) add(name, parent!)
-    const gone = knowledge.conversations.goneFrom(conversation, row?.ref)
-    for (const { name, ref } of gone ? knowledge.conversations.toldOfBy(gone) : []) add(name, ref)
+    const gone = knowledge.conversations.removedConversation(conversation, row?.ref)
+    for (const { name, ref } of gone ? knowledge.conversations.possibleReporters(gone) : []) add(name, ref)
   }
   return [...all.values()]
 }
@@ -106,7 +106,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     row,
     web_at,
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
-    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => storedFix(fix, row.project)),
+    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => toStoredFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
     lines: project === undefined ? undefined : linesOf(row, project, messages),
@@ -114,7 +114,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
 }
 
 function linesOf(row: ConversationRow, project: string, messages: StoredMessage[]): LinesWrite {
-  return linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at)
+  return linesWrittenIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at)
 }
 
 async function lineFacts(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
@@ -128,7 +128,7 @@ async function lineFacts(store: HistoryReader, { conversation: name, ref }: Chan
 
 /** Learns only decisions from a document. */
 async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
-  const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
+  const decisions = mayBeDecisionRecord(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
   return decisions.length === 0
     ? { name, gone: true, ref: row.ref }
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
@@ -150,7 +150,7 @@ async function subagentsOf(store: HistoryReader, { ref, kind, project }: Convers
   const { rows } = await store.list({
     conversation: ref,
     kinds: ["subagent"],
-    limit: MOST_SUBAGENTS,
+    limit: MAX_SUBAGENTS,
     offset: 0,
     in_project: project,
     inside: project,
@@ -211,7 +211,7 @@ function webAt(messages: readonly StoredMessage[]): number | undefined {
 function readsElsewhere({ parts, effects }: StoredMessage): boolean {
   return (
     parts.some(({ origin }) => origin === "web") ||
-    effects.some((effect) => effect.type === "command" && isRemote(effect.command))
+    effects.some((effect) => effect.type === "command" && printsRemoteText(effect.command))
   )
 }
 
@@ -226,7 +226,7 @@ const URL_HOST = /\bhttps?:\/\/(?:[^\s/"'@]*@)?(\[[^\]\s]*\]|[^\s/:"'?#]+)/g
 const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
 
 /** Whether a command may print a stranger's words. A server on the same machine belongs to the project. */
-export function isRemote(command: string): boolean {
+export function printsRemoteText(command: string): boolean {
   if (ASKS_REGISTRY.test(command) || GH.test(command)) return true
   if (!FETCHES.test(command) && !HTTPIE.test(command)) return false
   const hosts = [...command.matchAll(URL_HOST)].map(([, host]) => host!)
@@ -235,28 +235,28 @@ export function isRemote(command: string): boolean {
 
 // Converts a fix to its stored form, so that it can be found and shown without reading its conversation again.
 
-const MOST_LINES = 10
-const LONGEST_LINE = 300
-const LONGEST_COMMAND = 1000
-const MOST_FILES = 40
-const MOST_EDIT_LINES = 40
+const MAX_LINES = 10
+const MAX_LINE_LENGTH = 300
+const MAX_COMMAND_LENGTH = 1000
+const MAX_FILES = 40
+const MAX_EDIT_LINES = 40
 
-export function storedFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
+export function toStoredFix(fix: Fix, project: string | undefined): StoredFix & { words: string } {
   const edits = fix.edits.map((edit) => below(edit, project))
-  const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
+  const lines = fix.lines.slice(0, MAX_LINES).map((line) => shortenLine(line, MAX_LINE_LENGTH))
   const hunks = inOrder(edits, lines)
   return {
-    command: fix.command.slice(0, LONGEST_COMMAND),
+    command: fix.command.slice(0, MAX_COMMAND_LENGTH),
     lines,
     failed_number: fix.failed_at,
     fixed_number: fix.fixed_at,
     at: fix.at,
-    files: filesOf(edits).slice(0, MOST_FILES),
+    files: filesOf(edits).slice(0, MAX_FILES),
     edits: edits.length,
     edit: firstLines(hunks)
-      .map((line) => line.slice(0, LONGEST_LINE))
+      .map((line) => line.slice(0, MAX_LINE_LENGTH))
       .join("\n"),
-    edit_lines_left_out: Math.max(0, lineCount(hunks) - MOST_EDIT_LINES),
+    edit_lines_left_out: Math.max(0, lineCount(hunks) - MAX_EDIT_LINES),
     words: wordsOf(lines, fix.command).join(" "),
   }
 }
@@ -264,12 +264,12 @@ export function storedFix(fix: Fix, project: string | undefined): KeptFix & { wo
 /** Formats only the lines that are stored, because an edit may be a file of thousands of lines. */
 function firstLines(hunks: Hunk[]): string[] {
   const first: Hunk[] = []
-  for (let i = 0, lines = 0; i < hunks.length && lines < MOST_EDIT_LINES; i++) {
+  for (let i = 0, lines = 0; i < hunks.length && lines < MAX_EDIT_LINES; i++) {
     const hunk = hunks[i]!
-    first.push({ ...hunk, lines: hunk.lines.slice(0, MOST_EDIT_LINES) })
+    first.push({ ...hunk, lines: hunk.lines.slice(0, MAX_EDIT_LINES) })
     lines += hunk.lines.length + 1
   }
-  return patchText(first).split("\n").slice(0, MOST_EDIT_LINES)
+  return patchText(first).split("\n").slice(0, MAX_EDIT_LINES)
 }
 
 /** The number of lines that `patchText` would write. */
@@ -283,7 +283,7 @@ function wordsOf(lines: string[], command: string): string[] {
     const { words, particulars } = errorText(line)
     return [...words, ...particulars]
   })
-  return [...new Set([...found, ...command.slice(0, LONGEST_LINE).split(/\s+/)])]
+  return [...new Set([...found, ...command.slice(0, MAX_LINE_LENGTH).split(/\s+/)])]
 }
 
 /** Makes an edit's paths relative to the project. */

@@ -1,24 +1,24 @@
 import { byName } from "../core/by-name.ts"
-import { charactersWithin, tokensOf } from "../core/tokens.ts"
+import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import { isNetError, type NetReply, send } from "../net/client.ts"
 import {
-  cutShort,
+  connectionFailure,
+  cutShortFailure,
   errorTextIn,
   type Failure,
-  failedInStream,
-  failedToConnect,
-  final,
-  keyInClear,
-  llmWrongAnswer,
-  refused,
-  silent,
-  stopped,
+  finalFailure,
+  invalidLlmReply,
+  keyInClearFailure,
+  refusalFailure,
+  silenceFailure,
+  stoppedFailure,
+  streamFailure,
 } from "./failure.ts"
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
 import type { ModelUsage } from "./reply.ts"
 import { readCalls } from "./reply.ts"
-import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
-import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
+import { bodyFor, learnFromRefusal, type RejectedParameters } from "./request.ts"
+import { addCall, addPiece, piecesOf, type StreamedReply, StreamProblem } from "./stream.ts"
 
 /**
  * The outcome of one request. `again` means that the server rejected its form: it is sent again in another form, which does not
@@ -41,16 +41,16 @@ const MOST_WORDS = 16 << 10
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
-  dialect: Dialect,
+  dialect: RejectedParameters,
   silence: ModelDeps["silence"],
 ): Promise<AttemptOutcome> {
   const maxTokens = request.max_tokens ?? settings.maxTokens
-  const heard: Heard = { text: "", others: 0, calls: [], refused: false }
+  const heard: StreamedReply = { text: "", others: 0, calls: [], refused: false }
   const close = new AbortController()
   let failure: Failure | undefined
   let began = false
   const quiet = silence(() => {
-    failure = silent(settings)
+    failure = silenceFailure(settings)
     close.abort()
   })
   const body = bodyFor(settings, request, maxTokens, dialect)
@@ -73,17 +73,17 @@ export async function attempt(
       const words = errorTextIn(await beginningOf(reply))
       if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, words))
         return { type: "again", sawText: false }
-      failure ??= refused(reply.status, words, settings, reply.headers)
+      failure ??= refusalFailure(reply.status, words, settings, reply.headers)
     } else {
       began = true
       for await (const piece of piecesOf(reply, quiet.touch)) {
-        hear(piece, heard, request.onText)
+        addPiece(piece, heard, request.onText)
         const size = heard.text.length + heard.others
         const floods = size > charactersWithin(maxTokens) * FLOOD || heard.calls.length > MOST_CALLS
         if (floods) heard.finish = "length"
         if (floods || failure) break
       }
-      if (heard.finish === undefined) failure ??= cutShort(settings)
+      if (heard.finish === undefined) failure ??= cutShortFailure(settings)
     }
   } catch (error) {
     failure ??= failureOf(error, settings)
@@ -91,8 +91,8 @@ export async function attempt(
     quiet.end()
     close.abort()
   }
-  if (request.signal?.aborted) failure = final(stopped(settings))
-  const usage = replyUsage(heard, tokensOf(JSON.stringify([body.messages, body.tools]).length))
+  if (request.signal?.aborted) failure = finalFailure(stoppedFailure(settings))
+  const usage = replyUsage(heard, tokensForChars(JSON.stringify([body.messages, body.tools]).length))
   if (failure) return { type: "failed", failure, sawText: heard.text !== "", usage: began ? usage : undefined }
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
@@ -101,12 +101,12 @@ export async function attempt(
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
     return error.reported === undefined
-      ? final(llmWrongAnswer(settings, error.message))
-      : failedInStream(error.reported, settings)
+      ? finalFailure(invalidLlmReply(settings, error.message))
+      : streamFailure(error.reported, settings)
   if (!isNetError(error)) throw error
-  if (error.reason === "key_in_clear") throw keyInClear(error.message)
-  if (error.reason === "size") return final(llmWrongAnswer(settings, "sent more than 64 MB"))
-  return failedToConnect(error.code, settings)
+  if (error.reason === "key_in_clear") throw keyInClearFailure(error.message)
+  if (error.reason === "size") return finalFailure(invalidLlmReply(settings, "sent more than 64 MB"))
+  return connectionFailure(error.code, settings)
 }
 
 /** Reads the beginning of a reply. Never throws: a refusal counts even if its text does not arrive completely. */
@@ -133,7 +133,7 @@ const FINISHES: Record<string, ModelReply["finish"]> = {
   content_filter: "content_filter",
 }
 
-function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
+function replyOf(heard: StreamedReply, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
   const named = byName(FINISHES, heard.finish ?? "") ?? "other"
   const reason = named === "stop" && heard.refused ? "content_filter" : named
   if (reason === "tool_calls" && heard.calls.length === 0) addCall(heard)
@@ -142,8 +142,8 @@ function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "
 }
 
 /** The server's token counts. A count that is missing, or zero although there was text, is estimated. */
-function replyUsage({ text, others, usage }: Heard, promptTokens: number): ModelUsage {
-  const estimate = tokensOf(text.length + others)
+function replyUsage({ text, others, usage }: StreamedReply, promptTokens: number): ModelUsage {
+  const estimate = tokensForChars(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
   const input = count(usage?.prompt_tokens)

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { retryAfterMs } from "../net/client.ts"
 import { attempt } from "./attempt.ts"
-import { LONGEST_WAIT_MS, SILENCE_MS, stopped } from "./failure.ts"
+import { LONGEST_WAIT_MS, SILENCE_MS, stoppedFailure } from "./failure.ts"
 import { addModelUsage, type ModelUsage } from "./reply.ts"
-import type { Dialect } from "./request.ts"
+import type { RejectedParameters } from "./request.ts"
 
 /** `provider` is the base URL of any server with OpenAI's chat completions. The key is sent only to that server. */
 export type LlmSettings = { provider: string; model: string; temperature: number; maxTokens: number; apiKey?: string }
@@ -70,25 +70,25 @@ export type Model = {
 export type ModelDeps = {
   sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>
   now: () => number
-  silence: (onSilent: () => void) => Silence
+  silence: (onSilent: () => void) => SilenceTimer
 }
 
 /**
  * A timer for a silent server. Call `touch` at every sign of life, the first time when the request is sent. Nothing is called
  * after `end`.
  */
-export type Silence = { touch(): void; end(): void }
+export type SilenceTimer = { touch(): void; end(): void }
 
 const RETRIES = 3
 const FIRST_WAIT_MS = 1_000
 
 export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}): Model {
-  const { sleep = sleepFor, now = Date.now, silence = listenForSilence } = deps
+  const { sleep = sleepFor, now = Date.now, silence = startSilenceTimer } = deps
   const total = { input: 0, output: 0, requests: 0, is_estimate: false }
-  const dialect: Dialect = new Set()
+  const dialect: RejectedParameters = new Set()
   const reply = async (request: ModelRequest): Promise<ModelReply> => {
     for (let retries = 0; ; ) {
-      if (request.signal?.aborted) throw stopped(settings)
+      if (request.signal?.aborted) throw stoppedFailure(settings)
       const outcome = await attempt(settings, request, dialect, silence)
       total.requests++
       if (outcome.usage) addModelUsage(total, outcome.usage)
@@ -101,7 +101,7 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
       request.onRetry?.(error(retries, wait).message, wait)
       retries++
       await sleep(wait, request.signal).catch((cause: unknown) => {
-        throw request.signal?.aborted ? stopped(settings) : cause
+        throw request.signal?.aborted ? stoppedFailure(settings) : cause
       })
     }
   }
@@ -112,7 +112,7 @@ function sleepFor(ms: number, signal?: AbortSignal): Promise<unknown> {
   return pause(ms, undefined, signal ? { signal } : {})
 }
 
-export function listenForSilence(onSilent: () => void): Silence {
+export function startSilenceTimer(onSilent: () => void): SilenceTimer {
   let timer: NodeJS.Timeout | undefined
   let over = false
   return {

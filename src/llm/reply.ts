@@ -1,12 +1,12 @@
 import type { ModelReply, ModelTool, ToolCall } from "./model.ts"
 
 /** A call as it was streamed. */
-export type Spoken = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
+export type RawCall = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
 
 const MOST_RAW = 2_000
 
 /** Parses streamed calls. Never throws: a call that cannot be run is returned with a reason for the model. */
-export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
+export function readCalls(calls: RawCall[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
   return calls.map(({ id, name, raw, extra }) => {
     const read = readInput(raw)
     const reason =

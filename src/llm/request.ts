@@ -1,7 +1,7 @@
 import type { LlmSettings, ModelMessage, ModelRequest, ToolCall } from "./model.ts"
 
 /** Parameters that a server rejects, learned from its refusals while the model is open. */
-export type Dialect = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
+export type RejectedParameters = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
 
 const SIGNS = [
   // OpenAI's reasoning models reply "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
@@ -12,7 +12,7 @@ const SIGNS = [
 ] as const
 
 /** Returns true if the refusal names a new parameter, so that a changed request is worth sending. */
-export function learnFromRefusal(dialect: Dialect, status: number, words: string): boolean {
+export function learnFromRefusal(dialect: RejectedParameters, status: number, words: string): boolean {
   if (status !== 400 && status !== 422) return false
   const sign = SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(words))
   if (sign) dialect.add(sign[0])
@@ -20,7 +20,7 @@ export function learnFromRefusal(dialect: Dialect, status: number, words: string
 }
 
 /** Builds the request's body in the form that this server accepts. */
-export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: Dialect) {
+export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: RejectedParameters) {
   const { system, messages, tools = [], json_schema: schema, temperature = settings.temperature } = request
   const accepts = (name: typeof dialect extends Set<infer N> ? N : never) => !dialect.has(name)
   return {

@@ -1,10 +1,10 @@
 import { createParser } from "eventsource-parser"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { isRecord } from "../core/record.ts"
 import type { NetReply } from "../net/client.ts"
 
 /** The reply so far. */
-export type Heard = {
+export type StreamedReply = {
   text: string
   /** The number of characters of reasoning and of calls. */
   others: number
@@ -74,7 +74,7 @@ function asPiece(text: string): unknown {
 }
 
 /** Adds a piece to the reply so far and passes its text to `onText`. */
-export function hear(piece: unknown, heard: Heard, onText: ((text: string) => void) | undefined): void {
+export function addPiece(piece: unknown, heard: StreamedReply, onText: ((text: string) => void) | undefined): void {
   if (!isRecord(piece)) throw oddForm()
   if (piece.error) throw new StreamProblem("stopped in the middle of its answer", piece.error)
   if (!Array.isArray(piece.choices)) throw oddForm()
@@ -115,11 +115,11 @@ function oddForm(): StreamProblem {
   return new StreamProblem("answered in another form than a chat-completions server does")
 }
 
-function hearCall(delta: Record<string, unknown>, heard: Heard): void {
+function hearCall(delta: Record<string, unknown>, heard: StreamedReply): void {
   const wanted = isRecord(delta.function) ? delta.function : {}
   const name = typeof wanted.name === "string" ? wanted.name.trim() : ""
   const raw = typeof wanted.arguments === "string" ? wanted.arguments : (JSON.stringify(wanted.arguments) ?? "")
-  const given = defined({
+  const given = withoutUndefined({
     id: typeof delta.id === "string" && delta.id.trim() !== "" ? delta.id : undefined,
     index: typeof delta.index === "number" ? delta.index : undefined,
   })
@@ -133,7 +133,7 @@ function hearCall(delta: Record<string, unknown>, heard: Heard): void {
 }
 
 /** Begins a call. If the server sends nothing more, it has no name and no arguments. */
-export function addCall(heard: Heard, given: StreamedCall["given"] = {}): StreamedCall {
+export function addCall(heard: StreamedReply, given: StreamedCall["given"] = {}): StreamedCall {
   const isTaken = given.id === undefined || heard.calls.some(({ id }) => id === given.id)
   const id = isTaken ? `call_${heard.calls.length + 1}_${crypto.randomUUID().slice(0, 8)}` : given.id!
   const call: StreamedCall = { id, name: "", raw: "", given: {} }

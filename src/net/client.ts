@@ -193,7 +193,7 @@ export async function pauseBeforeRetry(ms: number, signal?: AbortSignal): Promis
 }
 
 /** Removes the key from a server's message. Servers repeat it completely, in part, or with stars in the middle. */
-export function withoutKey(words: string, key: string | undefined): string {
+export function removeKey(words: string, key: string | undefined): string {
   return words.replace(/\S+/g, (word) => (showsKey(word, key) ? "[key]" : word))
 }
 

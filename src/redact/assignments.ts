@@ -1,7 +1,7 @@
 import { isCutAt } from "./cut.ts"
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { ruleFor, SECRET_WORD, type SecretKind, secretKind } from "./secret-names.ts"
-import { LATIN_WORDS, latinPassword, SEED_WORDS, seedPhrase } from "./spoken.ts"
+import { findLatinPassword, findSeedPhrase, LATIN_WORDS, SEED_WORDS } from "./spoken.ts"
 import { findUnjoined, isNameCode } from "./unjoined.ts"
 import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
@@ -22,7 +22,7 @@ const NAMED = new RegExp(
 
 /** Finds the values of the names at these positions, which come from `hintsOf`. */
 export function findAssignments(text: string, names: readonly number[], spans: Span[]): void {
-  const rereads: Rereads = { left: 2 * text.length + 4_000 }
+  const rereads: RereadBudget = { left: 2 * text.length + 4_000 }
   let next = 0
   let cookiesEnd = 0
   let lastName = ""
@@ -36,7 +36,7 @@ export function findAssignments(text: string, names: readonly number[], spans: S
       continue
     }
     next = NAMED.lastIndex
-    const spoken = seedPhrase(text, hit) ?? latinPassword(text, hit)
+    const spoken = findSeedPhrase(text, hit) ?? findLatinPassword(text, hit)
     if (spoken) {
       spans.push(spoken)
       next = spoken.end

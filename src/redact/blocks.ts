@@ -1,4 +1,4 @@
-import { PRIVATE, PRIVATE_KEY, type Span } from "./rules.ts"
+import { PRIVATE_KEY_RULE, PRIVATE_RULE, type Span } from "./rules.ts"
 
 // Finds secrets with a beginning and an end: text marked as private, and private keys. Both scanners read any text only once; a
 // lazy regex between two tags would be quadratic on repeated tags.
@@ -24,10 +24,10 @@ function findPrivate(text: string, spans: Span[]): void {
       depth++
     } else if (depth > 0) {
       depth--
-      if (depth === 0) spans.push({ start, end: TAG.lastIndex, rule: PRIVATE })
+      if (depth === 0) spans.push({ start, end: TAG.lastIndex, rule: PRIVATE_RULE })
     }
   }
-  if (depth > 0) spans.push({ start, end: text.length, rule: PRIVATE })
+  if (depth > 0) spans.push({ start, end: text.length, rule: PRIVATE_RULE })
 }
 
 /**
@@ -59,7 +59,7 @@ function findPem(text: string, spans: Span[]): void {
       end = END.exec(text)
     }
     if (end && end.index - body < MAX_KEY && ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, end.index)))) {
-      spans.push({ start: begin.index, end: END.lastIndex, rule: PRIVATE_KEY })
+      spans.push({ start: begin.index, end: END.lastIndex, rule: PRIVATE_KEY_RULE })
       BEGIN.lastIndex = last = END.lastIndex
       end = END.exec(text)
     } else if (!end) {
@@ -68,7 +68,7 @@ function findPem(text: string, spans: Span[]): void {
       const lines = keyLinesEnd(text, body)
       const stop = lines > body ? lines : Math.max(KEY_BODY.lastIndex, body)
       if (ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, stop)))) {
-        spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY })
+        spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY_RULE })
       }
       BEGIN.lastIndex = last = stop
     }
@@ -111,7 +111,7 @@ function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: 
   while (lines < key.length && key[lines]!.end - key[lines]!.start >= (lines === 0 ? 1 : MIN_LINE)) lines++
   const first = key[lines - 1]
   if (!first || first.end - first.start < MIN_LINE) return
-  spans.push({ start: floor + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY })
+  spans.push({ start: floor + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY_RULE })
 }
 
 /** Returns the end of a key that continues here, if one does: each line ends in base64. */
@@ -171,7 +171,7 @@ function findPutty(text: string, spans: Span[]): void {
   for (const header of text.matchAll(/Private-Lines: \d{1,4}/g)) {
     const start = header.index + header[0].length
     const end = keyLinesEnd(text, start)
-    if (end > start) spans.push({ start, end, rule: PRIVATE_KEY })
+    if (end > start) spans.push({ start, end, rule: PRIVATE_KEY_RULE })
   }
 }
 
@@ -182,6 +182,6 @@ const STATIC_KEY =
 function findStaticKeys(text: string, spans: Span[]): void {
   for (const key of text.matchAll(STATIC_KEY)) {
     const end = key.index + key[0].length
-    spans.push({ start: end - key[1]!.length, end, rule: PRIVATE_KEY })
+    spans.push({ start: end - key[1]!.length, end, rule: PRIVATE_KEY_RULE })
   }
 }

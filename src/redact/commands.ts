@@ -36,7 +36,7 @@ const MAX_COMMAND = 160
 /** Finds the passwords of the flags at these positions, which come from `hintsOf`. */
 export function findCommands(text: string, flags: readonly number[], spans: Span[]): void {
   for (const at of flags) {
-    const piped = text.startsWith("sudo -S", at) ? pipedSpan(text, at) : undefined
+    const piped = text.startsWith("sudo -S", at) ? findPipedPassword(text, at) : undefined
     if (piped) spans.push(piped)
     if (!VALUE_FOLLOWS.test(text.slice(at + 2, at + 10))) continue
     const name = COMMAND.exec(text.slice(commandStart(text, at), at + 1))?.[0]
@@ -72,7 +72,7 @@ const PIPED =
   /(?:echo|printf)(?: -n)? \\*["']?(?:[\w.-]{1,40}:)?([^\s"'`\\$|:]{4,100})(?:\\n)?\\*["']?[ \t]{0,3}\|[ \t]{0,3}$/
 
 /** Finds the password that is piped into the command that begins at `at`. */
-export function pipedSpan(text: string, at: number): Span | undefined {
+export function findPipedPassword(text: string, at: number): Span | undefined {
   const from = Math.max(0, at - 200)
   const match = PIPED.exec(text.slice(from, at))
   if (!match || isShown(match[1]!)) return undefined

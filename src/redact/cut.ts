@@ -32,7 +32,7 @@ const MIN_WIDTH = 40
 const MAX_WIDTH = 400
 
 /** Whether a line ends here because of the edge of the screen. */
-export function isWrap(text: string, newline: number): boolean {
+export function isScreenWrap(text: string, newline: number): boolean {
   const width = newline - lineStart(text, newline)
   if (width < MIN_WIDTH || width > MAX_WIDTH) return false
   if (WIDTHS.has(width)) return true

@@ -12,7 +12,7 @@ const ELEMENT = "([^<>\\s]{6,256})"
 /** Another field between the name and the value. */
 const FIELD = `(?:${Q})?[\\w-]{1,30}(?:${Q})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${Q})?[\\w./-]{0,40}(?:${Q})?${B}{0,40}(?:,${B}{0,40})?`
 
-export type Form = {
+export type ValueForm = {
   /** Matches the text before the name. */
   before?: RegExp
   /** Matches the last part of the name. */
@@ -27,7 +27,10 @@ export type Form = {
   strong?: true
 }
 
-const form = (after: string, rest: Omit<Form, "after"> = {}): Form => ({ after: new RegExp(after, "iyd"), ...rest })
+const form = (after: string, rest: Omit<ValueForm, "after"> = {}): ValueForm => ({
+  after: new RegExp(after, "iyd"),
+  ...rest,
+})
 
 const NAME_FIELD =
   /(?:name|key|variable|parameter|field)\\{0,8}["'`]?[ \t]{0,3}[:=][ \t]{0,3}\\{0,8}["'`]?(?:\/?[\w.-]{1,40}\/){0,6}$/i
@@ -46,7 +49,7 @@ const LOGIN = form(`\\(${B}{0,8}${Q}[^"'\\n\\\\]{1,80}${Q},${B}{0,8}${QUOTED}${B
 })
 
 /** The forms, by the character that follows the name. */
-const FORMS: Record<string, Form[]> = {
+const FORMS: Record<string, ValueForm[]> = {
   quote: [
     form(`${Q}${B}{0,4},${B}{0,8}${QUOTED}`, { before: /["'`]$/ }),
     NAME_AND_VALUE,
@@ -102,13 +105,13 @@ const FORMS: Record<string, Form[]> = {
   ],
 }
 
-const formsOf = new Map<number, Form[]>()
+const formsOf = new Map<number, ValueForm[]>()
 for (const [sign, forms] of Object.entries(FORMS)) {
   const signs = { quote: "\"'`\\", newline: "\n\r", space: " \t" }[sign] ?? sign
   for (const c of signs) formsOf.set(c.charCodeAt(0), forms)
 }
 
 /** Returns the forms that begin with this character after a name. */
-export function formsAfter(code: number): readonly Form[] | undefined {
+export function formsAfter(code: number): readonly ValueForm[] | undefined {
   return formsOf.get(code)
 }

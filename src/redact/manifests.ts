@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer"
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { isGenerated, isPassword, isPlaceholder } from "./values.ts"
 
 // Finds secrets in documents that declare their type: every value of a Kubernetes `kind: Secret`, and some fields of a JSON Web
@@ -13,7 +13,7 @@ const ENTRY =
   /(?:[ \t]{1,20}|[ \t]{0,20}\\{0,8}["'`])[\w.-]{1,80}\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?([^\s"'`\\,{}]{1,4096})?\\{0,8}["'`]?,?[ \t]{0,8}(?:\r?\n|\\n|(?=["'`\\]|\}|$))/y
 
 /** Finds the values of the Kubernetes secret whose `kind` is declared here. Returns false if this is not such a document. */
-export function findManifest(text: string, at: number, rereads: Rereads, spans: Span[]): boolean {
+export function findManifest(text: string, at: number, rereads: RereadBudget, spans: Span[]): boolean {
   if (rereads.left <= 0 || !KIND.test(text.slice(Math.max(0, at - 24), at))) return false
   const following = text.slice(at, at + MAX_MANIFEST)
   const end = at + (DOCUMENT_END.exec(following)?.index ?? following.length)

@@ -1,4 +1,4 @@
-import { mayHoldSecret } from "./may-hold-secret.ts"
+import { mayContainSecret } from "./may-contain-secret.ts"
 import { redactText } from "./redact.ts"
 
 /**
@@ -6,5 +6,5 @@ import { redactText } from "./redact.ts"
  * text, so a lookup redacts the requested name first.
  */
 export function redactName(name: string): string {
-  return mayHoldSecret(name) ? redactText(name) : name
+  return mayContainSecret(name) ? redactText(name) : name
 }

@@ -4,7 +4,15 @@ import { findBlocks } from "./blocks.ts"
 import { findCommands } from "./commands.ts"
 import { type Hints, hintsOf } from "./hints.ts"
 import { findJwks, JWK_FIELDS } from "./manifests.ts"
-import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./rules.ts"
+import {
+  EDGE_RULES,
+  PRIVATE_KEY_RULE,
+  PRIVATE_RULE,
+  RUN_RULES,
+  type Span,
+  TOKEN_RULES,
+  WEBHOOK_RULES,
+} from "./rules.ts"
 import { ruleFor, secretKind } from "./secret-names.ts"
 import { findLogins, findWidePasswords } from "./spoken.ts"
 import { findTokens } from "./tokens.ts"
@@ -121,7 +129,7 @@ const ID_FIELD = /ids?$/i
 const MARKER = /\[REDACTED:([a-z0-9-]{1,40})\]/g
 const RULES = new Set([
   ...[TOKEN_RULES, EDGE_RULES, RUN_RULES, WEBHOOK_RULES].flatMap((rules) => rules.map((rule) => rule.name)),
-  ...[PRIVATE, PRIVATE_KEY, "aws-secret-key", "url-password", "url-token", "url-signature"],
+  ...[PRIVATE_RULE, PRIVATE_KEY_RULE, "aws-secret-key", "url-password", "url-token", "url-signature"],
   ...["password", "secret", "authorization", "cookie", "token"],
 ])
 
@@ -138,7 +146,7 @@ function withoutMarked(text: string, spans: Span[]): Span[] {
     while (next < markers.length && markers[next]!.end <= span.start) next++
     const marker = markers[next]
     if (!marker || marker.start >= span.end) return true
-    return span.rule === PRIVATE || span.rule === PRIVATE_KEY
+    return span.rule === PRIVATE_RULE || span.rule === PRIVATE_KEY_RULE
   })
 }
 
@@ -159,8 +167,8 @@ function join(spans: Span[]): Span[] {
 }
 
 function rankOf(span: Span): number {
-  if (span.rule === PRIVATE) return 0
-  if (span.rule === PRIVATE_KEY) return 1
+  if (span.rule === PRIVATE_RULE) return 0
+  if (span.rule === PRIVATE_KEY_RULE) return 1
   return NAMELESS.has(span.rule) ? 3 : 2
 }
 

@@ -5,7 +5,7 @@ export type Span = { start: number; end: number; rule: string }
  * How many characters may still be read a second time. Without a limit, a malicious text could have the same rows read again and
  * again.
  */
-export type Rereads = { left: number }
+export type RereadBudget = { left: number }
 
 /**
  * A token that names its issuer. `keys` are the strings to search for, at least three characters each. If one is found, `token`
@@ -25,8 +25,8 @@ export type TokenRule = {
   encodedOnly?: true
 }
 
-export const PRIVATE = "private"
-export const PRIVATE_KEY = "private-key"
+export const PRIVATE_RULE = "private"
+export const PRIVATE_KEY_RULE = "private-key"
 
 /**
  * Token formats as their issuers publish them. Lengths are lower bounds if the issuer may extend them, and every repetition is

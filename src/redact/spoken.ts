@@ -8,7 +8,7 @@ export const LATIN_WORDS = "kennwort|contrase(?:\u00f1|n)as?|\\bmdp\\b|\\bclave\
 const LATIN = new RegExp(`^(?:${LATIN_WORDS})`, "i")
 
 /** Finds the password after such a name. */
-export function latinPassword(text: string, hit: RegExpExecArray): Span | undefined {
+export function findLatinPassword(text: string, hit: RegExpExecArray): Span | undefined {
   return LATIN.test(hit[0]) || isMotDePasse(text, hit) ? passwordAt(text, hit.index + hit[0].length) : undefined
 }
 
@@ -66,7 +66,7 @@ const PHRASE =
   /[\s"'`[\\n]{0,8}((?:(?:\d{1,2}[.):]?[ ]?)?[a-z]{3,8}(?:["']?,? {1,3}|["']?,?\s{0,2}\n\s{0,4})["']?){11,23}(?:\d{1,2}[.):]?[ ]?)?[a-z]{3,8})(?![a-z])/y
 
 /** Finds the seed phrase of a wallet. */
-export function seedPhrase(text: string, hit: RegExpExecArray): Span | undefined {
+export function findSeedPhrase(text: string, hit: RegExpExecArray): Span | undefined {
   if (!SEED.test(hit[0])) return undefined
   PHRASE.lastIndex = hit.index + hit[0].length
   const match = PHRASE.exec(text)

@@ -1,4 +1,4 @@
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { ruleFor, secretKind } from "./secret-names.ts"
 import { isGenerated, isPassword } from "./values.ts"
 
@@ -10,7 +10,7 @@ const RULER = /^[ \t]*[|+]?[ \t]*:?-{2,}[-+|: \t]*$/
 const CSV_HEAD = /^[\w. "'-]{1,60}(?:,[\w. "'-]{1,60}){1,40}$/
 
 /** Finds every secret in the column whose heading is the name from `start` to `end`. */
-export function findColumn(text: string, start: number, end: number, rereads: Rereads, spans: Span[]): void {
+export function findColumn(text: string, start: number, end: number, rereads: RereadBudget, spans: Span[]): void {
   const separator = separatorBeside(text, start, end)
   if (!separator || rereads.left <= 0) return
   const headStart = lineStart(text, start)

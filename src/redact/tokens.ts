@@ -1,8 +1,8 @@
 import { type Base64Form, base64Forms, decodeAt } from "./base64.ts"
 import { keyLinesEnd } from "./blocks.ts"
-import { isCutAt, isCutBefore, isWrap } from "./cut.ts"
-import { EDGE_RULES, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./rules.ts"
-import { isMixedRandom, unknownToken } from "./unknown.ts"
+import { isCutAt, isCutBefore, isScreenWrap } from "./cut.ts"
+import { EDGE_RULES, PRIVATE_KEY_RULE, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./rules.ts"
+import { findUnknownToken, isMixedRandom } from "./unknown.ts"
 import { hasManyCharacters, looksRandom } from "./values.ts"
 
 // Finds tokens that name their issuer. Each contains a long run of characters of one alphabet, and such runs are rare. So the
@@ -93,7 +93,7 @@ const NO_WRAPS: number[] = []
 function addWrap(text: string, newline: number, wraps: number[]): number[] {
   const isInside = isRunCode[text.charCodeAt(newline - 1)] === 1 && isRunCode[text.charCodeAt(newline + 1)] === 1
   if (!isInside || wraps[wraps.length - 1] === newline || matchEnd(PLAIN_WORD, text, newline + 1) !== -1) return wraps
-  if (!isWrap(text, newline)) return wraps
+  if (!isScreenWrap(text, newline)) return wraps
   if (wraps === NO_WRAPS) return [newline]
   wraps.push(newline)
   return wraps
@@ -121,7 +121,7 @@ function judgePiece(text: string, start: number, end: number, kinds: number, lon
   searchEdge(text, start, spans)
   if ((kinds & MADE) !== MADE) return
   const enough = (kinds & CAPITAL) !== 0 ? longest >= 14 : longest >= 20 || (longest === 12 && end - start >= 39)
-  const span = enough && unknownToken(text, start, end, runEnd(text, end))
+  const span = enough && findUnknownToken(text, start, end, runEnd(text, end))
   if (span) spans.push(span)
 }
 
@@ -131,7 +131,7 @@ const MADE = OTHER | DIGIT | SMALL
 /** Judges base64. Its first piece can be short, before a slash or a plus sign. */
 function judgeBase64(text: string, start: number, end: number, spans: Span[]): void {
   const stop = runEnd(text, end)
-  const span = stop - start >= 40 && unknownToken(text, start, end, stop)
+  const span = stop - start >= 40 && findUnknownToken(text, start, end, stop)
   if (span) spans.push(span)
 }
 
@@ -188,7 +188,7 @@ function matchRules(
     const token = text.slice(start, end)
     if (!hasManyCharacters(token)) return { start, end, rule: SHOWN }
     if (!isReal(rule, key, token)) continue
-    const tokenEnd = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, extendedEnd(text, end))
+    const tokenEnd = rule.name === PRIVATE_KEY_RULE ? keyLinesEnd(text, end) : foldedEnd(text, extendedEnd(text, end))
     return { start, end: tokenEnd, rule: rule.name }
   }
   const isFolded = mayFold(text, at, runStop) && foldEnd(text, runStop) !== -1

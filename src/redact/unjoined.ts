@@ -1,7 +1,7 @@
-import { pipedSpan } from "./commands.ts"
+import { findPipedPassword } from "./commands.ts"
 import { formsAfter } from "./forms.ts"
 import { findManifest } from "./manifests.ts"
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { ruleFor, type SecretKind, secretKind } from "./secret-names.ts"
 import { findColumn } from "./tables.ts"
 import { isGenerated, isPassword } from "./values.ts"
@@ -14,7 +14,7 @@ const MAX_BEFORE = 300
 const MAX_NAME = 60
 
 /** Finds the value of the name that begins at `at`. Returns the end of the value, or 0 if there is none. */
-export function findUnjoined(text: string, at: number, spans: Span[], rereads: Rereads): number {
+export function findUnjoined(text: string, at: number, spans: Span[], rereads: RereadBudget): number {
   let end = at
   while (end < at + MAX_NAME && isNameCode(text.charCodeAt(end))) end++
   const forms = formsAfter(text.charCodeAt(end))
@@ -39,7 +39,7 @@ export function findUnjoined(text: string, at: number, spans: Span[], rereads: R
     spans.push({ start: from, end: from + value.length, rule: ruleFor(kind) })
     return to
   }
-  const piped = name === "chpasswd" ? pipedSpan(text, start) : undefined
+  const piped = name === "chpasswd" ? findPipedPassword(text, start) : undefined
   if (piped) spans.push(piped)
   if (name === "Secret" && findManifest(text, start, rereads, spans)) return end
   findColumn(text, start, end, rereads, spans)

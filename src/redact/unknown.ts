@@ -1,5 +1,5 @@
 import type { Span } from "./rules.ts"
-import { changesOf, looksRandom } from "./values.ts"
+import { countKindChanges, looksRandom } from "./values.ts"
 
 // Finds tokens of issuers without a rule. Most consist of a short word or two, a separator, and a long random part. Ids do too,
 // so the random part must be longer than theirs, or the words must indicate a secret.
@@ -11,7 +11,7 @@ const MAX_LENGTH = 512
  * Judges a piece of a run: letters, digits and `_.~-`. If slashes and plus signs follow, it may be the beginning of base64, which
  * ends with the run.
  */
-export function unknownToken(text: string, from: number, end: number, runEnd: number): Span | undefined {
+export function findUnknownToken(text: string, from: number, end: number, runEnd: number): Span | undefined {
   const start = from + leadLength(text, from, end)
   const piece = text.slice(start, Math.min(end, start + MAX_LENGTH))
   const word = SECRET_WORD.exec(piece)
@@ -79,7 +79,9 @@ function indicatesSecret(word: string, body: string): boolean {
 
 /** Whether lower-case letters, capitals and digits are mixed as only a generator mixes them. */
 export function isMixedRandom(value: string, minLength: number): boolean {
-  return changesOf(value) >= Math.min(value.length, 128) * 0.32 && looksRandom(value, minLength) && MIXED.test(value)
+  return (
+    countKindChanges(value) >= Math.min(value.length, 128) * 0.32 && looksRandom(value, minLength) && MIXED.test(value)
+  )
 }
 
 const MIXED = /(?=(?:[^a-z]*[a-z]){3})(?=(?:[^A-Z]*[A-Z]){3})/

@@ -126,11 +126,11 @@ const BASE64 = /^[A-Za-z0-9+/]{40,}={1,2}$/
 
 /** Whether cases and digits are mixed. Random letters may form common pairs by chance. */
 function isStrewn(value: string): boolean {
-  return looksRandom(value, 16, 0.12) && changesOf(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
+  return looksRandom(value, 16, 0.12) && countKindChanges(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
 }
 
 /** How often the kind of character changes between lower case, capitals and digits. 0 unless all three occur. */
-export function changesOf(value: string): number {
+export function countKindChanges(value: string): number {
   let before = OTHER
   let changes = 0
   let seen = 0

@@ -13,9 +13,9 @@ const FLOOR = 0.27
  * The number of rarest words that are used to measure a long question: no message repeats a quarter of a bug report of fifty
  * words. The longest question that the floor was fitted on has 14 words.
  */
-const MOST_WEIGHED = 14
+const MAX_WEIGHED = 14
 /** The fewest words for which the floor applies. For a query of one or two words, every hit is worth showing. */
-const LEAST_WORDS = 3
+const MIN_WORDS = 3
 
 /** The weight of each word of the query. Rare words have larger weights. */
 export async function wordWeights(index: SearchIndex, { words }: Query): Promise<number[]> {
@@ -30,7 +30,7 @@ export function coverage(weights: readonly number[], holds: readonly boolean[]):
 
 /** The value that is compared with the floor: the coverage, measured only by the rarest words if the question is long. */
 export function coverageOfRarest(weights: readonly number[], holds: readonly boolean[]): number {
-  const rarest = weights.toSorted((a, b) => b - a).slice(0, MOST_WEIGHED)
+  const rarest = weights.toSorted((a, b) => b - a).slice(0, MAX_WEIGHED)
   return Math.min(1, shareOfWeight(weights, holds, sum(rarest)))
 }
 
@@ -43,5 +43,5 @@ function sum(weights: readonly number[]): number {
 }
 
 export function isBelowFloor({ words, required }: Query, best: number): boolean {
-  return words.length >= LEAST_WORDS && required.length === 0 && best < FLOOR
+  return words.length >= MIN_WORDS && required.length === 0 && best < FLOOR
 }

@@ -8,7 +8,7 @@ import { parseQuery, type Query } from "./query.ts"
 import { RANK_WEIGHTS } from "./rank.ts"
 
 /** A typed word that occurs in few or no messages, and the words that dex searched for instead, likeliest first. */
-export type Replaced = { typed: string; by: string[]; why: "typo" | "prefix" }
+export type ReplacedWord = { typed: string; by: string[]; why: "typo" | "prefix" }
 
 /**
  * The form of words that dex corrects. It does not guess capitalised names, numbers and hashes, and shorter words have too many
@@ -21,9 +21,9 @@ const BEGUN = /^\p{Ll}{3,64}$/u
 const TWO_MISTAKES_FROM = 8
 const OFFERED = 3
 /** The most words that are tried as completions. */
-const MOST_ENDINGS = 8
+const MAX_ENDINGS = 8
 /** The most messages that are read to check whether a word occurs outside hidden projects. */
-const MOST_TEXTS = 60
+const MAX_TEXTS = 60
 
 /** The index to guess from, and its limits. */
 export type Vocabulary = {
@@ -36,14 +36,14 @@ export type Vocabulary = {
 }
 
 /** Corrects words that do not occur. Returns undefined if all words occur, or if there are no similar ones. */
-export async function forgive(
+export async function correctWords(
   vocabulary: Vocabulary,
   query: Query,
-): Promise<{ query: Query; replaced: Replaced[] } | undefined> {
-  const replaced: Replaced[] = []
+): Promise<{ query: Query; replaced: ReplacedWord[] } | undefined> {
+  const replaced: ReplacedWord[] = []
   for (const { word, messages } of await rareWords(vocabulary, query)) {
     const isLast = word === query.words.at(-1)
-    const endings = isLast ? await firstOf(vocabulary, await endingsOf(vocabulary.index, word), MOST_ENDINGS) : []
+    const endings = isLast ? await firstOf(vocabulary, await completionsOf(vocabulary.index, word), MAX_ENDINGS) : []
     if (endings.length > 0) replaced.push({ typed: word, by: endings, why: "prefix" })
     if (endings.length > 0 || messages > 0 || !TYPED.test(word)) continue
     const by = await firstOf(vocabulary, await wordsLike(vocabulary.index, word), OFFERED)
@@ -63,17 +63,17 @@ async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<
 }
 
 /** Words that begin with the given letters, most common first. */
-export async function endingsOf(index: SearchIndex, word: string): Promise<string[]> {
+export async function completionsOf(index: SearchIndex, word: string): Promise<string[]> {
   const words = await index.words(word)
   return (index.leavesOut ? await asSeen(index, words) : words).map((one) => one.word).filter((one) => one !== word)
 }
 
 /** The most words that are counted for a reader who may not see everything, in alphabetical order. */
-const MOST_COUNTED = 200
+const MAX_COUNTED = 200
 
 /** Returns the words that the reader can find, most common first. Counts only messages that the reader may see. */
 async function asSeen<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
-  const some = words.toSorted((a, b) => (a.word < b.word ? -1 : 1)).slice(0, MOST_COUNTED)
+  const some = words.toSorted((a, b) => (a.word < b.word ? -1 : 1)).slice(0, MAX_COUNTED)
   const totals = await Promise.all(some.map(({ word }) => index.count({ match: [{ words: word }] })))
   const seen = some.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0)
   return seen.sort((a, b) => b.spread - a.spread)
@@ -133,7 +133,7 @@ async function isThere({ store, index, hidden }: Vocabulary, word: string): Prom
   const match = [{ words: word }]
   if (hidden.length === 0 && !index.isPart) return (await index.count({ match })).total > 0
   // The index contains only the stem, so the word itself is looked up in the texts.
-  const query = { match, weights: RANK_WEIGHTS.columns, limit: MOST_TEXTS, excludedProjects: hidden }
+  const query = { match, weights: RANK_WEIGHTS.columns, limit: MAX_TEXTS, excludedProjects: hidden }
   for (const { ref, number } of await index.find(query)) {
     const [message] = number > 0 ? await store.messages(ref, [number]) : []
     if (message && messageText(message, "full").toLowerCase().includes(word)) return true
@@ -142,7 +142,7 @@ async function isThere({ store, index, hidden }: Vocabulary, word: string): Prom
 }
 
 /** Replaces the typed word in the query. */
-function withReplaced(query: Query, { typed, by, why }: Replaced): Query {
+function withReplaced(query: Query, { typed, by, why }: ReplacedWord): Query {
   const others = (why === "typo" ? by.slice(0, 1) : [...by, typed]).map((word) => parseQuery(word))
   const isTyped = (words: string) => words === typed
   const first = others[0]!

@@ -1,16 +1,24 @@
 import { isDexError } from "../core/error.ts"
 import { embedQuery } from "../embed/embed-query.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
-import { keptId, openEmbedder } from "../embed/open-embedder.ts"
+import { openEmbedder, storedEmbedderId } from "../embed/open-embedder.ts"
 import type { IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
 import type { VectorStats } from "../store/index/vectors.ts"
-import { byDistance, byRank, type Fused, fuse, givePlaces, type Spread, standsOutFrom } from "./fuse.ts"
+import {
+  type CosineSpread,
+  type FusedRanking,
+  fuse,
+  minNearCosine,
+  promoteNearest,
+  scoreByDistance,
+  scoreByRank,
+} from "./fuse.ts"
 import type { Ranking } from "./rank.ts"
 
 /** The settings for searching by meaning in addition to words. */
-export type Meaning = {
+export type VectorSearch = {
   /** Throws a DexError if the settings are incomplete. */
   settings: () => EmbedSettings
   timeoutMs: number
@@ -18,9 +26,9 @@ export type Meaning = {
   text: string
 }
 
-export type Hybrid = {
+export type HybridRanking = {
   /** Undefined if there was nothing to fuse; then `degraded` contains the reason. */
-  fused?: Fused
+  fused?: FusedRanking
   /** True if the nearest message stands out from unrelated ones. */
   isNear: boolean
   degraded: string[]
@@ -37,41 +45,45 @@ const MEASURED = /all-minilm-l6-v2/i
 const LITTLE = 0.5
 
 /** The fewest messages from which a distribution can be estimated, and the smallest deviation that is plausible. */
-const LEAST_SAMPLE = 20
-const LEAST_DEVIATION = 0.02
+const MIN_SAMPLE = 20
+const MIN_DEVIATION = 0.02
 
 /**
  * Combines words and vectors in one ranking. `covered` returns how much of the question the best rows by words contain, from 0 to
  * 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` contains the reason.
  */
-export async function addMeaning(
+export async function addVectorResults(
   index: SearchIndex,
   lexical: Ranking,
   filter: VectorFilter,
-  meaning: Meaning,
+  meaning: VectorSearch,
   covered: () => Promise<number>,
-): Promise<Hybrid> {
+): Promise<HybridRanking> {
   const found = await nearest(index, filter, meaning)
   if ("why" in found) return { isNear: false, degraded: [found.why] }
   const { hits, embedder, spread, near, degraded } = found
   const isNear = hits.some((hit) => hit.score > near)
-  if (!MEASURED.test(embedder)) return { fused: fuse(lexical, { hits, near, worth: byRank }), isNear, degraded }
-  const worth = byDistance(spread)
+  if (!MEASURED.test(embedder)) return { fused: fuse(lexical, { hits, near, worth: scoreByRank }), isNear, degraded }
+  const worth = scoreByDistance(spread)
   if ((await covered()) >= LITTLE) return { fused: fuse(lexical, { hits, near, worth }), isNear, degraded }
-  const nearer = Number.isFinite(near) ? Math.min(near, standsOutFrom(spread)) : near
+  const nearer = Number.isFinite(near) ? Math.min(near, minNearCosine(spread)) : near
   const all = fuse(lexical, { hits, near: nearer, worth })
-  return { fused: givePlaces(all, hits), isNear, degraded }
+  return { fused: promoteNearest(all, hits), isNear, degraded }
 }
 
-type Found = { hits: IndexHit[]; spread: Spread; near: number; embedder: string; degraded: string[] }
+type Found = { hits: IndexHit[]; spread: CosineSpread; near: number; embedder: string; degraded: string[] }
 
-async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meaning): Promise<Found | { why: string }> {
+async function nearest(
+  index: SearchIndex,
+  filter: VectorFilter,
+  meaning: VectorSearch,
+): Promise<Found | { why: string }> {
   try {
     const settings = meaning.settings()
     const vectors = await index.vectors()
     const spaces = vectors.stats().filter((space) => space.vectors > 0)
     const known = spaces.map((space) => space.embedder)
-    const id = keptId(settings, known)
+    const id = storedEmbedderId(settings, known)
     if (id === undefined) return { why: whyNone(settings, known) }
     if (!vectors.isTrusted(id))
       return {
@@ -83,8 +95,8 @@ async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meanin
     const hits = vectors.scan(id, answer.vector, { limit: NEAREST, filter })
     const space = spaces.find((one) => one.embedder === id)!
     const { of, ...usual } = vectors.spread(id, answer.vector)
-    const spread = { ...usual, deviation: Math.max(usual.deviation, LEAST_DEVIATION) }
-    const near = of < LEAST_SAMPLE ? Number.POSITIVE_INFINITY : nearFrom(spread, space.vectors)
+    const spread = { ...usual, deviation: Math.max(usual.deviation, MIN_DEVIATION) }
+    const near = of < MIN_SAMPLE ? Number.POSITIVE_INFINITY : nearFrom(spread, space.vectors)
     return { hits, embedder: id, spread, near, degraded: unfinished(vectors, space) }
   } catch (error) {
     if (!isDexError(error)) throw error
@@ -106,7 +118,7 @@ function whyNone(settings: EmbedSettings, known: string[]): string {
  * distributed values is almost always below √(2 ln n) deviations. This works for every model, although 0.4 is a high cosine for
  * some and 0.8 is a low one for others.
  */
-function nearFrom({ centre, deviation }: Spread, count: number): number {
+function nearFrom({ centre, deviation }: CosineSpread, count: number): number {
   return centre + Math.sqrt(2 * Math.log(count)) * deviation
 }
 

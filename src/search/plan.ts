@@ -6,7 +6,7 @@ import type { Query } from "./query.ts"
  * The index lookups for a query. FTS5 reads every message that contains any of the words twice: to find out how rare each word
  * is, and to score. If that would be hundreds of thousands of messages, dex limits the work, and the answer says so.
  */
-export type Plan = {
+export type QueryPlan = {
   /** Empty if there is nothing to look up. */
   match: Term[]
   pairs: Term[]
@@ -29,11 +29,11 @@ const PART = 1 / 3
 /** The share of messages above which a word is common: it says little compared with a rarer one. */
 const COMMON = 0.1
 /** The number of words, rarest first, that are looked up if all are common. */
-const MOST_COMMON = 2
+const MAX_COMMON = 2
 
-export async function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Promise<Plan> {
+export async function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Promise<QueryPlan> {
   const all = terms.length > 0 ? terms : required
-  const exact: Plan = { match: all, pairs, common: [] }
+  const exact: QueryPlan = { match: all, pairs, common: [] }
   const { messages } = await index.sizes([])
   const room = index.leavesOut ? PART : 1
   if (all.length * messages <= EXACT * room) return exact
@@ -47,12 +47,12 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
   )
   const hasRareWord = rare.some((term) => share.get(term)! > 0)
   if (rare.length === all.length) return exact
-  const kept = hasRareWord ? rare : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
+  const kept = hasRareWord ? rare : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MAX_COMMON)
   const common = all.filter((term) => !rare.includes(term))
   const rest = all.filter((term) => !kept.includes(term))
   const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => containsWord(pair, term)))
   const pairShares = await index.sizes(commonPairs)
-  const plan: Plan = {
+  const plan: QueryPlan = {
     match: kept,
     pairs: rarePairs,
     common: [

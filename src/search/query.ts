@@ -20,17 +20,17 @@ export type Query = {
   without: string[]
 }
 
-export type QueryFilters = Partial<Record<(typeof FILTERS)[number], string>>
+export type QueryFilters = Partial<Record<(typeof FILTER_NAMES)[number], string>>
 
-export const FILTERS = ["project", "source", "file", "tool", "role", "from", "to", "model"] as const
+export const FILTER_NAMES = ["project", "source", "file", "tool", "role", "from", "to", "model"] as const
 
 const TOKEN = /(-?)(?:([a-z]+):)?"([^"]*)"?|(\S+)/gi
-const FILTER = new RegExp(`^(${FILTERS.join("|")}):(.+)$`, "i")
+const FILTER = new RegExp(`^(${FILTER_NAMES.join("|")}):(.+)$`, "i")
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
 const HASH = /^(?=.*\d)[0-9a-f]{7,40}$/i
 /** The most terms of a query, more than anybody types. The beginning of a pasted log is still searched. */
-const MOST_TERMS = 40
-const LONGEST_QUERY = 4_000
+const MAX_TERMS = 40
+const MAX_QUERY_LENGTH = 4_000
 
 export function parseQuery(typed: string, accepts: (filter: string, value: string) => boolean = () => true): Query {
   const query: Query = {
@@ -43,11 +43,11 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
     words: [],
     without: [],
   }
-  const text = typed.slice(0, LONGEST_QUERY).replaceAll("\0", " ")
+  const text = typed.slice(0, MAX_QUERY_LENGTH).replaceAll("\0", " ")
   const isCommandLine = /(?:^|\s)--[a-z]/i.test(text)
   const plain: string[] = []
   const filter = (name: string, value: string): boolean => {
-    const known = FILTERS.find((one) => one === name.toLowerCase())
+    const known = FILTER_NAMES.find((one) => one === name.toLowerCase())
     if (known === undefined || value === "" || !accepts(known, value)) return false
     query.filters[known] = value
     return true
@@ -102,8 +102,8 @@ function addTerms(query: Query, plain: string[]): void {
       for (const run of cjkRuns(part)) add(pairsOfCharacters(run))
     }
   }
-  query.terms = [...terms.values()].slice(0, MOST_TERMS)
-  query.words = [...new Set(words.map((word) => word.toLowerCase()))].slice(0, MOST_TERMS)
+  query.terms = [...terms.values()].slice(0, MAX_TERMS)
+  query.words = [...new Set(words.map((word) => word.toLowerCase()))].slice(0, MAX_TERMS)
   query.pairs = query.words.slice(1).map((word, i) => termOf(`${query.words[i]} ${word}`))
 }
 

@@ -2,7 +2,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import { CARD, type Column } from "../store/index/fields.ts"
 import type { IndexFilter, IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import { type Plan, planQuery } from "./plan.ts"
+import { planQuery, type QueryPlan } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 
 /** A message that matched. The parts add up to its score. */
@@ -21,7 +21,7 @@ export type RankedConversation = {
   others: RankedMessage[]
 }
 
-export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: Plan }
+export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: QueryPlan }
 
 /** The most messages to rank. More would change nothing near the top. */
 const CANDIDATES = 300
@@ -58,7 +58,7 @@ export async function rank(index: SearchIndex, query: Query, filters: Omit<Index
     collect(hits, "pairs", RANK_WEIGHTS.pairs, await index.find({ ...scope, match: plan.pairs }))
   await addCommon(index, hits, plan)
   addNeighbours(hits)
-  const messages = [...hits.values()].sort(byScore)
+  const messages = [...hits.values()].sort(compareByScore)
   return { messages, conversations: groupByConversation(messages), plan }
 }
 
@@ -83,11 +83,11 @@ function addPart(message: RankedMessage, name: ScorePart["name"], value: number)
 }
 
 /** Adds the scores of common words, which added no messages of their own. */
-async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: Plan): Promise<void> {
-  const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
+async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: QueryPlan): Promise<void> {
+  const best = [...hits.values()].sort(compareByScore).slice(0, LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
   for (const { term, name, weight } of common) {
-    const containing = await index.holding(term, docs)
+    const containing = await index.containing(term, docs)
     const value = weight * (name === "pairs" ? RANK_WEIGHTS.pairs : 1)
     for (const hit of best) if (containing.has(hit.doc)) addPart(hit, "common", value)
   }
@@ -108,7 +108,7 @@ function addNeighbours(hits: Map<string, RankedMessage>): void {
 }
 
 /** Best first, then newest, then by name, so that two runs return the same order. */
-export function byScore(a: Candidate, b: Candidate): number {
+export function compareByScore(a: Candidate, b: Candidate): number {
   return (
     b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(formatRef(a.ref), formatRef(b.ref)) || a.number - b.number
   )
@@ -131,5 +131,5 @@ export function groupByConversation(messages: RankedMessage[]): RankedConversati
     const others = group.filter((message) => message.number !== CARD && message !== best)
     return { ref: first.ref, score: first.score + further, parts, best, others }
   })
-  return conversations.sort((a, b) => byScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))
+  return conversations.sort((a, b) => compareByScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))
 }

@@ -2,8 +2,8 @@ import { messageText } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
 import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { matchTexts } from "../store/index/snippets.ts"
-import { folding } from "./fold.ts"
-import { passageIn } from "./passage.ts"
+import { createRowFinder } from "./fold.ts"
+import { findPassage } from "./passage.ts"
 import type { Query } from "./query.ts"
 import type { Scope } from "./scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
@@ -79,7 +79,7 @@ export async function scanHistory(
       ({ message, row }) =>
         input.prose &&
         message &&
-        passageIn(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, passageQuery),
+        findPassage(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, passageQuery),
     ),
   )
   return {
@@ -101,7 +101,7 @@ async function foldedRows(
   { offset, limit, by }: SearchInput,
   filters: Scope["filters"],
 ): Promise<ScannedHit[]> {
-  const place = folding(store, filters)
+  const place = createRowFinder(store, filters)
   const rows = new Map<string, ScannedHit>()
   for (const hit of hits) {
     if (rows.size >= offset + limit) break

@@ -42,7 +42,7 @@ export async function scopeOf(
   const filters: Scope["filters"] = {}
   const wanted = input.project?.toLowerCase()
   const projects = await store.projects()
-  const hiddenProjects = hiddenFrom(projects, input.inside, platform)
+  const hiddenProjects = projectsHiddenFrom(projects, input.inside, platform)
   if (wanted !== undefined) {
     filters.projects = projects.map((project) => project.path).filter((path) => path.toLowerCase().includes(wanted))
     if (filters.projects.length === 0) return undefined
@@ -83,7 +83,11 @@ export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope[
 }
 
 /** All private projects except the one in which the search runs. */
-export function hiddenFrom(projects: readonly ProjectRow[], inside: string | undefined, platform = process.platform) {
+export function projectsHiddenFrom(
+  projects: readonly ProjectRow[],
+  inside: string | undefined,
+  platform = process.platform,
+) {
   const isHere = (path: string) => inside !== undefined && isSamePath(path, inside, platform)
   return projects.filter((project) => project.private && !isHere(project.path)).map((project) => project.path)
 }
@@ -96,12 +100,12 @@ function documentsOf(known: Collection[], { among, collections, noGlobal, inside
   if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
   const only: Partial<IndexFilter> = among === "docs" || collections ? { kinds: ["document"] } : {}
   if (collections) return { ...only, collections }
-  const elsewhere = known.filter((collection) => !isReachable(collection, { noGlobal, inside }))
+  const elsewhere = known.filter((collection) => !isSearchedByDefault(collection, { noGlobal, inside }))
   return { ...only, ...(elsewhere.length > 0 && { excludedCollections: elsewhere.map(({ name }) => name) }) }
 }
 
 /** Whether this collection is searched without being named. */
-export function isReachable(
+export function isSearchedByDefault(
   { project }: Pick<Collection, "project">,
   { noGlobal, inside }: { noGlobal: boolean | undefined; inside: string | undefined },
 ): boolean {

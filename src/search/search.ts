@@ -4,16 +4,16 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import { type Look, matchTexts } from "../store/index/snippets.ts"
+import { matchTexts, type TextMatch } from "../store/index/snippets.ts"
 import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
-import { folding } from "./fold.ts"
+import { createRowFinder } from "./fold.ts"
 import type { RankEvidence } from "./fuse.ts"
-import type { Meaning } from "./hybrid.ts"
-import { passageIn, type ShownPassage } from "./passage.ts"
-import type { Plan } from "./plan.ts"
+import type { VectorSearch } from "./hybrid.ts"
+import { findPassage, type ShownPassage } from "./passage.ts"
+import type { QueryPlan } from "./plan.ts"
 import { isOneTerm, phrasesOf, type Query } from "./query.ts"
 import { type RankedConversation, type RankedMessage, type Ranking, rank, type ScorePart } from "./rank.ts"
-import type { Rerank } from "./rerank.ts"
+import type { RerankOptions } from "./rerank.ts"
 import { scanHistory } from "./scan.ts"
 import { type Filters, type Scope, scopeOf, withoutHidden } from "./scope.ts"
 import { addTitles } from "./titles.ts"
@@ -23,9 +23,9 @@ export type SearchInput = Filters & {
   /** One row per conversation, ranked by its best messages, or one row per message. */
   by: "conversation" | "message"
   /** If set, the search also uses vectors. */
-  meaning?: Meaning
+  meaning?: VectorSearch
   /** If set, a model reorders the best rows. */
-  rerank?: Rerank
+  rerank?: RerankOptions
   limit: number
   offset: number
   /**
@@ -88,7 +88,7 @@ export type SearchOutcome = {
   /** The share of the query, or of a long query's rarest words, that the best message contains, from 0 to 1. */
   coverage?: number
   /** How the work was limited if the words are very common. */
-  plan?: Plan
+  plan?: QueryPlan
 }
 
 const NOTHING: SearchOutcome = {
@@ -158,7 +158,7 @@ async function withIndex(
     coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
     hidden_private: await hiddenOf(index, query, scope, plan),
-    ...leftOut(index),
+    ...unsearchedShards(index),
     plan,
     mode: hybrid?.fused ? "hybrid" : "lexical",
     reranked,
@@ -167,7 +167,7 @@ async function withIndex(
 }
 
 /** How many shards were left out. Call this after all other calls to the index. */
-export function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
+export function unsearchedShards(index: SearchIndex): Pick<SearchOutcome, "shards"> {
   const shards = index.shards?.()
   return shards && shards.searched < shards.of ? { shards } : {}
 }
@@ -188,8 +188,8 @@ async function allRows(
     meaning &&
     (await (
       await import("./hybrid.ts")
-    ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, () =>
-      coveredBy(store, index, lexical, query),
+    ).addVectorResults(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, () =>
+      coverageOfBest(store, index, lexical, query),
     ))
   const { messages, conversations } = hybrid?.fused ?? lexical
   const rows: Row[] =
@@ -207,7 +207,7 @@ async function allRows(
 const COVERED_BY = 10
 
 /** The share of the query that the best conversations contain, from 0 to 1. */
-export async function coveredBy(
+export async function coverageOfBest(
   store: HistoryReader,
   index: SearchIndex,
   { conversations }: Pick<Ranking, "conversations">,
@@ -220,7 +220,7 @@ export async function coveredBy(
     by: "conversation",
   })
   const weights = await wordWeights(index, query)
-  return looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
+  return looks.reduce((most, { contains }) => Math.max(most, coverage(weights, contains)), 0)
 }
 
 function alone(message: RankedMessage & Partial<RankEvidence>): Row {
@@ -228,7 +228,7 @@ function alone(message: RankedMessage & Partial<RankEvidence>): Row {
   return { ref, score, parts, best: message, others: [], ...evidence }
 }
 
-async function count(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: Plan) {
+async function count(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: QueryPlan) {
   const filter = { ...filters, ...phrasesOf(query), match: plan.match }
   return by === "message" || !isOneTerm(query) ? index.count(filter) : index.countConversations(filter)
 }
@@ -237,7 +237,7 @@ async function hiddenOf(
   index: SearchIndex,
   query: Query,
   { filters, hiddenProjects }: Scope,
-  plan: Plan,
+  plan: QueryPlan,
 ): Promise<number> {
   if (hiddenProjects.length === 0) return 0
   const { excludedProjects: _, ...rest } = filters
@@ -258,14 +258,15 @@ async function present(
   weights: readonly number[],
   isNear: boolean,
 ) {
-  const place = input.prose ? folding(store, filters) : undefined
+  const place = input.prose ? createRowFinder(store, filters) : undefined
   const shown = await readRows(store, rows, input, place)
   const { looks, read, skipped } = shown
-  const bestOf = (some: Look[]) => some.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
+  const bestOf = (some: TextMatch[]) =>
+    some.reduce((most, { contains }) => Math.max(most, coverageOfRarest(weights, contains)), 0)
   let best = bestOf(looks)
   // A shared row shows only its best message, but all of its messages count in deciding whether anything was found.
   if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.looksOfFolded()))
-  const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
+  const matched = looks.some(({ contains }) => contains.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
   if (read.length === 0 || !isBelowFloor(input.query, best))
     return { ...done, hits: await hitsOf(store, index, shown, input, weights), skipped }
@@ -297,11 +298,11 @@ async function hitsOf(
     if (i < offset) continue
     // A document shows the section that was found. A conversation may show any of its messages.
     const numbers = hit.row.kind === "document" ? [] : matches
-    const { snippet, holds } = looks[i]!
-    const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
+    const { snippet, contains } = looks[i]!
+    const all = { ref: hit.row.ref, numbers, worth: coverage(weights, contains) }
     // With a filter by tool, show the tool's call.
     const isProse = prose && tools === undefined
-    const passage = isProse && hit.message && (await passageIn(store, index, hit.message, all, { query, weights }))
+    const passage = isProse && hit.message && (await findPassage(store, index, hit.message, all, { query, weights }))
     hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
   }
   return hits
@@ -315,7 +316,7 @@ async function readRows(
   store: HistoryReader,
   rows: Row[],
   { query, limit, offset, by }: Pick<SearchInput, "query" | "limit" | "offset" | "by">,
-  place?: ReturnType<typeof folding>,
+  place?: ReturnType<typeof createRowFinder>,
 ) {
   const texts = new Set<string>()
   const read: ReadRow[] = []

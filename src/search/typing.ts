@@ -1,4 +1,4 @@
-import { PERSONS_KINDS, type SourceId } from "../core/conversation.ts"
+import { LISTED_KINDS, type SourceId } from "../core/conversation.ts"
 import { isoDate } from "../core/dates.ts"
 import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
@@ -37,28 +37,28 @@ export type TypedRow = {
 }
 
 /** The most rows of a result. Each is read from the history. */
-const MOST_ROWS = 20
+const MAX_ROWS = 20
 /** The number of completions of the last word that are searched. The most common ones find nearly all messages. */
-const MOST_ENDINGS = 40
-const MOST_WORDS = 12
+const MAX_ENDINGS = 40
+const MAX_WORDS = 12
 /**
  * The number of characters of a text that are searched for a snippet. Snippets are much shorter, and searching long texts takes
  * long.
  */
 const EXCERPT_CHARS = 3_000
 /** The most messages that are cached in memory. */
-const MOST_READ = 500
+const MAX_READ = 500
 /** The number of titles that are searched if there is no index. */
-const MOST_TITLES = 1_000
+const MAX_TITLES = 1_000
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
 /** The fewest letters of an unfinished hash that are looked up in the index. */
-const LEAST_BEGINNING = 4
+const MIN_BEGINNING = 4
 
 /**
  * A cache of rows that were read for earlier keystrokes, most of which are needed again. The caller discards it when the history
  * changes.
  */
-export type TypedRead = Map<string, ReadHit>
+export type TypedSearchCache = Map<string, ReadHit>
 type ReadHit = { row: ConversationRow; text: string | undefined }
 
 /** Returns one row per conversation. Matches in titles or prompts come first, then all others, each newest first. */
@@ -66,7 +66,7 @@ export async function searchAsTyped(
   store: HistoryReader,
   index: SearchIndex | undefined,
   query: TypedQuery,
-  read: TypedRead = new Map(),
+  read: TypedSearchCache = new Map(),
 ): Promise<TypedRow[]> {
   const words = wordsOf(query.text)
   if (words.length === 0) return (await listed(store, query, query.limit)).map((row) => rowOf(row))
@@ -82,7 +82,7 @@ export async function searchAsTyped(
 }
 
 function wordsOf(text: string): string[] {
-  return (text.toLowerCase().match(WORD) ?? []).slice(0, MOST_WORDS)
+  return (text.toLowerCase().match(WORD) ?? []).slice(0, MAX_WORDS)
 }
 
 async function found(
@@ -90,11 +90,11 @@ async function found(
   index: SearchIndex,
   query: TypedQuery,
   words: string[],
-  read: TypedRead,
+  read: TypedSearchCache,
 ): Promise<TypedRow[]> {
   const { sources, project, after, inside } = query
   const scope = await scopeOf(store, {
-    kinds: PERSONS_KINDS,
+    kinds: LISTED_KINDS,
     sources,
     project,
     from: after,
@@ -102,7 +102,7 @@ async function found(
   })
   if (!scope) return []
   const all = await termsOf(index, query.text, words)
-  const limit = Math.min(query.limit, MOST_ROWS)
+  const limit = Math.min(query.limit, MAX_ROWS)
   const lookup: NewestQuery = { ...scope.filters, all, limit }
   const prompts = await index.newest({ ...lookup, inPrompts: true })
   const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
@@ -122,13 +122,13 @@ async function termsOf(index: SearchIndex, text: string, words: string[]): Promi
 }
 
 async function endings(index: SearchIndex, last: string): Promise<Term[]> {
-  if (!/^\p{L}+$/u.test(last)) return last.length < LEAST_BEGINNING ? [] : [{ words: last, prefix: true }]
-  return (await index.words(last, MOST_ENDINGS)).map(({ word }) => ({ words: word }))
+  if (!/^\p{L}+$/u.test(last)) return last.length < MIN_BEGINNING ? [] : [{ words: last, prefix: true }]
+  return (await index.words(last, MAX_ENDINGS)).map(({ word }) => ({ words: word }))
 }
 
 /** Skips conversations that were forgotten since they were indexed. */
-async function readHits(store: HistoryReader, hits: NewestHit[], read: TypedRead): Promise<ReadHit[]> {
-  if (read.size > MOST_READ) read.clear()
+async function readHits(store: HistoryReader, hits: NewestHit[], read: TypedSearchCache): Promise<ReadHit[]> {
+  if (read.size > MAX_READ) read.clear()
   const found = await Promise.all(
     hits.map(async ({ ref, number }) => {
       const name = `${formatRef(ref)}#${number}`
@@ -169,7 +169,7 @@ function excerptOf(text: string, words: string[]): string {
 }
 
 async function byTitle(store: HistoryReader, query: TypedQuery, words: string[]): Promise<TypedRow[]> {
-  const rows = await listed(store, query, MOST_TITLES)
+  const rows = await listed(store, query, MAX_TITLES)
   const hasAll = (title: string) => words.every((word) => title.includes(word))
   return rows
     .filter((row) => hasAll(row.title?.text.toLowerCase() ?? ""))
@@ -180,7 +180,7 @@ async function byTitle(store: HistoryReader, query: TypedQuery, words: string[])
 async function listed(store: HistoryReader, query: TypedQuery, limit: number): Promise<ConversationRow[]> {
   const { sources, project, after, inside } = query
   const filters = {
-    kinds: PERSONS_KINDS,
+    kinds: LISTED_KINDS,
     project,
     from: after,
     inside,

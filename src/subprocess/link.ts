@@ -47,7 +47,7 @@ export class SubprocessEnded extends Error {
 }
 
 /** Checks the name, because the bundle may contain this class in more than one file. */
-export function hasSubprocessEnded(error: unknown): error is SubprocessEnded {
+export function isSubprocessEnded(error: unknown): error is SubprocessEnded {
   return error instanceof Error && error.name === "SubprocessEnded"
 }
 

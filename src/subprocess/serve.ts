@@ -2,7 +2,7 @@ import { parentPort } from "node:worker_threads"
 import { isDexError, messageOf } from "../core/error.ts"
 import type { FromSubprocess, ToSubprocess } from "./link.ts"
 
-export type Serving<Event> = {
+export type OrderContext<Event> = {
   emit(event: Event): void
   /** Aborted if the order was cancelled, or if this thread or process must end. */
   signal: AbortSignal
@@ -13,7 +13,7 @@ export type Serving<Event> = {
  * or its parent is gone. The current order may take `endWithinMs` longer.
  */
 export function serveOrders<Order, Answer, Event = never>(
-  answer: (order: Order, serving: Serving<Event>) => Answer | Promise<Answer>,
+  answer: (order: Order, serving: OrderContext<Event>) => Answer | Promise<Answer>,
   { endWithinMs = 0 }: { endWithinMs?: number } = {},
 ): void {
   const cancels = new Map<number, AbortController>()

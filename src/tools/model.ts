@@ -1,6 +1,6 @@
 import { loadSettings } from "../config/load.ts"
 import { llmSettings } from "../config/servers.ts"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import type { Model } from "../llm/model.ts"
 import type { Dex } from "./context.ts"
@@ -22,16 +22,16 @@ export async function configuredModel(
   if (!found) return undefined
   if (found.type === "server") {
     const { openModel } = await import("../llm/model.ts")
-    return openModel({ ...found, ...defined(chosen) })
+    return openModel({ ...found, ...withoutUndefined(chosen) })
   }
   if (chosen.temperature !== undefined)
     throw new DexError("usage", "--temperature is for a server: an agent that is used as a model does not take one.")
-  const { chooseAgent, mustBeAllowed, mustBeThere } = await import("../headless/choose.ts")
+  const { chooseAgent, requireConsent, requireInstalled } = await import("../headless/choose.ts")
   const { openAgentModel } = await import("../headless/agent-model.ts")
   const first = await chooseAgent(found.provider, dex.machine.env)
   if (!first && only_named) return undefined
-  const agent = mustBeThere(first, dex.machine.env)
-  if (!only_named) mustBeAllowed(agent, found.allowed)
+  const agent = requireInstalled(first, dex.machine.env)
+  if (!only_named) requireConsent(agent, found.allowed)
   const model = chosen.model ?? found.model
   const { maxTokens } = found
   const where = { machine: dex.machine, dexDir: dex.home.dir }

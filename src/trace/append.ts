@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs"
 import { codeOf } from "../core/error.ts"
 import { clipText, type SkippedRow, summaryOf, type Trace, type TraceRow } from "../core/trace.ts"
-import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
+import { fileNumbers, filePath, TRACE_LIMITS, type TraceLimits } from "./files.ts"
 
 /**
  * The most attempts to append. Other processes may create or remove files at any moment; each one that does makes progress, so
@@ -10,13 +10,13 @@ import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
 const TRIES = 100
 
 /** Appends a trace exactly once, even if many processes do so at the same time. Throws if it cannot be written. */
-export function appendTrace(dir: string, trace: Trace, limits: Limits = LIMITS): void {
+export function appendTrace(dir: string, trace: Trace, limits: TraceLimits = TRACE_LIMITS): void {
   const line = traceLine(trace, limits.lineBytes)
   for (let i = 0; i < TRIES; i++) if (appendLine(dir, line, limits)) return
   throw new Error(`${dir} changes too quickly to write a trace`)
 }
 
-function appendLine(dir: string, line: Buffer, limits: Limits): boolean {
+function appendLine(dir: string, line: Buffer, limits: TraceLimits): boolean {
   const numbers = fileNumbers(dir)
   const newest = numbers.at(-1)
   if (newest === undefined) {

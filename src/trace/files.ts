@@ -4,8 +4,8 @@ import { join } from "node:path"
 // Traces are stored in numbered files, from 000001.ndjson. The highest number is written to. When it is full, the next number
 // begins; nothing is ever renamed, so a line is never in two files or between them.
 
-export const LIMITS: Limits = { lineBytes: 16_384, fileBytes: 4 << 20, files: 4 }
-export type Limits = {
+export const TRACE_LIMITS: TraceLimits = { lineBytes: 16_384, fileBytes: 4 << 20, files: 4 }
+export type TraceLimits = {
   /** The most bytes of one append, which is one write: short enough not to be interleaved with others. */
   lineBytes: number
   /** The size at which the next file begins. With several writers, each may exceed it by one line. */

@@ -13,16 +13,18 @@ export type LineState = {
 export function usageLine({ at, plan, today, block }: LineState, now: number): string {
   const unknown = today.unpriced_tokens > 0 ? "+" : ""
   return [
-    `${today.day === localDay(now) ? "today" : today.day} ${dollars(today.cost)}${unknown}`,
+    `${today.day === localDay(now) ? "today" : today.day} ${formatDollars(today.cost)}${unknown}`,
     `${shortCount(today.tokens)} tokens`,
-    ...(block && block.end > now ? [`block ${dollars(block.cost)} until ${localMinute(block.end).slice(11)}`] : []),
+    ...(block && block.end > now
+      ? [`block ${formatDollars(block.cost)} until ${localMinute(block.end).slice(11)}`]
+      : []),
     ...(plan === undefined ? [] : ["list price"]),
     `${ageOf(now - at)} old`,
   ].join(" · ")
 }
 
 /** Formats an amount as $0.00, $1.23, $1,234.56 or $12,345. */
-export function dollars(amount: number): string {
+export function formatDollars(amount: number): string {
   if (amount > 0 && amount < 0.005) return "<$0.01"
   const digits = amount >= 10_000 ? 0 : 2
   return `$${amount.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ",")}`

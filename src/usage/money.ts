@@ -22,7 +22,7 @@ export const NO_MONEY: Money = {
   recorded: 0,
 }
 
-export type Priced = {
+export type PricedUsage = {
   money: Money
   price?: Price
   /** Set if no source has a price, so that these tokens or searches are in no sum of money. */
@@ -32,7 +32,7 @@ export type Priced = {
 }
 
 /** The cost of this spending at list price. */
-export function moneyFor(spending: Spending, book: PriceBook): Priced {
+export function moneyFor(spending: Spending, book: PriceBook): PricedUsage {
   const price = spending.model === undefined ? undefined : book(spending.model, spending.at)
   if (!price) {
     const { recorded } = spending

@@ -48,7 +48,7 @@ export function priceBook(own: PriceSource[] = []): PriceBook {
   const sources = [...own, ...PRICE_LIST]
   const cache = new Map<string, { row: ListedPrice; price: Price }[]>()
   return (model, at) => {
-    const rows = cache.get(model) ?? rowsFor(sources, plainName(model))
+    const rows = cache.get(model) ?? rowsFor(sources, plainModelName(model))
     cache.set(model, rows)
     return rows.findLast(({ row }) => isValid(row, at))?.price
   }
@@ -90,7 +90,7 @@ function isValid({ since, hours }: ListedPrice, at: number): boolean {
  * The maker's name for a model, without the names of providers: `us.anthropic.claude-opus-4-5-20251101-v1:0`,
  * `openrouter/qwen/qwen3-coder`.
  */
-export function plainName(model: string): string {
+export function plainModelName(model: string): string {
   return model
     .toLowerCase()
     .replace(/\[[^\]]*\]$/, "") // Claude Code's suffix for a longer context
@@ -103,7 +103,7 @@ export function plainName(model: string): string {
 const RATES = ["input", "output", "cache_read", "cache_write", "cache_write_1h", "web_search"]
 
 /** Parses the user's own price file. `problems` describes what could not be parsed. */
-export function ownPrices(text: string, file: string): { source: PriceSource; problems: string[] } {
+export function parseOwnPrices(text: string, file: string): { source: PriceSource; problems: string[] } {
   const problems: string[] = []
   const source = { package: file, version: "", prices: [] as ListedPrice[], fast: {} as Record<string, number> }
   const parsed = parseObject(text)
@@ -131,7 +131,7 @@ function addOwn(
     if (!CONTEXT_STEPS.includes(over as number)) return `can have long only with over ${CONTEXT_STEPS.join(", ")}`
     steps.push({ over: over as number, ...rates, ...above })
   }
-  const name = plainName(model.replace(/\*$/, ""))
+  const name = plainModelName(model.replace(/\*$/, ""))
   const match = `^${name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")}${model.endsWith("*") ? "" : "$"}`
   steps.sort((a, b) => a.over - b.over)
   source.prices.push({ provider: "own", model, match, rates, long: steps.length > 0 ? steps : undefined })

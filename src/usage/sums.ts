@@ -1,10 +1,10 @@
 import type { Spending } from "../core/usage.ts"
-import { type Money, moneyFor, NO_MONEY, type Priced, totalMoney } from "./money.ts"
+import { type Money, moneyFor, NO_MONEY, type PricedUsage, totalMoney } from "./money.ts"
 import type { PriceBook } from "./price-of.ts"
 import { SPENT_COUNTS, type SpentCounts, tokensIn } from "./spending.ts"
 
 /** A part of a conversation's spending, with its cost. */
-export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: Priced }
+export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: PricedUsage }
 
 export type Sum = SpentCounts & {
   tokens: number
@@ -18,7 +18,10 @@ export type Sum = SpentCounts & {
 }
 
 /** Returns one sum for each group, in the order in which the groups first appeared. */
-export function summed<Who>(payments: Payment<Who>[], groupOf: (payment: Payment<Who>) => string): Map<string, Sum> {
+export function sumByGroup<Who>(
+  payments: Payment<Who>[],
+  groupOf: (payment: Payment<Who>) => string,
+): Map<string, Sum> {
   const groups = new Map<string, Sum>()
   for (const payment of payments) {
     const key = groupOf(payment)
@@ -29,13 +32,13 @@ export function summed<Who>(payments: Payment<Who>[], groupOf: (payment: Payment
   return groups
 }
 
-export function total(payments: Payment<unknown>[]): Sum {
+export function totalSum(payments: Payment<unknown>[]): Sum {
   const sum = nothing()
   for (const payment of payments) add(sum, payment)
   return sum
 }
 
-export function payment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
+export function toPayment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
   return { ...spending, who, isSubagent, priced: moneyFor(spending, book) }
 }
 
@@ -93,7 +96,7 @@ type Origination = { name: string; conversation: number; at: number }
  * `afterwards`, spending after the last one also counts for it, as with a pull request; otherwise it counts for none. The caller
  * decides which conversations a commit came from: those that ran it, or those that wrote its lines.
  */
-export function attributed<Row extends { conversation: number; at: number }>(
+export function attributeRows<Row extends { conversation: number; at: number }>(
   rows: Row[],
   made: Origination[],
   { afterwards }: { afterwards: boolean },

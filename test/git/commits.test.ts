@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writ
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { blameLines } from "../../src/git/blame-lines.ts"
-import { countTouched, readCommitDiffs, readCommitHeads } from "../../src/git/commit-diffs.ts"
+import { countTouchedFiles, readCommitDiffs, readCommitHeads } from "../../src/git/commit-diffs.ts"
 import { commitMarks } from "../../src/git/commit-marks.ts"
 import { readCommits } from "../../src/git/commits.ts"
 import { listGitFiles } from "../../src/git/list-files.ts"
@@ -232,7 +232,7 @@ describe("a malicious repository", () => {
       ["one", 3],
     ])
     expect(await readCommitHeads(repository.folder, [two!, one!])).toHaveLength(2)
-    expect((await countTouched(repository.folder, [one!])).get(one!)).toBe(3)
+    expect((await countTouchedFiles(repository.folder, [one!])).get(one!)).toBe(3)
     await blameLines(repository.folder, "b.bait", { rev: two! }).catch((e) => console.log(String(e)))
     expect(existsSync(sprung)).toBe(false)
     for (const words of [

@@ -91,10 +91,10 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       const found = await eachFor(query, (index) => index.newest(query))
       return inTurn(found.map(({ answer }) => answer)).slice(0, query.limit)
     },
-    holding: async (term, docs) => {
+    containing: async (term, docs) => {
       const own = Map.groupBy(docs, (doc) => shardOf(doc, shards.length))
       const found = await each(own.keys(), (index, k) =>
-        index.holding(
+        index.containing(
           term,
           own.get(k)!.map((doc) => ownDoc(doc, shards.length)),
         ),

@@ -5,7 +5,7 @@ import type { Connector, Cursor, Parsed, Reading, Unit, Unreadable } from "../..
 import { readingOfRows } from "../../../src/agents/kit/database-units.ts"
 import { editEffects, fileEffect, hunksOfReplacement, searchReplaceBlocks } from "../../../src/agents/kit/effects.ts"
 import { fileAt, unitOfFile } from "../../../src/agents/kit/files.ts"
-import { conversationFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { conversationFrom, cutLongTexts } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Conversation, Effect, Hunk, Message, Part } from "../../../src/core/conversation.ts"
 import { readText } from "../../../src/core/read-file.ts"
@@ -70,7 +70,7 @@ function read(unit: Unit, after?: Cursor): Reading {
       text: lines.join("\n"),
     }
   })
-  return readingOfRows(rows, withoutBulk, [], after)
+  return readingOfRows(rows, cutLongTexts, [], after)
 }
 
 /** A section of a run: typed by the person, reported by Aider, or answered by the model. */

@@ -1,11 +1,11 @@
 import { fileURLToPath } from "node:url"
-import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName, Watched } from "../../../src/agents/kit/connector.ts"
 import { readJsonFile, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
-import { digestOf, imagePart, parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf, imagePart, parsedFrom, uniqueKeys } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { ampRoots } from "./records.ts"
@@ -37,7 +37,10 @@ function* recordsOf(file: RawRecord): Generator<RawRecord> {
 
 function stripMessage(message: RawRecord): RawRecord {
   const content = records(message.content).map(stripBlock)
-  return withoutBulk({ ...message, ...defined({ content: Array.isArray(message.content) ? content : undefined }) })
+  return cutLongTexts({
+    ...message,
+    ...withoutUndefined({ content: Array.isArray(message.content) ? content : undefined }),
+  })
 }
 
 function stripBlock({ signature: _, ...block }: RawRecord): RawRecord {
@@ -153,7 +156,7 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
     output: problem ?? resultText(run.result),
     failed: problem !== undefined || (run.status !== undefined && run.status !== "done"),
     exit_status: exit,
-    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(TOOLS, call.tool, call.args) : {},
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { type Deed, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { type CallAction, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
@@ -22,7 +22,7 @@ import {
   withProblems,
 } from "../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
-import { parsedFrom, splitInjected, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { cutLongTexts, parsedFrom, splitInjected, uniqueKeys } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Origin, Part } from "../../../src/core/conversation.ts"
 import { number, parseObject, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
@@ -80,7 +80,7 @@ function foldersIn(path: string, report: Report): Map<string, string> {
 }
 
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
-  return factsFirst(readJsonl(unit.path, after, { strip: (step) => withoutBulk(step) }), unit, after)
+  return factsFirst(readJsonl(unit.path, after, { strip: (step) => cutLongTexts(step) }), unit, after)
 }
 
 function identify(step: RawRecord): string | undefined {
@@ -210,7 +210,7 @@ function resultOf(step: RawRecord, tool: string, waiting: Waiting): Content {
     output: text,
     failed: step.status === "ERROR" || step.status === "error" || step.status === "CANCELED",
     exit_status: exit,
-    deed: call ? deedOfAntigravity(call) : {},
+    action: call ? actionOfAntigravity(call) : {},
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
@@ -244,7 +244,7 @@ const READS = ["view_file", "view_file_outline", "view_code_item"]
 const WRITES = ["write_to_file", "write_file"]
 const EDITS = ["replace_file_content", "multi_replace_file_content", "edit_file"]
 
-function deedOfAntigravity({ tool, args }: AntigravityCall): Deed {
+function actionOfAntigravity({ tool, args }: AntigravityCall): CallAction {
   if (tool === "run_command") {
     const command = string(args.CommandLine)
     return command === undefined ? {} : { command }

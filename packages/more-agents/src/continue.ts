@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
 import {
@@ -15,7 +15,7 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../src/agents/kit/files.ts"
-import { digestOfDataUri, imagePart, parsedFrom, usageFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOfDataUri, imagePart, parsedFrom, usageFrom } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Part } from "../../../src/core/conversation.ts"
 import {
@@ -62,8 +62,9 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
 /** The session, followed by its turns. */
 function* recordsIn(file: RawRecord): Iterable<RawRecord> {
   const { history, ...session } = file
-  yield withoutBulk({ type: "session", ...session })
-  for (const [place, turn] of records(history).entries()) yield withoutBulk({ type: "turn", place, ...stripTurn(turn) })
+  yield cutLongTexts({ type: "session", ...session })
+  for (const [place, turn] of records(history).entries())
+    yield cutLongTexts({ type: "turn", place, ...stripTurn(turn) })
 }
 
 /** Removes the editor's own state, the logs of requests, and image bytes. */
@@ -212,7 +213,7 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
       output,
       failed: state.status === "errored" || state.status === "canceled",
       exit_status: exit === undefined ? undefined : Number(exit),
-      deed: deedByName(TOOLS, tool, { file_path: localPath(args.filepath), ...args }),
+      action: actionByName(TOOLS, tool, { file_path: localPath(args.filepath), ...args }),
       isRemote: tool !== undefined && !OWN_TOOLS.has(tool),
     })
     const did = effects.length > 0 && { effects }

@@ -1,12 +1,12 @@
 import { isAbsolute, join } from "node:path"
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Parsed,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   UnitName,
@@ -26,11 +26,11 @@ import { type Report, textAt } from "../../../src/agents/kit/files.ts"
 import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
 import {
   type ConversationFields,
+  cutLongTexts,
   digestOf,
   digestOfDataUri,
   imagePart,
   parsedFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../src/core/conversation.ts"
@@ -73,7 +73,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<CrushUnit | Unreadable> {
+function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<CrushUnit | Unreadable> {
   const problems: Unreadable[] = []
   for (const { path, database } of projectsOf(root, (problem) => problems.push(problem)))
     for (const unit of unitsOfDatabase(database, sessionsIn, seen, scratch))
@@ -135,8 +135,8 @@ const MESSAGE_COLUMNS = ["id", "role", "parts", "model", "provider", "is_summary
 
 /** Removes the bytes of images and files, signatures, and the files before and after an edit. */
 function stripCrush(row: RawRecord): RawRecord {
-  if (!Array.isArray(row.parts)) return withoutBulk(row)
-  return withoutBulk({ ...row, parts: row.parts.map(stripPart) })
+  if (!Array.isArray(row.parts)) return cutLongTexts(row)
+  return cutLongTexts({ ...row, parts: row.parts.map(stripPart) })
 }
 
 function stripPart(part: unknown): unknown {
@@ -296,7 +296,7 @@ function resultOf(data: RawRecord, calls: Map<string, Call>) {
     printed: output.replace(/^Exit code \d{1,5}$|^<cwd>.{0,4000}<\/cwd>$/gm, ""),
     failed: data.is_error === true,
     exit_status: code === undefined ? undefined : Number(code),
-    deed: call ? deedByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
+    action: call ? actionByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
   })
 }
 
@@ -311,7 +311,7 @@ function commandOf(data: RawRecord) {
     printed,
     failed: false,
     exit_status,
-    deed: { command },
+    action: { command },
   })
 }
 

@@ -1,4 +1,4 @@
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
 import {
   type Report,
@@ -9,17 +9,17 @@ import {
   withProblems,
 } from "../../../src/agents/kit/files.ts"
 import {
+  cutLongTexts,
   digestOf,
   imagePart,
   parsedFrom,
   splitInjected,
   uniqueKeys,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import {
   isRecord,
   number,
@@ -69,9 +69,9 @@ function identify(raw: RawRecord): string | undefined {
 function stripDroid(raw: RawRecord): RawRecord {
   const message = record(raw.message)
   const strip = (content: unknown) => (Array.isArray(content) ? content.map(stripBlock) : content)
-  return withoutBulk({
+  return cutLongTexts({
     ...raw,
-    ...defined({
+    ...withoutUndefined({
       content: Array.isArray(raw.content) ? strip(raw.content) : undefined,
       message: message && { ...message, content: strip(message.content) },
     }),
@@ -306,7 +306,7 @@ function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
     ),
     failed: one.is_error === true || one.isError === true,
     exit_status: exit_status !== undefined && call && isCommand(call) ? exit_status : undefined,
-    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(TOOLS, call.tool, call.args) : {},
   })
   return { role: "tool", parts: [part], effects }
 }

@@ -1,12 +1,12 @@
 import { join } from "node:path"
-import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Parsed,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   UnitName,
@@ -27,11 +27,11 @@ import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import {
   addSessionUsage,
+  cutLongTexts,
   digestOfDataUri,
   imagePart,
   parsedFrom,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Conversation, Hunk, Kind, Message, Origin, Part } from "../../../src/core/conversation.ts"
@@ -76,7 +76,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   yield* unitsIn(root, "", seen, report, scratch)
   for (const profile of entriesOf(join(root, "profiles"), report))
     if (profile.isDirectory())
@@ -86,7 +86,7 @@ function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch):
 function* unitsIn(
   folder: string,
   profile: string,
-  seen: Seen,
+  seen: IsUnchanged,
   report: Report,
   scratch?: Scratch,
 ): Generator<Unit | Unreadable> {
@@ -161,7 +161,7 @@ function stripMessage(message: RawRecord): RawRecord {
   const text = string(kept.content)
   const listed = text?.startsWith(LIST_MARK) ? parseArray(text.slice(LIST_MARK.length)) : kept.content
   const content = Array.isArray(listed) ? { content: records(listed).map(stripPiece) } : {}
-  return withoutBulk({ ...kept, ...content })
+  return cutLongTexts({ ...kept, ...content })
 }
 
 const LIST_MARK = "\u0000json:"
@@ -292,15 +292,15 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const text = pieces.map((part) => part.text).join("\n")
   const answer = text.startsWith("{") ? parseObject(text) : undefined
   const exit = number(answer?.exit_code)
-  const deed = call ? deedByName(TOOLS, call.tool, call.args) : {}
+  const action = call ? actionByName(TOOLS, call.tool, call.args) : {}
   const reported = reportedHunks(string(answer?.diff))
   const { part, effects } = finishedCall({
     tool: string(entry.tool_name) ?? call?.tool,
     call_id,
-    output: deed.command === undefined ? text : (string(answer?.output) ?? text),
+    output: action.command === undefined ? text : (string(answer?.output) ?? text),
     failed: entry.finish_reason === "error" || string(answer?.error) !== undefined || answer?.success === false,
     exit_status: exit,
-    deed: reported.length > 0 ? { hunks: reported } : deed,
+    action: reported.length > 0 ? { hunks: reported } : action,
   })
   const images = pieces.filter(({ type }) => type === "image")
   return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, Unit, UnitName } from "../../../src/agents/kit/connector.ts"
 import { hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
 import {
@@ -14,12 +14,12 @@ import {
 import {
   addSessionUsage,
   type ConversationFields,
+  cutLongTexts,
   digestOf,
   imagePart,
   parsedFrom,
   uniqueKeys,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Origin, Part, Title } from "../../../src/core/conversation.ts"
@@ -74,7 +74,7 @@ function identify(entry: RawRecord): string | undefined {
 }
 
 function stripMessage({ reasoning_signature: _, reasoning_state: __, ...message }: RawRecord): RawRecord {
-  return withoutBulk(
+  return cutLongTexts(
     Array.isArray(message.images) ? { ...message, images: records(message.images).map(stripImage) } : message,
   )
 }
@@ -196,14 +196,14 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
     output: printed.replace(/^stdout: /m, ""),
     failed: /^\s*<(?:tool_error|user_cancellation)>/.test(text),
     exit_status: exit ? Number(exit[2]) : undefined,
-    deed: call ? deedOf(call) : {},
+    action: call ? actionOf(call) : {},
   })
   return { role: "tool", parts: [{ ...part, text }], effects: effects.length > 0 ? effects : undefined }
 }
 
-function deedOf({ tool, args }: Call): Deed {
+function actionOf({ tool, args }: Call): CallAction {
   const path = string(args.file_path) ?? string(args.path)
-  if (tool !== "search_replace" || path === undefined) return deedByName(TOOLS, tool, args)
+  if (tool !== "search_replace" || path === undefined) return actionByName(TOOLS, tool, args)
   return { hunks: blocksIn(string(args.content) ?? "").flatMap(([old, now]) => hunksOfReplacement(path, old, now)) }
 }
 

@@ -10,7 +10,7 @@ import {
   withProblems,
 } from "../../../src/agents/kit/files.ts"
 import type { Conversation, Kind, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import { parseObject, type RawRecord, record, string } from "../../../src/core/record.ts"
 import { type PiDialect, parsePi, piConnector, stripPiEntry } from "./pi.ts"
 import { openclawRoots } from "./records.ts"
@@ -104,7 +104,7 @@ function withFacts(conversation: Conversation, { key, label, parent }: RawRecord
   const text = string(label)
   const parentId = string(parent)
   return {
-    ...defined(conversation),
+    ...withoutUndefined(conversation),
     kind,
     title: text === undefined ? conversation.title : { text, from: kind === "person" ? "person" : "agent" },
     parent: kind === "subagent" && parentId !== undefined ? { id: parentId } : conversation.parent,

@@ -12,16 +12,16 @@ import {
 } from "../../../src/agents/kit/effects.ts"
 import { readLines, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
 import {
+  cutLongTexts,
   digestOf,
   imagePart,
   parsedFrom,
   uniqueKeys,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { piRoots } from "./records.ts"
@@ -46,14 +46,14 @@ function identify(entry: RawRecord): string | undefined {
 /** Removes image bytes, signatures, and the copy of a file that accompanies the shown part. */
 export function stripPiEntry(entry: RawRecord): RawRecord {
   const message = record(entry.message)
-  if (!message) return withoutBulk(entry)
+  if (!message) return cutLongTexts(entry)
   const { details, ...rest } = message
   const { diff, exitCode } = record(details) ?? {}
-  const kept = defined({ diff, exitCode })
+  const kept = withoutUndefined({ diff, exitCode })
   const content = Array.isArray(rest.content) ? { content: records(rest.content).map(stripPart) } : {}
-  return withoutBulk({
+  return cutLongTexts({
     ...entry,
-    message: { ...rest, ...content, ...defined({ details: Object.keys(kept).length > 0 ? kept : undefined }) },
+    message: { ...rest, ...content, ...withoutUndefined({ details: Object.keys(kept).length > 0 ? kept : undefined }) },
   })
 }
 

@@ -1,5 +1,5 @@
 import { isAbsolute, join } from "node:path"
-import { type Agent, variant } from "../../../src/agents/kit/agent.ts"
+import { type Agent, agentVariant } from "../../../src/agents/kit/agent.ts"
 import type { Machine } from "../../../src/agents/kit/connector.ts"
 import {
   belowHome,
@@ -348,7 +348,7 @@ const likeClaudeCode = {
   printedMarks: ["tool_result", "toolUseResult"],
 } as const
 
-const openClaude = variant("claude_code", {
+const openClaude = agentVariant("claude_code", {
   ...likeClaudeCode,
   source: "openclaude",
   name: "OpenClaude",
@@ -357,7 +357,7 @@ const openClaude = variant("claude_code", {
   open: ["openclaude"],
 })
 
-const iflow = variant("claude_code", {
+const iflow = agentVariant("claude_code", {
   ...likeClaudeCode,
   source: "iflow",
   name: "iFlow",
@@ -367,7 +367,7 @@ const iflow = variant("claude_code", {
 })
 
 /** The last folder is where its editor stores what its command line would. */
-const qoder = variant("claude_code", {
+const qoder = agentVariant("claude_code", {
   ...likeClaudeCode,
   source: "qoder",
   name: "Qoder",
@@ -385,7 +385,7 @@ const likeCodex = {
   printedMarks: ["function_call_output", "custom_tool_call_output"],
 } as const
 
-const traeX = variant("codex", {
+const traeX = agentVariant("codex", {
   ...likeCodex,
   source: "traex",
   name: "TraeX",
@@ -396,7 +396,7 @@ const traeX = variant("codex", {
   open: ["traex"],
 })
 
-const openInterpreter = variant("codex", {
+const openInterpreter = agentVariant("codex", {
   ...likeCodex,
   source: "open_interpreter",
   name: "Open Interpreter",
@@ -415,7 +415,7 @@ function nextToOpencode(name: string): Roots {
   }
 }
 
-const kilo = variant("opencode", {
+const kilo = agentVariant("opencode", {
   source: "kilo",
   name: "Kilo",
   aliases: ["kilo_code"],
@@ -426,7 +426,7 @@ const kilo = variant("opencode", {
   open: ["kilo", "--prompt"],
 })
 
-const mimocode = variant("opencode", {
+const mimocode = agentVariant("opencode", {
   source: "mimocode",
   name: "MiMoCode",
   basis: "description",
@@ -435,7 +435,7 @@ const mimocode = variant("opencode", {
   without: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
-const tabnineCli = variant("gemini_cli", {
+const tabnineCli = agentVariant("gemini_cli", {
   source: "tabnine_cli",
   name: "Tabnine CLI",
   aliases: ["tabnine"],
@@ -446,7 +446,7 @@ const tabnineCli = variant("gemini_cli", {
   without: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
-const omp = variant("pi", {
+const omp = agentVariant("pi", {
   source: "omp",
   name: "omp",
   basis: "description",

@@ -119,7 +119,7 @@ const SAME_PROMPT_MS = 10_000
  * 2.1.x the only trace of a prompt that was picked up in mid-turn) and `queued_command` attachments. Prompts that the person took
  * back into the input line (`popAll`) were not sent, and slash commands are recorded elsewhere.
  */
-export function onlyQueued(all: readonly RawRecord[]): Set<RawRecord> {
+export function queuedOnlyRecords(all: readonly RawRecord[]): Set<RawRecord> {
   const prompts = promptsIn(all)
   const found = new Set<RawRecord>()
   let waiting: RawRecord[] = []

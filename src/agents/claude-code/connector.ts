@@ -7,10 +7,10 @@ import { array, isRecord, parseObject, type RawRecord, record, records, string }
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, type Report, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { COWORK, claudeCodeRoots } from "../registry.ts"
+import { COWORK_FOLDER, claudeCodeRoots } from "../registry.ts"
 import { contentText } from "./content.ts"
 import { parseHistory, parseTranscript, promptOwner, stripPrompt } from "./parse.ts"
-import { parseLine, strip, wanted } from "./strip.ts"
+import { isWantedLine, parseLine, stripClaudeCodeRecord } from "./strip.ts"
 
 export const claudeCodeConnector: Connector = {
   source: "claude_code",
@@ -29,7 +29,7 @@ const COWORK_DEPTH = 5
 function* discover(root: string): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => problems.push(problem)
-  if (basename(root) === COWORK) yield* discoverCowork(root, COWORK_DEPTH, report)
+  if (basename(root) === COWORK_FOLDER) yield* discoverCowork(root, COWORK_DEPTH, report)
   else {
     yield* discoverProjects(join(root, "projects"), report)
     const log = unitAt(join(root, "history.jsonl"), `${basename(root)}/history.jsonl`, report)
@@ -39,7 +39,7 @@ function* discover(root: string): Generator<Unit | Unreadable> {
 }
 
 function watched(root: string): Watched[] {
-  if (basename(root) === COWORK) return [{ folder: root, depth: Infinity, files: /(^|\/)\.claude\/projects\// }]
+  if (basename(root) === COWORK_FOLDER) return [{ folder: root, depth: Infinity, files: /(^|\/)\.claude\/projects\// }]
   return [
     { folder: join(root, "projects"), depth: Infinity, files: /\.jsonl$/ },
     { folder: root, depth: 0, files: /^history\.jsonl$/ },
@@ -95,7 +95,7 @@ function isHistory(key: string): boolean {
 
 function read(unit: Unit, after?: Cursor): Reading {
   if (isHistory(unit.key)) return readJsonl(unit.path, after, { strip: stripPrompt })
-  const reading = readJsonl(unit.path, after, { strip, wanted, parse: parseLine })
+  const reading = readJsonl(unit.path, after, { strip: stripClaudeCodeRecord, wanted: isWantedLine, parse: parseLine })
   const isChild = isSubagentFile(unit.path)
   let linked = reading.mode === "append" && after?.linked === true
   const isFirst = after === undefined || reading.mode === "replace"

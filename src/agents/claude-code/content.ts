@@ -68,7 +68,7 @@ function toolName(block: Record<string, unknown>): string | undefined {
 const INJECTED_KINDS = new Set(["agent", "channel", "coordinator", "hook", "peer", "system", "task-notification"])
 
 /** Whether a user record or a queued command is marked as not typed by anyone. */
-export function isInjected(raw: Record<string, unknown>): boolean {
+export function isInjectedRecord(raw: Record<string, unknown>): boolean {
   if (raw.isMeta === true || raw.isVisibleInTranscriptOnly === true) return true
   const kind = string(record(raw.origin)?.kind) ?? string(raw.commandMode)
   return kind !== undefined && INJECTED_KINDS.has(kind)

@@ -4,12 +4,12 @@ import { array, isRecord, number, type RawRecord, record, records, string, time 
 import { addRequest, type Usage } from "../../core/usage.ts"
 import { fileEffect, toolOrigin } from "../kit/effects.ts"
 import { imagePart } from "../kit/messages.ts"
-import { abandonedUuids, onlyQueued, queuedText } from "./branches.ts"
+import { abandonedUuids, queuedOnlyRecords, queuedText } from "./branches.ts"
 import {
   contentText,
   groupAnswers,
   injectedPart,
-  isInjected,
+  isInjectedRecord,
   type ModelAnswer,
   outcomeOf,
   splitRefusal,
@@ -86,7 +86,7 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
     calls: new Map(),
     answered: new Set(),
     abandoned: abandonedUuids(thread.records),
-    queued: onlyQueued(thread.records),
+    queued: queuedOnlyRecords(thread.records),
     messages: [],
     loose: [],
     looseUsage: undefined,
@@ -268,7 +268,7 @@ function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Messag
     else if (block.type === "tool_result") {
       parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, state))
     } else if (block.type === "image" || block.type === "document") {
-      parts.push(imagePart(block.source, isInjected(raw) ? "injected" : state.thread.voice))
+      parts.push(imagePart(block.source, isInjectedRecord(raw) ? "injected" : state.thread.voice))
     } else state.unknown(`block:${String(block.type)}`)
   }
   if (parts[0]?.type === "summary") return message("system", parts)
@@ -281,7 +281,7 @@ function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Messag
 
 function promptParts(text: string, raw: RawRecord, { thread }: ThreadState): Part[] {
   if (text.trim() === "") return []
-  if (isInjected(raw)) return [injectedPart(text)]
+  if (isInjectedRecord(raw)) return [injectedPart(text)]
   if (raw.planContent) return [{ type: "text", text: text.trim(), origin: "agent" }]
   return userParts(text, thread.voice)
 }
@@ -357,7 +357,7 @@ function attachmentMessage(raw: RawRecord, message: Draft, state: ThreadState): 
 function queuedParts(raw: RawRecord, attachment: RawRecord, state: ThreadState): Part[] {
   const { voice } = state.thread
   const text = queuedText(attachment)
-  if (isInjected(raw) || isInjected(attachment)) return text.trim() === "" ? [] : [injectedPart(text)]
+  if (isInjectedRecord(raw) || isInjectedRecord(attachment)) return text.trim() === "" ? [] : [injectedPart(text)]
   const mode = attachment.commandMode
   const parts = mode === "bash" ? userParts(`!${text}`, voice) : userParts(text, voice)
   for (const block of records(attachment.prompt)) {

@@ -3,7 +3,7 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Message, Part, Title } from "../../core/conversation.ts"
 import { isRecord, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { contentText, type ToolUse } from "./content.ts"
 import { messagesOf, type Thread, type ThreadMessages } from "./messages.ts"
 
@@ -275,7 +275,7 @@ export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
     Object.assign(pasted, digestOf(Buffer.from(pasted.content, "base64"), string(pasted.mediaType)))
     pasted.content = undefined
   }
-  return chars > 1_000_000 ? withoutBulk(raw) : raw
+  return chars > 1_000_000 ? cutLongTexts(raw) : raw
 }
 
 export function parseHistory(all: Iterable<RawRecord>): Parsed {

@@ -1,5 +1,5 @@
 import { array, isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { contentText } from "./content.ts"
 
 // Reduces a Claude Code record before it is stored. Fields are set to undefined and not deleted: JSON omits them, and V8 keeps
@@ -54,7 +54,7 @@ const TYPE_MARK = '{"type":"'
  * Returns false for a line that `strip` would drop. Matches only text that cannot be inside a string, where quotes are escaped.
  * Keeps any line that may contain a second record: inside one compact record `{"` follows `:`, `[` or `,`.
  */
-export function wanted(line: string): boolean {
+export function isWantedLine(line: string): boolean {
   if (line.startsWith(TYPE_MARK)) {
     const type = line.slice(TYPE_MARK.length, line.indexOf('"', TYPE_MARK.length))
     return !(DROPPED_TYPES.has(type) && line.endsWith("}") && !/[^:[,]\{"/.test(line))
@@ -89,9 +89,9 @@ function endOfString(line: string, from: number): number {
 }
 
 /** Strips a record. `chars` is the length of the line: only a long line can contain a text that must be cut. */
-export function strip(raw: RawRecord, chars: number): RawRecord | undefined {
+export function stripClaudeCodeRecord(raw: RawRecord, chars: number): RawRecord | undefined {
   const kept = stripByType(raw)
-  return kept && chars > LONG_LINE ? withoutBulk(kept) : kept
+  return kept && chars > LONG_LINE ? cutLongTexts(kept) : kept
 }
 
 function stripByType(raw: RawRecord): RawRecord | undefined {

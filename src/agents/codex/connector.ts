@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
 import type { Dirent } from "node:fs"
 import { join } from "node:path"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Scratch, Seen, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Connector, Cursor, IsUnchanged, Reading, Scratch, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, readJsonFile, textAt, unitOfFile } from "../kit/files.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
 import { readJsonl } from "../kit/jsonl.ts"
@@ -49,7 +49,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, _seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable> {
+function* discover(root: string, _seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> {
   const threads = new Map<string, ThreadFacts>()
   const problems: Unreadable[] = []
   addIndex(threads, join(root, "session_index.jsonl"), problems)
@@ -121,7 +121,7 @@ function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unr
   const path = join(root, `state_${Math.max(...numbers)}.sqlite`)
   try {
     for (const [id, thread] of withForeignDatabase(path, readThreads, scratch)) {
-      threads.set(id, { ...threads.get(id), ...defined(thread) })
+      threads.set(id, { ...threads.get(id), ...withoutUndefined(thread) })
     }
   } catch (error) {
     problems.push({ unreadable: messageOf(error), path })

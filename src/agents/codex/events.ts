@@ -1,7 +1,7 @@
 import type { Part } from "../../core/conversation.ts"
 import { array, number, type RawRecord, record, records, string } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
-import { codexUsage, contentParts, splitPrompt, textPart, thinking, usageSince } from "./items.ts"
+import { codexUsage, contentParts, splitPrompt, textPart, thinkingParts, usageSince } from "./items.ts"
 import {
   addMessage,
   callWithId,
@@ -51,7 +51,7 @@ const QUIET_ITEMS = new Set([
 ])
 
 /** Handles an `event_msg`, which describes what the harness showed on its screen. */
-export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): void {
+export function handleEvent(rollout: Rollout, payload: RawRecord, at?: number): void {
   const id = string(payload.call_id)
   switch (payload.type) {
     case "task_started":
@@ -81,7 +81,7 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       break
     case "agent_reasoning":
     case "agent_reasoning_raw_content":
-      addMessage(rollout, "assistant", thinking(string(payload.text)), {
+      addMessage(rollout, "assistant", thinkingParts(string(payload.text)), {
         payload,
         at,
         kind: "thinking",
@@ -131,7 +131,7 @@ function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?:
     }
     case "Reasoning": {
       const texts = [...array(item.summary_text), ...array(item.raw_content)].flatMap((text) => string(text) ?? [])
-      addStandIn(rollout, thinking(texts.join("\n\n")), "thinking", payload, at)
+      addStandIn(rollout, thinkingParts(texts.join("\n\n")), "thinking", payload, at)
       break
     }
     case "Plan": {

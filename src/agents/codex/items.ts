@@ -27,13 +27,13 @@ const QUIET = new Set([
 ])
 
 /** Handles a `response_item`: what the model received and produced. It is the authority for the conversation. */
-export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
+export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   switch (payload.type) {
     case "message":
       takeMessage(rollout, payload, at, ordinal)
       break
     case "reasoning":
-      addMessage(rollout, "assistant", thinking(reasoningText(payload)), { payload, at, kind: "thinking" })
+      addMessage(rollout, "assistant", thinkingParts(reasoningText(payload)), { payload, at, kind: "thinking" })
       break
     case "function_call": {
       const input = typeof payload.arguments === "string" ? payload.arguments : json(payload.arguments)
@@ -79,7 +79,7 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
 function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   const content = contentOf(payload)
   if (payload.role === "assistant") {
-    const parts = content.flatMap((piece) => contentParts(piece, unsplit, "agent"))
+    const parts = content.flatMap((piece) => contentParts(piece, keepUnsplit, "agent"))
     addMessage(rollout, "assistant", parts, { payload, at, kind: "reply" })
     return
   }
@@ -177,7 +177,7 @@ function json(value: unknown): string {
 // Converts Codex's content pieces and token counts.
 
 type Split = (text: string) => TextRun[]
-export const unsplit: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
+export const keepUnsplit: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
 const allInjected: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
 
 export function contentParts(piece: RawRecord, split: Split, speaker: Origin): Part[] {
@@ -194,7 +194,7 @@ export function textPart(text: unknown, origin: Origin): Part[] {
   return content && content.trim() !== "" ? [{ type: "text", text: content, origin }] : []
 }
 
-export function thinking(text: string | undefined): Part[] {
+export function thinkingParts(text: string | undefined): Part[] {
   return text && text.trim() !== "" ? [{ type: "thinking", text, origin: "agent" }] : []
 }
 

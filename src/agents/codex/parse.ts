@@ -3,20 +3,20 @@ import type { Conversation, Kind, Message, Title } from "../../core/conversation
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { takeEvent } from "./events.ts"
-import { codexUsage, itemsText, letterParts, messageParts, takeItem, withText } from "./items.ts"
+import { handleEvent } from "./events.ts"
+import { codexUsage, handleItem, itemsText, letterParts, messageParts, withText } from "./items.ts"
 import {
   addCwd,
   addMessage,
   containsText,
   countUnknown,
   type Draft,
+  finishCall,
   historyKey,
   idOf,
   isSubagentThread,
   newRollout,
   type Rollout,
-  settleCall,
   speakerOf,
 } from "./rollout.ts"
 
@@ -27,7 +27,7 @@ import {
 export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const rollout = newRollout(unit)
   for (const line of raw) take(rollout, line)
-  for (const [id, call] of rollout.calls) settleCall(call, id)
+  for (const [id, call] of rollout.calls) finishCall(call, id)
   if (!rollout.sawTokenCount) {
     for (const { message, usage } of rollout.usageRecords) message.usage = addRequest(message.usage, usage)
   }
@@ -56,10 +56,10 @@ function take(rollout: Rollout, line: RawRecord): void {
         addCwd(rollout, payload.cwd)
         break
       case "response_item":
-        takeItem(rollout, payload, at, number(line.ordinal))
+        handleItem(rollout, payload, at, number(line.ordinal))
         break
       case "event_msg":
-        takeEvent(rollout, payload, at)
+        handleEvent(rollout, payload, at)
         break
       case "compacted":
         takeCompacted(rollout, payload, at)
@@ -84,7 +84,7 @@ function take(rollout: Rollout, line: RawRecord): void {
  */
 function takeBare(rollout: Rollout, line: RawRecord, at?: number): void {
   if (line.record_type === "state") return
-  if (typeof line.type === "string") takeItem(rollout, line, at)
+  if (typeof line.type === "string") handleItem(rollout, line, at)
   else if (string(line.id) && line.timestamp !== undefined) takeMeta(rollout, line)
   else if (Object.keys(line).length > 0) countUnknown(rollout, "(no type)")
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { Effect, Hunk, Message, Origin, Part, Role } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, number, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { UnitName } from "../kit/connector.ts"
@@ -76,10 +76,16 @@ export function newRollout(unit: UnitName): Rollout {
   }
 }
 
-export type About = { payload: RawRecord; at?: number; kind?: DraftKind; isStandIn?: boolean; startsTurn?: boolean }
+export type MessageContext = {
+  payload: RawRecord
+  at?: number
+  kind?: DraftKind
+  isStandIn?: boolean
+  startsTurn?: boolean
+}
 
 /** Adds a message, unless it has no parts or was written twice. */
-export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: About): Message | undefined {
+export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: MessageContext): Message | undefined {
   if (parts.length === 0) return undefined
   const { at, kind, isStandIn = false, startsTurn = false } = about
   const key = keyOf(rollout, `${isStandIn}${role}${JSON.stringify(parts)}`, about.payload)
@@ -142,7 +148,7 @@ function turnOf(payload: RawRecord): string | undefined {
 
 /** Returns the state of a call. An event without an id cannot be assigned to a call and is ignored. */
 export function callWithId(rollout: Rollout, id: string | undefined): CodexCall {
-  const call = (id !== undefined && rollout.calls.get(id)) || newCall()
+  const call = (id !== undefined && rollout.calls.get(id)) || createCall()
   if (id !== undefined) rollout.calls.set(id, call)
   return call
 }
@@ -210,7 +216,7 @@ export type CodexCall = {
   isRemote: boolean
 }
 
-export const newCall = (): CodexCall => ({ reads: [], isRemote: false })
+export const createCall = (): CodexCall => ({ reads: [], isRemote: false })
 
 const SHELLS = /^(shell|shell_command|local_shell|exec_command|container\.exec|unified_exec)$/
 
@@ -234,7 +240,7 @@ export function commandOf(command: unknown): string | undefined {
 }
 
 /** Call this after all records are read. Adds effects to the message with the call, and hunks to the result. */
-export function settleCall(call: CodexCall, id: string): void {
+export function finishCall(call: CodexCall, id: string): void {
   const { message, result } = call
   const failed = call.failed ?? (call.exitStatus === undefined ? wasRefused(call) : call.exitStatus !== 0)
   if (result) {
@@ -290,7 +296,7 @@ function editsOfChanges(changes: RawRecord, id: string): Edits {
       const removed = number(change.lines)
       edits.deleted.push({
         ...fileEffect(path, "edited", id),
-        ...defined({ added: removed === undefined ? undefined : 0, removed }),
+        ...withoutUndefined({ added: removed === undefined ? undefined : 0, removed }),
       })
     }
   }
@@ -302,10 +308,10 @@ export function readsOf(parsed: unknown): string[] {
   return records(parsed).flatMap((step) => (step.type === "read" ? (string(step.path) ?? []) : []))
 }
 
-export type Output = { text: string; exitStatus?: number; failed?: boolean; images: RawRecord[] }
+export type CallOutput = { text: string; exitStatus?: number; failed?: boolean; images: RawRecord[] }
 
 /** Parses a tool's output in any of its shapes: text, JSON text with metadata, content items, `{content, success}`. */
-export function readCallOutput(output: unknown): Output {
+export function readCallOutput(output: unknown): CallOutput {
   if (typeof output === "string") return outputOfText(output)
   if (Array.isArray(output)) {
     const items = output.filter(isRecord)
@@ -319,7 +325,7 @@ export function readCallOutput(output: unknown): Output {
   return typeof fields.success === "boolean" ? { ...inner, failed: !fields.success } : inner
 }
 
-function outputOfText(text: string): Output {
+function outputOfText(text: string): CallOutput {
   const wrapped = text.startsWith("{") ? parseObject(text) : undefined
   const metadata = record(wrapped?.metadata)
   if (typeof wrapped?.output === "string" && metadata) {

@@ -1,13 +1,13 @@
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, type RawRecord, record, records, string } from "../../core/record.ts"
-import { digestOf, digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf, digestOfDataUri } from "../kit/messages.ts"
 
 /** Removes redundant data from a record. Returns undefined if nothing remains. */
 export function stripRecord(raw: RawRecord): RawRecord | undefined {
   if (raw.type === "world_state") return undefined // prompts and settings that are repeated at every turn
   const payload = record(raw.payload)
-  if (!payload) return withoutBulk(stripItem(without(raw, ["instructions"])))
-  return withoutBulk({ ...raw, payload: stripPayload(raw.type, payload) })
+  if (!payload) return cutLongTexts(stripItem(without(raw, ["instructions"])))
+  return cutLongTexts({ ...raw, payload: stripPayload(raw.type, payload) })
 }
 
 function stripPayload(type: unknown, payload: RawRecord): RawRecord {
@@ -62,7 +62,10 @@ function stripEvent(event: RawRecord): RawRecord {
     case "image_generation_end":
       return without(event, ["result"])
     case "user_message":
-      return { ...event, ...defined({ images: event.images === undefined ? undefined : array(event.images).length }) }
+      return {
+        ...event,
+        ...withoutUndefined({ images: event.images === undefined ? undefined : array(event.images).length }),
+      }
     case "patch_apply_end":
       return { ...event, changes: stripChanges(event.changes) }
     case "item_completed":

@@ -197,7 +197,7 @@ const EDITORS = [
 function* knownFolders(root: string): Generator<string> {
   const ignore = () => {}
   for (const { name } of entriesOf(join(root, "projects"), ignore)) {
-    const folder = decodedFolder(name)
+    const folder = decodeFolder(name)
     if (folder !== undefined) yield folder
   }
   for (const home of new Set([dirname(root), dirname(dirname(root))])) {
@@ -217,7 +217,7 @@ const MAX_FOLDERS = 300
  * Decodes Cursor's name for a folder: the path without its first slash, with `-` for `/`, `.`, `_` and others. Checks which
  * folders exist. Returns undefined if none matches, or more than one.
  */
-export function decodedFolder(
+export function decodeFolder(
   encoded: string,
   platform: NodeJS.Platform = process.platform,
   top = "/",

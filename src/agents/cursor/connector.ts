@@ -5,10 +5,10 @@ import { type RawRecord, string } from "../../core/record.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts } from "../kit/messages.ts"
 import { serverStart, skill, type Wiring } from "../kit/wiring.ts"
 import { cursorRoots } from "../registry.ts"
-import { decodedFolder, discoverCli, readCli } from "./cli.ts"
+import { decodeFolder, discoverCli, readCli } from "./cli.ts"
 import { discoverIde, readIde } from "./ide.ts"
 import { parseIde } from "./ide-parse.ts"
 import { parseTurns, stripTurn } from "./turns.ts"
@@ -119,7 +119,7 @@ function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawR
 
 /** The facts from the file's location. Excludes the file's times, which change although the lines do not. */
 function fileRecord(unit: Unit): RawRecord {
-  const folder = decodedFolder(projectName(unit.path))
+  const folder = decodeFolder(projectName(unit.path))
   return { type: "dex-file", folder }
 }
 
@@ -156,7 +156,7 @@ function turnsOf(text: string): RawRecord[] {
   const pieces = text.split(/^(user|assistant):[ \t]*\r?$/m)
   for (let at = 1; at < pieces.length; at += 2) {
     const body = pieces[at + 1]!.trim()
-    if (body !== "") turns.push(withoutBulk({ type: "text-turn", role: pieces[at], text: body }))
+    if (body !== "") turns.push(cutLongTexts({ type: "text-turn", role: pieces[at], text: body }))
   }
   return turns
 }

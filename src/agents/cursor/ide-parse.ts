@@ -1,6 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, number, parseObject, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "../kit/connector.ts"
@@ -66,7 +66,7 @@ function messageOf(
 ): Message | undefined {
   const text = string(bubble.text)?.trim() ? string(bubble.text) : plainText(bubble.richText)
   const at = timeOf(bubble)
-  const base = { key, ...defined({ at }) }
+  const base = { key, ...withoutUndefined({ at }) }
   if (bubble.type === 1) {
     const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: promptOrigin }]
     for (const image of records(bubble.images)) parts.push(imagePart(image, promptOrigin, string(image.path)))

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { isAbsent } from "../../core/look-at.ts"
 import {
@@ -17,7 +17,7 @@ import {
   string,
   time,
 } from "../../core/record.ts"
-import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "../kit/connector.ts"
+import type { Cursor, IsUnchanged, Reading, Scratch, Skipped, Unit, Unreadable } from "../kit/connector.ts"
 import { entriesOf, workspaceFolder } from "../kit/files.ts"
 import {
   columnsOf,
@@ -26,7 +26,7 @@ import {
   withForeignDatabase,
   withFoundDatabase,
 } from "../kit/foreign-sqlite.ts"
-import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOfDataUri } from "../kit/messages.ts"
 
 // Reads Cursor's editor: one global database of composers and their bubbles, and one database per workspace, which lists the
 // composers of that workspace and, in old versions, contains the chat itself.
@@ -34,7 +34,7 @@ import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
 /** A composer, with the folder of the workspace that lists it: looking that up for each composer would open all databases. */
 type IdeUnit = Unit & { folder?: string }
 
-export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+export function* discoverIde(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => void problems.push(problem)
   const global = join(root, "globalStorage", "state.vscdb")
@@ -58,7 +58,7 @@ export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Gener
   }
   for (const composer of composers ?? []) {
     const folder = composer.folder ?? folders.get(composer.key.slice("ide:".length))
-    yield { ...composer, ...defined({ folder }) }
+    yield { ...composer, ...withoutUndefined({ folder }) }
   }
   yield* problems
 }
@@ -198,7 +198,12 @@ function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
     return {
       type: "bubble",
       id: name,
-      data: stripBubble({ ...bubble, type, text, ...defined({ modelInfo: model ? { modelName: model } : undefined }) }),
+      data: stripBubble({
+        ...bubble,
+        type,
+        text,
+        ...withoutUndefined({ modelInfo: model ? { modelName: model } : undefined }),
+      }),
     }
   })
   const data = { name: tab.chatTitle, lastUpdatedAt: tab.lastSendTime }
@@ -238,9 +243,9 @@ const COMPOSER = [
 function stripComposer(composer: RawRecord): RawRecord {
   const model = string(record(composer.modelConfig)?.modelName)
   const fsPath = string(record(record(composer.workspaceIdentifier)?.uri)?.fsPath)
-  return withoutBulk({
+  return cutLongTexts({
     ...pick(composer, COMPOSER),
-    ...defined({
+    ...withoutUndefined({
       modelConfig: model ? { modelName: model } : undefined,
       workspaceIdentifier: fsPath ? { uri: { fsPath } } : undefined,
     }),
@@ -262,9 +267,9 @@ function stripBubble(bubble: RawRecord): RawRecord {
     return string(uri?.fsPath) ?? string(uri?.path) ?? []
   })
   const hasText = string(bubble.text)?.trim()
-  return withoutBulk({
+  return cutLongTexts({
     ...pick(bubble, BUBBLE),
-    ...defined({
+    ...withoutUndefined({
       richText: !hasText && string(bubble.richText) ? bubble.richText : undefined,
       thinking: thinking ? { text: thinking } : undefined,
       modelInfo: model ? { modelName: model } : undefined,

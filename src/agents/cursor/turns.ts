@@ -1,9 +1,9 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, number, type RawRecord, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText, promptParts } from "./tools.ts"
 
 // The authorities of a turn of Cursor's agent: a message of the command line's store, or a line of a transcript.
@@ -15,10 +15,10 @@ export function stripTurn(turn: RawRecord): RawRecord | undefined {
   if (turn.role === "system") return undefined
   const { providerOptions: _, ...rest } = turn
   const message = record(rest.message)
-  if (message) return withoutBulk({ ...rest, message: { ...message, content: stripContent(message.content) } })
-  return withoutBulk({
+  if (message) return cutLongTexts({ ...rest, message: { ...message, content: stripContent(message.content) } })
+  return cutLongTexts({
     ...rest,
-    ...defined({ content: rest.content === undefined ? undefined : stripContent(rest.content) }),
+    ...withoutUndefined({ content: rest.content === undefined ? undefined : stripContent(rest.content) }),
   })
 }
 
@@ -117,7 +117,7 @@ function messageOf(
   return {
     ...base,
     role: isResults && role !== "assistant" ? "tool" : role === "tool" ? "tool" : role,
-    ...defined({ model }),
+    ...withoutUndefined({ model }),
     parts,
   }
 }

@@ -104,7 +104,9 @@ function messagesOf(wording: Wording, key: string, isSuperseded: boolean): Messa
     at,
     parts: [
       { type: "text", text: labelledText(wording), origin },
-      ...(rejects === undefined ? [] : [{ type: "text" as const, text: `${REJECTS}${rejects}`, origin } as const]),
+      ...(rejects === undefined
+        ? []
+        : [{ type: "text" as const, text: `${REJECTS_PREFIX}${rejects}`, origin } as const]),
     ],
     effects: file === undefined ? undefined : [{ type: "file", path: file, action: "mentioned" }],
     abandoned: isSuperseded ? true : undefined,
@@ -121,12 +123,12 @@ function messagesOf(wording: Wording, key: string, isSuperseded: boolean): Messa
 }
 
 /** The beginning of a note's second part, which names the decision that no longer applies. */
-export const REJECTS = "Rejects the decision "
+export const REJECTS_PREFIX = "Rejects the decision "
 
 const WRITTEN = /^\[written by ([\w .@/-]+), (?:not confirmed|confirmed by the person)\] /
 
 /** Splits an agent's note into its author and its text. */
-export function writtenIn(text: string): { agent: string; text: string } {
+export function parseAgentNote(text: string): { agent: string; text: string } {
   const [before = "", agent = "an agent"] = WRITTEN.exec(text) ?? []
   return { agent, text: text.slice(before.length) }
 }

@@ -85,7 +85,7 @@ type Variant = Pick<Agent, "name" | "aliases" | "basis" | "resume" | "open" | "w
 }
 
 /** Declares an agent that writes another agent's format into its own folder. That agent's code reads it, under its own name. */
-export function variant(variantOf: SourceId, { reader, differs, ...own }: Variant): Agent {
+export function agentVariant(variantOf: SourceId, { reader, differs, ...own }: Variant): Agent {
   return {
     ...own,
     variantOf,

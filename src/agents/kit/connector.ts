@@ -13,7 +13,7 @@ export type Connector = {
   version: number
   roots(machine: Machine): string[]
   /** Lists units in any order; the caller sorts by age. Must be fast, because every sync runs it on every file. */
-  discover(root: string, seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable>
+  discover(root: string, seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable>
   read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading | Promise<Reading>
   parse(records: Iterable<RawRecord>, unit: UnitName): Parsed
   /** The folders below a root that change when a session does. If absent, any change below the root counts. */
@@ -95,7 +95,7 @@ export type Unreadable = { unreadable: string; path: string }
  * Returns true if a container (a database of many conversations) has not changed since it was last read, so that it need not be
  * opened.
  */
-export type Seen = (containerPath: string, stamp: string) => boolean
+export type IsUnchanged = (containerPath: string, stamp: string) => boolean
 
 /**
  * A folder of dex's own for databases and compressed files that cannot be read in place. A connector creates it on demand. The

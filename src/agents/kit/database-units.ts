@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib"
 import { messageOf } from "../../core/error.ts"
 import { isAbsent } from "../../core/look-at.ts"
 import { isDeeperThan, MAX_DEPTH, parseArray, parseObject, type RawRecord } from "../../core/record.ts"
-import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
+import type { Cursor, IsUnchanged, Reading, Scratch, Skipped, Unit, Unreadable } from "./connector.ts"
 import {
   columnsOf,
   databaseStamp,
@@ -22,7 +22,7 @@ export type DatabaseSession = { key: string; stamp: string; bytes: number; modif
 export function* unitsOfDatabase(
   path: string,
   sessionsIn: (db: ForeignDatabase) => DatabaseSession[],
-  seen: Seen,
+  seen: IsUnchanged,
   scratch?: Scratch,
 ): Generator<Unit | Unreadable> {
   let units: Unit[]

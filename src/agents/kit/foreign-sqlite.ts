@@ -87,7 +87,7 @@ function tablesOf(db: ForeignDatabase): string[] {
 
 function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (attempt > 0) pause(PAUSE_MS)
+    if (attempt > 0) blockFor(PAUSE_MS)
     const before = readDatabaseState(file)
     if (before.hotJournal) continue
     if (before.walBytes > 0) {
@@ -258,7 +258,7 @@ function makeCopy(scratch: string, file: string): string {
   mkdirSync(join(folder, PARTIAL), { recursive: true, mode: 0o700 })
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      if (attempt > 0) pause(PAUSE_MS)
+      if (attempt > 0) blockFor(PAUSE_MS)
       const before = readDatabaseState(file)
       expectRoom(scratch, before)
       for (const suffix of ["", "-wal", "-journal"])
@@ -279,7 +279,7 @@ function removeCopy(scratch: string, file: string): void {
   rmSync(folderOf(scratch, file), { recursive: true, force: true })
 }
 
-export function pause(ms: number): void {
+export function blockFor(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
@@ -325,12 +325,12 @@ function hash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16)
 }
 
-/** Unknown tables that have rows, with the number of rows, counted up to `MOST_ROWS`. */
+/** Unknown tables that have rows, with the number of rows, counted up to `MAX_COUNTED_ROWS`. */
 export type UnknownTables = { path: string; tables: Record<string, number> }
 
-export const MOST_ROWS = 10_000
+export const MAX_COUNTED_ROWS = 10_000
 /** The most tables to count, because a database can have any number. */
-const MOST_TABLES = 100
+const MAX_TABLES = 100
 
 /**
  * Finds tables of a database that dex does not know, in which a newer version of the program may store its conversations. Returns
@@ -347,9 +347,9 @@ export function unknownTables(path: string, known: readonly string[]): UnknownTa
 
 function rowsOfUnknown(db: ForeignDatabase, known: readonly string[]): Record<string, number> {
   const unknown = tablesOf(db).filter((name) => !known.includes(name))
-  const counted = unknown.slice(0, MOST_TABLES).map((name): [string, number] => {
+  const counted = unknown.slice(0, MAX_TABLES).map((name): [string, number] => {
     const table = `"${name.replaceAll('"', '""')}"`
-    return [name, [...db.iterate(`select ${ONE} from ${table} limit ${MOST_ROWS}`)].length]
+    return [name, [...db.iterate(`select ${ONE} from ${table} limit ${MAX_COUNTED_ROWS}`)].length]
   })
   return Object.fromEntries(counted.filter(([, rows]) => rows > 0))
 }

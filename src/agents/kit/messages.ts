@@ -30,11 +30,11 @@ export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
 }
 
 /** Returns a copy in which every text beyond the limit is cut, with a note. */
-export function withoutBulk<T>(value: T): T {
+export function cutLongTexts<T>(value: T): T {
   if (typeof value === "string") return cutText(value) as T
-  if (Array.isArray(value)) return value.map(withoutBulk) as T
+  if (Array.isArray(value)) return value.map(cutLongTexts) as T
   if (!isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, withoutBulk(field)])) as T
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, cutLongTexts(field)])) as T
 }
 
 function cutText(text: string): string {

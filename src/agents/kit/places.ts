@@ -47,6 +47,6 @@ export function rootsInHome(roots: Roots, home: string): string[] {
 }
 
 /** Whether there is anything to read. A root without access permission counts, so that it is reported. */
-export function isThere(roots: Roots, machine: Machine): boolean {
+export function hasAnyRoot(roots: Roots, machine: Machine): boolean {
   return everyRoot(roots, machine).some((root) => lookAt(root) !== undefined)
 }

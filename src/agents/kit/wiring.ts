@@ -34,9 +34,9 @@ export type WantedFile = { path: string; additions: Addition[]; is?: "subagent" 
 // shell (EINVAL), so agents start Node with a script there. On other systems they run the file directly.
 
 /** A program and its arguments, to be started without a shell. */
-export type Start = { command: string; args: string[] }
+export type StartCommand = { command: string; args: string[] }
 
-export function serverStart({ dex, windows }: Bin): Start {
+export function serverStart({ dex, windows }: Bin): StartCommand {
   return windows ? { command: windows.node, args: [dex, "serve"] } : { command: dex, args: ["serve"] }
 }
 
@@ -227,7 +227,7 @@ evidence of what was done; if it must be quoted, its origin says so.
 /** The sub-agent's MCP tools, as the server names them. */
 export const RETRIEVAL_TOOLS = ["dex_stats", "dex_list", "dex_search", "dex_timeline", "dex_get"]
 /** Commands that only read. Instructions written by an older dex mention scan, read and timeline. */
-export const READING = ["list", "search", "scan", "read", "timeline", "show", "stats"]
+export const READ_COMMANDS = ["list", "search", "scan", "read", "timeline", "show", "stats"]
 
 /**
  * Builds Claude Code's sub-agent. This file cannot limit Bash to certain commands, so Claude Code asks a guard before each one.
@@ -265,7 +265,7 @@ export function opencodeAgent(dex: string): OwnFile {
     ...RETRIEVAL_TOOLS.map((tool) => `  "dex_${tool}": allow`),
     "  bash:",
     '    "*": deny',
-    ...READING.map((command) => `    ${JSON.stringify(`${dex} ${command} *`)}: allow`),
+    ...READ_COMMANDS.map((command) => `    ${JSON.stringify(`${dex} ${command} *`)}: allow`),
     '    "*>*": deny',
   ])
 }

@@ -3,7 +3,17 @@ import { messageOf } from "../../core/error.ts"
 import { isAbsent, lookAt } from "../../core/look-at.ts"
 import { readText } from "../../core/read-file.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type {
+  Connector,
+  Cursor,
+  IsUnchanged,
+  Reading,
+  Scratch,
+  Skipped,
+  Unit,
+  Unreadable,
+  Watched,
+} from "../kit/connector.ts"
 import { type DatabaseSession, readingOfRows, unitsOfDatabase } from "../kit/database-units.ts"
 import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase, withFoundDatabase } from "../kit/foreign-sqlite.ts"
@@ -15,7 +25,7 @@ import {
   stripOpencode,
   UNIT_PREFIX,
   upgradeOf,
-  wasDeleted,
+  wasSessionDeleted,
 } from "./database.ts"
 import { parseOpencode } from "./parse.ts"
 
@@ -51,7 +61,7 @@ function watched(root: string): Watched[] {
 }
 
 /** Finds sessions in a root, which is the data folder, or the single database that $OPENCODE_DB names. */
-function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   if (isFile(root)) {
     yield* unitsOfDatabase(root, sessionsIn, seen, scratch)
@@ -77,7 +87,7 @@ function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undef
   const found = sessionsIn(db)
   const isImportable = ["project", "session", "session_message"].every((table) => columnsOf(db, table).size > 0)
   const upgrade = isImportable && attempted(() => withForeignDatabase(into, upgradeOf, scratch))
-  return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
+  return upgrade ? found.filter((session) => !wasSessionDeleted(upgrade, session)) : found
 }
 
 /** Returns undefined on failure: a problem with the main database is reported when that is read. */

@@ -1,8 +1,8 @@
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, number, parseObject, type RawRecord, record, string } from "../../core/record.ts"
 import { type DatabaseSession, taggedRows } from "../kit/database-units.ts"
 import { columnsOf, type ForeignDatabase } from "../kit/foreign-sqlite.ts"
-import { digestOf, digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf, digestOfDataUri } from "../kit/messages.ts"
 
 // OpenCode's database. Since 2.0 its sessions are in `session_v2` and their messages in `session_message`. The upgrade
 // copies the rows of `session`, `message` and `part` under the same ids, and leaves those tables unchanged.
@@ -29,7 +29,7 @@ export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
 }
 
 /** Whether a session was deleted in 2.x: it existed at the upgrade but is not in the newer table. */
-export function wasDeleted({ completedAt, sessions }: Upgrade, { key, modifiedAt }: DatabaseSession): boolean {
+export function wasSessionDeleted({ completedAt, sessions }: Upgrade, { key, modifiedAt }: DatabaseSession): boolean {
   return modifiedAt <= completedAt && !sessions.has(key.slice(UNIT_PREFIX.length))
 }
 
@@ -67,7 +67,7 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
     ...session,
     bornAt: Number.isFinite(bornAt) ? bornAt : undefined,
   }))
-  return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
+  return upgrade ? found.filter((session) => !wasSessionDeleted(upgrade, session)) : found
 }
 
 const SESSIONS_OF = {
@@ -125,17 +125,17 @@ function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecor
     ...Object.fromEntries(Object.entries(newer).filter(([, value]) => value !== null)),
     table: "session",
     revert: newer.revert ?? null, // the upgrade does not copy a revert
-    ...defined({ upgraded_at: completedAt }),
+    ...withoutUndefined({ upgraded_at: completedAt }),
   }
 }
 
 /** Removes redundant data from a row: provider signatures, copies of files, editor diagnostics, image bytes. */
 export function stripOpencode(row: RawRecord): RawRecord {
   const data = record(row.data)
-  if (!data) return withoutBulk(row)
+  if (!data) return cutLongTexts(row)
   const stripped =
     row.table === "part" ? stripPart(data) : row.table === "message" ? stripMessage(data) : stripEvent(data)
-  return withoutBulk({ ...row, data: stripped })
+  return cutLongTexts({ ...row, data: stripped })
 }
 
 /** A prompt's `summary.diffs` has every changed file before and after; `system` has the complete system prompt. */
@@ -156,7 +156,7 @@ function stripState(state: RawRecord): RawRecord {
   const metadata = record(state.metadata)
   return {
     ...state,
-    ...defined({
+    ...withoutUndefined({
       metadata: metadata && stripMetadata(metadata, state.output),
       attachments: Array.isArray(state.attachments) ? withoutBytesAll(state.attachments) : undefined,
       content: Array.isArray(state.content) ? withoutBytesAll(state.content) : undefined,
@@ -186,7 +186,7 @@ function stripEvent({
 }: RawRecord): RawRecord {
   return {
     ...rest,
-    ...defined({
+    ...withoutUndefined({
       files: Array.isArray(rest.files) ? withoutBytesAll(rest.files) : undefined,
       content: Array.isArray(rest.content) ? rest.content.map(stripEventPart) : undefined,
     }),

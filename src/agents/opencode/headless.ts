@@ -8,7 +8,7 @@ import { opencodeSettings } from "./wiring.ts"
 
 const AGENT = "dex-model"
 const DENY_ALL = { "*": "deny" }
-const MOST_BYTES = 4 << 20
+const MAX_BYTES = 4 << 20
 
 /** Tested with 1.18.33. */
 export const opencodeHeadless: Headless = {
@@ -74,7 +74,7 @@ function asIs(json: string): string {
  */
 function serversIn(settings: string): string[] {
   try {
-    return Object.keys(record(record(parse(readText(settings, MOST_BYTES)))?.mcp) ?? {})
+    return Object.keys(record(record(parse(readText(settings, MAX_BYTES)))?.mcp) ?? {})
   } catch {
     return []
   }

@@ -1,6 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Origin, Part, Role } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { number, type RawRecord, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
@@ -61,7 +61,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     for (const message of entry.messages)
       messages.push({
         ...message,
-        ...defined({ abandoned: abandoned || undefined }),
+        ...withoutUndefined({ abandoned: abandoned || undefined }),
         usage: isCopy ? undefined : message.usage,
       })
     if (isTarget) abandoned = true
@@ -309,7 +309,7 @@ function together(newer: RowMessages, older: RowMessages | undefined): RowMessag
       {
         ...message,
         parts: message.parts.map((part) => clearedResult(part, was) ?? part),
-        ...defined({ effects: effects.length > 0 ? effects : undefined, usage }),
+        ...withoutUndefined({ effects: effects.length > 0 ? effects : undefined, usage }),
       },
       ...(older.messages.length > 1 ? older.messages : newer.messages).slice(1),
     ],

@@ -53,7 +53,7 @@ export const opencodeWiring: Wiring = {
       : "no sync hook: OpenCode's sessions are read when another agent or command syncs",
 }
 
-const MOST_BYTES = 64 << 20
+const MAX_BYTES = 64 << 20
 
 /**
  * Whether OpenCode has installed its plugin library into this folder. It does so in the background, and waits for it if there is
@@ -61,7 +61,7 @@ const MOST_BYTES = 64 << 20
  */
 function isSetUp(folder: string): boolean {
   try {
-    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MOST_BYTES)) as {
+    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MAX_BYTES)) as {
       packages?: Record<string, { dependencies?: Record<string, string> }>
     }
     return (

@@ -27,7 +27,7 @@ const METHOD_CONTAINERS = new Set<Container["kind"]>(["class", "struct", "interf
 export const canContainMethods = (container: Container | undefined): boolean =>
   container !== undefined && METHOD_CONTAINERS.has(container.kind)
 
-export const startLine = (node: Node): number => node.startPosition.row + 1
+export const startLineOf = (node: Node): number => node.startPosition.row + 1
 
 /** Removes the quotes of a string literal. */
-export const unquoted = (text: string): string => text.replace(/^[a-z]*["'`<]+|["'`>]+$/gi, "")
+export const unquote = (text: string): string => text.replace(/^[a-z]*["'`<]+|["'`>]+$/gi, "")

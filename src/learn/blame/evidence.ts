@@ -1,5 +1,13 @@
 import type { CommitDiff } from "../../git/commit-diffs.ts"
-import { type BlameFacts, fileIndex, type KnownEdit, madeBy, type RanBy, type Worker, writtenBy } from "./facts.ts"
+import {
+  type BlameFacts,
+  type CommitRun,
+  editsUntil,
+  fileIndex,
+  type KnownEdit,
+  lastEditsUntil,
+  type Worker,
+} from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
 /** Evidence that a conversation made a commit, each between 0 and about 1. The weights are in attribute-commit.ts. */
@@ -47,7 +55,7 @@ export type CommitCandidate = {
   features: CommitFeatures
   /** True if the conversation edited any of the commit's files before the commit. */
   has_edited: boolean
-  ran?: RanBy
+  ran?: CommitRun
 }
 export type Writer = { edit: KnownEdit; features: LineFeatures }
 
@@ -68,13 +76,13 @@ export const LONG_AGO_SECONDS = 24 * 60 * 60
 const NEVER_MINUTES = 60 * 24 * 60
 
 /** The latest time at which something counts as evidence about a commit. */
-export function lastMomentFor({ at }: Pick<BlamedCommit, "at">): number {
+export function evidenceDeadline({ at }: Pick<BlamedCommit, "at">): number {
   return at + SLACK
 }
 
 /** Collects the evidence about a commit. Pure, except that it reads facts. */
 export function evidenceFor(commit: BlamedCommit, facts: BlameFacts): CommitEvidence {
-  const until = lastMomentFor(commit)
+  const until = evidenceDeadline(commit)
   const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path, until), until))
   const sums = sumsOver(files)
   return {
@@ -100,7 +108,7 @@ function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownE
   const wrote = added.map(({ text }) => {
     const key = lineKey(text)
     if (key === 0) return undefined
-    const own = madeBy(index.added.get(key), until)
+    const own = editsUntil(index.added.get(key), until)
     const workers = workersOf(own)
     for (const worker of workers) {
       const sum = lines.get(worker) ?? { all: 0, alone: 0, different: new Set() }
@@ -111,8 +119,8 @@ function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownE
     }
     return own
   })
-  const removers = removed.map((text) => workersOf(madeBy(index.removed.get(lineKey(text)), until)))
-  return { wrote, removers, editors: writtenBy(index, until), lines }
+  const removers = removed.map((text) => workersOf(editsUntil(index.removed.get(lineKey(text)), until)))
+  return { wrote, removers, editors: lastEditsUntil(index, until), lines }
 }
 
 /** Returns each conversation once. Most lines have one author or none. */
@@ -239,7 +247,7 @@ const logOf = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
  * Finds the conversations in which git printed the commit's hash. A rebase changes the hash, so a commit with the same subject at
  * the same time counts too.
  */
-function ranBy(commit: BlamedCommit, ran: RanBy[]): Map<Worker, RanBy> {
+function ranBy(commit: BlamedCommit, ran: CommitRun[]): Map<Worker, CommitRun> {
   const same = ran.filter((one) => isSameCommit(commit, one))
   const alike = ran.filter((one) => isAlike(commit, one))
   return new Map((same.length > 0 ? same : alike).map((one) => [one.worker, one]))
@@ -256,7 +264,7 @@ function isAlike({ at, subject }: NamedCommit, ran: { subject: string; at: numbe
 }
 
 /** Whether the commit that git printed can be this one. */
-export function mayBeSame(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
+export function mayBeSameCommit(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
   return isSameCommit(commit, ran) || isAlike(commit, ran)
 }
 

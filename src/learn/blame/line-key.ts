@@ -2,7 +2,7 @@
  * The fewest characters, without white space, of a line that can be attributed. Shorter lines occur in every file: a brace,
  * `end`, `)`.
  */
-const LEAST_SIGNS = 4
+const MIN_SIGNS = 4
 
 /**
  * Computes a number for the text of a line, ignoring white space, so that indenting or aligning a line does not change it.
@@ -17,7 +17,7 @@ export function lineKey(text: string): number {
     hash = Math.imul(hash ^ sign, 0x01000193)
     signs++
   }
-  if (signs < LEAST_SIGNS) return 0
+  if (signs < MIN_SIGNS) return 0
   // FNV-1a alone would map lines that differ only in the last character to neighbouring numbers.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)

@@ -7,14 +7,14 @@ import { lineKey } from "./line-key.ts"
 
 const MINUTE = 60_000
 /** The most lines of one edit. Longer edits are generated. */
-const MOST_LINES = 20_000
+const MAX_LINES = 20_000
 
 /**
  * Collects the lines that a conversation wrote into its project's files, the commits that it ran, and the times when it was
  * active. `below` maps a path into the project. Some agents date only the session; its edits then count as made at `startedAt`.
  * Pure.
  */
-export function linesIn(
+export function linesWrittenIn(
   messages: readonly StoredMessage[],
   belongsTo: string,
   below: (path: string) => string | undefined,
@@ -45,7 +45,7 @@ export function linesIn(
 
 function keysOf(edits: ShellEdit[]): { added: number[]; removed: number[] } {
   const keys = (lines: string[]) =>
-    lines.slice(0, MOST_LINES).flatMap((line) => {
+    lines.slice(0, MAX_LINES).flatMap((line) => {
       const key = lineKey(line)
       return key === 0 ? [] : [key]
     })
@@ -98,9 +98,9 @@ function settledCalls(messages: readonly StoredMessage[]): Set<string> {
 type ShellEdit = { path: string; added: string[]; removed: string[] }
 
 /** The longest command that is parsed, in characters. A longer one contains a document. */
-const LONGEST = 400_000
+const MAX_LENGTH = 400_000
 /** The longest line before a here-document, in characters. Searching it for the file name takes quadratic time. */
-const LONGEST_HEAD = 4_000
+const MAX_HEAD_LENGTH = 4_000
 const HEREDOC = /<<(-?)\s*(?:'([\w.-]{1,60})'|"([\w.-]{1,60})"|\\?([\w.-]{1,60}))/g
 
 /**
@@ -108,7 +108,7 @@ const HEREDOC = /<<(-?)\s*(?:'([\w.-]{1,60})'|"([\w.-]{1,60})"|\\?([\w.-]{1,60})
  * appends. Changes by other programs, such as formatters and scripts, are not visible there. Pure.
  */
 export function shellEdits(command: string): ShellEdit[] {
-  if (command.length > LONGEST) return []
+  if (command.length > MAX_LENGTH) return []
   const patch = patchIn(command)
   if (patch !== undefined) return byFile(parsePatch(patch).hunks)
   const edits: ShellEdit[] = []
@@ -152,7 +152,7 @@ const CAT = new RegExp(`\\bcat\\b[^|;&]*?>>?\\s*${WORD}`)
 const TEE = new RegExp(`\\btee\\s+(?:-a\\s+)?${WORD}`)
 
 function writtenBy(head: string, body: string): ShellEdit[] {
-  if (head.length > LONGEST_HEAD) return []
+  if (head.length > MAX_HEAD_LENGTH) return []
   if (/\b(?:git\s+apply|patch)\b/.test(head)) return byFile(hunksOfDiff(body))
   const match = CAT.exec(head) ?? TEE.exec(head)
   const path = match && wordOf(match)

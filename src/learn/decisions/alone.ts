@@ -15,18 +15,18 @@ const JOINED = /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|o
 const ONLY_ONE = /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
 const CLAUSE = /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
 /** The fewest content words of a clear sentence. With fewer, it names neither the thing nor the choice. */
-const LEAST_SUBJECT = 2
+const MIN_SUBJECT = 2
 const [SMALL_SUBJECT, SHORT] = [3, 6]
 /** The fewest content words in earlier clauses to which "it" can refer. */
-const LEAST_BEFORE = 2
+const MIN_BEFORE = 2
 
 /** Whether a reader understands the sentence without the text before it. */
-export function standsAlone(sentence: string): boolean {
+export function isSelfContained(sentence: string): boolean {
   if (POINTS_BACK.test(sentence)) return false
   const words = sentence.split(/\s+/)
   if (isShortAnswer(sentence)) return false
   const about = subjectOf(sentence).length
-  if (about < LEAST_SUBJECT || (about < SMALL_SUBJECT && words.length < SHORT)) return false
+  if (about < MIN_SUBJECT || (about < SMALL_SUBJECT && words.length < SHORT)) return false
   return words.every((word, i) => !pointsAt(word, words[i + 1]) || isNamedBefore(words, i))
 }
 
@@ -34,7 +34,7 @@ function isNamedBefore(words: string[], at: number): boolean {
   const clause = words.findLastIndex(
     (word, i) => i <= at && (CLAUSE.test(word) || /[,;:)–—-]$/.test(words[i - 1] ?? "")),
   )
-  return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= LEAST_BEFORE
+  return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= MIN_BEFORE
 }
 
 /** "it" and "this change" refer to something; "this app" and "make sure that we" do not. */
@@ -49,8 +49,8 @@ function pointsAt(word: string, next: string | undefined): boolean {
   return !((plain === "this" || plain === "that") && ONLY_ONE.test(next))
 }
 
-const MOST_CHARS = 20_000
-const LONGEST = 300
+const MAX_CHARS = 20_000
+const MAX_LENGTH = 300
 
 /**
  * Finds the agent's question or proposal that this sentence answers: the option that it names; otherwise the last question,
@@ -60,19 +60,21 @@ const LONGEST = 300
  */
 export function questionBefore(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
-    .slice(-MOST_CHARS)
+    .slice(-MAX_CHARS)
     .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")
     .split("\n")
     .map((line) => line.replaceAll(/\*\*|^[\s>#*-]+/g, "").trim())
     .filter((line) => line !== "")
   const [, named] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
-  if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, LONGEST)
+  if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, MAX_LENGTH)
   const sentences = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
   const at = sentences.findLastIndex((one) => one.endsWith("?"))
   const question = at < 0 ? undefined : questionAt(sentences, at)
   if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
-    return question.slice(0, LONGEST)
-  return sentences.findLast((one) => sharedWords(one, sentence) >= LEAST_BEFORE && standsAlone(one))?.slice(0, LONGEST)
+    return question.slice(0, MAX_LENGTH)
+  return sentences
+    .findLast((one) => sharedWords(one, sentence) >= MIN_BEFORE && isSelfContained(one))
+    ?.slice(0, MAX_LENGTH)
 }
 
 function isShortAnswer(sentence: string): boolean {
@@ -86,11 +88,11 @@ function sharedWords(one: string, other: string): number {
 
 function questionAt(sentences: string[], at: number): string | undefined {
   const [before, question] = [sentences[at - 1], sentences[at]!]
-  if (standsAlone(question)) return question
-  return before !== undefined && standsAlone(before) ? `${before} ${question}` : undefined
+  if (isSelfContained(question)) return question
+  return before !== undefined && isSelfContained(before) ? `${before} ${question}` : undefined
 }
 
 function isOption(line: string, name: string): boolean {
   const [, label, rest = ""] = /^(?:option\s+|approach\s+)?#?(\d+|[a-f])[.):\s—-]+(.*)$/i.exec(line) ?? []
-  return label?.toLowerCase() === name.toLowerCase() && !line.endsWith("?") && subjectOf(rest).length >= LEAST_BEFORE
+  return label?.toLowerCase() === name.toLowerCase() && !line.endsWith("?") && subjectOf(rest).length >= MIN_BEFORE
 }

@@ -1,8 +1,8 @@
 import type { Part } from "../../core/conversation.ts"
 import { parseObject, records, string } from "../../core/record.ts"
-import { standsAlone } from "./alone.ts"
+import { isSelfContained } from "./alone.ts"
 import { isDecision, isQuestion } from "./decided.ts"
-import { ownLines, sentencesOf } from "./typed.ts"
+import { sentencesOf, typedLines } from "./typed.ts"
 
 // A person's answer to an agent's question.
 
@@ -10,11 +10,11 @@ type Answered = { kind: "answer"; quote: string; origin: "person" | "agent"; tex
 
 /** The text that agents write in the person's name if only some questions were answered. */
 const CLARIFIES = "The user wants to clarify these questions."
-const MOST_CHARS = 20_000
+const MAX_CHARS = 20_000
 
 /** Finds the answers that decide something, in a tool's result or in the text that replaces it. */
 export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
-  const text = part.text.slice(0, MOST_CHARS)
+  const text = part.text.slice(0, MAX_CHARS)
   if (part.type === "text")
     return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
   if (part.tool !== "AskUserQuestion" || part.is_error) return []
@@ -65,11 +65,11 @@ const ABOUT_THE_WORK =
 
 function answered({ question, answer: given }: Pair, options: Set<string> | undefined): Answered[] {
   const isTyped = options !== undefined && !isChosen(given, options)
-  const answer = isTyped ? ownLines(given).join("\n") : given
+  const answer = isTyped ? typedLines(given).join("\n") : given
   if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []
   const decision: Answered = {
     kind: "answer",
-    ...(isTyped && standsAlone(answer)
+    ...(isTyped && isSelfContained(answer)
       ? { quote: answer, origin: "person" }
       : { quote: `${question} → ${answer}`, origin: "agent" }),
     text: `${question}\n${answer}`,

@@ -5,7 +5,7 @@
 // to ten words within a clause. `^` is the start of the sentence, after words like "ok, and also"; `$` is its end.
 
 /** Phrases that state a choice, with their weights. */
-export const STATES: readonly [weight: number, phrases: readonly string[]][] = [
+export const STATING_PHRASES: readonly [weight: number, phrases: readonly string[]][] = [
   [3, ["decided"]],
   [
     2,
@@ -37,12 +37,12 @@ export const STATES: readonly [weight: number, phrases: readonly string[]][] = [
 ]
 
 /** Words for the scope of a rule. They occur in rules and elsewhere equally often. */
-export const SUPPORTS: readonly string[] = [
+export const SCOPE_PHRASES: readonly string[] = [
   "always/never/only/must/everywhere/by_default/source_of_truth/entirely/completely/at_least",
 ]
 
 /** Phrases for work that ends with this conversation. */
-export const TASKS: readonly string[] = [
+export const TASK_PHRASES: readonly string[] = [
   "commit this/it/the/and",
   "push",
   "pull request",

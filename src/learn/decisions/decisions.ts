@@ -1,28 +1,28 @@
 import { createHash } from "node:crypto"
-import { callTexts } from "../../core/call-words.ts"
+import { callInputs } from "../../core/call-words.ts"
 import type { Effect } from "../../core/conversation.ts"
 import { planIn } from "../../core/plan.ts"
 import { formatRef } from "../../core/ref.ts"
-import { commitMarks, subjectMark } from "../../git/commit-marks.ts"
+import { commitMarks, subjectKey } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
-import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisions.ts"
+import type { CommitDecision, StoredDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { pathBelow } from "../paths.ts"
 import { decidingAnswers } from "./answers.ts"
-import { decidedIn, retreatsIn } from "./decided.ts"
-import { noteIn } from "./noted.ts"
-import { plannedIn } from "./planned.ts"
+import { decisionsInMessage, retractionsIn } from "./decided.ts"
+import { currentNote } from "./noted.ts"
+import { decisionInPlan } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
-import { supersede } from "./supersede.ts"
+import { findReversals } from "./supersede.ts"
 
 // Finds the lasting choices in a conversation, in a project's documents and in its commits.
 
-export type Decision = KeptDecision
+export type Decision = StoredDecision
 
-const MOST_FILES = 20
-const MOST_SYMBOLS = 20
-const LONGEST_QUOTE = 600
-const LONGEST_BEFORE = 200
+const MAX_FILES = 20
+const MAX_SYMBOLS = 20
+const MAX_QUOTE_LENGTH = 600
+const MAX_BEFORE_LENGTH = 200
 
 type Stated = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
 
@@ -33,7 +33,7 @@ export function decisionsIn(
 ): Decision[] {
   const live = messages.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
   if (row.kind === "document") return inDocument(row, live)
-  const calls = callTexts(live)
+  const calls = callInputs(live)
   const edited = editedAfter(live)
   const found = new Map<string, Decision>()
   let last: Decision | undefined
@@ -46,7 +46,7 @@ export function decisionsIn(
     agentsText = agentsTextIn(message) ?? agentsText
     for (const one of stated) {
       const decision = decisionOf(row, message, one, edited[i]!)
-      const words = plain(decision.quote)
+      const words = normaliseText(decision.quote)
       const before = found.get(words)
       if (words === "" || (before && before === last)) continue
       last = before ? restated(before, decision) : decision
@@ -63,7 +63,7 @@ function withCommit(decision: Decision, live: StoredMessage[]): Decision {
   const next = live
     .filter(({ number }) => number > decision.number)
     .flatMap(({ effects }) => effects.filter((effect) => effect.type === "commit"))[0]
-  return next === undefined ? decision : { ...decision, committed: subjectMark(next.subject) }
+  return next === undefined ? decision : { ...decision, committed: subjectKey(next.subject) }
 }
 
 function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
@@ -73,7 +73,7 @@ function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
 
 /** Combines two statements of one decision. The newest counts, because the opposite may have been decided in between. */
 function restated(before: Decision, now: Decision): Decision {
-  return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MOST_FILES) }
+  return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MAX_FILES) }
 }
 
 /** The context of a message: earlier calls, the agent's last text, the last decision. */
@@ -85,9 +85,9 @@ function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): 
     if (part.type !== "text") return []
     if (part.origin === "agent" && message.role === "user") return plan(planIn(part))
     if (part.origin !== "person") return []
-    const retreats = last === undefined ? [] : retreatsIn(part.text)
+    const retreats = last === undefined ? [] : retractionsIn(part.text)
     return [
-      ...decidedIn(part.text, agentsText).map((one): Stated => ({ kind: "said", ...one, text: part.text })),
+      ...decisionsInMessage(part.text, agentsText).map((one): Stated => ({ kind: "said", ...one, text: part.text })),
       ...retreats.map((quote): Stated => takingBack(last!, quote, part.text)),
       ...decidingAnswers(part, calls),
     ]
@@ -97,11 +97,11 @@ function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): 
 /** Quotes "let's go back" together with the decision that it withdraws. */
 function takingBack({ quote: before, origin }: Decision, quote: string, text: string): Stated {
   const [first = ""] = before.split("\n")
-  return { kind: "said", quote: `${first.slice(0, LONGEST_BEFORE)} → ${quote}`, origin, text }
+  return { kind: "said", quote: `${first.slice(0, MAX_BEFORE_LENGTH)} → ${quote}`, origin, text }
 }
 
 function plan(text: string | undefined): Stated[] {
-  const quote = plannedIn(text ?? "")
+  const quote = decisionInPlan(text ?? "")
   return quote === undefined ? [] : [{ kind: "plan", quote, origin: "agent", text: text! }]
 }
 
@@ -111,7 +111,7 @@ function commitsOf({ effects }: StoredMessage): Stated[] {
 
 /** A note that the person wrote or confirmed always counts as a decision. */
 export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, messages: StoredMessage[]): Decision[] {
-  const note = noteIn(messages)
+  const note = currentNote(messages)
   if (!note?.confirmed) return []
   const { message, quote, agent, text, files, rejects } = note
   const stated: Stated = { kind: "note", quote, origin: agent === undefined ? "person" : "agent", text }
@@ -127,10 +127,10 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
     statedByCommit(commit).map(({ kind, quote }) => ({
       key: keyOf(`git:${commit.hash} ${quote}`),
       kind,
-      quote: quote.slice(0, LONGEST_QUOTE),
+      quote: quote.slice(0, MAX_QUOTE_LENGTH),
       hash: commit.hash,
       at: commit.at,
-      files: commit.files.slice(0, MOST_FILES),
+      files: commit.files.slice(0, MAX_FILES),
       symbols: symbolsIn(quote),
       subject: subjectOf(quote),
       origin: "commit",
@@ -139,18 +139,18 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
 }
 
 /** The most breaking or reverting commits, newest first. */
-const MOST_COMMITS = 500
+const MAX_COMMITS = 500
 
 /** Updates the decisions of a project's commits after its git history was read. */
 export function learnCommits(knowledge: Knowledge, project: string): void {
   const read = knowledge.git.gitProject(project)
   if (!read || read.decided === read.head) return
-  const commits = knowledge.git.markedCommits(project, { limit: MOST_COMMITS }).map((commit) => ({
+  const commits = knowledge.git.markedCommits(project, { limit: MAX_COMMITS }).map((commit) => ({
     ...commit,
     files: knowledge.git.filesOfCommit(project, commit.hash),
   }))
   knowledge.decisions.saveCommitDecisions(project, decisionsInCommits(commits.toReversed()), read.head)
-  knowledge.decisions.renewReversals(supersede)
+  knowledge.decisions.renewReversals(findReversals)
 }
 
 function statedByCommit({ subject, body }: { subject: string; body: string }): Stated[] {
@@ -172,7 +172,7 @@ const IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:accepted|approved|adopted|implemen
 const NOT_IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:proposed|draft|rejected|declined|deprecated)\b/i
 
 /** Whether a document may be a decision record, judged by its path. Other documents are not read. */
-export function mayDecide(path: string): boolean {
+export function mayBeDecisionRecord(path: string): boolean {
   return /(?:^|[/_-])(?:adrs?|decisions?|rfcs?|architecture)(?:[/_.-]|$)|(?:^|\/)\d{3,5}-[^/]+$/i.test(path)
 }
 
@@ -219,10 +219,10 @@ function decisionOf(
   return {
     key: keyOf(`${formatRef({ ...row.ref, number })} ${quote}`),
     kind,
-    quote: quote.slice(0, LONGEST_QUOTE),
+    quote: quote.slice(0, MAX_QUOTE_LENGTH),
     number,
     at,
-    files: [...new Set(files)].slice(0, MOST_FILES),
+    files: [...new Set(files)].slice(0, MAX_FILES),
     symbols: symbolsIn(text),
     subject: subjectOf(kind === "plan" ? quote.split("\n", 1)[0]! : quote),
     origin,
@@ -233,23 +233,23 @@ function keyOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16)
 }
 
-export function plain(text: string): string {
+export function normaliseText(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim().toLowerCase()
 }
 
-const MOST_CHARS = 20_000
+const MAX_CHARS = 20_000
 const PATH = /(?<![\w/.:@-])(?:\.{0,2}\/)?(?:[\w@.-]{1,80}\/){1,20}[\w@.-]{1,80}\.[A-Za-z]\w{0,7}(?![\w/])/g
 
 function pathsIn(text: string): string[] {
-  return [...new Set(text.slice(0, MOST_CHARS).match(PATH) ?? [])]
+  return [...new Set(text.slice(0, MAX_CHARS).match(PATH) ?? [])]
 }
 
 const SYMBOL =
   /`([A-Za-z_$][\w$.]{2,79})(?:\(\))?`|\b([A-Za-z]\w{0,60}[a-z0-9][A-Z]\w{0,60}|[A-Za-z]\w{0,60}_\w{1,60})\b|\b([A-Za-z]\w{2,60})\(\)/g
 
 function symbolsIn(text: string): string[] {
-  const found = [...text.slice(0, MOST_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
-  return [...new Set(found)].slice(0, MOST_SYMBOLS)
+  const found = [...text.slice(0, MAX_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
+  return [...new Set(found)].slice(0, MAX_SYMBOLS)
 }
 
 /** For each message, returns the files that were edited after it until the person wrote again. */
@@ -258,7 +258,7 @@ function editedAfter(messages: StoredMessage[]): string[][] {
   let edited: string[] = []
   for (let i = messages.length - 1; i >= 0; i--) {
     const { effects, parts } = messages[i]!
-    edited = [...new Set([...effects.flatMap(editOf), ...edited])].slice(0, MOST_FILES)
+    edited = [...new Set([...effects.flatMap(editOf), ...edited])].slice(0, MAX_FILES)
     after[i] = edited
     if (parts.some((part) => part.type === "text" && part.origin === "person")) edited = []
   }

@@ -3,9 +3,9 @@ import { sentencesOf } from "./typed.ts"
 
 // Finds the decision of an approved plan: its title, and what will be done.
 
-const MOST_CHARS = 50_000
-const LONGEST = 300
-const LEAST_SUBJECT = 3
+const MAX_CHARS = 50_000
+const MAX_LENGTH = 300
+const MIN_SUBJECT = 3
 /** Headings of sections that say what will be done, then of those that summarize it. Sections with reasons are not used. */
 const SAYS_WHAT =
   /\b(?:decisions?|approach|solution|design|fix|proposed|proposal|strategy|changes?|implementation|what)\b/i
@@ -14,8 +14,8 @@ const IN_SHORT = /\b(?:summary|overview|goals?|objective|plan)\b/i
 type Section = { heading: string; lines: string[] }
 
 /** Returns undefined if the plan has only a title. */
-export function plannedIn(plan: string): string | undefined {
-  const [title, ...sections] = sectionsOf(plan.slice(0, MOST_CHARS))
+export function decisionInPlan(plan: string): string | undefined {
+  const [title, ...sections] = sectionsOf(plan.slice(0, MAX_CHARS))
   if (!title || /^review\b/i.test(title.heading)) return undefined
   const before = { heading: "overview", lines: title.lines }
   const ordered = [
@@ -50,14 +50,14 @@ function firstSentence({ lines }: Section): string | undefined {
     .filter((line) => !/^\s*(?:\||[-=]{3,})/.test(line))
     .flatMap((line) => sentencesOf(line.replaceAll(/\*\*|^\s+/g, "")))
     .find(isSentence)
-    ?.slice(0, LONGEST)
+    ?.slice(0, MAX_LENGTH)
 }
 
-const LEAST_WORDS = 5
+const MIN_WORDS = 5
 
 /** Whether the text is a sentence in words. A file name, a call or an introduction to a list is not one. */
 function isSentence(sentence: string): boolean {
   if (/[:?]$/.test(sentence)) return false
   const words = sentence.replaceAll(/`[^`]*`/g, " ").match(/[A-Za-z']{2,}/g) ?? []
-  return words.length >= LEAST_WORDS && subjectOf(sentence).length >= LEAST_SUBJECT
+  return words.length >= MIN_WORDS && subjectOf(sentence).length >= MIN_SUBJECT
 }

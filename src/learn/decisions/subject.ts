@@ -14,13 +14,13 @@ const SPEAKING = new Set(
     "thing think though time too totally try two update use used using very wait want way well whole without wonder work yeah yep yes yet"
   ).split(" "),
 )
-const MOST_WORDS = 40
-const MOST_CHARS = 2_000
+const MAX_WORDS = 40
+const MAX_CHARS = 2_000
 
 /** Returns the words in order, each once. */
 export function subjectOf(text: string): string[] {
   const found = new Set<string>()
-  for (const token of text.slice(0, MOST_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
+  for (const token of text.slice(0, MAX_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
     for (const part of (splitIdentifier(token) ?? token).split(/[\s_]+/)) {
       const word = stem(part.toLowerCase())
       if (
@@ -32,7 +32,7 @@ export function subjectOf(text: string): string[] {
       )
         continue
       found.add(word)
-      if (found.size === MOST_WORDS) return [...found]
+      if (found.size === MAX_WORDS) return [...found]
     }
   }
   return [...found]

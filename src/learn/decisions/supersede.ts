@@ -1,6 +1,6 @@
-import { commitMarks, subjectMark } from "../../git/commit-marks.ts"
+import { commitMarks, subjectKey } from "../../git/commit-marks.ts"
 import type { MadeDecision } from "../../store/knowledge/decisions.ts"
-import { isRetreat } from "./decided.ts"
+import { isRetraction } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
 
 // Finds the decisions that a later decision on the same subject reverses.
@@ -10,7 +10,7 @@ type Made = MadeDecision
 /**
  * Takes one project's decisions in order of time. Maps the key of each reversed decision to the key of the one that replaces it.
  */
-export function supersede(decisions: Made[]): Map<string, string> {
+export function findReversals(decisions: Made[]): Map<string, string> {
   const reversed = new Map<string, string>()
   const known = new Known()
   for (const decision of decisions) {
@@ -68,10 +68,10 @@ const MANY = 4
 const FEW = 4
 const COMMON = 0.08
 /** The most decisions between a decision and the "let's go back" that refers to it. */
-const MOST_BETWEEN = 100
+const MAX_BETWEEN = 100
 
 /** The most earlier decisions to compare for each word, newest first. Older ones are rarely in force. */
-const MOST_PER_WORD = 50
+const MAX_PER_WORD = 50
 
 class Known {
   private readonly byWord = new Map<string, Read[]>()
@@ -93,7 +93,7 @@ class Known {
   /** Returns the decisions that this one may refer to, newest first. */
   near(later: Read): Read[] {
     if (later.takesBack !== undefined)
-      return [...(this.byCommit.get(subjectMark(later.takesBack)) ?? []), ...this.sharing(later)]
+      return [...(this.byCommit.get(subjectKey(later.takesBack)) ?? []), ...this.sharing(later)]
     if (later.retreats) return [...(this.byConversation.get(later.conversation) ?? [])].reverse()
     return this.sharing(later)
   }
@@ -108,8 +108,8 @@ class Known {
     const together = later.conversation === earlier.conversation
     if (together && later.number === earlier.number) return false
     if (later.takesBack !== undefined)
-      return firstLine(earlier.quote) === later.takesBack || earlier.committed === subjectMark(later.takesBack)
-    if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
+      return firstLine(earlier.quote) === later.takesBack || earlier.committed === subjectKey(later.takesBack)
+    if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MAX_BETWEEN
     if (isOtherValue(later, earlier)) return true
     const opposite = later.opposites.some((word) => earlier.sides.includes(word))
     if (!opposite && later.against.size === 0) return false
@@ -134,7 +134,7 @@ function push<K>(map: Map<K, Read[]>, key: K, value: Read): void {
   const list = map.get(key)
   if (!list) map.set(key, [value])
   else {
-    if (list.length === MOST_PER_WORD) list.shift()
+    if (list.length === MAX_PER_WORD) list.shift()
     list.push(value)
   }
 }
@@ -158,7 +158,7 @@ function read(decision: Made): Read {
   return {
     ...decision,
     takesBack,
-    words: new Set(words.length < LEAST_WORDS ? [] : words),
+    words: new Set(words.length < MIN_WORDS ? [] : words),
     marks: marksOf(words),
     aboutMarks: marksOf(about),
     sides: [...stems].filter((word) => OPPOSITES.has(word)),
@@ -166,7 +166,7 @@ function read(decision: Made): Read {
     about,
     for: new Set(subjectOf(own).filter((word) => !against.has(word))),
     against,
-    retreats: isRetreat(own.trim()),
+    retreats: isRetraction(own.trim()),
   }
 }
 
@@ -180,19 +180,19 @@ function closest({ about: a, aboutMarks }: Read, { about: b, aboutMarks: others 
   return shared / (a.size + b.size - shared)
 }
 
-const LEAST_WORDS = 5
+const MIN_WORDS = 5
 const ALIKE = 0.7
-const MOST_OTHER_WORDS = 3
+const MAX_OTHER_WORDS = 3
 
 /** Whether both decisions are the same sentence with different values. */
 function isOtherValue({ words: a, marks }: Read, { words: b, marks: others }: Read): boolean {
-  if (a.size === 0 || b.size === 0 || Math.abs(a.size - b.size) > MOST_OTHER_WORDS) return false
-  if (atLeastMissing(marks, others) > MOST_OTHER_WORDS) return false
+  if (a.size === 0 || b.size === 0 || Math.abs(a.size - b.size) > MAX_OTHER_WORDS) return false
+  if (atLeastMissing(marks, others) > MAX_OTHER_WORDS) return false
   let onlyLater = 0
-  for (const word of a) if (!b.has(word) && ++onlyLater > MOST_OTHER_WORDS) return false
+  for (const word of a) if (!b.has(word) && ++onlyLater > MAX_OTHER_WORDS) return false
   const shared = a.size - onlyLater
   const onlyEarlier = b.size - shared
-  if (onlyLater === 0 || onlyEarlier === 0 || onlyEarlier > MOST_OTHER_WORDS) return false
+  if (onlyLater === 0 || onlyEarlier === 0 || onlyEarlier > MAX_OTHER_WORDS) return false
   return shared / (a.size + b.size - shared) >= ALIKE
 }
 

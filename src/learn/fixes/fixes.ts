@@ -1,4 +1,4 @@
-import { callTexts } from "../../core/call-words.ts"
+import { callInputs } from "../../core/call-words.ts"
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
 import { errorLines, normaliseError, placeInError } from "../../core/error-text.ts"
@@ -35,7 +35,7 @@ export type Fix = {
 export type Subagent = { id: string; call_id?: string; messages: StoredMessage[] }
 
 /** The most messages between two steps. Steps that are further apart are seldom about the same error. */
-const MOST_MESSAGES_BETWEEN = 200
+const MAX_MESSAGES_BETWEEN = 200
 
 /**
  * Finds every error of the conversation that was followed by edits. A failure that disappeared without an edit is not a fix, and
@@ -71,7 +71,7 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
   let solved: Run | undefined
   for (let i = from + 1; i < steps.length; i++) {
     const step = steps[i]!
-    if (step.place - failed.place > MOST_MESSAGES_BETWEEN) break
+    if (step.place - failed.place > MAX_MESSAGES_BETWEEN) break
     if (step.type === "edit") {
       if (step.place > failed.place && !ranAgain) edits.push(step.edit)
       continue
@@ -143,7 +143,7 @@ type Result = Part & { type: "tool_result" }
 function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
   const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
   const results = resultsOf(live)
-  const calls = callTexts(live)
+  const calls = callInputs(live)
   const byCall = Map.groupBy(subagents, ({ call_id }) => call_id)
   return live.flatMap((message, place) => {
     const own = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))
@@ -217,7 +217,7 @@ const NO_ERROR =
   /nothing to commit|no changes added to commit|\[Request interrupted|doesn't want to (?:proceed|take)|\bcd:.{0,200}no such file or directory|: command not found$/im
 
 /** Returns false for a command that only reads, or whose failure no edit can fix. */
-export function mayBeFixed(command: string): boolean {
+export function isFixableCommand(command: string): boolean {
   return isFixable(doingOf(command))
 }
 
@@ -243,7 +243,7 @@ function doingOf(command: string): Doing {
 }
 
 /** Whether the later command does the same as the failed one, on the same targets or on all of them. */
-export function isLike(failed: string, later: string): boolean {
+export function isSimilarCommand(failed: string, later: string): boolean {
   return doesLike(doingOf(failed), doingOf(later))
 }
 

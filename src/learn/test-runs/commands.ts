@@ -20,7 +20,7 @@ export type TestCommand = {
   alone: boolean
 }
 
-const MOST_CHARS = 2_000
+const MAX_CHARS = 2_000
 const TOKEN = /&&|\|\||[;|\n]|(?:[^\s"'|;&]|"(?:[^"\\]|\\.)*"|'[^']*'|&(?!&))+/g
 /** Programs after which a runner's name is only a word. */
 const NO_RUN =
@@ -59,8 +59,8 @@ const RUNNERS: readonly [runner: string, words: RegExp][] = [
 const FURTHEST = 8
 
 /** Finds the last test run in a command line. Returns undefined if there is none. */
-export function testCommand(command: string): TestCommand | undefined {
-  const segments = segmentsOf(command.slice(0, MOST_CHARS))
+export function parseTestCommand(command: string): TestCommand | undefined {
+  const segments = segmentsOf(command.slice(0, MAX_CHARS))
   let folder: string | undefined
   let found: Omit<TestCommand, "alone"> | undefined
   let programs = 0

@@ -18,18 +18,18 @@ export type TestOutput = {
  */
 const HEAD = 60_000
 const TAIL = 60_000
-const MOST_FAILURES = 100
-const LONGEST_NAME = 300
-const LONGEST_MESSAGE = 300
+const MAX_FAILURES = 100
+const MAX_NAME_LENGTH = 300
+const MAX_MESSAGE_LENGTH = 300
 /** The longest line that is parsed, in characters. Longer lines are data that a program printed. */
-const LONGEST_LINE = 2_000
+const MAX_LINE_LENGTH = 2_000
 /** Terminal escape sequences: colours, titles, links. */
 const ESCAPE = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g
 
-const LINE = new RegExp(`(.{1,${LONGEST_LINE}}).*`, "g")
+const LINE = new RegExp(`(.{1,${MAX_LINE_LENGTH}}).*`, "g")
 
 /** Parses the results of tests. Returns undefined if the output contains none. Pure; never throws. */
-export function testOutput(output: string): TestOutput | undefined {
+export function parseTestOutput(output: string): TestOutput | undefined {
   const shortened = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
   const text = shortened.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
   for (const form of FORMS) {
@@ -272,7 +272,7 @@ function withoutRule(name: string): string {
 /** Returns the line after a test's name, if it is an error message. */
 function messageAfter(text: string, at: number): string | undefined {
   const line = text
-    .slice(at + 1, at + 1 + 2 * LONGEST_MESSAGE)
+    .slice(at + 1, at + 1 + 2 * MAX_MESSAGE_LENGTH)
     .split("\n", 1)[0]!
     .trim()
   return /^\w*(?:Error|Exception|Failure)\b.*|^expected\b/i.test(line) ? line : undefined
@@ -334,11 +334,11 @@ function tidy(failures: FailedTest[]): FailedTest[] {
   return failures
     .filter(({ test, file }) => test !== "" && !(test === file && named.has(file)))
     .filter(({ test }) => !seen.has(test) && seen.add(test))
-    .slice(0, MOST_FAILURES)
+    .slice(0, MAX_FAILURES)
     .map(({ test, file, message }) => ({
-      test: test.trim().slice(0, LONGEST_NAME),
-      file: file?.slice(0, LONGEST_NAME),
-      message: message?.slice(0, LONGEST_MESSAGE),
+      test: test.trim().slice(0, MAX_NAME_LENGTH),
+      file: file?.slice(0, MAX_NAME_LENGTH),
+      message: message?.slice(0, MAX_MESSAGE_LENGTH),
     }))
 }
 

@@ -2,10 +2,10 @@ import type { Part } from "../../core/conversation.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import type { TestRunWrite } from "../../store/knowledge/test-runs.ts"
 import { pathBelow } from "../paths.ts"
-import { type TestCommand, testCommand } from "./commands.ts"
-import { type FailedTest, testOutput } from "./output.ts"
+import { parseTestCommand, type TestCommand } from "./commands.ts"
+import { type FailedTest, parseTestOutput } from "./output.ts"
 
-const LONGEST_COMMAND = 300
+const MAX_COMMAND_LENGTH = 300
 
 /**
  * Finds the test runs of a conversation with a known outcome, oldest first. Paths inside the project are relative to it.
@@ -22,13 +22,13 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
   )
   return live.flatMap(({ effects, number, at }) =>
     effects.flatMap((effect) => {
-      const test = effect.type === "command" ? testCommand(effect.command) : undefined
+      const test = effect.type === "command" ? parseTestCommand(effect.command) : undefined
       if (effect.type !== "command" || test === undefined) return []
       const result: (Part & { type: "tool_result" }) | undefined =
         effect.call_id === undefined ? undefined : results.get(effect.call_id)
       const run = runOf(test, result?.text || effect.error || "", effect.failed, project)
       if (run === undefined) return []
-      return [{ number, at, command: effect.command.slice(0, LONGEST_COMMAND), ...run }]
+      return [{ number, at, command: effect.command.slice(0, MAX_COMMAND_LENGTH), ...run }]
     }),
   )
 }
@@ -51,7 +51,7 @@ function runOf(
   failed: boolean | undefined,
   project: string,
 ): Omit<TestRunWrite, "number" | "at" | "command"> | undefined {
-  const parsed = testOutput(output)
+  const parsed = parseTestOutput(output)
   const cut = test.through !== undefined && isCut(test.through, output)
   const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
   const hasFailed = parsed === undefined ? byStatus : parsed.failed > 0

@@ -27,12 +27,12 @@ export type FailingRun = {
 export type TestStatus = { tests: FailingTest[]; runs: FailingRun[] }
 
 /** The most runs that are considered, newest first. */
-const MOST_RUNS = 500
+const MAX_RUNS = 500
 
 /** Returns the failing tests of a project, newest first, judged by the newest run of each test. */
-export function failing(db: Knowledge, project: string, file?: string): TestStatus {
+export function failingTests(db: Knowledge, project: string, file?: string): TestStatus {
   const open = new Map<string, Open>()
-  for (const run of db.tests.testRuns(project, MOST_RUNS)) followRun(open, run)
+  for (const run of db.tests.testRuns(project, MAX_RUNS)) followRun(open, run)
   const left = [...open.values()]
     .filter((one) => file === undefined || concerns(one, file))
     .sort((a, b) => b.failure.at - a.failure.at)

@@ -8,7 +8,7 @@ import { loadSettings } from "../../config/load.ts"
 import { isQuiet, spokenKinds } from "../../config/proactive.ts"
 import type { Settings } from "../../config/settings.ts"
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { openFile } from "../../core/read-file.ts"
 import { type Item, type ItemKind, type Moment, newSuggestionId } from "../../core/suggestion.ts"
@@ -211,7 +211,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
   const file = about.file && ((checkout && pathBelow(checkout.root, resolve(cwd, about.file))) ?? about.file)
   const moment: Moment = await withRedactedNames({
     ...about,
-    ...defined({ file, branch: checkout?.branch }),
+    ...withoutUndefined({ file, branch: checkout?.branch }),
     project,
     source,
     at: now,

@@ -21,7 +21,7 @@ const AFTER = `select number, at from message where conversation_id = @of and no
   and (at > @at or (at = @at and (conversation_id, number) > (@id, @number))) order by at, number limit @most`
 
 /** Returns the messages of a project's conversations just before and after one message, in order of time. */
-export function around(db: Db, ref: Named, before: number, after: number): Named[] {
+export function messagesAround(db: Db, ref: Named, before: number, after: number): Named[] {
   const anchor = rowQuery(
     db,
     `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id

@@ -11,10 +11,10 @@ import {
 } from "node:fs"
 import { syncToDisk } from "../../core/copy-file.ts"
 import { DexError } from "../../core/error.ts"
-import { type Db, distrustSchema, explained, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
+import { type Db, distrustSchema, explainError, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
-import { historyIdIn, isOwnDatabase, KEPT_FILES, openForeignHistory, unpackAll } from "./foreign-file.ts"
+import { BACKUP_FILE_TABLE, historyIdIn, isOwnDatabase, openForeignHistory, unpackAll } from "./foreign-file.ts"
 
 /** A backup's content, counted by reading the written file. */
 export type BackupContent = { historyId: string; conversations: number; messages: number; blocks: number }
@@ -37,7 +37,7 @@ export function writeBackup(db: Db, file: string, beside: Record<string, string>
     return content
   } catch (error) {
     rmSync(partial, { force: true })
-    throw explained(error, file)
+    throw explainError(error, file)
   }
 }
 
@@ -45,7 +45,7 @@ export function writeBackup(db: Db, file: string, beside: Record<string, string>
 function addFiles(path: string, beside: Record<string, string>): void {
   const copy = openSqlite(path)
   try {
-    copy.exec(KEPT_FILES)
+    copy.exec(BACKUP_FILE_TABLE)
     for (const [name, source] of Object.entries(beside)) {
       if (!existsSync(source)) continue
       const copied = `${path}.${name}`
@@ -101,7 +101,7 @@ export type BackupDatabases = Record<string, { place: string; migrations: Migrat
  * Moves the databases of a backup to their paths, if nothing exists there and dex wrote them, and leaves a plain history. Returns
  * the names of those that dex did not write.
  */
-export function takeFiles(path: string, files: BackupDatabases): string[] {
+export function extractFiles(path: string, files: BackupDatabases): string[] {
   const db = openSqlite(path)
   try {
     distrustSchema(db)
@@ -136,7 +136,7 @@ function putInPlace(data: unknown, place: string, migrations: Migrations): boole
 }
 
 /** Merges a database's log into the database, so that a single file can be renamed. */
-export function makeOneFile(path: string): "done" | "in use" | "damaged" {
+export function mergeLog(path: string): "done" | "in use" | "damaged" {
   let db: Db | undefined
   try {
     db = openSqlite(path, { timeout: 0 })

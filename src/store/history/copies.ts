@@ -58,7 +58,7 @@ export function flagCopies(
 }
 
 /** Returns the conversations that share a prompt with one of these, including these. */
-export function sharersOf(db: Db, refs: Ref[]): number[] {
+export function conversationsSharingPrompts(db: Db, refs: Ref[]): number[] {
   const find = valueQuery(
     db,
     `select distinct m.conversation_id from conversation c
@@ -75,7 +75,7 @@ export function sharersOf(db: Db, refs: Ref[]): number[] {
  * Call this after an original was forgotten. The oldest remaining copy is counted and found instead, and nothing refers to the
  * forgotten conversation any more. Ignores conversations that no longer exist.
  */
-export function countAgain(db: Db, ids: number[]): void {
+export function recountCopies(db: Db, ids: number[]): void {
   const find = rowQuery(db, "select source, fork_of from conversation where id = ?", {
     source: "text",
     fork_of: "text?",
@@ -101,7 +101,7 @@ export function countAgain(db: Db, ids: number[]): void {
   }
 }
 
-export function copiedIn(db: Db, id: number): Set<number> {
+export function copiedNumbers(db: Db, id: number): Set<number> {
   return new Set(
     valueQuery(db, "select number from message where conversation_id = ? and flags & 4", "integer").all(id),
   )

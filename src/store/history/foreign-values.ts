@@ -1,5 +1,13 @@
 import { type Effect, type Kind, type Message, type Part, ROLES, type Title } from "../../core/conversation.ts"
-import { isDeeperThan, isRecord, isTime, MAX_DEPTH, number, parseObject, type RawRecord } from "../../core/record.ts"
+import {
+  isDeeperThan,
+  isRecord,
+  isValidTime,
+  MAX_DEPTH,
+  number,
+  parseObject,
+  type RawRecord,
+} from "../../core/record.ts"
 import {
   choice,
   decimal,
@@ -18,16 +26,16 @@ import type { Usage } from "../../core/usage.ts"
 // used. Nothing here throws.
 
 /** The most characters of a path, key or id, longer than any system allows. */
-const LONGEST_NAME = 8_192
-const LONGEST_ID = 512
-const LONGEST_TEXT = 64 << 20
-const MOST_ITEMS = 100_000
+const MAX_NAME_LENGTH = 8_192
+const MAX_ID_LENGTH = 512
+const MAX_TEXT_LENGTH = 64 << 20
+const MAX_ITEMS = 100_000
 /** The highest message number that a ref can express. */
 const LAST_NUMBER = 999_999_999
 
 /** A name without control characters and of limited length. */
 export function cleanName(value: unknown): string | undefined {
-  return typeof value === "string" && value.length <= LONGEST_NAME && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
+  return typeof value === "string" && value.length <= MAX_NAME_LENGTH && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
     ? value
     : undefined
 }
@@ -35,7 +43,7 @@ export function cleanName(value: unknown): string | undefined {
 /** An agent's id of a conversation. It becomes part of refs and must not lead out of a folder. */
 export function cleanId(value: unknown): string | undefined {
   const name = cleanName(value)
-  if (name === undefined || name === "" || name.length > LONGEST_ID) return undefined
+  if (name === undefined || name === "" || name.length > MAX_ID_LENGTH) return undefined
   return /[\s#]|(^|[/\\])\.\.?([/\\]|$)/.test(name) ? undefined : name
 }
 
@@ -46,11 +54,11 @@ export function absoluteFolder(value: unknown): string | undefined {
 }
 
 export function boundedText(value: unknown): string | undefined {
-  return typeof value === "string" && value.length <= LONGEST_TEXT ? value : undefined
+  return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : undefined
 }
 
-export function timeIn(value: unknown): number | undefined {
-  return isTime(value) ? Math.round(value) : undefined
+export function parseTime(value: unknown): number | undefined {
+  return isValidTime(value) ? Math.round(value) : undefined
 }
 
 export function nonNegativeInteger(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
@@ -87,28 +95,28 @@ export function titleFrom(value: unknown): Title["from"] | undefined {
 }
 
 /** Parses a JSON list of names and drops items that are not names. Returns undefined for anything else. */
-export function namesIn(value: unknown): string[] | undefined {
-  const list = parsedJson(value)
-  if (!Array.isArray(list) || list.length > MOST_ITEMS) return undefined
+export function parseNames(value: unknown): string[] | undefined {
+  const list = parseJson(value)
+  if (!Array.isArray(list) || list.length > MAX_ITEMS) return undefined
   return list.flatMap((item) => cleanName(item) ?? [])
 }
 
 /** Counts by name: `{"token": 3}`. */
-export function countsIn(value: unknown): Record<string, number> | undefined {
-  const counts = parsedJson(value)
+export function parseCounts(value: unknown): Record<string, number> | undefined {
+  const counts = parseJson(value)
   if (!isRecord(counts) || Object.values(counts).some((count) => nonNegativeInteger(count) === undefined))
     return undefined
   return counts as Record<string, number>
 }
 
-export function skippedIn(value: unknown): { reason: string; where: string }[] | undefined {
-  const list = readAs(listOf(object({ reason: text(), where: text() })), parsedJson(value))
+export function parseSkipped(value: unknown): { reason: string; where: string }[] | undefined {
+  const list = readAs(listOf(object({ reason: text(), where: text() })), parseJson(value))
   return "ok" in list ? list.ok : undefined
 }
 
 /** Returns undefined if the value is not JSON or is nested too deeply. */
-export function parsedJson(value: unknown): unknown {
-  if (typeof value !== "string" || value.length > LONGEST_TEXT) return undefined
+export function parseJson(value: unknown): unknown {
+  if (typeof value !== "string" || value.length > MAX_TEXT_LENGTH) return undefined
   try {
     const parsed: unknown = JSON.parse(value)
     return isDeeperThan(parsed, MAX_DEPTH) ? undefined : parsed
@@ -118,8 +126,8 @@ export function parsedJson(value: unknown): unknown {
 }
 
 /** Parses one of an agent's own records. */
-export function recordIn(line: string): RawRecord | undefined {
-  const record = line.length <= LONGEST_TEXT ? parseObject(line) : undefined
+export function parseRecord(line: string): RawRecord | undefined {
+  const record = line.length <= MAX_TEXT_LENGTH ? parseObject(line) : undefined
   return record && !isDeeperThan(record, MAX_DEPTH) ? record : undefined
 }
 
@@ -174,10 +182,10 @@ const EFFECTS: Record<Effect["type"], Schema> = {
 }
 
 /** The most tokens, or dollars, of an answer: more than any model ever used or cost. */
-const MOST_TOKENS = 1e12
+const MAX_TOKENS = 1e12
 
 /** Parses a message's stored content. Returns undefined if its parts are invalid; `dropped` names the other invalid fields. */
-export function bodyIn(
+export function parseBody(
   record: RawRecord,
 ): (Pick<Message, "model" | "parts" | "effects" | "usage"> & { dropped: string[] }) | undefined {
   const parts = readAs(listOf(PART), record.parts)
@@ -211,7 +219,7 @@ function plausibleUsage(value: unknown): Usage | undefined {
 }
 
 function isAmount(value: unknown): boolean {
-  return typeof value === "number" && value >= 0 && value <= MOST_TOKENS
+  return typeof value === "number" && value >= 0 && value <= MAX_TOKENS
 }
 
 function knownEffects(value: unknown): Effect[] | undefined {

@@ -3,7 +3,7 @@ import type { Ref } from "../../core/ref.ts"
 import { type Db, emptyLog, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { packBlock, unpackBlock } from "./codec.ts"
-import { countAgain, sharersOf } from "./copies.ts"
+import { conversationsSharingPrompts, recountCopies } from "./copies.ts"
 import type { OwnerOf } from "./store.ts"
 import { markForgotten } from "./tombstones.ts"
 import { deleteConversation } from "./write-conversation.ts"
@@ -45,7 +45,7 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
   const count = inTransaction(db, () => {
     let forgotten = 0
     withholdRaw(db, refs, ownerOf)
-    const sharers = sharersOf(db, refs)
+    const sharers = conversationsSharingPrompts(db, refs)
     for (const { source, id } of refs) {
       markForgotten(db, source, id)
       const row = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer").get(
@@ -56,7 +56,7 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
       deleteConversation(db, row)
       forgotten++
     }
-    countAgain(db, sharers)
+    recountCopies(db, sharers)
     db.prepare("delete from file where id not in (select file_id from touch)").run()
     db.prepare(
       "delete from project where private = 0 and id not in (select project_id from conversation where project_id is not null)",

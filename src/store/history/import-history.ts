@@ -8,21 +8,21 @@ import { FLAG } from "./flags.ts"
 import { historyIdIn } from "./foreign-file.ts"
 import {
   absoluteFolder,
-  bodyIn,
   boundedText,
   cleanId,
   cleanName,
-  countsIn,
   knownKind,
   knownRole,
   messageNumber,
-  namesIn,
   nonNegativeInteger,
-  parsedJson,
-  recordIn,
+  parseBody,
+  parseCounts,
+  parseJson,
+  parseNames,
+  parseRecord,
+  parseSkipped,
+  parseTime,
   recordKey,
-  skippedIn,
-  timeIn,
   titleFrom,
 } from "./foreign-values.ts"
 import { keyText } from "./merge.ts"
@@ -116,15 +116,19 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   }
   const key = cleanName(unit.key)
   const [path, stamp, cursor] = [cleanName(unit.path), cleanName(unit.stamp), boundedText(unit.cursor)]
-  const [bornAt, modifiedAt] = [timeIn(unit.born_at), timeIn(unit.modified_at)]
+  const [bornAt, modifiedAt] = [parseTime(unit.born_at), parseTime(unit.modified_at)]
   const version = nonNegativeInteger(unit.connector_version)
-  const [skipped, unknown, redactions] = [skippedIn(unit.skipped), countsIn(unit.unknown), countsIn(unit.redactions)]
+  const [skipped, unknown, redactions] = [
+    parseSkipped(unit.skipped),
+    parseCounts(unit.unknown),
+    parseCounts(unit.redactions),
+  ]
   if (
     !key ||
     path === undefined ||
     stamp === undefined ||
     cursor === undefined ||
-    parsedJson(cursor) === undefined ||
+    parseJson(cursor) === undefined ||
     bornAt === undefined ||
     modifiedAt === undefined ||
     version === undefined ||
@@ -151,8 +155,8 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     raw: { mode: "rewrite", live: live ?? [], left: left ?? [] },
     withholdsRaw: !live || !left || unit.raw_withheld !== 0 || undefined,
     conversations,
-    tellsAll: false,
-    dropsUntold: false,
+    isComplete: false,
+    dropsMissing: false,
     skipped,
     unknown,
     redactions,
@@ -185,7 +189,7 @@ function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: n
     .iterate(unitId, kind)
   const blocks: Block[] = []
   for (const data of rows) {
-    const records = linesIn(data)?.map(recordIn)
+    const records = linesIn(data)?.map(parseRecord)
     if (!records?.every((record) => record !== undefined)) {
       leaveOut("files whose raw records cannot be read")
       return undefined
@@ -201,11 +205,11 @@ function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: n
 }
 
 /** The most lines of a block, far more than dex packs. */
-const MOST_LINES = 1_000_000
+const MAX_LINES = 1_000_000
 
 function linesIn(data: unknown): string[] | undefined {
   if (!Buffer.isBuffer(data)) return undefined
-  return readBlock(data, MOST_LINES)
+  return readBlock(data, MAX_LINES)
 }
 
 function conversationsIn(work: Import, unitId: number, source: string): ConversationWrite[] {
@@ -232,8 +236,8 @@ const DESCRIPTIONS = {
   agent_version: cleanName,
   fork_of: cleanId,
   resume_of: cleanId,
-  started_at: timeIn,
-  ended_at: timeIn,
+  started_at: parseTime,
+  ended_at: parseTime,
   project: absoluteFolder,
 }
 
@@ -241,7 +245,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   const { options, leaveOut } = work
   const id = cleanId(row.native_id)
   const kind = knownKind(row.kind, source === options.notes)
-  const [cwds, authority] = [namesIn(row.cwds), nonNegativeInteger(row.authority)]
+  const [cwds, authority] = [parseNames(row.cwds), nonNegativeInteger(row.authority)]
   if (id === undefined || !kind || !cwds || authority === undefined) {
     leaveOut("conversations whose record is wrong")
     return undefined
@@ -273,7 +277,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
 }
 
 /** The most parents of a subagent to follow, because an imported chain may be circular. */
-const MOST_PARENTS = 100
+const MAX_PARENTS = 100
 
 function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string): ConversationWrite["parent"] {
   if (row.parent_id === null) return undefined
@@ -281,7 +285,7 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
   const parentOf = other.prepare("select parent_id from conversation where source = ? and native_id = ?").pluck()
   let above: unknown = id
   for (let climbed = 0; typeof above === "string" && above !== row.native_id; climbed++) {
-    if (climbed === MOST_PARENTS) above = row.native_id
+    if (climbed === MAX_PARENTS) above = row.native_id
     else above = parentOf.get(source, above)
   }
   if (id === undefined || above === row.native_id) {
@@ -353,14 +357,14 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
       knownRole(stored.role),
       nonNegativeInteger(stored.flags, ALL_FLAGS),
     ]
-    const record = number === undefined ? undefined : recordIn(lines.get(number) ?? "")
-    const body = record && bodyIn(options.redact(record))
+    const record = number === undefined ? undefined : parseRecord(lines.get(number) ?? "")
+    const body = record && parseBody(options.redact(record))
     if (number === undefined || !key || !role || flags === undefined || !body || seen.has(key.toString("latin1"))) {
       leaveOut("messages that are damaged or wrong")
       return []
     }
     seen.add(key.toString("latin1"))
-    const at = timeIn(stored.at)
+    const at = parseTime(stored.at)
     if (at === undefined && stored.at !== null) leaveOut("times that no clock shows")
     const { dropped, ...content } = body
     for (const what of dropped) leaveOut(what)
@@ -381,7 +385,7 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
 const ALL_FLAGS = Object.values(FLAG).reduce<number>((all, one) => all | one, 0)
 
 /** The most characters of an imported conversation, larger than any that dex reads at once. */
-const MOST_CHARS = 400e6
+const MAX_CHARS = 400e6
 
 function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, string> {
   const lines = new Map<number, string>()
@@ -393,7 +397,7 @@ function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, strin
     const block = isIntact("body", row) ? linesIn(row.data) : undefined
     if (!block) continue // its messages are counted as damaged, because they have no text
     chars += block.reduce((sum, line) => sum + line.length, 0)
-    if (chars > MOST_CHARS) {
+    if (chars > MAX_CHARS) {
       leaveOut("conversations that are too large")
       return new Map()
     }

@@ -19,7 +19,7 @@ type Filing = { began: number | null; cwds: readonly string[]; projects?: readon
  * The project that a conversation belongs to: the one in which it began, unless one of its folders is in a private project, or
  * the conversation that started it is (`above`). `projects` are the projects of its folders, if the caller knows them.
  */
-export function filedUnder(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
+export function projectOfConversation(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
   return hasPrivate(db) ? filedAmong(createFolderFinder(db, platform), filing) : filing.began
 }
 
@@ -33,7 +33,7 @@ function filedAmong(find: FolderFinder, { began, cwds, projects = [], above }: F
 }
 
 /** The private project of the conversation that started this one. */
-export function privateAbove(db: Db, source: string, parent: string | undefined): number | undefined {
+export function privateParentProject(db: Db, source: string, parent: string | undefined): number | undefined {
   if (parent === undefined) return undefined
   return valueQuery(
     db,
@@ -44,18 +44,18 @@ export function privateAbove(db: Db, source: string, parent: string | undefined)
 }
 
 /** The project in which a conversation began, even if it belongs to another one now. */
-export function beganIn(db: Db, id: number, project: number | null): number | null {
+export function startProjectOf(db: Db, id: number, project: number | null): number | null {
   const value = metaValue(db, keyFor(id))
   return value === undefined ? project : Number(value) || null
 }
 
-export function rememberBegin(db: Db, id: number, began: number | null, project: number | null): void {
+export function rememberStart(db: Db, id: number, began: number | null, project: number | null): void {
   if (began !== project)
     db.prepare("insert or replace into meta (key, value) values (?, ?)").run(keyFor(id), String(began ?? ""))
-  else if (metaValue(db, keyFor(id)) !== undefined) forgetBegin(db, id)
+  else if (metaValue(db, keyFor(id)) !== undefined) forgetStart(db, id)
 }
 
-export function forgetBegin(db: Db, id: number): void {
+export function forgetStart(db: Db, id: number): void {
   db.prepare("delete from meta where key = ?").run(keyFor(id))
 }
 
@@ -90,17 +90,17 @@ function fileAgain(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
     cwds: "text",
   }).all()
   for (const { id, project_id, cwds } of rows) {
-    const began = beganIn(db, id, project_id)
+    const began = startProjectOf(db, id, project_id)
     const folders = foldersIn(cwds)
     const projects = privates.filter((project) => folders.some((cwd) => isIn(cwd, project)))
     const now = filedAmong(find, { began, cwds: folders, projects })
     if (now !== project_id) move(db, id, began, now)
   }
-  if (privates.length > 0) for (const { id } of rows) fileSubagents(db, id)
+  if (privates.length > 0) for (const { id } of rows) moveSubagents(db, id)
 }
 
 /** Runs once, for conversations that an earlier dex stored. */
-export function fileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
+export function refileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
   if (!hasPrivate(db) || metaValue(db, FILED) !== undefined) return
   write(() => {
     fileAgain(db, () => false, platform)
@@ -116,7 +116,7 @@ export function foldersIn(cwds: string): string[] {
 }
 
 /** Moves subagents to the same private project, because their words are part of the conversation that started them. */
-export function fileSubagents(db: Db, id: number): void {
+export function moveSubagents(db: Db, id: number): void {
   const open = rowQuery(
     db,
     `select c.id, c.project_id, a.project_id as above from conversation a
@@ -129,13 +129,13 @@ export function fileSubagents(db: Db, id: number): void {
   const waiting = [id]
   for (const next of waiting)
     for (const { id, project_id, above } of open.all(next)) {
-      move(db, id, beganIn(db, id, project_id), above)
+      move(db, id, startProjectOf(db, id, project_id), above)
       waiting.push(id)
     }
 }
 
 function move(db: Db, id: number, began: number | null, project: number | null): void {
-  rememberBegin(db, id, began, project)
+  rememberStart(db, id, began, project)
   db.prepare("update conversation set project_id = ? where id = ?").run(project, id)
   refreshCounts(db, id)
 }

@@ -3,7 +3,7 @@ import {
   beforeFirstWrite,
   type Db,
   emptyLog,
-  explainedOf,
+  explainSchemaError,
   hasSchemaOf,
   inTransaction,
   openDatabase,
@@ -11,8 +11,15 @@ import {
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
-import { fileStored, markPrivate } from "./private-folders.ts"
-import { conversation, listConversations, resolve, spans, titles, usingModel } from "./read/conversations.ts"
+import { markPrivate, refileStored } from "./private-folders.ts"
+import {
+  conversation,
+  conversationSpans,
+  listConversations,
+  resolve,
+  titles,
+  usingModel,
+} from "./read/conversations.ts"
 import { messages, versions } from "./read/messages.ts"
 import { metaJson, metaValue } from "./read/meta.ts"
 import {
@@ -24,16 +31,16 @@ import {
   projects,
 } from "./read/overview.ts"
 import {
-  hasWholeRecords,
+  hasReadableRecords,
   knownContainers,
   knownUnit,
   knownUnits,
   rawLines,
   sourceReport,
   unitSources,
-  unreadable,
+  unreadableFiles,
 } from "./read/units.ts"
-import { commandsOf, commits, editedFiles, filesOf, madeIn, touching, work } from "./read/work.ts"
+import { commandsOf, commits, conversationsTouching, editedFiles, filesOf, madeIn, work } from "./read/work.ts"
 import { damagedIds, type OnDamage } from "./rot/checked-rows.ts"
 import { createSumTriggers } from "./rot/keep-sums.ts"
 import { registerRowSum } from "./rot/sums.ts"
@@ -54,7 +61,7 @@ export function openStore(
     try {
       return work()
     } catch (error) {
-      throw explainedOf(db, HISTORY_MIGRATIONS, error, path)
+      throw explainSchemaError(db, HISTORY_MIGRATIONS, error, path)
     }
   }
   const damagedNames = new Set<string>()
@@ -71,8 +78,9 @@ export function openStore(
           "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
         inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
       }),
-    rawLines: (source, key, kind, { onlyWhole = false } = {}) => run(() => rawLines(db, source, key, kind, onlyWhole)),
-    hasWholeRecords: (source, key) => run(() => hasWholeRecords(db, source, key)),
+    rawLines: (source, key, kind, { onlyReadable = false } = {}) =>
+      run(() => rawLines(db, source, key, kind, onlyReadable)),
+    hasReadableRecords: (source, key) => run(() => hasReadableRecords(db, source, key)),
     writeUnit: async (write) => {
       const { writeUnit } = await import("./write-unit.ts")
       return run(() => writeUnit(db, write, platform))
@@ -101,12 +109,12 @@ export function openStore(
     saveUnreadable: (source, files) =>
       run(() => {
         const now = JSON.stringify(files)
-        if (now === JSON.stringify(unreadable(db, source))) return
+        if (now === JSON.stringify(unreadableFiles(db, source))) return
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
-    unreadable: (source) => run(() => unreadable(db, source)),
-    keptSources: () => run(() => unitSources(db)),
+    unreadable: (source) => run(() => unreadableFiles(db, source)),
+    storedSources: () => run(() => unitSources(db)),
     sourceReport: () => run(() => sourceReport(db, onDamage)),
     revision: () => run(() => revision(db, historyId)),
     changes: (after, limit) => run(() => changes(db, historyId, after, limit)),
@@ -114,10 +122,10 @@ export function openStore(
     conversation: (ref) => run(() => conversation(db, ref, onDamage)),
     titles: (refs) => run(() => titles(db, refs)),
     list: (filter) => run(() => listConversations(db, filter, onDamage, platform)),
-    spans: (filter) => run(() => spans(db, filter, platform)),
+    spans: (filter) => run(() => conversationSpans(db, filter, platform)),
     messages: (ref, numbers) => run(() => messages(db, ref, numbers, onDamage)),
     versions: (ref) => run(() => versions(db, ref, onDamage)),
-    touching: (file) => run(() => touching(db, file, platform)),
+    touching: (file) => run(() => conversationsTouching(db, file, platform)),
     usingModel: (model) => run(() => usingModel(db, model)),
     filesOf: (ref) => run(() => filesOf(db, ref, onDamage)),
     editedFiles: (ref, limit) => run(() => editedFiles(db, ref, limit)),
@@ -126,8 +134,8 @@ export function openStore(
     commits: (filter) => run(() => commits(db, filter, onDamage, platform)),
     work: (refs) => run(() => work(db, refs, onDamage)),
     around: async (ref, before, after) => {
-      const { around } = await import("./around.ts")
-      return run(() => around(db, ref, before, after))
+      const { messagesAround } = await import("./around.ts")
+      return run(() => messagesAround(db, ref, before, after))
     },
     stats: () => run(() => historyStats(db, onDamage)),
     collections: () => run(() => collections(db, onDamage)),
@@ -247,10 +255,10 @@ function heirsOf(db: Db, unitId: number): string[] {
 function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
   try {
     joinPrivacy(db, platform)
-    fileStored(db, (work) => inTransaction(db, work), platform)
+    refileStored(db, (work) => inTransaction(db, work), platform)
     return identity(db)
   } catch (error) {
-    const explanation = explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    const explanation = explainSchemaError(db, HISTORY_MIGRATIONS, error, path)
     db.close()
     throw explanation
   }

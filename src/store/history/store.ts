@@ -57,7 +57,7 @@ export type HistoryReader = {
 
   stats(): Promise<Stats>
   /** The sources of which some file was read or failed to be read. */
-  keptSources(): Promise<SourceId[]>
+  storedSources(): Promise<SourceId[]>
   sourceReport(): Promise<SourceReport[]>
   /** The collections, sorted by name. */
   collections(): Promise<Collection[]>
@@ -85,16 +85,16 @@ export type HistoryWriter = HistoryReader & {
   knownContainers(source: SourceId): Promise<Map<string, string>>
   /**
    * The unit's stored records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
-   * DexError `damaged` if some cannot be read, unless `onlyWhole` selects the readable ones.
+   * DexError `damaged` if some cannot be read, unless `onlyReadable` selects the readable ones.
    */
   rawLines(
     source: SourceId,
     unitKey: string,
     kind: "live" | "left",
-    options?: { onlyWhole?: boolean },
+    options?: { onlyReadable?: boolean },
   ): Promise<string[]>
   /** Whether every stored record of the unit can be read. */
-  hasWholeRecords(source: SourceId, unitKey: string): Promise<boolean>
+  hasReadableRecords(source: SourceId, unitKey: string): Promise<boolean>
   /** The files that the last sync could not read at all. */
   unreadable(source: SourceId): Promise<UnreadableFile[]>
   projectIdentities(): Promise<ProjectIdentity[]>
@@ -220,12 +220,12 @@ export type UnitWrite = {
    * removed. False if earlier records are no longer available (withheld, and the source rewritten since): then earlier messages
    * stay.
    */
-  tellsAll: boolean
+  isComplete: boolean
   /**
    * Deletes a conversation that only this unit contained and no longer contains. Only for a better parser of the same records,
    * and for a document, whose file can be read again.
    */
-  dropsUntold: boolean
+  dropsMissing: boolean
   /** The records skipped in this read; an append adds them to the earlier counts. */
   skipped: { reason: string; where: string }[]
   redactions: Record<string, number>

@@ -1,21 +1,21 @@
 import { hash } from "node:crypto"
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { bodyLine, loadLines, type Placed, saveBodies } from "./bodies.ts"
-import { copiedIn, flagCopies } from "./copies.ts"
+import { bodyLine, loadLines, type PlacedMessage, saveBodies } from "./bodies.ts"
+import { copiedNumbers, flagCopies } from "./copies.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
 import { FLAG } from "./flags.ts"
 import { keyText, mergeMessages, type UnitMessage } from "./merge.ts"
 import {
-  beganIn,
-  filedUnder,
-  fileSubagents,
   foldersIn,
-  forgetBegin,
-  privateAbove,
-  rememberBegin,
+  forgetStart,
+  moveSubagents,
+  privateParentProject,
+  projectOfConversation,
+  rememberStart,
+  startProjectOf,
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
 import { despiteIndexes } from "./rot/checked-rows.ts"
@@ -67,7 +67,7 @@ export function saveConversation(
   const here = existing ? foldersIn(existing.cwds) : []
   const began =
     existing && (!owns || write.foreign)
-      ? beganIn(db, existing.id, existing.project_id)
+      ? startProjectOf(db, existing.id, existing.project_id)
       : conversation.project === undefined
         ? null
         : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
@@ -75,9 +75,9 @@ export function saveConversation(
     began,
     cwds: owns ? conversation.cwds : [...here, ...conversation.cwds],
     projects: conversation.projects,
-    above: privateAbove(db, write.source, conversation.parent?.id),
+    above: privateParentProject(db, write.source, conversation.parent?.id),
   }
-  const projectId = filedUnder(db, filing, platform)
+  const projectId = projectOfConversation(db, filing, platform)
   const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
   const takenOver = existing !== undefined && existing.unit_id !== owner
   if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
@@ -113,7 +113,7 @@ export function saveConversation(
 
   const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), last)
   const copies = flagCopies(db, write.source, id, added)
-  const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
+  const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedNumbers(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
     staying.length === 0 ? conversation : together(conversation, messages),
@@ -138,11 +138,11 @@ export function saveConversation(
     : isChanged
       ? updateConversation(db, id, facts)
       : undefined
-  rememberBegin(db, id, began, projectId)
-  if (existing?.project_id !== projectId) fileSubagents(db, id)
+  rememberStart(db, id, began, projectId)
+  if (existing?.project_id !== projectId) moveSubagents(db, id)
   const hasLessText = [...changed, ...moved].some(isLess)
   const again = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
-  const isNew = ({ message }: Numbered) => !message.superseded
+  const isNew = ({ message }: NumberedMessage) => !message.superseded
   const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
   const isAll = missing.length === gone.length
   return {
@@ -156,11 +156,11 @@ export function saveConversation(
 }
 
 /** Returns rows whose text can be read. They keep their chunk. */
-function readable(rows: OldRow[]): Placed[] {
+function readable(rows: OldRow[]): PlacedMessage[] {
   return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
 
-function toStored({ number, flags, message }: Numbered): StoredMessage {
+function toStored({ number, flags, message }: NumberedMessage): StoredMessage {
   return {
     number,
     role: message.role,
@@ -176,7 +176,7 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
 }
 
 /** Returns the messages as the history would return them now. Copies are known only at this point. */
-function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_at }: Facts) {
+function paidIn(numbered: NumberedMessage[], copied: Set<number>, { ended_at, started_at }: Facts) {
   const ended = ended_at ?? started_at
   const messages = numbered.map(
     ({ number, message: { at, model, usage, effects = [], superseded = false } }): PaidFields => ({
@@ -211,9 +211,9 @@ function stayingMessages(
   const now = new Set(incoming.map(keyText))
   const rows = [...old.values()]
   const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
-  const keepsOwn = !write.partial && (others.length > 0 || !write.tellsAll)
+  const keepsOwn = !write.partial && (others.length > 0 || !write.isComplete)
   const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(keyText(row)) && row.line !== "") : []
-  const staying = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
+  const staying = [...others.map((row) => toMessageWrite(row)), ...lost.map((row) => toMessageWrite(row, true))]
   return staying.sort((a, b) => a.position - b.position)
 }
 
@@ -221,7 +221,7 @@ function stayingMessages(
 function contradicts({ by, message }: UnitMessage, here: OldRow | undefined): boolean {
   if (!here || here.by === by || here.line === "" || here.damaged) return false
   const now = message.parts.map(({ text }) => text)
-  return !restored(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
+  return !toMessageWrite(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
 }
 
 function liveOf(messages: UnitMessage[]): UnitMessage[] {
@@ -240,7 +240,7 @@ function together(conversation: ConversationWrite, messages: UnitMessage[]): Con
 }
 
 /** Converts a stored message to the form in which it was written. Only the hash of its key is known. */
-export function restored(
+export function toMessageWrite(
   row: OldRow,
   superseded = (row.flags & FLAG.superseded) !== 0,
 ): UnitMessage & { position: number } {
@@ -282,7 +282,7 @@ function unitsToReadAgain(
   return others.filter(({ id }) => hasLessText || names(id)).map(({ key }) => key)
 }
 
-function isLess({ old, line, flags, by }: Numbered): boolean {
+function isLess({ old, line, flags, by }: NumberedMessage): boolean {
   if (!old || old.by !== by) return false
   return line.length < old.line.length || ((flags & FLAG.superseded) !== 0 && (old.flags & FLAG.superseded) === 0)
 }
@@ -306,7 +306,7 @@ function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): bo
   return mine.path < theirs.path
 }
 
-export type Numbered = {
+export type NumberedMessage = {
   number: number
   position: number
   line: string
@@ -319,14 +319,14 @@ export type Numbered = {
 }
 
 /** Numbers the messages. A native record keeps its number; records found later are numbered after the last one. */
-function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
+function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): NumberedMessage[] {
   let next = lastNumber + 1
   // Even the key of a damaged row is not reliable, so the row is identified by its text.
   const damaged = [...old.values()].filter((row) => row.damaged)
   return messages.map(({ key, message, by }, index) => {
     const row = old.get(keyText({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
     const number = row?.number ?? (lastNumber === 0 ? message.stored?.number : undefined) ?? next++
-    const numbered: Numbered = {
+    const numbered: NumberedMessage = {
       number,
       position: index + 1,
       message,
@@ -348,7 +348,7 @@ function flagsOf(message: MessageWrite): number {
   )
 }
 
-function rowDiffers({ old, message, position, number, flags, by }: Numbered): boolean {
+function rowDiffers({ old, message, position, number, flags, by }: NumberedMessage): boolean {
   return (
     old!.damaged === true ||
     old!.by !== by ||
@@ -409,7 +409,7 @@ function byKey(rows: OldRow[]): Map<string, OldRow> {
 function saveMessage(
   db: Db,
   id: number,
-  { number, position, chunk, key, flags, message, by }: Numbered,
+  { number, position, chunk, key, flags, message, by }: NumberedMessage,
   version: number,
   owner: number,
 ): void {
@@ -466,7 +466,7 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
 }
 
 /** Returns the conversations that only this unit contains. */
-export function conversationsOf(db: Db, unitId: number): number[] {
+export function conversationsOnlyIn(db: Db, unitId: number): number[] {
   return valueQuery(
     db,
     `select id from conversation c where unit_id = ?
@@ -481,7 +481,7 @@ export function deleteConversation(db: Db, id: number): void {
     db.prepare(DELETE_OF[table]).run(id)
   }
   db.prepare("delete from conversation where id = ?").run(id)
-  forgetBegin(db, id)
+  forgetStart(db, id)
   db.prepare("insert into deletion (change_seq, conversation_id) values (?, ?)").run(nextChange(db), id)
 }
 

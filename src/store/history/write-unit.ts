@@ -5,12 +5,12 @@ import { isIntact, rowSum } from "./rot/sums.ts"
 import { BLOCK_COUNT } from "./row-counts.ts"
 import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
-import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
+import { conversationsOnlyIn, deleteConversation, saveConversation } from "./write-conversation.ts"
 
 const RAW_LIVE = 0
 
 const RAW_LEFT = 1
-const MOST_SKIPPED = 1000
+const MAX_SKIPPED = 1000
 
 /**
  * The size below which the next append adds to a block, in bytes, so that a live session does not leave hundreds of small blocks.
@@ -49,8 +49,8 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
     // These are stored in the same transaction, so that an interrupted sync leaves the units to the next one.
     for (const key of result.again)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
-    if (write.dropsUntold && !write.partial)
-      for (const id of conversationsOf(db, unitId)) if (!written.has(id)) deleteConversation(db, id)
+    if (write.dropsMissing && !write.partial)
+      for (const id of conversationsOnlyIn(db, unitId)) if (!written.has(id)) deleteConversation(db, id)
     return result
   })
 }
@@ -89,7 +89,7 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
     redaction_version: write.redaction_version,
     state: write.seen ? "present" : null,
     withheld: withheld ? 1 : 0,
-    skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MOST_SKIPPED)),
+    skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MAX_SKIPPED)),
     unknown: JSON.stringify(write.unknown),
     redactions: JSON.stringify(added(before.redactions, write.redactions)),
   })!

@@ -1,5 +1,5 @@
 import type { Ref } from "../../core/ref.ts"
-import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction, openDatabase } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { HUB_MIGRATIONS } from "./migrations.ts"
 
@@ -77,7 +77,7 @@ export function openPushed(path: string): Pushed {
       opened ??= openDatabase(path, HUB_MIGRATIONS, CACHE_KB)
       return work(opened)
     } catch (error) {
-      throw explained(error, path)
+      throw explainError(error, path)
     }
   }
   const write = <T>(work: (db: Db) => T): T => use((db) => inTransaction(db, () => work(db)))

@@ -14,7 +14,7 @@ export const BLOCK_SCHEMA = "create table block_sum (id integer primary key, sum
 /** From now on, records which blocks this connection writes. */
 export function watchBlocks(db: Db): void {
   if (watched.has(db)) return
-  watched.set(db, { others: otherWrites(db), isKnown: areSumsRight(db) })
+  watched.set(db, { others: otherWrites(db), isKnown: areSumsCurrent(db) })
   // SQLite protects FTS5's own tables from writes, and the next VACUUM would remove a permanent trigger on them.
   db.unsafeMode(true)
   db.exec("create temp table written_block (id integer primary key)")
@@ -44,7 +44,7 @@ export function distrustSums(db: Db): void {
 /** Updates the checksums of the blocks that were written since the last call. */
 export function sumBlocks(db: Db): void {
   const state = watched.get(db)
-  if (!state || areSumsRight(db)) return
+  if (!state || areSumsCurrent(db)) return
   inTransaction(db, () => {
     const others = otherWrites(db)
     if (state.isKnown && state.others === others) saveSums(db, WRITTEN)
@@ -71,7 +71,7 @@ const ALL = "select id, block from words_data"
 const WRITTEN = "select d.id, d.block from written_block w join words_data d on d.id = w.id"
 
 /** Whether no block was written since all had their checksums. */
-export function areSumsRight(db: Db): boolean {
+export function areSumsCurrent(db: Db): boolean {
   const same = "select 1 from meta a join meta b on b.key = 'summed' and b.value = a.value where a.key = 'token'"
   return db.prepare(same).get() !== undefined
 }
@@ -94,7 +94,7 @@ export function checkBlocks(db: Db, terms: Term[]): void {
   const known = trustedOf(db)
   const fresh = terms.filter((term) => !known.has(expressionOf(term)))
   if (fresh.length === 0) return
-  if (areSumsRight(db)) {
+  if (areSumsCurrent(db)) {
     const segments = segmentsOf(db)
     for (const prefix of [false, true]) {
       const texts = fresh.filter((term) => (term.prefix ?? false) === prefix).map(({ words }) => words)
@@ -106,8 +106,8 @@ export function checkBlocks(db: Db, terms: Term[]): void {
 }
 
 /** Checks all blocks and returns the number of damaged ones. */
-export function badBlocks(db: Db): number {
-  if (!areSumsRight(db)) return 0
+export function countDamagedBlocks(db: Db): number {
+  if (!areSumsCurrent(db)) return 0
   const rows = rowQuery(db, "select d.block, s.sum from words_data d left join block_sum s on s.id = d.id", {
     block: "blob",
     sum: "integer?",
@@ -118,7 +118,7 @@ export function badBlocks(db: Db): number {
 }
 
 /** Whether the list of pages, which has no checksums, matches the pages. */
-export function areListsRight(db: Db): boolean {
+export function areListsConsistent(db: Db): boolean {
   try {
     return segmentsOf(db).every((segment) => isListRight(db, segment))
   } catch (error) {

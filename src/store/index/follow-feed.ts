@@ -15,9 +15,9 @@ import {
   messageTags,
   tagsOf,
 } from "./fields.ts"
-import { purgedOf, savePurged, saveToken, saveTokenIfNew, tokenOf } from "./follow-marks.ts"
-import { keepSizesTwice } from "./twins.ts"
-import { markStale, type ReadText, readUnread, saveVocabulary } from "./vocabulary.ts"
+import { purgedOf, savedToken, savePurged, saveToken, saveTokenIfNew } from "./follow-marks.ts"
+import { storeSizesTwice } from "./twins.ts"
+import { markStale, type ReadText, readUnreadGroups, saveVocabulary } from "./vocabulary.ts"
 
 export type FollowOptions = {
   deadline?: number
@@ -45,15 +45,15 @@ export async function followFeed(
 ): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
   let indexed = 0
   watchBlocks(db)
-  keepSizesTwice(db)
+  storeSizesTwice(db)
   // A new index contains nothing that was forgotten before it was created.
   if (purgedOf(db) === undefined) {
-    const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
+    const forgotten = savedToken(db) === undefined ? await store.forgotten() : 0
     inTransaction(db, () => savePurged(db, forgotten))
   }
   let batch = options.mostBytes === undefined ? BATCH : FIRST_BATCH
   for (;;) {
-    const feed = await store.changes(tokenOf(db), batch)
+    const feed = await store.changes(savedToken(db), batch)
     if (feed.rebuild) return "rebuild"
     if (feed.changes.length > 0) {
       const { deleteVectors } = await import("./vectors.ts")
@@ -77,7 +77,7 @@ export async function followFeed(
       if (options.mostBytes !== undefined) batch = nextBatch(loaded, options.mostBytes)
     } else saveTokenIfNew(db, feed.token)
     if (!feed.more) {
-      await readUnread(db, store, options.deadline)
+      await readUnreadGroups(db, store, options.deadline)
       return { indexed, complete: true }
     }
     if (options.deadline !== undefined && Date.now() > options.deadline) return { indexed, complete: false }

@@ -3,7 +3,7 @@ import { valueQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 
 /** The index's position in the feed. It is stored twice, because with a damaged token changes would be missed forever. */
-export function tokenOf(db: Db): string | undefined {
+export function savedToken(db: Db): string | undefined {
   const sql = "select value from meta where key in ('token', 'token_twin') order by key"
   const stored = valueQuery(db, sql, "text").all()
   if (stored.length > 1 && stored[0] !== stored[1])
@@ -26,5 +26,5 @@ export function savePurged(db: Db, forgotten: number): void {
 }
 
 export function saveTokenIfNew(db: Db, token: string): void {
-  if (tokenOf(db) !== token) inTransaction(db, () => saveToken(db, token))
+  if (savedToken(db) !== token) inTransaction(db, () => saveToken(db, token))
 }

@@ -1,9 +1,9 @@
 import { codeOf, isDexError } from "../../core/error.ts"
 import type { Db } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
-import { areListsRight, areSumsRight, BLOCK_SCHEMA, badBlocks } from "./blocks.ts"
+import { areListsConsistent, areSumsCurrent, BLOCK_SCHEMA, countDamagedBlocks } from "./blocks.ts"
 import { COLUMN_NAMES } from "./fields.ts"
-import { badRows, TWIN_SCHEMA } from "./twins.ts"
+import { countDamagedRows, TWIN_SCHEMA } from "./twins.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
 import { VOCABULARY_SCHEMA } from "./vocabulary.ts"
 
@@ -38,10 +38,10 @@ export function isIndexDamage(error: unknown): boolean {
 }
 
 export function checkIndex(db: Db): string[] {
-  const bad = badBlocks(db)
-  const found = areSumsRight(db) && bad === 0 && areListsRight(db) ? ofTables(db) : ofFile(db)
+  const bad = countDamagedBlocks(db)
+  const found = areSumsCurrent(db) && bad === 0 && areListsConsistent(db) ? ofTables(db) : ofFile(db)
   if (bad > 0) found.push(`${bad} blocks of words changed on disk`)
-  const rotten = badRows(db)
+  const rotten = countDamagedRows(db)
   if (rotten > 0) found.push(`${rotten} rows changed on disk`)
   const docs = valueQuery(db, "select count(*) from doc", "integer").get()!
   const rows = valueQuery(db, "select count(*) from words_docsize", "integer").get()!

@@ -1,6 +1,6 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery } from "../sqlite/typed-query.ts"
-import { tokenOf } from "./follow-marks.ts"
+import { savedToken } from "./follow-marks.ts"
 import type { IndexHit, IndexQuery, PreparedQuery, Sizes } from "./query.ts"
 import type { Term } from "./terms.ts"
 
@@ -27,7 +27,7 @@ export type ScopedPart = {
 export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexScope {
   let cached: { db: Db; token: string | undefined; all: { id: number; name: string }[] } | undefined
   return (db, names) => {
-    const token = tokenOf(db)
+    const token = savedToken(db)
     if (cached?.db !== db || cached.token !== token) {
       const all = rowQuery(db, "select id, name from conversation", { id: "integer", name: "text" }).all()
       cached = { db, token, all }
@@ -40,12 +40,12 @@ export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexSco
 }
 
 /** Returns false if the scope includes everything in the index. */
-export function leavesOut(db: Db, { others, token }: IndexScope): boolean {
-  return others.length > 0 || tokenOf(db) !== token
+export function excludesAny(db: Db, { others, token }: IndexScope): boolean {
+  return others.length > 0 || savedToken(db) !== token
 }
 
 /** Restricts a query to a scope. */
-export function inScope(
+export function scopeSql(
   db: Db,
   { ids, others, token }: IndexScope,
   chosen: number[] | undefined,
@@ -55,7 +55,7 @@ export function inScope(
     const within = new Set(ids)
     return { conversations: chosen.filter((id) => within.has(id)), excluded }
   }
-  return others.length < ids.length && tokenOf(db) === token
+  return others.length < ids.length && savedToken(db) === token
     ? { conversations: undefined, excluded: [...excluded, ...others] }
     : { conversations: ids, excluded }
 }

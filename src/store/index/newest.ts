@@ -3,7 +3,7 @@ import type { Db } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 import { CARD_TAG, roleTag } from "./fields.ts"
-import { BOUNDS, type IndexFilter, prepareFilter, TEXT } from "./query.ts"
+import { BOUNDS, type IndexFilter, prepareFilter, TEXT_FILTER } from "./query.ts"
 import { anyOf, type Term } from "./terms.ts"
 import { checkDocs } from "./twins.ts"
 
@@ -25,21 +25,21 @@ export type NewestHit = { ref: Ref; number: number }
 /**
  * The most messages to read. All messages of one conversation may match, so the result may then have fewer rows than possible.
  */
-const MOST_READ = 20_000
+const MAX_READ = 20_000
 
-export function newest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
+export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
   const prepared = prepareFilter(db, filter)
   if (!prepared || all.length === 0) return []
-  const column = inPrompts ? "said" : TEXT
+  const column = inPrompts ? "said" : TEXT_FILTER
   const must = [
     ...all.map((terms) => `${column} : (${anyOf(terms)})`),
-    ...(inPrompts ? [PROMPTS] : []),
+    ...(inPrompts ? [PROMPT_FILTER] : []),
     ...(prepared.match === undefined ? [] : [`(${prepared.match})`]),
   ].join(" AND ")
   const match = prepared.not === undefined ? must : `(${must}) NOT (${prepared.not})`
   const found = new Map<number, { doc: number; number: number }>()
   const rows = tupleQuery(db, NEWEST, ["integer", "integer", "integer"])
-  for (const [doc, conversation, number] of rows.iterate({ match, ...ALL, ...prepared.values, most: MOST_READ })) {
+  for (const [doc, conversation, number] of rows.iterate({ match, ...ALL, ...prepared.values, most: MAX_READ })) {
     if (!found.has(conversation)) found.set(conversation, { doc, number })
     if (found.size === limit) break
   }
@@ -51,7 +51,7 @@ export function newest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery
 }
 
 /** Matches people's messages and the cards of conversations. */
-export const PROMPTS = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
+export const PROMPT_FILTER = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
 const ALL = { highest: Number.MAX_SAFE_INTEGER }
 const NEWEST = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
   where words match @match and ${BOUNDS} order by words.rowid limit @most`

@@ -2,7 +2,7 @@ import type { Kind, Role, SourceId } from "../../core/conversation.ts"
 import { type Ref, refFrom } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
+import { areSumsCurrent, checkBlocks, indexDamage } from "./blocks.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
 import {
   COLUMN_VALUES,
@@ -17,7 +17,7 @@ import {
   TEXT_COLUMNS,
   toolTag,
 } from "./fields.ts"
-import { type IndexScope, inScope } from "./index-scope.ts"
+import { type IndexScope, scopeSql } from "./index-scope.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
@@ -71,7 +71,7 @@ export type Sizes = { messages: number; sample: number; shares: number[] }
 export const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column except the tags. */
-export const TEXT = `{${TEXT_COLUMNS.join(" ")}}`
+export const TEXT_FILTER = `{${TEXT_COLUMNS.join(" ")}}`
 
 export function find(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
@@ -81,7 +81,7 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   if (bounded) checkMatching(db, match, values.highest)
   const scored = query.scope?.part?.find(db, query, prepared)
   if (scored) return scored
-  const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsRight(db) ? "checked" : "older"]
+  const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsCurrent(db) ? "checked" : "older"]
   const rows = rowQuery(db, sql, SCORED_HIT).all({
     match,
     limit: query.limit,
@@ -103,17 +103,17 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
 const NEAR = 100_000
 
 /** Returns those of the documents that contain the term. */
-export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
+export function containingDocs(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
   checkBlocks(db, [term])
-  return new Set(rowsAmong(db, `${TEXT} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
+  return new Set(rowsAmong(db, `${TEXT_FILTER} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
 }
 
 /**
  * Returns the messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not
  * indexed.
  */
-export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
+export function findUnspoken(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
   const id = conversationId(db, ref)
   if (id === undefined) return new Set()
   const docs = rowQuery(db, DOCS_OF, { id: "integer", number: "integer" }).all({ id, numbers: JSON.stringify(numbers) })
@@ -184,7 +184,7 @@ function prepare(db: Db, query: IndexFilter) {
   const clauses = clausesOf(db, query)
   const bounds = boundsOf(db, query)
   if (!clauses || query.match.length === 0 || bounds.conversations === NONE) return undefined
-  const must = [{ column: TEXT, terms: query.match }, ...clauses.must]
+  const must = [{ column: TEXT_FILTER, terms: query.match }, ...clauses.must]
   const terms = [...must, ...clauses.not].flatMap((clause) => clause.terms)
   const highest = query.newest === undefined ? Number.MAX_SAFE_INTEGER : oldestOfNewest(db, query.newest, query.scope)
   const bounded = Object.values(bounds).some((value) => value !== null)
@@ -197,7 +197,7 @@ const NONE = "[]"
 export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
   const chosen = query.conversations && conversationIds(db, query.conversations)
   const excluded = conversationIds(db, query.excludedConversations ?? [])
-  const bounds = query.scope ? inScope(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
+  const bounds = query.scope ? scopeSql(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
   return {
     from: query.from ?? null,
     to: query.to ?? null,
@@ -298,7 +298,7 @@ function clauseText({ column, terms }: Clause): string {
 
 /** Converts a filter to conditions on words and tags. Returns undefined if it can match nothing. */
 function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[] } | undefined {
-  const text = (term: Term): Clause => ({ column: TEXT, terms: [term] })
+  const text = (term: Term): Clause => ({ column: TEXT_FILTER, terms: [term] })
   const tagged = (tags: string[] | undefined): Clause[] =>
     tags ? [{ column: "tags", terms: tags.map((words) => ({ words })) }] : []
   const must = [

@@ -1,8 +1,8 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { areSumsRight, indexDamage } from "./blocks.ts"
+import { areSumsCurrent, indexDamage } from "./blocks.ts"
 import { COLUMN_VALUES, type Column } from "./fields.ts"
-import { type IndexScope, leavesOut, type ScopedPart } from "./index-scope.ts"
+import { excludesAny, type IndexScope, type ScopedPart } from "./index-scope.ts"
 import {
   BOUNDS,
   boundsOf,
@@ -11,7 +11,7 @@ import {
   type IndexQuery,
   type PreparedQuery,
   type Sizes,
-  TEXT,
+  TEXT_FILTER,
   toHit,
 } from "./query.ts"
 import { expressionOf, type Term } from "./terms.ts"
@@ -53,7 +53,7 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   }
   const scores = scopedScores(db, statistics, request, (doc) => wanted?.has(doc) ?? true)
   const docs = [...scores.keys()]
-  const sql = HITS[areSumsRight(db) ? "checked" : "older"]
+  const sql = HITS[areSumsCurrent(db) ? "checked" : "older"]
   const rows = rowQuery(db, sql, HIT).all(JSON.stringify(docs))
   if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row changed on disk")
   checkDocs(db, docs)
@@ -118,7 +118,7 @@ const known = new WeakMap<IndexScope, ScopeStatistics>()
 
 /** Returns undefined if the scope excludes nothing, because the index's own statistics are then correct. */
 function statisticsOf(db: Db, scope: IndexScope | undefined): ScopeStatistics | undefined {
-  if (!scope || !leavesOut(db, scope)) return undefined
+  if (!scope || !excludesAny(db, scope)) return undefined
   const found = known.get(scope) ?? sampled(db, scope)
   known.set(scope, found)
   return found
@@ -191,7 +191,7 @@ function scopedScores(
   const matching = valueQuery(db, "select count(*) from words where words match ?", "integer")
   const scored = tupleQuery(db, SCORED, ["integer", "real"])
   const found = terms.map((term, i) => {
-    const match = `${TEXT} : ${expressionOf(term)}`
+    const match = `${TEXT_FILTER} : ${expressionOf(term)}`
     const rows = scored.all({ match, ...weights, ...bounds })
     const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, matching.get(match)!)
     return { rows, rarityInAll, rarity: rarity(messages, shares ? shares[i]! * messages : rows.length) }

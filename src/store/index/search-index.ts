@@ -6,8 +6,8 @@ import {
   copyTo,
   type Db,
   emptyLog,
-  explained,
-  inOneState,
+  explainError,
+  inReadTransaction,
   inTransaction,
   isMarkedDamaged,
   openDatabase,
@@ -19,28 +19,28 @@ import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
-import { purgedOf, savePurged, tokenOf } from "./follow-marks.ts"
+import { purgedOf, savedToken, savePurged } from "./follow-marks.ts"
 import { checkIndex, isIndexDamage, MIGRATIONS } from "./index-file.ts"
 import { createScopes, type IndexScope } from "./index-scope.ts"
-import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
+import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
   type Count,
   type CountByKind,
+  containingDocs,
   countConversations,
   countMatches,
   find,
-  holding,
+  findUnspoken,
   type IndexFilter,
   type IndexHit,
   type IndexQuery,
   prepareFilter,
   type Sizes,
   sizes,
-  unspokenIn,
 } from "./query.ts"
 import type { Term } from "./terms.ts"
 import type { VectorIndex } from "./vector-index.ts"
-import { forgetSaved, readStale, type WrittenWord, wordsBeginning, wordsOfLength } from "./vocabulary.ts"
+import { clearSavedWords, readStaleGroups, type WrittenWord, wordsBeginning, wordsOfLength } from "./vocabulary.ts"
 
 /**
  * The full-text index: derived from the history, safe to delete, rebuilt automatically. It contains no text (contentless), only
@@ -68,7 +68,7 @@ export type SearchIndex = {
   /** Returns conversations that contain all terms, newest first, unranked. */
   newest(query: NewestQuery): Promise<NewestHit[]>
   /** Returns those of the documents that contain the term. */
-  holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
+  containing(term: Term, docs: DocId[]): Promise<Set<DocId>>
   /**
    * Returns the messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not
    * indexed.
@@ -119,13 +119,13 @@ export function openIndex(path: string): SearchIndex {
       try {
         if (!db) return await rebuilt(store, options)
         const followed = await followFeed(db, store, options).catch((error: unknown) => {
-          if (db) forgetSaved(db)
+          if (db) clearSavedWords(db)
           if (isIndexDamage(error)) return "rebuild" as const
           throw error
         })
         return followed === "rebuild" ? await rebuilt(store, options) : followed
       } catch (error) {
-        throw explained(error, path)
+        throw explainError(error, path)
       }
     },
     isBehind: async (store) => db === undefined || index.isBehind(store),
@@ -143,7 +143,7 @@ export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   const db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
   if (!db) return "damaged"
   try {
-    if (tokenOf(db) !== undefined) return indexOver(path, () => db)
+    if (savedToken(db) !== undefined) return indexOver(path, () => db)
     db.close()
     return readOlder(path) ?? "none"
   } catch {
@@ -209,26 +209,26 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     try {
       return work(current())
     } catch (error) {
-      throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explained(error, path)
+      throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explainError(error, path)
     }
   }
   const scopeOf = createScopes()
   /** Read in one state, because blocks and checksums of different states would look like damage. */
-  const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
+  const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inReadTransaction(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
-    const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
+    const { changes, rebuild } = await store.changes(guard(savedToken), 1)
     return rebuild || changes.length > 0
   }
   return {
     follow: () => {
       throw new Error("This index was opened for reading only")
     },
-    followed: async () => guard(tokenOf),
+    followed: async () => guard(savedToken),
     isBehind,
     find: async (query) => readInOneState((db) => find(db, query)),
-    newest: async (query) => readInOneState((db) => newest(db, query)),
-    holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
-    unspoken: async (ref, numbers, terms) => readInOneState((db) => unspokenIn(db, ref, numbers, terms)),
+    newest: async (query) => readInOneState((db) => findNewest(db, query)),
+    containing: async (term, docs) => readInOneState((db) => containingDocs(db, term, docs)),
+    unspoken: async (ref, numbers, terms) => readInOneState((db) => findUnspoken(db, ref, numbers, terms)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     countConversations: async (query) => readInOneState((db) => countConversations(db, query)),
     sizes: async (terms, scope) => readInOneState((db) => sizes(db, terms, scope)),
@@ -243,7 +243,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     purge: async (store, options) => {
       const forgotten = await store.forgotten()
       const behind = await isBehind(store)
-      await readStale(current(), store, options?.messagesChanged)
+      await readStaleGroups(current(), store, options?.messagesChanged)
       guard((db) => {
         watchBlocks(db)
         distrustSums(db)
@@ -276,7 +276,7 @@ export async function rebuildIndex(
   try {
     ;(await rebuildBeside(path, store, options)).close()
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
@@ -285,7 +285,7 @@ async function rebuildBeside(path: string, store: HistoryReader, options: Follow
   removeDatabase(building)
   const db = openDatabase(building, MIGRATIONS)
   await followFeed(db, store, options?.onProgress ? { onProgress: options.onProgress } : {})
-  if (existsSync(path)) (await import("./vectors.ts")).carryVectors(db, path)
+  if (existsSync(path)) (await import("./vectors.ts")).copyVectors(db, path)
   sumBlocks(db)
   db.pragma("journal_mode = delete")
   db.close()

@@ -1,7 +1,7 @@
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
-import { areSumsRight, indexDamage } from "./blocks.ts"
+import { areSumsCurrent, indexDamage } from "./blocks.ts"
 
 // Second copies of values. SQLite does not notice a flipped bit in a row, and a search would show another message or another
 // order. So the rows that a search reads contain their values twice, in a form that SQLite itself can compare: a search may read
@@ -41,7 +41,7 @@ export const IS_BAD_SIZE = "z.twin is not z.sz"
  * Stores the sizes twice. FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement
  * sets it.
  */
-export function keepSizesTwice(db: Db): void {
+export function storeSizesTwice(db: Db): void {
   if (db.prepare("select 1 from pragma_table_xinfo('words_docsize') where name = 'twin'").get() !== undefined) return
   inTransaction(db, () => db.exec(SIZES_TWICE))
 }
@@ -58,7 +58,7 @@ const SIZES_TWICE = `
 
 /** Checks every document that matches, because one with a wrong time or conversation would be left out. */
 export function checkMatching(db: Db, match: string, highest: number): void {
-  if (areSumsRight(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
+  if (areSumsCurrent(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
 }
 
 const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
@@ -66,7 +66,7 @@ const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
 
 /** Checks these documents and their conversations. */
 export function checkDocs(db: Db, docs: number[]): void {
-  if (docs.length === 0 || !areSumsRight(db)) return
+  if (docs.length === 0 || !areSumsCurrent(db)) return
   const right = db.prepare(RIGHT_DOCS).pluck().get(JSON.stringify(docs))
   refuse(right === docs.length ? undefined : right)
 }
@@ -104,15 +104,15 @@ const PROJECT: Lookup = {
 
 function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | undefined {
   const id = valueQuery(db, lookup.id, "integer").get(values)
-  if (!areSumsRight(db)) return id
+  if (!areSumsCurrent(db)) return id
   const bad = id === undefined ? db.prepare(lookup.hidden).get(values) : db.prepare(lookup.wrong).get({ ...values, id })
   refuse(bad)
   return id
 }
 
 /** Counts the damaged rows of all tables. */
-export function badRows(db: Db): number {
-  return areSumsRight(db) ? valueQuery(db, BAD_ROWS, "integer").get()! : 0
+export function countDamagedRows(db: Db): number {
+  return areSumsCurrent(db) ? valueQuery(db, BAD_ROWS, "integer").get()! : 0
 }
 
 const BAD_ROWS = `select

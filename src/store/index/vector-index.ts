@@ -1,8 +1,8 @@
 import { type Ref, refFrom } from "../../core/ref.ts"
-import { type Db, inOneState, inTransaction } from "../sqlite/database.ts"
+import { type Db, inReadTransaction, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
-import { PROMPTS } from "./newest.ts"
+import { PROMPT_FILTER } from "./newest.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
 import { checkDocs } from "./twins.ts"
 import {
@@ -27,9 +27,9 @@ export type VectorIndex = {
   /** The number of documents: with a vector, without one, or with nothing to embed. */
   documents(): number
   /** Returns the messages that this embedder has not seen, newest first. `after` is the last one of the previous call. */
-  missing(embedder: string, limit: number, after?: Unembedded, among?: "prompts"): Unembedded[]
+  missing(embedder: string, limit: number, after?: UnembeddedMessage, among?: "prompts"): UnembeddedMessage[]
   /** Saves vectors. A row without a vector has nothing to embed. Messages that changed or were deleted meanwhile are left out. */
-  save(embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]): { saved: number; gone: number }
+  save(embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]): { saved: number; gone: number }
   /** Returns the nearest messages by cosine, best first. All filters apply, as in a search by words. */
   scan(embedder: string, query: Float32Array, options: { limit: number; filter: VectorFilter }): IndexHit[]
   /** The cosines between a query and unrelated messages, from a sample of the entire history. */
@@ -46,7 +46,7 @@ export type VectorIndex = {
 }
 
 /** A message as it was when it was looked up; the number 0 is the conversation's card. */
-export type Unembedded = { doc: DocId; conversation: number; version: number; ref: Ref; number: number }
+export type UnembeddedMessage = { doc: DocId; conversation: number; version: number; ref: Ref; number: number }
 
 export type VectorFilter = Omit<IndexFilter, "match" | "newest">
 
@@ -74,7 +74,7 @@ export function openVectors(
   return {
     stats: () => vectorStats(current()),
     documents: () => valueQuery(current(), "select count(*) from doc", "integer").get()!,
-    missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPTS),
+    missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPT_FILTER),
     save: (embedder, rows) => save(current(), embedder, rows),
     scan: (embedder, query, { limit, filter }) => {
       const db = current()
@@ -85,7 +85,7 @@ export function openVectors(
       const scan = (k: number, allowed?: Set<number>) =>
         scanVectors(db, embedder, query, { k, ...options, allowed: allowed && ((doc) => allowed.has(doc)) })
       const near = filtered(db, prepared, limit, scan)
-      return inOneState(db, () => hitsOf(db, near))
+      return inReadTransaction(db, () => hitsOf(db, near))
     },
     spread: (embedder, query) => spread(current(), embedder, query),
     drop: (keep) => drop(current(), keep),
@@ -122,9 +122,9 @@ function missing(
   db: Db,
   embedder: string,
   limit: number,
-  after: Unembedded | undefined,
+  after: UnembeddedMessage | undefined,
   match: string | undefined,
-): Unembedded[] {
+): UnembeddedMessage[] {
   const row = rowQuery(
     db,
     `select d.conversation_id as conversation, d.version, c.source, c.native_id, d.number
@@ -140,7 +140,7 @@ function missing(
 }
 
 /** Saves vectors, after checking that each document's number still belongs to the same message. */
-function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]) {
+function save(db: Db, embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]) {
   const same = db
     .prepare("select 1 from doc where id = ? and conversation_id = ? and number = ? and version = ?")
     .pluck()

@@ -168,7 +168,7 @@ export function dropOtherVectors(db: Db, embedder?: string): void {
  * Copies the vectors of unchanged messages from an index that this one is about to replace. If that index is damaged, its vectors
  * are computed again.
  */
-export function carryVectors(db: Db, from: string): void {
+export function copyVectors(db: Db, from: string): void {
   try {
     db.prepare("attach database ? as old").run(from)
     try {

@@ -56,13 +56,13 @@ function seenBy(db: Db): SeenWords {
   const others = db.pragma("data_version", { simple: true })
   const known = saved.get(db)
   if (known && known.others === others) return known.seen
-  const seen = noWordsSeen()
+  const seen = createSeenWords()
   saved.set(db, { others, seen })
   return seen
 }
 
 /** Call this after a transaction was rolled back. */
-export function forgetSaved(db: Db): void {
+export function clearSavedWords(db: Db): void {
   saved.delete(db)
 }
 
@@ -73,13 +73,13 @@ export function markStale(db: Db, conversations: number[]): void {
 }
 
 /** Reads the groups that were never read, until the deadline. */
-export async function readUnread(db: Db, store: HistoryReader, deadline: number | undefined): Promise<void> {
+export async function readUnreadGroups(db: Db, store: HistoryReader, deadline: number | undefined): Promise<void> {
   const unread = groupsOf(db, "unread_groups")
   if (unread !== 0) await readGroups(db, store, unread, deadline)
 }
 
 /** Reads the groups again in which words may be gone, or all groups. */
-export async function readStale(db: Db, store: HistoryReader, all = false): Promise<void> {
+export async function readStaleGroups(db: Db, store: HistoryReader, all = false): Promise<void> {
   await readGroups(db, store, all ? ALL_GROUPS : groupsOf(db, "stale_groups") | groupsOf(db, "unread_groups"))
 }
 
@@ -106,7 +106,7 @@ async function readGroups(db: Db, store: HistoryReader, groups: number, deadline
       for (const key of ["stale_groups", "unread_groups"] as const) saveGroups(db, key, groupsOf(db, key) & ~bit)
     })
   }
-  forgetSaved(db)
+  clearSavedWords(db)
 }
 
 function stateOf(db: Db): unknown {
@@ -116,7 +116,7 @@ function stateOf(db: Db): unknown {
 /** Returns every word of a group. Returns undefined if the history cannot be read; the stored words then stay. */
 async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
   const found = new Map<string, number>()
-  const seen = noWordsSeen()
+  const seen = createSeenWords()
   const conversations = rowQuery(db, CONVERSATIONS, CONVERSATION_REF).all({ group, groups: GROUPS })
   const numbers = valueQuery(db, "select number from doc where conversation_id = ? and number <> ?", "integer")
   for (const { id, source, native_id, card } of conversations) {
@@ -182,8 +182,8 @@ function bitsOf(groups: number): number {
 // numbers, and creates a string only for a new word.
 
 /** The lengths of words that are stored. Shorter words are not suggested, and longer ones are not words. */
-const LEAST_LETTERS = 4
-const MOST_LETTERS = 64
+const MIN_LETTERS = 4
+const MAX_LETTERS = 64
 
 /**
  * The words seen with each bit, as pairs of a word's hash and its bits. Of half a million words, about 25 share their hash with
@@ -191,7 +191,7 @@ const MOST_LETTERS = 64
  */
 type SeenWords = { slots: Int32Array; size: number }
 
-export function noWordsSeen(): SeenWords {
+export function createSeenWords(): SeenWords {
   return { slots: new Int32Array(2 * 4096), size: 0 }
 }
 
@@ -213,13 +213,13 @@ export function scanWords(text: string, bit: number, seen: SeenWords, found: Map
       i-- // read it again, now that its letter is known
     } else if (letter === NO_LETTER) isWord = false
     else {
-      if (isWord && i - start >= LEAST_LETTERS) add(text, start, i, hash, bit, seen, found)
+      if (isWord && i - start >= MIN_LETTERS) add(text, start, i, hash, bit, seen, found)
       start = i + 1
       hash = 0
       isWord = true
     }
   }
-  if (isWord && length - start >= LEAST_LETTERS) add(text, start, length, hash, bit, seen, found)
+  if (isWord && length - start >= MIN_LETTERS) add(text, start, length, hash, bit, seen, found)
 }
 
 function add(
@@ -231,7 +231,7 @@ function add(
   seen: SeenWords,
   found: Map<string, number>,
 ): void {
-  if (end - start > MOST_LETTERS || !isNew(seen, hash, bit)) return
+  if (end - start > MAX_LETTERS || !isNew(seen, hash, bit)) return
   const word = text.slice(start, end).toLowerCase()
   found.set(word, (found.get(word) ?? 0) | bit)
 }

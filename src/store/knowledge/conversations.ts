@@ -1,10 +1,10 @@
-import { besideOf, isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
+import { isSameConversation, type Ref, refFrom, siblingRef, sourceWithOwner } from "../../core/ref.ts"
 import type { ConversationRow } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { type KeptDecision, removeDecisions, saveDecisions } from "./decisions.ts"
+import { removeDecisions, type StoredDecision, saveDecisions } from "./decisions.ts"
 import { saveWorked, type WorkedFile } from "./files.ts"
-import { type KeptFix, saveFixes } from "./fixes.ts"
+import { type StoredFix, saveFixes } from "./fixes.ts"
 import { type LinesWrite, removeLines, saveLines } from "./lines.ts"
 import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
@@ -26,15 +26,15 @@ function saveLearnedToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
 }
 
-export function isLearner(db: Db, version: number): boolean {
+export function isLearnerVersion(db: Db, version: number): boolean {
   return db.prepare("select value from meta where key = 'learner'").pluck().get() === String(version)
 }
 
 /** Forgets what another version of the learner stored about conversations, and records the new version, in one transaction. */
-export function useLearner(db: Db, version: number): void {
-  if (isLearner(db, version)) return // readers take no lock
+export function setLearnerVersion(db: Db, version: number): void {
+  if (isLearnerVersion(db, version)) return // readers take no lock
   inTransaction(db, () => {
-    if (isLearner(db, version)) return
+    if (isLearnerVersion(db, version)) return
     if (db.prepare("select 1 from meta where key = 'learner'").get() !== undefined) forgetAll(db)
     db.prepare("insert or replace into meta (key, value) values ('learner', ?)").run(String(version))
   })
@@ -126,7 +126,7 @@ function refOf(db: Db, name: string): Ref | undefined {
 }
 
 /** Returns the conversations that may report what this one did as their subagent. */
-export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
+export function possibleReporters(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   const rows = rowQuery(
     db,
     `select o.name, o.source, o.native_id as id from conversation c
@@ -157,9 +157,9 @@ export type LearnedFacts =
       row: ConversationRow
       web_at?: number
       worked: WorkedFile[]
-      fixes: (KeptFix & { words: string })[]
+      fixes: (StoredFix & { words: string })[]
       test_runs: TestRunWrite[]
-      decisions: KeptDecision[]
+      decisions: StoredDecision[]
       lines?: LinesWrite
     }
 
@@ -170,7 +170,7 @@ export type LearnedFacts =
 export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefined, to: string): boolean {
   return inTransaction(db, () => {
     if (learnedToken(db) !== from) return false
-    if (facts.some((fact) => goneFrom(db, fact.name, fact.ref) !== undefined)) notePurge(db)
+    if (facts.some((fact) => removedConversation(db, fact.name, fact.ref) !== undefined)) notePurge(db)
     for (const fact of facts) write(db, fact)
     saveLearnedToken(db, to)
     return true
@@ -183,7 +183,7 @@ export function saveFacts(db: Db, learned: LearnedFacts): void {
 }
 
 /** Returns the conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
-export function goneFrom(db: Db, name: string, now: Ref | undefined): Ref | undefined {
+export function removedConversation(db: Db, name: string, now: Ref | undefined): Ref | undefined {
   const known = refOf(db, name)
   return known && !(now && isSameConversation(known, now)) ? known : undefined
 }
@@ -199,7 +199,7 @@ function write(db: Db, learned: LearnedFacts): void {
   const id = renewConversation(db, {
     name,
     ref,
-    root: from === undefined ? ref.id : rootOf(db, besideOf(ref, from)),
+    root: from === undefined ? ref.id : rootOf(db, siblingRef(ref, from)),
     kind,
     project,
     branch: row.git_branch,

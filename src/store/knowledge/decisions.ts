@@ -1,7 +1,7 @@
 import { formatRef } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
+import { knownProject, OWN_WORDS_SQL, projectId, storedSpellings } from "./rows.ts"
 
 // Stores the decisions of a project, whose words they are, and which of them were reversed later.
 
@@ -42,7 +42,7 @@ export const DECISIONS_SCHEMA = `
 const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert", "note"] as const
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
-export type Stated = {
+export type StatedDecision = {
   /** Identifies this decision, even if it is repeated elsewhere. */
   key: string
   kind: DecisionKind
@@ -64,17 +64,17 @@ export type Stated = {
   /** The mark of the commit that contains the decision's edits. A commit that reverts that one reverses the decision. */
   committed?: string
 }
-export type KeptDecision = Stated & {
+export type StoredDecision = StatedDecision & {
   /** The number of the message that states the decision. */
   number: number
 }
-export type CommitDecision = Stated & { hash: string }
+export type CommitDecision = StatedDecision & { hash: string }
 
 export function saveDecisions(
   db: Db,
   conversation: number,
   project: string | undefined,
-  decisions: KeptDecision[],
+  decisions: StoredDecision[],
 ): void {
   save(
     db,
@@ -97,7 +97,7 @@ function setDecided(db: Db, project: string, head: string): void {
   db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
 }
 
-type Write = Stated & { conversation?: number; number?: number; hash?: string }
+type Write = StatedDecision & { conversation?: number; number?: number; hash?: string }
 
 function save(db: Db, project: string | undefined, decisions: Write[]): void {
   if (decisions.length === 0) return
@@ -161,7 +161,7 @@ export type MadeDecision = {
 }
 
 /** Whether `renewReversals` has anything to do. */
-export function hasStale(db: Db): boolean {
+export function hasStaleReversals(db: Db): boolean {
   return db.prepare("select 1 from decision_stale").get() !== undefined
 }
 
@@ -173,14 +173,14 @@ export function hasStale(db: Db): boolean {
 export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
   const stale = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
   for (const project of stale)
-    for (let i = 0; i < MOST_TRIES; i++) {
+    for (let i = 0; i < MAX_TRIES; i++) {
       const given = inOrder(db, project)
       const found = reversals(given.map(madeOf))
       if (inTransaction(db, () => keepReversals(db, project, given, found))) break
     }
 }
 
-const MOST_TRIES = 3
+const MAX_TRIES = 3
 
 /** Returns false if the decisions have changed. If another process was first, there is nothing to do. */
 function keepReversals(db: Db, project: number, given: InOrder[], found: Map<string, string>): boolean {
@@ -283,7 +283,7 @@ export type KnownDecision = QuotedDecision & {
   reversed_by?: QuotedDecision
 }
 
-type QuotedDecision = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> & {
+type QuotedDecision = Pick<StatedDecision, "key" | "kind" | "quote" | "at" | "origin"> & {
   /** The ref of the message that states the decision, or `git:<hash>`. */
   ref: string
   /** True if the quote cannot contain a stranger's words. */
@@ -339,7 +339,7 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
 
 /** A commit message may contain anybody's words, so its decision never counts as own words. */
 const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
-  c.source, c.native_id, fact.hash is null and ${OWN_WORDS} as own`
+  c.source, c.native_id, fact.hash is null and ${OWN_WORDS_SQL} as own`
 
 type QuotedRow = RowOf<typeof QUOTED>
 const QUOTED = {

@@ -1,5 +1,5 @@
 import type { SourceId } from "../../core/conversation.ts"
-import { isFolding, isSamePath } from "../../core/path-key.ts"
+import { foldsPaths, isSamePath } from "../../core/path-key.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
@@ -71,7 +71,7 @@ const NAMES = `select path as name from file where project_id = @id union all
 
 /** Returns the stored spelling of a file name, if there is one; otherwise the given spelling. */
 export function fileAsKnown(db: Db, project: string, file: string, platform = process.platform): string {
-  const id = isFolding(platform) ? knownProject(db, project, platform) : undefined
+  const id = foldsPaths(platform) ? knownProject(db, project, platform) : undefined
   if (id === undefined) return file
   if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
   // SQLite folds only ASCII letters, but is by far the fastest, and hooks have little time.
@@ -188,7 +188,7 @@ export function newestWork(db: Db, project: string, before: number, asking?: str
 export type Root = RowOf<typeof ROOT>
 const ROOT = { source: "text", root: "text" } as const
 
-export type Worked = RowOf<typeof WORKED>
+export type WorkedFilePath = RowOf<typeof WORKED>
 const WORKED = {
   source: "text",
   root: "text",
@@ -199,7 +199,7 @@ const WORKED = {
 } as const
 
 /** Returns the files on which the conversations of these roots worked. */
-export function workedIn(db: Db, project: string, roots: Root[]): Worked[] {
+export function workedIn(db: Db, project: string, roots: Root[]): WorkedFilePath[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   const of = rowQuery(

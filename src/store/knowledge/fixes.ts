@@ -2,7 +2,7 @@ import type { SourceId } from "../../core/conversation.ts"
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
+import { knownProject, OWN_WORDS_SQL, projectId, storedSpellings } from "./rows.ts"
 
 // Stores fixes of errors: the failed command, the lines that describe the error, the edits, and the run that passed.
 
@@ -28,7 +28,7 @@ export const FIXES_SCHEMA = `
 
 export type FixedFile = { path: string; added: number; removed: number }
 
-export type KeptFix = {
+export type StoredFix = {
   command: string
   /** The lines of the output that describe the error, most informative first. */
   lines: string[]
@@ -43,7 +43,7 @@ export type KeptFix = {
   edit_lines_left_out: number
 }
 
-export type KnownFix = KeptFix & {
+export type KnownFix = StoredFix & {
   source: SourceId
   id: string
   root: string
@@ -56,7 +56,7 @@ export function saveFixes(
   db: Db,
   conversation: number,
   project: string | undefined,
-  fixes: (KeptFix & { words: string })[],
+  fixes: (StoredFix & { words: string })[],
 ): void {
   const put = db.prepare(
     `insert into fix (conversation_id, project_id, failed_number, fixed_number, at, command, lines, files, edits, edit, edit_lines_left_out)
@@ -93,13 +93,13 @@ export type FixFilter = {
 }
 
 /** Returns fixes with any of the words, best first. */
-export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownFix[] {
+export function fixesWithWords(db: Db, words: string[], filter: FixFilter): KnownFix[] {
   const { project, exactly, except = [], limit } = filter
   if (words.length === 0) return []
   const match = words.map((word) => `"${word.replaceAll('"', "")}"`).join(" OR ")
   const rows = rowQuery(
     db,
-    `select fact.*, bm25(fix_words) as score, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
+    `select fact.*, bm25(fix_words) as score, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS_SQL} as own
        from fix_words join fix fact on fact.id = fix_words.rowid join conversation c on c.id = fact.conversation_id
          left join project p on p.id = fact.project_id
        where fix_words match @match
@@ -117,7 +117,7 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
   return rows.map(knownFix)
 }
 
-const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
+const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS_SQL} as own
   from fix fact join conversation c on c.id = fact.conversation_id left join project p on p.id = fact.project_id`
 
 /** Returns the fixes of one failed run, which may have failed in several ways. Excludes the given projects. */

@@ -19,19 +19,19 @@ import {
 import {
   feedNameOf,
   forgetConversations,
-  goneFrom,
-  isLearner,
+  isLearnerVersion,
   learnedCount,
   learnedToken,
+  possibleReporters,
+  removedConversation,
   renewConversation,
   saveFacts,
   saveLearned,
-  toldOfBy,
-  useLearner,
+  setLearnerVersion,
 } from "./conversations.ts"
 import {
   DECISIONS_SCHEMA,
-  hasStale,
+  hasStaleReversals,
   knownDecisions,
   renewReversals,
   saveCommitDecisions,
@@ -47,7 +47,7 @@ import {
   visitsTo,
   workedIn,
 } from "./files.ts"
-import { FIXES_SCHEMA, fixesEditing, fixesHolding, fixesOfRun, saveFixes } from "./fixes.ts"
+import { FIXES_SCHEMA, fixesEditing, fixesOfRun, fixesWithWords, saveFixes } from "./fixes.ts"
 import {
   changedTogether,
   commitsSince,
@@ -61,7 +61,7 @@ import {
   saveCommits,
 } from "./git.ts"
 import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
-import { keepOwners, keptOwners, OWNERS_SCHEMA } from "./owners.ts"
+import { cachedOwners, cacheOwners, OWNERS_SCHEMA } from "./owners.ts"
 import { isPurgeDue, notePurge, purgeKnowledge } from "./purge.ts"
 import { knownProject, projectId, storedSpellings } from "./rows.ts"
 import {
@@ -73,7 +73,7 @@ import {
   importsIn,
   usesOf,
 } from "./symbols.ts"
-import { saveTestRuns, TESTS_SCHEMA, testRuns, testsKnown } from "./test-runs.ts"
+import { saveTestRuns, TESTS_SCHEMA, testRunStats, testRuns } from "./test-runs.ts"
 
 const FACTS = {
   code: {
@@ -89,10 +89,10 @@ const FACTS = {
     codeCounts,
   },
   symbols: { definitionsIn, definitionAt, definitionsNamed, usesOf, importersOf, importsIn, deprecatedUsedIn },
-  decisions: { saveDecisions, saveCommitDecisions, renewReversals, hasStale, knownDecisions },
+  decisions: { saveDecisions, saveCommitDecisions, renewReversals, hasStaleReversals, knownDecisions },
   files: { saveWorked, fileAsKnown, fileNamed, visitsTo, rootsOnBranch, newestWork, workedIn },
-  fixes: { saveFixes, fixesHolding, fixesOfRun, fixesEditing },
-  lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits, keptOwners, keepOwners },
+  fixes: { saveFixes, fixesWithWords, fixesOfRun, fixesEditing },
+  lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits, cachedOwners, cacheOwners },
   git: {
     gitProject,
     saveCommits,
@@ -107,22 +107,22 @@ const FACTS = {
   tests: {
     saveTestRuns,
     testRuns,
-    testsKnown,
+    testRunStats,
   },
   conversations: {
     learnedCount,
     learnedToken,
-    useLearner,
-    isLearner,
+    setLearnerVersion,
+    isLearnerVersion,
     forgetConversations,
     renewConversation,
     feedNameOf,
-    toldOfBy,
+    possibleReporters,
     saveLearned,
     saveFacts,
-    goneFrom,
+    removedConversation,
   },
-  projects: { keepProjects, projectId, knownProject, useRedaction, isPurgeDue, purgeKnowledge },
+  projects: { dropOtherProjects, projectId, knownProject, setRedactionVersion, isPurgeDue, purgeKnowledge },
 }
 
 type Bound<F> = { [N in keyof F]: F[N] extends (db: Db, ...given: infer G) => infer R ? (...given: G) => R : never }
@@ -231,7 +231,7 @@ function openIfSame(path: string, busyMs: number): Db | undefined {
 }
 
 /** Deletes the git and code knowledge of all other projects. Knowledge from conversations there stays. */
-export function keepProjects(db: Db, projects: string[]): void {
+export function dropOtherProjects(db: Db, projects: string[]): void {
   const others = valueQuery(
     db,
     `select path from project p where path not in (select value from json_each(?))
@@ -252,7 +252,7 @@ export function keepProjects(db: Db, projects: string[]): void {
  * Deletes project knowledge from before a change of the redaction rules, because the projects can be read again. Knowledge from
  * conversations follows the history.
  */
-export function useRedaction(db: Db, version: number): void {
+export function setRedactionVersion(db: Db, version: number): void {
   const used = db.prepare("select value from meta where key = 'redaction'").pluck()
   if (used.get() === String(version)) return // readers take no lock
   inTransaction(db, () => {

@@ -47,8 +47,8 @@ export type EditWrite = {
   removed: number[]
 }
 /** A commit that a conversation ran, as git reported it there. */
-export type RanWrite = { number: number; hash: string; subject: string; at: number }
-export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanWrite[]; said: number[] }
+export type RanCommitWrite = { number: number; hash: string; subject: string; at: number }
+export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanCommitWrite[]; said: number[] }
 
 export function saveLines(db: Db, conversation: number, project: string, write: LinesWrite): void {
   const id = projectId(db, project)

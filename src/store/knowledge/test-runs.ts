@@ -1,7 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { knownProject, OWN_WORDS, projectId } from "./rows.ts"
+import { knownProject, OWN_WORDS_SQL, projectId } from "./rows.ts"
 
 // Stores the runs of a project's tests in conversations.
 
@@ -94,7 +94,7 @@ export function removeTestRuns(db: Db, conversation: number): void {
 export function testRuns(db: Db, project: string, limit: number): KnownTestRun[] {
   const rows = rowQuery(
     db,
-    `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS} as own
+    `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS_SQL} as own
      from test_run fact join conversation c on c.id = fact.conversation_id
      where fact.project_id = ? order by fact.at desc, fact.id desc limit ?`,
     RUN,
@@ -138,7 +138,7 @@ function knownRun(row: RowOf<typeof RUN>): KnownTestRun {
 }
 
 /** The number of runs, and the time of the newest. */
-export function testsKnown(db: Db, project: string): { runs: number; newest?: number } {
+export function testRunStats(db: Db, project: string): { runs: number; newest?: number } {
   const { runs, newest } = rowQuery(
     db,
     "select count(*) as runs, max(at) as newest from test_run where project_id = ?",

@@ -1,6 +1,6 @@
 import { codeOf, DexError } from "../../core/error.ts"
 import { isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
-import { type Db, emptyLog, explained, inTransaction, markDamaged, openDerived } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction, markDamaged, openDerived } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import {
   dropUnusedModels,
@@ -67,7 +67,7 @@ export function openSpending(path: string): SpendingFile {
     try {
       return work()
     } catch (error) {
-      throw damageOf(error, path) ?? explained(error, path)
+      throw damageOf(error, path) ?? explainError(error, path)
     }
   }
   return {

@@ -52,7 +52,7 @@ export function openDatabase(
     return db
   } catch (error) {
     db.close()
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
@@ -142,7 +142,7 @@ export function inTransaction<T>(db: Db, work: () => T): T {
 }
 
 /** Runs several reads of the same state, even if others write meanwhile. Do not write in `work`. */
-export function inOneState<T>(db: Db, work: () => T): T {
+export function inReadTransaction<T>(db: Db, work: () => T): T {
   return db.transaction(work).deferred()
 }
 
@@ -190,7 +190,7 @@ function connect(path: string, busyMs: number): Db {
   try {
     return withStatementCache(openSqlite(path, { timeout: busyMs }))
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
@@ -263,9 +263,11 @@ function isOneBit(difference: number): boolean {
 }
 
 /** Like `explained`, for errors that a damaged schema may cause: such a schema may still be valid SQL. */
-export function explainedOf(db: Db, migrations: Migrations, error: unknown, path: string): Error {
+export function explainSchemaError(db: Db, migrations: Migrations, error: unknown, path: string): Error {
   const isUnknown = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
-  return isUnknown && !hasSchemaOf(db, migrations) ? corrupt(path, "its schema changed", error) : explained(error, path)
+  return isUnknown && !hasSchemaOf(db, migrations)
+    ? corrupt(path, "its schema changed", error)
+    : explainError(error, path)
 }
 
 export type Migrations = readonly [name: string, sql: string][]
@@ -295,7 +297,7 @@ function makePrivateFile(path: string): void {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600))
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
@@ -305,19 +307,19 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** The free space, in bytes, that SQLite needs next to a database even for reading it. */
-const LEAST_BYTES = 256 << 10
+const MIN_BYTES = 256 << 10
 
 export function hasNoRoom(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize < LEAST_BYTES
+    return bavail * bsize < MIN_BYTES
   } catch {
     return false // the free space is unknown
   }
 }
 
 /** Converts the few ways in which a database can fail to messages with a next step. */
-export function explained(error: unknown, path: string): Error {
+export function explainError(error: unknown, path: string): Error {
   if (isDexError(error)) return error
   const code = codeOf(error)
   const say = (short: string, text: string) => new DexError(short, text, { cause: error })

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
 import { codeOf } from "../../core/error.ts"
-import { explained } from "./database.ts"
+import { explainError } from "./database.ts"
 import { openSqlite } from "./engine.ts"
 
 /**
@@ -22,6 +22,6 @@ export function tryLock(path: string): { release(): void } | undefined {
     }
     return { release: () => db.close() }
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }

@@ -4,7 +4,7 @@ import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 // Pending webhook deliveries: functions on an open suggest.db; see suggestions.ts.
 
 /** A message to a webhook. Its id is the same for every attempt. */
-export type Due = { id: string; suggestion_id: string; subscription: string; url: string; attempts: number }
+export type DueDelivery = { id: string; suggestion_id: string; subscription: string; url: string; attempts: number }
 
 export type DeliveryOutcome = {
   id: string
@@ -16,14 +16,14 @@ export type DeliveryOutcome = {
 export type OutboxCounts = { waiting: number; delivered: number; dead: number; last_problem?: string }
 
 /** The most deliveries that may wait. With more, the receiver is gone, and they would only fill the disk. */
-export const MOST_WAITING = 10_000
+export const MAX_WAITING = 10_000
 
 /** Adds a webhook delivery. Polling and streaming clients read the suggestions themselves. */
 export function enqueue(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
   const deliver = db.prepare("select deliver from subscription where id = ?").pluck().get(subscription)
   if (deliver !== "webhook") return
   const waiting = valueQuery(db, "select count(*) from outbox where state = 'waiting'", "integer").get()!
-  const full = waiting >= MOST_WAITING
+  const full = waiting >= MAX_WAITING
   db.prepare(
     `insert into outbox (suggestion, id, subscription, state, attempts, next_at, last_problem, ended_at)
      values (?, ?, ?, ?, 0, ?, ?, ?)`,
@@ -33,13 +33,13 @@ export function enqueue(db: Db, seq: number, suggestionId: string, subscription:
     subscription,
     full ? "dead" : "waiting",
     at,
-    full ? `${MOST_WAITING} others waited already` : null,
+    full ? `${MAX_WAITING} others waited already` : null,
     full ? at : null,
   )
 }
 
 /** Returns the deliveries that are due, with a maximum per subscription, so that one with a backlog does not hide the others. */
-export function due(db: Db, now: number, ofEach: number): Due[] {
+export function due(db: Db, now: number, ofEach: number): DueDelivery[] {
   const subscriptions = rowQuery(
     db,
     "select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id",

@@ -2,7 +2,7 @@ import type { SourceId } from "../../core/conversation.ts"
 import { DAY_MS } from "../../core/dates.ts"
 import { messageOf } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
-import { formatRef, parseWholeRef, type Ref, wholeOf } from "../../core/ref.ts"
+import { conversationRefOf, formatRef, parseCompleteRef, type Ref } from "../../core/ref.ts"
 import {
   type Item,
   KINDS,
@@ -13,13 +13,13 @@ import {
   type Subscription,
   type Suggestion,
 } from "../../core/suggestion.ts"
-import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction, openDatabase } from "../sqlite/database.ts"
 import { pragmaValue, type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type Metrics, metricsOf } from "./metrics.ts"
 import { SUGGESTION_MIGRATIONS } from "./migrations.ts"
 import {
   type DeliveryOutcome,
-  type Due,
+  type DueDelivery,
   due,
   enqueue,
   type OutboxCounts,
@@ -33,7 +33,7 @@ import { judge, type Learn, resetWeights, type StoredItem, weights } from "./ver
 /** Whether the suggestion was saved, or the reason why not, for a person. */
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
 
-export type KeptSuggestion = Omit<Suggestion, "items"> & {
+export type StoredSuggestion = Omit<Suggestion, "items"> & {
   /** A number in the order in which suggestions were made; never reused. */
   seq: number
   items: StoredItem[]
@@ -75,14 +75,14 @@ export type Suggestions = {
   /** The keys of items shown in this session; with `would`, also of those that would have been shown. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
   /** Returns suggestions, newest first, unless `after` is given. */
-  list(filter: SuggestionFilter): KeptSuggestion[]
+  list(filter: SuggestionFilter): StoredSuggestion[]
   /** Returns a suggestion by its id or by a unique prefix of it. */
-  get(id: string): KeptSuggestion | undefined
+  get(id: string): StoredSuggestion | undefined
   /**
    * Records the verdict on a suggestion or on one of its items, and adjusts the weights with `learn`, once for each item and
    * verdict. Returns undefined if there is no such suggestion or item.
    */
-  setStatus(id: string, status: Status, item?: number, learn?: Learn): KeptSuggestion | undefined
+  setStatus(id: string, status: Status, item?: number, learn?: Learn): StoredSuggestion | undefined
 
   mute(type: Mute["type"], name: string, at: number): void
   unmute(type: Mute["type"], name: string): boolean
@@ -105,7 +105,7 @@ export type Suggestions = {
   disable(id: string, because: string): void
 
   /** Webhook deliveries that are due, at most `ofEach` per subscription, longest due first. */
-  due(now: number, ofEach: number): Due[]
+  due(now: number, ofEach: number): DueDelivery[]
   /** The time of the next due delivery. Undefined if none is waiting. */
   nextDue(): number | undefined
   record(outcome: DeliveryOutcome): void
@@ -128,11 +128,11 @@ export type Suggestions = {
   close(): void
 }
 
-export const MOST_SUGGESTIONS = 10_000
+export const MAX_SUGGESTIONS = 10_000
 export const RETENTION_MS = 180 * DAY_MS
 const PRUNE_EVERY = 64
-const LONGEST_TEXT = 4_000
-const MOST_ITEMS = 20
+const MAX_TEXT_LENGTH = 4_000
+const MAX_ITEMS = 20
 const CACHE_KB = 1_000
 
 export type SuggestionsOptions = {
@@ -145,13 +145,13 @@ export type SuggestionsOptions = {
 export function openSuggestions(path: string, options: SuggestionsOptions = {}): Suggestions {
   let opened: Db | undefined
   const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
-  const explanationOf = (error: unknown) => messageOf(explained(error, path))
+  const explanationOf = (error: unknown) => messageOf(explainError(error, path))
   /** The user's own commands may fail with a message; hooks must not fail. */
   const use = <T>(work: (db: Db) => T): T => {
     try {
       return work(db())
     } catch (error) {
-      throw explained(error, path)
+      throw explainError(error, path)
     }
   }
   const write = <T>(work: (db: Db) => T): T => use((open) => inTransaction(open, () => work(open)))
@@ -253,7 +253,7 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
   const insert = db.prepare(
     "insert into item (suggestion, number, kind, key, quotes, relevance, status, body) values (?, ?, ?, ?, ?, ?, ?, ?)",
   )
-  for (const [i, item] of items.slice(0, MOST_ITEMS).entries()) {
+  for (const [i, item] of items.slice(0, MAX_ITEMS).entries()) {
     const { kind, key, relevance, ...body } = bounded(item)
     insert.run(seq, i + 1, kind, key, quotedBy(item), relevance, status, JSON.stringify(body))
   }
@@ -267,7 +267,7 @@ function withoutSecrets(moment: Moment, redact: SuggestionsOptions["redact"] = (
   const clean = { ...moment }
   for (const field of ["prompt", "command", "error", "file", "branch", "symbol"] as const) {
     const text = moment[field]
-    if (text !== undefined) clean[field] = redact(text).slice(0, LONGEST_TEXT)
+    if (text !== undefined) clean[field] = redact(text).slice(0, MAX_TEXT_LENGTH)
   }
   if (moment.recent_files) clean.recent_files = moment.recent_files.map((path) => redact(path))
   return clean
@@ -314,15 +314,15 @@ function bounded<T extends Moment | Item>(record: T): T {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
       name,
-      typeof value === "string" && name !== "key" && name !== "project" ? value.slice(0, LONGEST_TEXT) : value,
+      typeof value === "string" && name !== "key" && name !== "project" ? value.slice(0, MAX_TEXT_LENGTH) : value,
     ]),
   ) as T
 }
 
 /** The conversation that an item quotes, in the form in which `forget` looks it up. */
 function quotedBy({ ref }: Item): string | null {
-  const named = ref === undefined ? undefined : parseWholeRef(ref)
-  return named ? formatRef(wholeOf(named)) : null
+  const named = ref === undefined ? undefined : parseCompleteRef(ref)
+  return named ? formatRef(conversationRefOf(named)) : null
 }
 
 /** Keeps suggestions with a pending delivery, however old they are. */
@@ -333,7 +333,7 @@ function prune(db: Db, now: number): void {
          or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
          and seq not in (select suggestion from outbox where state = 'waiting')`,
     "integer",
-  ).all({ before: now - RETENTION_MS, most: MOST_SUGGESTIONS })
+  ).all({ before: now - RETENTION_MS, most: MAX_SUGGESTIONS })
   for (const seq of gone) remove(db, seq)
 }
 
@@ -373,7 +373,7 @@ const MATCHING = `from suggestion
 function list(
   db: Db,
   { status, would, project, subscription, from, after, limit }: SuggestionFilter,
-): KeptSuggestion[] {
+): StoredSuggestion[] {
   const newestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq desc limit @limit`, ROW)
   const oldestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq limit @limit`, ROW)
   const rows = (after === undefined ? newestFirst : oldestFirst).all({
@@ -388,7 +388,7 @@ function list(
   return rows.map((row) => complete(db, row))
 }
 
-function get(db: Db, id: string): KeptSuggestion | undefined {
+function get(db: Db, id: string): StoredSuggestion | undefined {
   if (id === "") return undefined
   const exact = rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(id)
   if (exact) return complete(db, exact)
@@ -400,7 +400,7 @@ function get(db: Db, id: string): KeptSuggestion | undefined {
   return rows.length === 1 ? complete(db, rows[0]!) : undefined
 }
 
-function complete(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): KeptSuggestion {
+function complete(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): StoredSuggestion {
   const items = rowQuery(
     db,
     "select number, kind, key, relevance, status, body from item where suggestion = ? order by number",
@@ -428,7 +428,7 @@ function complete(db: Db, { seq, id, subscription, would, status, latency_ms, mo
   }
 }
 
-function setStatus(db: Db, id: string, status: Status, number?: number, learn?: Learn): KeptSuggestion | undefined {
+function setStatus(db: Db, id: string, status: Status, number?: number, learn?: Learn): StoredSuggestion | undefined {
   const suggestion = get(db, id)
   if (!suggestion || !judge(db, suggestion, status, number, learn)) return undefined
   return get(db, suggestion.id)
@@ -469,7 +469,7 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
   for (const project of projects)
     for (const spelling of spelled) if (isSamePath(spelling, project)) drop(ofProject.all(spelling))
   for (const ref of refs) {
-    const name = formatRef(wholeOf(ref))
+    const name = formatRef(conversationRefOf(ref))
     drop(shownIn.all(ref.id, ref.source))
     // A ref may contain only a prefix of the conversation's id.
     gone += db

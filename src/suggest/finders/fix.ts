@@ -18,7 +18,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
   const query = moment.error ?? moment.command
   if (query === undefined || query.trim() === "") return []
   const { solved } = findFixes(knowledge, {
-    asked: query,
+    query: query,
     ran: moment.error === undefined ? undefined : moment.command,
     inside: moment.project,
     here: true,

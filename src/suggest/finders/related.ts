@@ -2,7 +2,7 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Moment } from "../../core/suggestion.ts"
 import { fileNameOf, folderOf, isPlainPath, isTest, stemOf } from "../../learn/paths.ts"
-import type { Worked } from "../../store/knowledge/files.ts"
+import type { WorkedFilePath } from "../../store/knowledge/files.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 
@@ -63,7 +63,7 @@ function togetherWith({ knowledge, project }: Sources & { project: string }, fil
   return { conversations: roots.length, files }
 }
 
-function add(files: Map<string, Together>, { path, edits, at }: Worked): void {
+function add(files: Map<string, Together>, { path, edits, at }: WorkedFilePath): void {
   const sum = files.get(path) ?? { path, edited: 0, read: 0, at: 0 }
   if (edits > 0) {
     sum.edited++

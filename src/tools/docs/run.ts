@@ -1,5 +1,5 @@
 import { isoDate } from "../../core/dates.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 import { messageText, messageTokens } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
@@ -74,8 +74,8 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
       `"${name}" cannot be a collection's name: letters, digits, dots, dashes. Choose one: dex docs add ${spec} --name docs`,
     )
   const before = (await store.collections()).find((collection) => collection.name === name)
-  const { keptName } = await import("../../ingest/read-document.ts")
-  const only = origin.only === undefined ? undefined : keptName(origin.only)
+  const { storedName } = await import("../../ingest/read-document.ts")
+  const only = origin.only === undefined ? undefined : storedName(origin.only)
   if (before && (before.root !== origin.root || (before.only !== origin.only && before.only !== only)))
     throw new DexError(
       "name_taken",
@@ -87,7 +87,7 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
     kind,
     origin: redactName(spec),
     root,
-    ...defined({ only, version, project: input.global ? undefined : dex.project }),
+    ...withoutUndefined({ only, version, project: input.global ? undefined : dex.project }),
     added_at: before?.added_at ?? dex.now(),
     problems: [],
   }

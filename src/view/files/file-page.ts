@@ -2,7 +2,7 @@ import { localDay } from "../../core/dates.ts"
 import { DexError, isDexError } from "../../core/error.ts"
 import { formatRef, refFrom } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { type CommitOfFile, changesTo } from "../../git/revisions.ts"
+import { type CommitOfFile, commitsChanging } from "../../git/revisions.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath } from "../../render/words.ts"
 import type { Visit } from "../../store/knowledge/files.ts"
@@ -162,7 +162,7 @@ type FileSides = {
 
 async function sidesOf(file: RequestedFile): Promise<FileSides> {
   const { dex, project, path, rev } = file
-  const changing = changesTo(project, path, { most: MOST_CHANGES, rev, signal: dex.signal })
+  const changing = commitsChanging(project, path, { most: MOST_CHANGES, rev, signal: dex.signal })
   changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return { ...NOTHING, changes: await changing, notes: ["No conversation was read yet: `dex sync` reads them."] }

@@ -2,10 +2,10 @@ import { basename, dirname, join } from "node:path"
 import {
   type Connector,
   type Cursor,
+  type IsUnchanged,
   isUnreadable,
   type Parsed,
   type Reading,
-  type Seen,
   type Unit,
   type UnitName,
   type Unreadable,
@@ -23,8 +23,8 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import {
   isRecord,
   parseArray,
@@ -96,8 +96,8 @@ function factsOf(manifest: RawRecord): RawRecord {
 /** The file's own fields, followed by its messages. The program's own instructions are omitted. */
 function* recordsIn(content: RawRecord): Iterable<RawRecord> {
   const { messages, system_prompt: _, ...file } = content
-  yield withoutBulk({ type: "file", ...file })
-  for (const message of records(messages)) yield withoutBulk({ type: "message", ...stripMessage(message) })
+  yield cutLongTexts({ type: "file", ...file })
+  for (const message of records(messages)) yield cutLongTexts({ type: "message", ...stripMessage(message) })
 }
 
 function stripMessage(message: RawRecord): RawRecord {
@@ -132,7 +132,7 @@ function watchedTasks(root: string): Watched[] {
   return [...rooCodeConnector.watched!(root), list]
 }
 
-function* discoverTasks(root: string, seen: Seen): Iterable<Unit | Unreadable> {
+function* discoverTasks(root: string, seen: IsUnchanged): Iterable<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const list = textAt(join(dirname(root), "state", "taskHistory.json"), MAX_LIST_BYTES, (one) => problems.push(one))
   const tasks = new Map(records(parseArray(list ?? "[]")).map((task) => [task.id, task]))
@@ -145,7 +145,7 @@ function* discoverTasks(root: string, seen: Seen): Iterable<Unit | Unreadable> {
 
 function lineOf(task: RawRecord): RawRecord {
   const workspace = string(task.cwdOnTaskInitialization)
-  return { file: "history", ...task, ...defined({ workspace }) }
+  return { file: "history", ...task, ...withoutUndefined({ workspace }) }
 }
 
 async function readTask(unit: UnitWithFacts, after?: Cursor): Promise<Reading> {

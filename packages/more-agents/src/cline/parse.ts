@@ -1,4 +1,4 @@
-import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../../../../src/agents/kit/effects.ts"
 import {
@@ -154,7 +154,7 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
   const call = calls.get(call_id ?? "")
   const tool = string(block.name) ?? call?.tool
   const answers = answersOf(block.content)
-  const deeds = call ? deedsOf(call, answers.length) : []
+  const actions = call ? actionsOf(call, answers.length) : []
   const finished = answers.map((answer, place) =>
     finishedCall({
       tool,
@@ -162,7 +162,7 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
       output: answer.text,
       failed: block.is_error === true || answer.failed,
       exit_status: answer.exit_status,
-      deed: deeds[place] ?? {},
+      action: actions[place] ?? {},
       isRemote: isRemoteTool(tool),
     }),
   )
@@ -173,7 +173,7 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
     call_id,
     output: answers.map(({ text }) => text).join("\n"),
     failed: answers.some(({ failed }) => failed),
-    deed: {},
+    action: {},
     isRemote: isRemoteTool(tool),
   })
   return { part, effects: finished.flatMap(({ effects }) => effects) }
@@ -207,8 +207,8 @@ function answerOf({ result, error, success }: RawRecord): ToolAnswer {
   return { text, failed, exit_status: code === undefined ? undefined : Number(code) }
 }
 
-/** The deed of each answer of a call. */
-function deedsOf({ tool, input }: Call, answers: number): Deed[] {
+/** The action of each answer of a call. */
+function actionsOf({ tool, input }: Call, answers: number): CallAction[] {
   switch (tool) {
     case "run_commands": {
       const commands = array(input.commands).flatMap(

@@ -1,4 +1,10 @@
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  finishedCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
 import { conversationFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
@@ -129,7 +135,7 @@ function resultOf(data: RawRecord, { calls }: Session): Content {
     output,
     failed: data.success === false,
     exit_status,
-    deed: call ? deedOf(call, result) : {},
+    action: call ? actionOf(call, result) : {},
     isRemote: call?.isRemote === true,
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
@@ -142,8 +148,8 @@ function exitIn(output: string): number | undefined {
 }
 
 /** The result shows an edit as a diff with line numbers; otherwise the call has the replacement. */
-function deedOf({ tool, args }: Call, result: RawRecord): Deed {
-  const requested = deedByName(toolsOf(args), tool, args)
+function actionOf({ tool, args }: Call, result: RawRecord): CallAction {
+  const requested = actionByName(toolsOf(args), tool, args)
   const [path, diff] = [string(args.path), string(result.detailedContent)]
   if (!requested.hunks || path === undefined || diff === undefined) return requested
   const shown = hunksOfDiff(diff, path)

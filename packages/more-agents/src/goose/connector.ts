@@ -2,9 +2,9 @@ import { join } from "node:path"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Reading,
   Scratch,
-  Seen,
   Unit,
   Unreadable,
   Watched,
@@ -20,8 +20,8 @@ import {
 import { entriesOf, type Report, unitAt, withProblems } from "../../../../src/agents/kit/files.ts"
 import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
-import { digestOf, utcTime, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOf, utcTime } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { array, isRecord, number, type RawRecord, record, string } from "../../../../src/core/record.ts"
 import { gooseRoots } from "../records.ts"
 import { parseGoose } from "./parse.ts"
@@ -42,7 +42,7 @@ export const gooseConnector: Connector = {
   tables: ["sessions", "messages", "schema_version"],
 }
 
-function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
     if (name === "sessions.db") yield* unitsOfDatabase(path, sessionsIn, seen, scratch)
@@ -108,9 +108,9 @@ const MESSAGE_COLUMNS = [
 function stripGoose(row: RawRecord): RawRecord {
   const content = row.table === undefined ? "content" : "content_json"
   const settings = record(row.model_config_json)
-  return withoutBulk({
+  return cutLongTexts({
     ...row,
-    ...defined({ model_config_json: settings && { model_name: settings.model_name } }),
+    ...withoutUndefined({ model_config_json: settings && { model_name: settings.model_name } }),
     ...(Array.isArray(row[content]) && { [content]: row[content].map(stripBlock) }),
   })
 }

@@ -1,4 +1,4 @@
-import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom, utcTime } from "../../../../src/agents/kit/messages.ts"
@@ -185,7 +185,7 @@ function responseOf(block: RawRecord, calls: Map<string, Call>): Content {
     output,
     failed: result.status === "error" || answer.isError === true,
     exit_status,
-    deed: deedOfGoose(tool, args),
+    action: actionOfGoose(tool, args),
     isRemote: tool !== undefined && /__/.test(tool) && !/^(developer|platform|todo|skills)__/.test(tool),
   })
   const images = pieces.filter(({ type }) => type === "image").map(({ image }) => imagePart(image, part.origin))
@@ -227,7 +227,7 @@ function titleOf(session: RawRecord): Conversation["title"] {
 }
 
 /** Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
-function deedOfGoose(name: string | undefined, args: RawRecord): Deed {
+function actionOfGoose(name: string | undefined, args: RawRecord): CallAction {
   const tool = name?.replace(/^\w+?__/, "")
   const path = string(args.path) ?? string(args.file_path)
   if (tool === "shell") {
@@ -242,7 +242,7 @@ function deedOfGoose(name: string | undefined, args: RawRecord): Deed {
 }
 
 /** Before 1.29, one tool for all file operations. */
-function editorDeed(path: string, args: RawRecord): Deed {
+function editorDeed(path: string, args: RawRecord): CallAction {
   const diff = string(args.diff)
   switch (args.command) {
     case "view":

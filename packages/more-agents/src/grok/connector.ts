@@ -9,7 +9,7 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOfDataUri } from "../../../../src/agents/kit/messages.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { grokRoots } from "../records.ts"
 import { parseGrok } from "./parse.ts"
@@ -78,7 +78,7 @@ function stripLine(line: RawRecord): RawRecord {
   const raw = record(update.rawOutput)
   const isFinal = update.sessionUpdate !== "tool_call_update" || string(update.status) !== undefined
   const kept = isFinal ? update : { sessionUpdate: update.sessionUpdate, toolCallId: update.toolCallId }
-  return withoutBulk({
+  return cutLongTexts({
     method: line.method,
     timestamp: line.timestamp,
     params: {
@@ -97,10 +97,10 @@ function stripOutput({ output, EditsApplied, ...raw }: RawRecord): RawRecord {
 function stripGiven(line: RawRecord): RawRecord {
   const { encrypted_content: _, ...rest } = line
   if (line.type === "system") return { type: "system" }
-  if (!Array.isArray(rest.content)) return withoutBulk(rest)
+  if (!Array.isArray(rest.content)) return cutLongTexts(rest)
   const content = records(rest.content).map((part) => {
     const image = typeof part.url === "string" ? digestOfDataUri(part.url) : undefined
     return image ? { type: "image", image } : part
   })
-  return withoutBulk({ ...rest, content })
+  return cutLongTexts({ ...rest, content })
 }

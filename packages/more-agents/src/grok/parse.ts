@@ -1,4 +1,10 @@
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  finishedCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import {
@@ -164,7 +170,7 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
     output,
     failed: update.status === "failed",
     exit_status,
-    deed: call ? deedOf(call, records(update.content)) : {},
+    action: call ? actionOf(call, records(update.content)) : {},
     isRemote: call !== undefined && (call.tool === "use_tool" || call.tool.includes("__")),
   })
   delete log.open
@@ -174,9 +180,9 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
 }
 
 /** A result shows its changes and their positions. */
-function deedOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): Deed {
+function actionOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): CallAction {
   const shown = content.filter(({ type }) => type === "diff").flatMap(hunksOfShown)
-  const done = deedByName(GROK_TOOLS, tool, args)
+  const done = actionByName(GROK_TOOLS, tool, args)
   return shown.length > 0 ? { ...done, hunks: shown } : done
 }
 
@@ -292,7 +298,7 @@ function resultOf(log: GrokLog, line: RawRecord): Content {
     call_id,
     output: string(line.content) ?? "",
     failed: false,
-    deed: call ? deedByName(GROK_TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(GROK_TOOLS, call.tool, call.args) : {},
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }

@@ -9,8 +9,8 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOfDataUri } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { kimiCodeRoots } from "../records.ts"
 import { parseKimiCode } from "./parse.ts"
@@ -63,11 +63,11 @@ function stripLine(line: RawRecord): RawRecord {
     const { display: ___, ...kept } = event
     const result = record(kept.result)
     const output = result && Array.isArray(result.output) ? { ...result, output: stripParts(result.output) } : result
-    return withoutBulk({ ...rest, event: { ...kept, ...defined({ result: output }) } })
+    return cutLongTexts({ ...rest, event: { ...kept, ...withoutUndefined({ result: output }) } })
   }
   const message = record(rest.message)
-  if (!message || !Array.isArray(message.content)) return withoutBulk(rest)
-  return withoutBulk({ ...rest, message: { ...message, content: stripParts(message.content) } })
+  if (!message || !Array.isArray(message.content)) return cutLongTexts(rest)
+  return cutLongTexts({ ...rest, message: { ...message, content: stripParts(message.content) } })
 }
 
 /** An image is a URL, or a data URI with its bytes. */

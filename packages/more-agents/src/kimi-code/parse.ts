@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
@@ -226,7 +226,7 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
     output,
     failed: result.isError === true,
     exit_status,
-    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(TOOLS, call.tool, call.args) : {},
   })
   log.messages.push({
     key: log.keyFor(`${string(event.parentUuid) ?? call_id ?? ""}:result`),

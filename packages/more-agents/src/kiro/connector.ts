@@ -5,9 +5,9 @@ import { crc32 } from "node:zlib"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   Unreadable,
@@ -36,8 +36,8 @@ import {
 import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
 import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
 import { isSettled, readJsonl } from "../../../../src/agents/kit/jsonl.ts"
-import { withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { messageOf } from "../../../../src/core/error.ts"
 import { readStart, readText } from "../../../../src/core/read-file.ts"
 import {
@@ -82,7 +82,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
     if (name === DATABASE) yield* unitsOfDatabase(path, (db) => conversationsIn(db, path), seen, scratch)
@@ -218,7 +218,7 @@ function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
     const log = logs.get(string(executionId) ?? "")
     return [{ type: "history", place, message, executionId }, ...(log ? actionsIn(log, skipped) : [])]
   })
-  return readingOfRows([about, ...rows], withoutBulk, skipped, after)
+  return readingOfRows([about, ...rows], cutLongTexts, skipped, after)
 }
 
 /** The file may still be being written. */
@@ -267,21 +267,21 @@ function stripKiroTurn({ request_metadata, user, ...rest }: RawRecord): RawRecor
   const [request, prompt] = [record(request_metadata), record(user)]
   const { images, ...content } = prompt ?? {}
   const { model_id, message_id, stream_end_timestamp_ms } = request ?? {}
-  return withoutBulk({
+  return cutLongTexts({
     ...rest,
-    ...defined({
+    ...withoutUndefined({
       user: prompt && {
         ...content,
-        ...defined({ images: array(images).length > 0 ? array(images).length : undefined }),
+        ...withoutUndefined({ images: array(images).length > 0 ? array(images).length : undefined }),
       },
     }),
-    ...defined({ request_metadata: request && { model_id, message_id, stream_end_timestamp_ms } }),
+    ...withoutUndefined({ request_metadata: request && { model_id, message_id, stream_end_timestamp_ms } }),
   })
 }
 
 function stripKiroLine(line: RawRecord): RawRecord {
   const data = record(line.data)
-  if (!Array.isArray(data?.content)) return withoutBulk(line)
+  if (!Array.isArray(data?.content)) return cutLongTexts(line)
   const content = records(data.content).map((block) => (block.kind === "image" ? { kind: "image" } : block))
-  return withoutBulk({ ...line, data: { ...data, content } })
+  return cutLongTexts({ ...line, data: { ...data, content } })
 }

@@ -1,10 +1,10 @@
-import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Message, Origin, Part } from "../../../../src/core/conversation.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 
 /** Reads one kind of store: returns its messages and reports unknown types. */
@@ -73,8 +73,8 @@ const TOOLS = {
   editor: ["fs_write", "fsWrite", "write"],
 }
 
-function deedOf({ tool, args }: KiroCall): Deed {
-  if (tool !== "fs_read" && tool !== "fsRead" && tool !== "read") return deedByName(TOOLS, tool, args)
+function actionOf({ tool, args }: KiroCall): CallAction {
+  if (tool !== "fs_read" && tool !== "fsRead" && tool !== "read") return actionByName(TOOLS, tool, args)
   const reads = [args, ...records(args.operations)].flatMap(({ mode, path }) =>
     mode === "Directory" || mode === "Search" ? [] : (string(path) ?? []),
   )
@@ -96,7 +96,7 @@ function kiroResult(
     output: outputs.map(outputText).join("\n"),
     failed,
     exit_status: exit === undefined ? undefined : Number(exit),
-    deed: call ? deedOf(call) : {},
+    action: call ? actionOf(call) : {},
   })
   return {
     key: call_id === undefined ? "" : `result ${call_id}`,
@@ -213,7 +213,7 @@ function incomingMessages(
   for (let n = number(user.images) ?? 0; n > 0 && parts.length < 100; n--)
     parts.push({ type: "image", text: "", origin: "person" })
   if (parts.length > 0) messages.push({ key: `${answer}:user`, role: "user", parts })
-  return messages.map((message) => ({ ...message, ...defined({ at }) }))
+  return messages.map((message) => ({ ...message, ...withoutUndefined({ at }) }))
 }
 
 const KNOWN_CONTENT = ["Prompt", "ToolUseResults", "CancelledToolUses"]
@@ -316,7 +316,7 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     call_id,
     output: string(output.message) ?? "",
     failed: false,
-    deed: {
+    action: {
       hunks: storedHunks(action.hunks),
       reads: tool === "readCode" && file !== undefined ? [file] : undefined,
     },

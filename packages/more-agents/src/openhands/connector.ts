@@ -22,8 +22,8 @@ import {
 } from "../../../../src/agents/kit/files.ts"
 import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
 import { isSettled } from "../../../../src/agents/kit/jsonl.ts"
-import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOfDataUri } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { messageOf } from "../../../../src/core/error.ts"
 import { readText } from "../../../../src/core/read-file.ts"
 import {
@@ -138,13 +138,13 @@ export function stripOpenhandsEvent(event: RawRecord): RawRecord {
   const { tools: _, reasoning_details: __, responses_reasoning_item: ___, critic_result: ____, ...kept } = event
   const observation = record(kept.observation)
   const message = record(kept.llm_message)
-  return withoutBulk({
+  return cutLongTexts({
     ...kept,
-    ...defined({
+    ...withoutUndefined({
       observation: observation && stripObservation(observation),
       llm_message: message && { ...message, content: contentOf(message.content) },
     }),
-    ...defined({
+    ...withoutUndefined({
       thinking_blocks: Array.isArray(kept.thinking_blocks)
         ? records(kept.thinking_blocks).map(stripThinking)
         : undefined,
@@ -159,7 +159,7 @@ function stripObservation({ old_content, new_content, hunks: _, ...observation }
   return {
     ...observation,
     content: contentOf(observation.content),
-    ...defined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
+    ...withoutUndefined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
   }
 }
 

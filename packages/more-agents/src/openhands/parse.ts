@@ -1,4 +1,4 @@
-import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { addSessionUsage, imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
@@ -121,17 +121,17 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
     output: refused ?? content.map(({ text }) => text).join("\n"),
     failed: refused !== undefined || observation.is_error === true || string(observation.error) !== undefined,
     exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // a negative code means that it is still running
-    deed: deedOf(call, observation),
+    action: actionOf(call, observation),
     isRemote: string(observation.kind)?.startsWith("MCP") === true,
   })
   const images = content.filter(({ type }) => type === "image")
   return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
-function deedOf(call: Call | undefined, { hunks }: RawRecord): Deed {
+function actionOf(call: Call | undefined, { hunks }: RawRecord): CallAction {
   const changed = storedHunks(hunks)
   if (changed.length > 0) return { hunks: changed }
-  return call ? deedByName(TOOLS, call.tool, call.args) : {}
+  return call ? actionByName(TOOLS, call.tool, call.args) : {}
 }
 
 function textParts(content: unknown, origin: Origin): Part[] {

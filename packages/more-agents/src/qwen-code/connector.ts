@@ -9,9 +9,9 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { qwenCodeFolder, qwenCodeRoots } from "../records.ts"
 import { parseQwenCode } from "./parse.ts"
@@ -74,9 +74,9 @@ function stripRecord(raw: RawRecord): RawRecord {
   const payload = record(systemPayload)
   const keepsPayload = raw.subtype !== "ui_telemetry" && raw.subtype !== "file_history_snapshot"
   const content = record(message)
-  return withoutBulk({
+  return cutLongTexts({
     ...rest,
-    ...defined({
+    ...withoutUndefined({
       systemPayload: payload && keepsPayload ? payload : undefined,
       message: content && { ...content, parts: records(content.parts).map(stripPart) },
       toolCallResult: record(toolCallResult) && stripResult(record(toolCallResult)!),

@@ -1,4 +1,10 @@
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  finishedCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
 import {
@@ -10,7 +16,7 @@ import {
 } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Hunk, Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import { addRequest, type Usage } from "../../../../src/core/usage.ts"
 
@@ -85,7 +91,7 @@ export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
       const usage = content.role === "assistant" && pendingUsage
       if (usage) pendingUsage = undefined
       const abandoned = abandonedIds.has(string(one.uuid) ?? "") && { abandoned: true }
-      messages.push({ key, at, ...content, ...defined({ usage: usage || undefined }), ...abandoned })
+      messages.push({ key, at, ...content, ...withoutUndefined({ usage: usage || undefined }), ...abandoned })
     }
   }
   return parsedFrom(conversationFields(all, id, messages, abandonedIds, isSubagent ? unit : undefined), unknown)
@@ -211,7 +217,7 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
       output,
       failed: outcome.status === "error" || (given.output === undefined && string(given.error) !== undefined),
       exit_status: call && exit_status !== undefined ? exit_status : undefined,
-      deed: call ? deedOf(call, display) : {},
+      action: call ? actionOf(call, display) : {},
     })
   })
   const images = partsOf(one).flatMap((part) => (part.image === undefined ? [] : [imagePart(part.image, "local_tool")]))
@@ -232,8 +238,8 @@ function exitIn(output: string): number | undefined {
 }
 
 /** The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
-function deedOf({ tool, args }: Call, display: RawRecord): Deed {
-  const requested = deedByName(TOOLS, tool, args)
+function actionOf({ tool, args }: Call, display: RawRecord): CallAction {
+  const requested = actionByName(TOOLS, tool, args)
   const [path, diff] = [string(args.file_path) ?? string(display.filePath), string(display.fileDiff)]
   if (!requested.hunks || path === undefined || diff === undefined || display.fileDiffTruncated === true)
     return requested

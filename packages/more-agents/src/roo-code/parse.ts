@@ -1,11 +1,17 @@
 import { isAbsolute, join } from "node:path"
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  finishedCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunksOfBlocks } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import {
   array,
   number,
@@ -228,7 +234,7 @@ function resultOf(
     printed: output.slice(around?.length ?? 0),
     failed: is_error,
     exit_status: code === undefined ? undefined : Number(code),
-    deed: call ? deedOfRooCode(call.tool, call.args, workspace) : {},
+    action: call ? actionOfRooCode(call.tool, call.args, workspace) : {},
   })
 }
 
@@ -256,19 +262,19 @@ const TOOLS: ToolNames = {
 }
 
 /** Paths are relative to the workspace. */
-function deedOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): Deed {
+function actionOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): CallAction {
   const within = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
   const files = array(args.files).flatMap((file) => string(record(file)?.path) ?? string(file) ?? [])
   if (tool === "read_file" && files.length > 0) return { reads: files.map(within) }
   const [path, diff] = [string(args.path) ?? string(args.file_path), string(args.diff)]
   if (tool === "apply_diff" && path !== undefined)
     return { hunks: diff === undefined ? [] : hunksOfBlocks(diff, within(path)) }
-  const deed = deedByName(TOOLS, tool, args)
+  const action = actionByName(TOOLS, tool, args)
   return {
-    ...deed,
-    ...defined({
-      reads: deed.reads?.map(within),
-      hunks: deed.hunks?.map((hunk) => ({ ...hunk, path: within(hunk.path) })),
+    ...action,
+    ...withoutUndefined({
+      reads: action.reads?.map(within),
+      hunks: action.hunks?.map((hunk) => ({ ...hunk, path: within(hunk.path) })),
     }),
   }
 }

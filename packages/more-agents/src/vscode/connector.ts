@@ -20,7 +20,7 @@ import {
   workspaceFolder,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
-import { withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
 import { array, isRecord, type RawRecord, records, string } from "../../../../src/core/record.ts"
 import { vscodeRoots } from "../records.ts"
@@ -98,7 +98,7 @@ const NOT_STORED = new Set([
 ])
 
 function stripVscode(raw: RawRecord): RawRecord {
-  return withoutBulk(withoutNoise(raw) as RawRecord)
+  return cutLongTexts(withoutNoise(raw) as RawRecord)
 }
 
 function stripEntry(entry: RawRecord): RawRecord | undefined {

@@ -1,5 +1,11 @@
 import { fileURLToPath } from "node:url"
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  finishedCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { editEffects, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
@@ -211,14 +217,14 @@ function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string
   const command = string(record(data?.commandLine)?.userEdited) ?? string(record(data?.commandLine)?.original)
   const input = request?.args ?? parseObject(string(details?.input) ?? "") ?? shownInput(item, command)
   const exit_status = number(record(data?.terminalCommandState)?.exitCode)
-  const deed = deedOfVscode(tool, input)
+  const action = actionOfVscode(tool, input)
   const { part, effects: done } = finishedCall({
     tool,
     call_id: id,
     output: request?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
     failed: details?.isError === true,
     exit_status,
-    deed: command === undefined ? deed : { ...deed, command },
+    action: command === undefined ? action : { ...action, command },
     isRemote: record(item.source)?.type === "mcp",
   })
   parts.push(toolCallPart(tool, input, id), part)
@@ -286,8 +292,8 @@ const REPLACES = [
   "copilot_multiReplaceString",
 ]
 
-function deedOfVscode(tool: string | undefined, args: RawRecord): Deed {
-  if (tool === undefined || !REPLACES.includes(tool)) return deedByName(TOOLS, tool, args)
+function actionOfVscode(tool: string | undefined, args: RawRecord): CallAction {
+  if (tool === undefined || !REPLACES.includes(tool)) return actionByName(TOOLS, tool, args)
   const edits = Array.isArray(args.replacements) ? records(args.replacements) : [args]
   return {
     hunks: edits.flatMap(({ filePath, oldString, newString }) =>

@@ -2,9 +2,9 @@ import { join } from "node:path"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   Unreadable,
@@ -17,7 +17,7 @@ import {
   unitsOfDatabase,
 } from "../../../../src/agents/kit/database-units.ts"
 import type { ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
 import { decompressZstdBytes } from "../../../../src/agents/kit/zstd.ts"
 import {
   array,
@@ -37,7 +37,7 @@ export const zedConnector: Connector = {
   source: "zed",
   version: 1,
   roots: zedRoots,
-  discover: (root: string, seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable> =>
+  discover: (root: string, seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> =>
     unitsOfDatabase(join(root, "threads.db"), threadsIn, seen, scratch),
   watched: (root) => [{ folder: root, depth: 0, files: /^threads\.db(-wal)?$/ }],
   read,
@@ -99,7 +99,7 @@ function recordsOfThread(about: RawRecord, thread: RawRecord): RawRecord[] {
 
 /** Removes image bytes, signatures, the project's uncommitted changes, and the files before and after an edit. */
 function stripZed(row: RawRecord): RawRecord {
-  return withoutBulk(withoutCopies(row) as RawRecord)
+  return cutLongTexts(withoutCopies(row) as RawRecord)
 }
 
 const NOT_STORED = ["signature", "thought_signature", "reasoning_details", "RedactedThinking", "old_text", "new_text"]

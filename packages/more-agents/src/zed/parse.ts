@@ -1,5 +1,5 @@
 import { basename } from "node:path"
-import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
@@ -138,7 +138,7 @@ function answerAndResults(
       printed: output.slice(around.length).replaceAll(/^```$/gm, ""),
       failed: result.is_error === true,
       exit_status: code === undefined ? undefined : Number(code),
-      deed: deedOfZed(call.tool, call.input, result.output, folders),
+      action: actionOfZed(call.tool, call.input, result.output, folders),
     })
     resultParts.push(finished.part)
     effects.push(...finished.effects)
@@ -215,7 +215,12 @@ function worktrees(data: RawRecord): RawRecord[] {
   return records(array(record(data.initial_project_snapshot)?.worktree_snapshots))
 }
 
-function deedOfZed(tool: string | undefined, input: RawRecord, output: unknown, folders: readonly string[]): Deed {
+function actionOfZed(
+  tool: string | undefined,
+  input: RawRecord,
+  output: unknown,
+  folders: readonly string[],
+): CallAction {
   const path = string(input.path)
   const command = tool === "terminal" ? string(input.command) : undefined
   if (command !== undefined) return { command }

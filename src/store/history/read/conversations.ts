@@ -1,12 +1,12 @@
 import { CONVERSATION_KINDS, type Kind, type SourceId } from "../../../core/conversation.ts"
-import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "../../../core/ref.ts"
+import { conversationRefOf, formatRef, type Ref, type RefQuery, sourceWithOwner } from "../../../core/ref.ts"
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { joinQuery, rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/checked-rows.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
-import { ENDED_AT, NOT_DAMAGED, STARTED_AT, shownTime, spellingsAsJson } from "./rows.ts"
+import { ENDED_AT, NOT_DAMAGED, STARTED_AT, spellingsAsJson, validTime } from "./rows.ts"
 
 const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
   left join project p on p.id = c.project_id`
@@ -80,7 +80,7 @@ export function listConversations(
 }
 
 /** Returns the start, end and project of the conversations that a listing would show, without loading the rest of their rows. */
-export function spans(
+export function conversationSpans(
   db: Db,
   filter: Pick<ListFilter, "kinds" | "among" | "inside">,
   platform = process.platform,
@@ -114,7 +114,7 @@ function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform
     in_project: spellingsAsJson(db, filter.in_project, platform),
     of_source: filter.conversation ? sourceWithOwner(filter.conversation) : null,
     of_id: filter.conversation?.id ?? null,
-    among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(wholeOf(ref)))) : null,
+    among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(conversationRefOf(ref)))) : null,
     collections: filter.collections ? JSON.stringify(filter.collections) : null,
     damaged: "[]", // only the rows shown are checked; checking all rows would take longer than listing some
   }
@@ -177,8 +177,8 @@ function toRow(
     agent_version: row.agent_version ?? undefined,
     parent: parent_id === null ? undefined : { id: parent_id, call_id: parent_call_id ?? undefined },
     fork_of: row.fork_of ?? undefined,
-    started_at: shownTime(row.started_at) ?? undefined,
-    ended_at: shownTime(row.ended_at) ?? undefined,
+    started_at: validTime(row.started_at) ?? undefined,
+    ended_at: validTime(row.ended_at) ?? undefined,
     models: models as string[],
     usage: (usage ?? undefined) as Usage | undefined,
     message_count: row.message_count || superseded,

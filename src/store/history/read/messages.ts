@@ -1,5 +1,5 @@
 import type { Effect, Message } from "../../../core/conversation.ts"
-import { isTime } from "../../../core/record.ts"
+import { isValidTime } from "../../../core/record.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
@@ -64,7 +64,7 @@ function toMessage(row: MessageRow, body: Body): StoredMessage {
   return {
     number: row.number,
     role: row.role,
-    at: isTime(row.at) ? row.at : undefined,
+    at: isValidTime(row.at) ? row.at : undefined,
     model: body.model,
     parts: body.parts,
     effects: body.effects ?? [],

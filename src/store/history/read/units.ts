@@ -45,7 +45,7 @@ export function rawLines(
   source: SourceId,
   unitKey: string,
   kind: "live" | "left",
-  onlyWhole: boolean,
+  onlyReadable: boolean,
 ): string[] {
   const unit = rowQuery(db, "select id, blocks from unit where source = ? and key = ?", {
     id: "integer",
@@ -55,7 +55,7 @@ export function rawLines(
   const blocks = rawBlocks(db, unit, kind === "live" ? 0 : 1)
   return blocks.flatMap((block) => {
     const lines = block && readBlock(block.data)
-    if (!lines && !onlyWhole) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
+    if (!lines && !onlyReadable) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
     return lines ?? []
   })
 }
@@ -74,7 +74,7 @@ function rawBlocks(
   return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)), undefined]
 }
 
-export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
+export function hasReadableRecords(db: Db, source: SourceId, unitKey: string): boolean {
   try {
     for (const kind of ["live", "left"] as const) rawLines(db, source, unitKey, kind, false)
     return true
@@ -86,7 +86,7 @@ export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): bool
 
 const UNREADABLE = "unreadable:"
 
-export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
+export function unreadableFiles(db: Db, source: SourceId): UnreadableFile[] {
   return metaJson<UnreadableFile[]>(db, `${UNREADABLE}${source}`) ?? []
 }
 
@@ -104,8 +104,8 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
     const units = stored
       .map((row) => asWritten("unit", row, () => onDamage(`the record of ${source} files`)))
       .filter((row) => row !== undefined)
-    const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
-    if (units.length === 0 && unreadableFiles.length === 0) return []
+    const unreadable = unreadableFiles(db, source).map(({ path, reason }) => ({ path, reason }))
+    if (units.length === 0 && unreadable.length === 0) return []
     const totals = rowQuery(
       db,
       `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(${ENDED_AT}) as last_at
@@ -139,7 +139,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         skipped: skipped.all(),
         unknown: unknown.all(),
         redactions: redactions.all(),
-        unreadable: unreadableFiles,
+        unreadable,
         databases: databases.length > 0 ? databases : undefined,
       },
     ]

@@ -1,5 +1,5 @@
-import { foldPath, isFolding } from "../../../core/path-key.ts"
-import { isTime } from "../../../core/record.ts"
+import { foldPath, foldsPaths } from "../../../core/path-key.ts"
+import { isValidTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
@@ -21,8 +21,8 @@ const INTACT_MESSAGE = intactSql("m", "message")
 const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
   left join project p on p.id = f.project_id`
 
-export function touching(db: Db, file: string, platform = process.platform): Ref[] {
-  if (isFolding(platform)) return touchingInAnySpelling(db, file, platform)
+export function conversationsTouching(db: Db, file: string, platform = process.platform): Ref[] {
+  if (foldsPaths(platform)) return touchingInAnySpelling(db, file, platform)
   return rowQuery(
     db,
     `${TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
@@ -139,7 +139,7 @@ export function commits(
     ref: { source, id, number },
     hash,
     subject,
-    at: isTime(at) ? at : undefined,
+    at: isValidTime(at) ? at : undefined,
   }))
 }
 

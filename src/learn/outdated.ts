@@ -7,13 +7,17 @@ import type { Knowledge } from "../store/knowledge/knowledge.ts"
 export const LEARNER_VERSION = 10
 
 /** True if dex has not yet learned from some changes of the history. */
-export async function isBehind(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
+export async function isKnowledgeOutdated(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
   const { rebuild, changes } = await store.changes(knowledge.conversations.learnedToken(), 1)
   return rebuild || changes.length > 0
 }
 
 /** Also true if the learner has a new version, or did not finish last time. */
-export async function hasToLearn(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
+export async function needsLearning(store: HistoryReader, knowledge: Knowledge): Promise<boolean> {
   const { conversations, decisions } = knowledge
-  return !conversations.isLearner(LEARNER_VERSION) || decisions.hasStale() || (await isBehind(store, knowledge))
+  return (
+    !conversations.isLearnerVersion(LEARNER_VERSION) ||
+    decisions.hasStaleReversals() ||
+    (await isKnowledgeOutdated(store, knowledge))
+  )
 }
