@@ -27,7 +27,8 @@ export function time(args: string[], env: Record<string, string> = {}, input?: s
 }
 
 /**
- * The same with peak memory, including child processes. Measuring memory takes time, so do not use this for a few milliseconds.
+ * Like `time`, with peak memory, including child processes. Measuring memory takes time, so do not use this for a few
+ * milliseconds.
  */
 export function timeWithMemory(args: string[], env: Record<string, string> = {}, cwd?: string): Timed {
   const run = time([join(ROOT, "bench/tree-memory.ts"), ...args], env, undefined, cwd)

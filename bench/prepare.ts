@@ -29,13 +29,13 @@ const GENUINE = join(ROOT, "../shared/corpus/claude-code-real.tar.xz")
 export type Build = { dex: string; home: string; env: Record<string, string> }
 export type Prepared = {
   folder: string
-  /** Where Claude Code's transcripts are. */
+  /** The folder of Claude Code's transcripts. */
   transcripts: string
   now: Build
   baseline?: Build
   floor: Floor
   conversation: string
-  /** Errors that were solved in them. */
+  /** Errors that were solved in these transcripts. */
   failures: Failure[]
   /** Words that some messages contain but most do not. */
   words: string[]

@@ -12,7 +12,7 @@ import { ABOVE_LIMIT, type Measured, ratioToBaseline, type Sample } from "./repo
 const PAIRS = 5
 const TRIES = 10
 
-/** `times`: multiplies the usual number of runs. */
+/** `times` multiplies the default number of runs. */
 export type QuickOptions = { messages: number | "genuine"; times: number; only?: string[] }
 
 export async function benchQuick(

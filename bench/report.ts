@@ -10,7 +10,7 @@ export type Measured = {
   what: string
   now: Sample[]
   floor: Sample[]
-  /** Undefined: the baseline could not be built. `"missing"`: it has no such command. */
+  /** Undefined if the baseline could not be built, `"missing"` if it has no such command. */
   baseline: Sample[] | "missing" | undefined
   /** The wall time of every single run. */
   walls: { now: number[]; floor: number[] }
@@ -20,8 +20,8 @@ export type Measured = {
 export const LIMIT = 1.25
 
 /**
- * These need more than that today. Each has its own ceiling, which may only be lowered, a little above the medians that were
- * measured when it was set: sync 1.39 to 1.49, sync-again 1.25 to 1.35, search 1.32 and 1.33, first-search 1.37 to 1.47.
+ * Measures that need more than that today. Each has its own ceiling, which may only be lowered, a little above the medians that
+ * were measured when it was set: sync 1.39 to 1.49, sync-again 1.25 to 1.35, search 1.32 and 1.33, first-search 1.37 to 1.47.
  * `test/shape/bench.test.ts` has the same ceilings.
  */
 export const ABOVE_LIMIT: Readonly<Record<string, { ceiling: number; because: string }>> = {
@@ -74,7 +74,7 @@ export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: str
   return { tooSlow, notes, advice }
 }
 
-/** For goals about the slowest runs. */
+/** Formats the slowest runs, for goals about them. */
 export function slowestRuns({ name, walls }: Measured): string {
   const [now, floor] = [percentile(walls.now, 0.95), percentile(walls.floor, 0.95)]
   const said = `${milliseconds(now)}, floor ${milliseconds(floor)}, ${(now / floor).toFixed(2)} ×`

@@ -39,7 +39,7 @@ export async function takePictures(home: string, folder: string): Promise<void> 
       for (const [name, pathOf] of Object.entries(PAGES)) {
         await page.goto(`${base}${await pathOf(base, page)}`)
         await page.locator("main h1").waitFor()
-        // Wait until everything that loads later is there.
+        // Wait until everything that loads later has arrived.
         await page.locator("[data-late], [data-part]:not(a)").first().waitFor({ state: "detached" })
         if ((await page.locator(".learning").count()) > 0) throw new Error(`The page ${name} is still being filled.`)
         await page.screenshot({ path: join(folder, `view-${name}.png`) })

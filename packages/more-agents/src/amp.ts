@@ -26,7 +26,7 @@ export const ampConnector: Connector = {
   identify: (entry) => (entry.type === "dex-thread" ? entry.type : undefined),
 }
 
-/** Only these fields of the thread: it also has traces of every request. */
+/** Keeps only these fields of the thread, which also has traces of every request. */
 function* recordsOf(file: RawRecord): Generator<RawRecord> {
   const { v, id, created, title, agentMode, messages } = file
   const { trees, platform } = record(record(file.env)?.initial) ?? {}
@@ -161,7 +161,7 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** A command has its output, a file its content, an edit its diff. */
+/** The text of a result: a command's output, a file's content or an edit's diff. */
 function resultText(result: unknown): string {
   const fields = record(result)
   if (!fields) return string(result) ?? (result === undefined || result === null ? "" : JSON.stringify(result))

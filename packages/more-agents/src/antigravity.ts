@@ -73,7 +73,7 @@ function transcriptOf(folder: string, id: string, report: Report): Unit | undefi
   return undefined
 }
 
-/** The last conversation of each folder: for older ones, no file records the folder. */
+/** Returns the last conversation of each folder. For older ones, no file records the folder. */
 function foldersIn(path: string, report: Report): Map<string, string> {
   const index = objectAt(path, MAX_INDEX_BYTES, report) ?? {}
   return new Map(Object.entries(index).flatMap(([folder, id]) => (string(id) ? [[string(id)!, folder]] : [])))
@@ -89,7 +89,7 @@ function identify(step: RawRecord): string | undefined {
   return place === undefined ? undefined : `${place} ${step.type} ${step.created_at}`
 }
 
-/** Steps with the result of a tool, and the tool, in case no call names it. */
+/** The types of steps with the result of a tool, and the tool, in case no call names it. */
 const RESULTS: Record<string, string> = {
   RUN_COMMAND: "run_command",
   COMMAND_STATUS: "command_status",
@@ -105,7 +105,7 @@ const RESULTS: Record<string, string> = {
 const INJECTED = ["USER_SETTINGS_CHANGE", "ADDITIONAL_METADATA", "USER_INFORMATION", "EPHEMERAL_MESSAGE"]
 
 type Content = Pick<Message, "role" | "parts" | "effects">
-/** Calls without a result so far, oldest first: a result does not name its call. */
+/** Calls without a result so far, oldest first, because a result does not name its call. */
 type Waiting = { calls: (AntigravityCall & { id: string })[]; made: number }
 
 function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
@@ -138,7 +138,7 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom({ id, cwds, messages }, unknown)
 }
 
-/** Undefined for an unknown type. */
+/** Returns undefined for an unknown type. */
 function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Content[] | undefined {
   const type = string(step.type) ?? ""
   if (type === "USER_INPUT") return nonEmpty({ role: "user", parts: promptParts(string(step.content) ?? "") })
@@ -153,7 +153,7 @@ function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Conten
     const called = nonEmpty({ role: "assistant", parts: callParts(step, waiting, cwds) })
     return [...called, resultOf(step, RESULTS[type]!, waiting)]
   }
-  if (step.source === "MODEL") waiting.calls.shift() // the result of a call, whatever its type
+  if (step.source === "MODEL") waiting.calls.shift() // the result of a call of any type
   return undefined
 }
 
@@ -229,7 +229,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
 
 type AntigravityCall = { tool: string; args: RawRecord }
 
-/** Each argument is a JSON text; some versions write plain values. */
+/** Parses a call. Each argument is a JSON text; some versions write plain values. */
 function antigravityCall(call: RawRecord): AntigravityCall {
   const args = Object.entries(record(call.args) ?? {}).map(([name, value]) => [name, plainValue(value)] as const)
   return { tool: string(call.name) ?? "unknown", args: Object.fromEntries(args) }

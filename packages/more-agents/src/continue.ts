@@ -40,7 +40,7 @@ export const continueConnector: Connector = {
   watched: (root) => [{ folder: root, depth: 0, files: /\.json$/ }],
   read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
   parse: parseContinue,
-  // No `identify`: turns have no id, so records are compared by content and position.
+  // There is no `identify`: turns have no id, so records are compared by content and position.
 }
 
 const LIST = "sessions.json"
@@ -59,7 +59,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   }
 }
 
-/** The session, followed by its turns. */
+/** Yields the session, followed by its turns. */
 function* recordsIn(file: RawRecord): Iterable<RawRecord> {
   const { history, ...session } = file
   yield cutLongTexts({ type: "session", ...session })
@@ -87,7 +87,7 @@ const TOOLS: ToolNames = {
   edit: ["Edit", "MultiEdit", "single_find_and_replace", "multi_edit"],
 }
 
-/** An MCP server chooses the names of its tools: any tool that is not Continue's own belongs to a server. */
+/** Continue's own tools. Any other tool belongs to an MCP server, which chooses the names of its tools. */
 const OWN_TOOLS = new Set([
   ...Object.values(TOOLS).flat(),
   ...["AskQuestion", "Checklist", "Diff", "Exit", "List", "ReportFailure", "Search", "Skills", "Status", "Subagent"],
@@ -98,7 +98,7 @@ const OWN_TOOLS = new Set([
 /** The titles of unnamed sessions. */
 const UNNAMED = /^(Untitled Session|New Session)$/
 
-/** A call's result is in the turn of the answer with the call. */
+/** Parses a session. A call's result is in the same turn as the call. */
 function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const all = [...raw]
   const session = all.find(({ type }) => type === "session") ?? {}
@@ -137,7 +137,7 @@ function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof cre
       return messageWith(key, "assistant", contentParts(message.content, "thinking"))
     case "system":
       return messageWith(key, "system", contentParts(message.content, "injected"))
-    case "tool": // repeated in the turn of the call
+    case "tool": // the turn of the call repeats it
       return []
     default:
       unknown.add(`turn/${string(message.role) ?? "(no role)"}`)
@@ -149,7 +149,7 @@ function messageWith(key: string, role: Message["role"], parts: Part[]): Message
   return parts.length === 0 ? [] : [{ key, role, parts }]
 }
 
-/** Files added to a prompt are named; their text is put before the prompt only for the model. */
+/** Files added to a prompt are only named; their text precedes the prompt only for the model. */
 function promptOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
   const effects = records(turn.contextItems).flatMap((item): Effect[] => {
     const uri = record(item.uri)
@@ -221,7 +221,7 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
   })
 }
 
-/** Editors write URIs, the command line writes paths. */
+/** Converts a URI, as editors write it, or a path, as the command line writes it. */
 function localPath(value: unknown): string | undefined {
   const text = string(value)
   if (!text?.startsWith("file:")) return text

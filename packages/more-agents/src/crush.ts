@@ -81,7 +81,7 @@ function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generato
   yield* problems
 }
 
-/** The projects in the list. A data folder may be relative to the project. */
+/** Returns the projects in the list. A data folder may be relative to the project. */
 function projectsOf(root: string, report: Report): Project[] {
   const path = join(root, "projects.json")
   const text = textAt(path, MAX_LIST_BYTES, report)
@@ -182,7 +182,7 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     title: isNamed ? session.title : undefined,
     cwd: project,
     parent,
-    call_id: id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined, // <message>$$<call>
+    call_id: id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined, // the format is <message>$$<call>
     times: [session.created_at],
     messages,
   }
@@ -236,7 +236,7 @@ function roleOf(role: unknown, parts: Part[], isSummary: boolean): Message["role
   return role === "user" ? "user" : "assistant"
 }
 
-/** False for an unknown type. */
+/** Returns false for an unknown type. */
 function addPart(
   { parts, effects }: Content,
   type: string,
@@ -300,7 +300,7 @@ function resultOf(data: RawRecord, calls: Map<string, Call>) {
   })
 }
 
-/** A command that the person ran. */
+/** Parses a command that the person ran. */
 function commandOf(data: RawRecord) {
   const [command, printed] = [string(data.command) ?? "", string(data.output) ?? ""]
   const exit_status = number(data.exit_code)

@@ -118,7 +118,7 @@ function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
 const CONTENT_STATS = `select session_id as id, count(*) as count, max(id) as last, max(timestamp) as latest,
   sum(octet_length(content)) as bytes from messages group by session_id`
 
-/** Selected individually: the table also has the system prompt and data about the person. */
+/** The columns of a session to read. The table also has the system prompt and data about the person. */
 const SESSION_COLUMNS = [
   ...["id", "source", "model", "parent_session_id", "started_at", "ended_at", "end_reason", "title", "title_source"],
   ...["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"],
@@ -147,7 +147,7 @@ function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => voi
   ]
 }
 
-/** Only these fields: the others are the system prompt, tool descriptions and URLs. */
+/** Keeps only these fields: the others are the system prompt, tool descriptions and URLs. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { session_id, model, platform, session_start, last_updated, title } = file
   const cwd = string(file.cwd) ?? record(file.model_config)?.cwd
@@ -241,7 +241,7 @@ function callOf(call: RawRecord): Call {
   return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
 }
 
-/** Undefined for an unknown role. */
+/** Returns undefined for an unknown role. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (entry.role) {
     case "user":
@@ -260,7 +260,7 @@ function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefi
 const SKILL = '[SYSTEM: The user has invoked the "'
 const INSTRUCTION = "The user has provided the following instruction alongside the skill invocation: "
 
-/** When a person calls a skill, their turn has the skill's complete text, followed by what they typed. */
+/** Splits a prompt. When a person calls a skill, their turn has the skill's complete text, followed by what they typed. */
 function promptParts(part: Part): Part[] {
   if (part.type !== "text" || !part.text.startsWith(SKILL)) return [part]
   const at = part.text.indexOf(INSTRUCTION)
@@ -284,7 +284,7 @@ function answerParts(entry: RawRecord): Part[] {
   ]
 }
 
-/** Hermes's own tools answer with JSON: a command with its output and exit code, a patch with its diff. */
+/** Parses a result. Hermes's own tools answer with JSON: a command with its output and exit code, a patch with its diff. */
 function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const call_id = string(entry.tool_call_id)
   const call = calls.get(call_id ?? "")

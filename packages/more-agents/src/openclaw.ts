@@ -42,7 +42,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   }
 }
 
-/** One unit per session: if there are several files, the one that OpenClaw still writes, otherwise the latest. */
+/** Finds one unit per session: if there are several files, the one that OpenClaw still writes, otherwise the latest. */
 function transcriptsIn(folder: string, agent: string, report: Report): Map<string, Unit> {
   const found = new Map<string, Unit>()
   for (const { name } of entriesOf(folder, report)) {
@@ -61,7 +61,7 @@ function rank({ path, modifiedAt }: Unit): number {
   return path.endsWith(".jsonl") ? Number.POSITIVE_INFINITY : modifiedAt
 }
 
-/** The facts in the index, by session id. */
+/** Maps each session id to its facts in the index. */
 function factsIn(path: string, report: Report): Map<string, OpenclawFacts> {
   const index = parseObject(textAt(path, MAX_INDEX_BYTES, report) ?? "{}") ?? {}
   const idOf = (key: unknown) => string(record(index[String(key)])?.sessionId)
@@ -111,7 +111,10 @@ function withFacts(conversation: Conversation, { key, label, parent }: RawRecord
   }
 }
 
-/** A session's key shows who started it: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`, `hook:<id>`. */
+/**
+ * The kind of a session, from its key, which shows who started it: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`,
+ * `hook:<id>`.
+ */
 function kindOf(key: string): Kind {
   if (key.includes(":subagent:")) return "subagent"
   return /(?:^|:)(?:cron|hook):/.test(key) ? "automation" : "person"

@@ -93,7 +93,7 @@ function factsOf(manifest: RawRecord): RawRecord {
   return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
 }
 
-/** The file's own fields, followed by its messages. The program's own instructions are omitted. */
+/** Yields the file's own fields, followed by its messages. The program's own instructions are omitted. */
 function* recordsIn(content: RawRecord): Iterable<RawRecord> {
   const { messages, system_prompt: _, ...file } = content
   yield cutLongTexts({ type: "file", ...file })
@@ -117,12 +117,12 @@ function stripBlock(value: unknown): unknown {
   return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
 }
 
-// Tasks of Cline before version 3, in the format that its fork Roo Code still uses. The facts that Roo Code stores in
-// each task's folder, Cline stores in one list of all tasks.
+// The largest list of tasks, in bytes. Tasks of Cline before version 3 have the format that its fork Roo Code still uses. The
+// facts that Roo Code stores in each task's folder, Cline stores in one list of all tasks.
 
 const MAX_LIST_BYTES = 64 << 20
 
-/** The key of a session has the names of its folder and its file. */
+/** Whether this is a task. The key of a session contains the names of its folder and its file. */
 export function isTask({ key }: UnitName): boolean {
   return !key.includes("/")
 }

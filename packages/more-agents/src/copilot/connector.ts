@@ -48,7 +48,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   yield* units.values()
 }
 
-/** The session's name; the events contain everything else in the file. Its lines are `key: value`. */
+/** Reads the session's name; the events contain everything else in the file. Its lines are `key: value`. */
 function workspaceAt(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path, MAX_WORKSPACE_BYTES, report) ?? ""
   const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()

@@ -94,7 +94,7 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   )
 }
 
-/** Selected individually: recipes and the data of extensions may contain secrets. */
+/** The columns of a session to read. Recipes and the data of extensions may contain secrets. */
 const SESSION_COLUMNS = [
   ...["id", "name", "description", "user_set_name", "session_type", "working_dir", "created_at", "updated_at"],
   ...["input_tokens", "output_tokens", "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cost"],

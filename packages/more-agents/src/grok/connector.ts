@@ -25,10 +25,10 @@ export const grokConnector: Connector = {
   ],
   read: readLines(stripLine),
   parse: parseGrok,
-  // No `identify`: the lines of the model's input have no ids, so records are compared by content.
+  // There is no `identify`: the lines of the model's input have no ids, so records are compared by content.
 }
 
-/** Versions without updates have only the model's input. */
+/** The logs to read. Versions without updates have only the model's input. */
 const LOGS = ["updates.jsonl", "chat_history.jsonl"]
 const MAX_FACTS_BYTES = 4 << 20
 
@@ -54,7 +54,10 @@ function logIn(folder: string, id: string, report: Report): Unit | undefined {
   return undefined
 }
 
-/** Only stable facts: the summary is rewritten at every turn, and each change of these facts causes the log to be read again. */
+/**
+ * Keeps only stable facts: the summary is rewritten at every turn, and each change of these facts causes the log to be read
+ * again.
+ */
 function factsOf(summary: RawRecord, spawned: RawRecord | undefined): RawRecord {
   const kept = {
     cwd: string(record(summary.info)?.cwd),

@@ -24,7 +24,7 @@ export const kimiCodeConnector: Connector = {
   watched: (root) => [{ folder: root, depth: 4, files: /\/(wire\.jsonl|state\.json)$/ }],
   read: readLines(stripLine),
   parse: parseKimiCode,
-  // No `identify`: a line has no id, so records are compared by content.
+  // There is no `identify`: a line has no id, so records are compared by content.
 }
 
 const MAX_STATE_BYTES = 4 << 20
@@ -70,7 +70,7 @@ function stripLine(line: RawRecord): RawRecord {
   return cutLongTexts({ ...rest, message: { ...message, content: stripParts(message.content) } })
 }
 
-/** An image is a URL, or a data URI with its bytes. */
+/** Strips parts. An image is a URL, or a data URI with its bytes. */
 function stripParts(parts: unknown): RawRecord[] {
   return records(parts).map((part) => {
     const address = string(record(part.imageUrl)?.url) ?? string(record(part.image_url)?.url)

@@ -107,7 +107,7 @@ function conversationsIn(db: ForeignDatabase, path: string): DatabaseSession[] {
   return [...newerIn(db), ...olderIn(db, statSync(path).mtimeMs)]
 }
 
-/** A conversation that continued in another folder has two rows: the newest one counts. */
+/** Returns the newest row of a conversation. One that continued in another folder has two. */
 function newerIn(db: ForeignDatabase): DatabaseSession[] {
   if (columnsOf(db, "conversations_v2").size === 0) return []
   const rows = db.all(
@@ -144,7 +144,7 @@ function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
 const V2_COLUMNS = ["key", "conversation_id", "value", "created_at", "updated_at"]
 const V2_NEWEST = "where conversation_id = ? order by updated_at desc limit 1"
 
-/** A record about the conversation, and one per turn: the prompt and the answer. */
+/** Returns a record about the conversation, and one per turn: the prompt and the answer. */
 function turnsIn(rows: RawRecord[], skip: (skipped: Skipped) => void): RawRecord[] {
   return rows.flatMap(({ value, ...row }) => {
     const conversation = parseObject(string(value) ?? "")
@@ -164,13 +164,13 @@ function identify(raw: RawRecord): string | undefined {
   return raw.type === "turn" && id !== undefined ? `turn ${id}` : undefined
 }
 
-// The editor's sessions: `workspace-sessions/<folder>/<id>.json` has the order of the messages. The agent's texts and
-// actions are in separate logs, `<hash of the folder>/<the same name everywhere>/…`, one per execution.
+// The folder of the editor's logs, which has the same name everywhere. `workspace-sessions/<folder>/<id>.json` has the order of
+// the messages; the agent's texts and actions are in separate logs, `<hash of the folder>/<this name>/…`, one per execution.
 
 const LOGS = "414d1636299d2b9e4ce7e17fb11f63e9"
 const MAX_INDEX_BYTES = 16 << 20
 const MAX_BYTES = 256 << 20
-/** An execution's id is among the first fields of its log. */
+/** The number of bytes to read for an execution's id, which is among the first fields of its log. */
 const HEAD_BYTES = 1024
 
 type EditorUnit = Unit & { created?: unknown }
@@ -195,7 +195,7 @@ function* editorSessions(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** The number of logs: a new one may belong to this session. */
+/** The number of logs. A new one may belong to this session. */
 function logCount(folder: string | undefined): number {
   return folder === undefined ? 0 : entriesOf(folder, () => {}).length
 }
@@ -221,7 +221,7 @@ function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
   return readingOfRows([about, ...rows], cutLongTexts, skipped, after)
 }
 
-/** The file may still be being written. */
+/** The agent may still be writing the file. */
 function incompleteReading({ modifiedAt }: Unit, after?: Cursor): Reading {
   const settled = isSettled(modifiedAt, Date.now())
   const skipped = settled ? [{ reason: "not a whole JSON object", where: "whole file" }] : []
@@ -232,7 +232,7 @@ function incompleteReading({ modifiedAt }: Unit, after?: Cursor): Reading {
   }
 }
 
-/** The logs of a workspace, by execution id. */
+/** Maps each execution id to its log, for a workspace. */
 function logsIn(folder: string | undefined): Map<string, string> {
   const logs = new Map<string, string>()
   if (folder === undefined) return logs

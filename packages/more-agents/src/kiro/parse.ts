@@ -10,7 +10,7 @@ import { array, number, type RawRecord, record, records, string, time } from "..
 /** Reads one kind of store: returns its messages and reports unknown types. */
 type KiroReader = (records: RawRecord[], unknown: (type: string) => void, id: string) => Message[]
 
-/** The newest store of a conversation wins. */
+/** The stores, with their authority. The newest store of a conversation wins. */
 const STORES: Record<string, { read: KiroReader; authority: number }> = {
   v1: { read: turnMessages, authority: 1 },
   v2: { read: turnMessages, authority: 2 },
@@ -61,7 +61,7 @@ function folderOf({ user }: RawRecord): unknown {
   return record(record(record(user)?.env_context)?.env_state)?.current_working_directory
 }
 
-/** The editor writes milliseconds as text. */
+/** Parses a date. The editor writes milliseconds as text. */
 function dateOf(value: unknown): number | undefined {
   return time(typeof value === "string" && /^\d{9,16}$/.test(value) ? Number(value) : value)
 }
@@ -81,7 +81,7 @@ function actionOf({ tool, args }: KiroCall): CallAction {
   return { reads }
 }
 
-/** The result of a call. `outputs` are texts and objects; the output of a command has its exit status. */
+/** Builds the result of a call. `outputs` are texts and objects; the output of a command has its exit status. */
 function kiroResult(
   call_id: string | undefined,
   call: KiroCall | undefined,
@@ -106,7 +106,7 @@ function kiroResult(
   }
 }
 
-/** A command's output as it was printed, anything else as JSON or text. */
+/** Returns a command's output as it was printed, and anything else as JSON or text. */
 function outputText(output: unknown): string {
   const json = record(output)
   if (!json) return string(output) ?? ""
@@ -114,7 +114,7 @@ function outputText(output: unknown): string {
   return [json.stdout, json.stderr].flatMap((text) => string(text) ?? []).join("\n")
 }
 
-/** The command line's files: a line per message of the person, the model or a tool. */
+/** Parses the command line's files: a line per message of the person, the model or a tool. */
 function lineMessages(lines: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return lines.flatMap((line, place): Message[] => {
@@ -173,7 +173,7 @@ function lineResult(result: RawRecord, calls: Map<string, KiroCall>): Message {
   )
 }
 
-/** The databases' turns: the input (a prompt, or results of tools), and the model's answer. */
+/** Parses the databases' turns: the input (a prompt, or results of tools), and the model's answer. */
 function turnMessages(turns: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return turns.flatMap((turn, place) => {
@@ -263,7 +263,7 @@ const INJECTED = [
   "You are operating in a workspace",
 ]
 
-/** The editor's sessions: the messages, and after an agent's message the actions of its execution. */
+/** Parses the editor's sessions: the messages, and after an agent's message the actions of its execution. */
 function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const logged = new Set(rows.flatMap((row, place) => (rows[place + 1]?.type === "action" ? [row] : [])))
   return rows.flatMap((row, place): Message[] => {
@@ -275,7 +275,7 @@ function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: 
     const message = record(row.message) ?? {}
     const role = message.role === "user" ? "user" : message.role === "assistant" ? "assistant" : undefined
     if (!role) unknown(`history/${string(message.role) ?? "(no role)"}`)
-    // If there is a log, the message itself only says that something is being done.
+    // If there is a log, the message itself only says that work is in progress.
     if (!role || (role === "assistant" && logged.has(row))) return []
     const parts = textParts(message.content, role)
     return parts.length > 0 ? [{ key: `${id}:${string(message.id) ?? place}`, role, parts }] : []

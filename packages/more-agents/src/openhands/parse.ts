@@ -11,7 +11,7 @@ const TOOLS = {
   command: ["terminal", "execute_bash"],
   editor: ["file_editor", "str_replace_editor", "planning_file_editor"],
 }
-/** Events without content for a reader. */
+/** Types of events without content for a reader. */
 const QUIET = [
   ...["ConversationStateUpdateEvent", "CondensationRequest", "TokenEvent", "PauseEvent", "LLMCompletionLogEvent"],
   ...["InterruptEvent", "StreamingDeltaEvent"],
@@ -54,7 +54,7 @@ function callOf(event: RawRecord): Call {
   return { tool: string(event.tool_name) ?? string(call?.name), args }
 }
 
-/** Undefined for an unknown kind. */
+/** Returns undefined for an unknown kind. */
 function contentOf(event: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (event.kind) {
     case "MessageEvent":
@@ -97,7 +97,7 @@ function thinkingOf(event: RawRecord): Part[] {
   return text === undefined ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** The last call of a task contains the answer. */
+/** Returns the parts of an action. The last call of a task contains the answer. */
 function actionParts(event: RawRecord): Part[] {
   const { tool, args } = callOf(event)
   const { kind: _, ...input } = args
@@ -120,7 +120,7 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
     call_id,
     output: refused ?? content.map(({ text }) => text).join("\n"),
     failed: refused !== undefined || observation.is_error === true || string(observation.error) !== undefined,
-    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // a negative code means that it is still running
+    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // a negative code means that the command is still running
     action: actionOf(call, observation),
     isRemote: string(observation.kind)?.startsWith("MCP") === true,
   })
@@ -148,7 +148,7 @@ function spentIn(about: RawRecord): Usage | undefined {
   return usage && usage.input + usage.output + usage.cache_read > 0 ? usage : undefined
 }
 
-/** Its prompt tokens include those read from and written to the cache. */
+/** OpenHands' prompt tokens include those read from and written to the cache. */
 function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord): Usage {
   const counted = record(accumulated_token_usage)
   const of = (field: string) => number(counted?.[field]) ?? 0

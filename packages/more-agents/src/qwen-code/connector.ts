@@ -29,7 +29,7 @@ export const qwenCodeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 1 << 20
-/** `tmp` is the earlier location. */
+/** The folders with sessions; `tmp` is the earlier one. */
 const PLACES = ["projects", "tmp"]
 
 function watched(root: string): Watched[] {
@@ -61,7 +61,7 @@ function* transcriptsIn(folder: string, below: string, report: Report): Iterable
   }
 }
 
-/** The purpose of a subagent and the call that started it, from the file next to the transcript. */
+/** Reads the purpose of a subagent and the call that started it, from the file next to the transcript. */
 function subagentAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   const [description, call] = [string(meta?.description), string(meta?.toolUseId)]

@@ -38,7 +38,7 @@ const INJECTED_SUBTYPES = [
 ]
 const INJECTED_TAGS = ["system-reminder"]
 
-/** System records without content. */
+/** Types of system records without content. */
 const QUIET = [
   "agent_retry",
   "agent_session_ready",
@@ -103,7 +103,7 @@ function idOf(all: RawRecord[], unit: UnitName): string {
   return file === undefined ? (string(all.find(({ sessionId }) => string(sessionId))?.sessionId) ?? named) : named
 }
 
-/** Every record names its predecessor, and the last message is the current position of the session. */
+/** Finds abandoned records. Every record names its predecessor, and the last message is the current position of the session. */
 function abandonedIn(all: RawRecord[]): Set<string> {
   const parents = new Map(all.flatMap((one) => (string(one.uuid) ? [[string(one.uuid)!, one.parentUuid]] : [])))
   const last = all.findLast(({ type, subtype, uuid }) => {
@@ -116,7 +116,7 @@ function abandonedIn(all: RawRecord[]): Set<string> {
     current.add(at)
     at = parents.get(at as string)
   }
-  // A missing record hides everything before it: then nothing is marked as abandoned.
+  // A missing record hides everything before it, so nothing is marked as abandoned.
   if (at !== null && at !== undefined) return new Set()
   return new Set([...parents.keys()].filter((uuid) => !current.has(uuid)))
 }
@@ -229,7 +229,7 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
   }
 }
 
-/** Puts a command's output on its own line, so that git's report of a commit is found. */
+/** The output of a command, which is put on its own line, so that git's report of a commit is found. */
 const PRINTED = /^(Command: [\s\S]*?\nOutput:) (?=\S)/
 
 function exitIn(output: string): number | undefined {
@@ -237,7 +237,7 @@ function exitIn(output: string): number | undefined {
   return code === undefined ? undefined : Number(code)
 }
 
-/** The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
+/** What a call did. The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
 function actionOf({ tool, args }: Call, display: RawRecord): CallAction {
   const requested = actionByName(TOOLS, tool, args)
   const [path, diff] = [string(args.file_path) ?? string(display.filePath), string(display.fileDiff)]
@@ -247,7 +247,7 @@ function actionOf({ tool, args }: Call, display: RawRecord): CallAction {
   return shown.length > 0 ? { ...requested, hunks: shown } : requested
 }
 
-/** The compressed history begins with its summary. */
+/** Returns the summary with which the compressed history begins. */
 function summaryParts(payload: RawRecord | undefined): Part[] {
   const [first] = records(payload?.compressedHistory)
   const text = records(first?.parts).flatMap((part) => string(part.text) ?? [])
@@ -279,7 +279,7 @@ function conversationFields(
   }
 }
 
-/** It is written repeatedly: the last one counts. */
+/** Returns the last title, because it is written repeatedly. */
 function titleOf(current: RawRecord[]): Title | undefined {
   const payload = record(current.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
   const text = string(payload?.customTitle)

@@ -47,7 +47,7 @@ const NAMES = [
 ] as const
 const MAX_BYTES = 256 << 20
 
-/** The folder names the task; the requests to the model have most of the content. */
+/** The folder's name is the task's id; the requests to the model have most of the content. */
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const task of entriesOf(root, report)) {
     if (!task.isDirectory()) continue

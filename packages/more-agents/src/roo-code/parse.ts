@@ -71,7 +71,7 @@ function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, coun
   return messages
 }
 
-/** The window records the usage of each request before its answer; without it, there is only the total. */
+/** Adds usages. The window records the usage of each request before its answer; without it, there is only the total. */
 function addUsages(messages: Message[], window: RawRecord[], history: RawRecord): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (answers.length === 0) return
@@ -91,7 +91,7 @@ function addUsages(messages: Message[], window: RawRecord[], history: RawRecord)
   if (sum) answers.at(-1)!.usage = sum
 }
 
-/** The tokens sent include those read from and written to the cache. */
+/** The number of sent tokens includes those read from and written to the cache. */
 function rooUsage(counted: RawRecord, money: string): Usage | undefined {
   const of = (field: string) => number(counted[field]) ?? 0
   const [sent, output, cache_read, cache_write] = [of("tokensIn"), of("tokensOut"), of("cacheReads"), of("cacheWrites")]
@@ -102,7 +102,10 @@ function rooUsage(counted: RawRecord, money: string): Usage | undefined {
 }
 
 export type Call = { tool: string | undefined; args: RawRecord }
-/** `calls`: the calls of earlier turns by id; `""` is the last one that was written into a text. */
+/**
+ * The state while turns are parsed. `calls` has the calls of earlier turns by id; `""` is the last one that was written into a
+ * text.
+ */
 type TurnContext = {
   promptOrigin: Origin
   workspace: string | undefined
@@ -111,7 +114,7 @@ type TurnContext = {
 }
 type Content = Pick<Message, "role" | "parts" | "effects">
 
-/** A turn as it was sent to the model, or the model's answer. */
+/** Parses a turn that was sent to the model, or the model's answer. */
 function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   const blocks = typeof turn.content === "string" ? [{ type: "text", text: turn.content }] : records(turn.content)
   if (turn.type === "reasoning")
@@ -121,7 +124,7 @@ function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   return turn.role === "assistant" ? answerOf(turn, blocks, context) : promptOf(blocks, context)
 }
 
-/** Named in the text that Roo Code adds to a prompt. */
+/** Finds the model in the text that Roo Code adds to a prompt. */
 export function modelIn(turn: RawRecord): string | undefined {
   if (string(turn.model)) return string(turn.model)
   const texts = records(turn.content).flatMap(({ text }) => string(text) ?? [])
@@ -144,7 +147,7 @@ function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnCo
   return { role: "assistant", parts }
 }
 
-/** The result of a task is addressed to the person. */
+/** Builds the part of a call. The result of a task is addressed to the person. */
 function callPart(tool: string | undefined, args: RawRecord, id: string | undefined): Part {
   const result = tool === "attempt_completion" ? string(args.result) : undefined
   return result === undefined ? toolCallPart(tool, args, id) : { type: "text", text: result, origin: "agent" }
@@ -156,7 +159,7 @@ function thoughts(...texts: unknown[]): Part[] {
   )
 }
 
-/** Text with the calls that are written into it. */
+/** Splits a text and the calls that are written into it. */
 function writtenParts(text: string, calls: Map<string, Call>): Part[] {
   const parts: Part[] = []
   let from = 0
@@ -176,7 +179,7 @@ function writtenParts(text: string, calls: Map<string, Call>): Part[] {
 const ADDED = ["environment_details"]
 const TYPED = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
 
-/** The person's text, tool results, and what Roo Code adds. */
+/** Parses the person's text, tool results, and what Roo Code adds. */
 function promptOf(blocks: RawRecord[], context: TurnContext): Content {
   const parts: Part[] = []
   const effects: Effect[] = []
@@ -261,7 +264,7 @@ const TOOLS: ToolNames = {
   patch: ["apply_patch"],
 }
 
-/** Paths are relative to the workspace. */
+/** What a call did. Paths are relative to the workspace. */
 function actionOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): CallAction {
   const within = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
   const files = array(args.files).flatMap((file) => string(record(file)?.path) ?? string(file) ?? [])
@@ -310,7 +313,7 @@ const WRITTEN = [
   ],
 ]
 
-/** Takes linear time: a tag that does not end is text. */
+/** Finds calls in a text. Takes linear time: a tag that does not end is text. */
 export function writtenCalls(text: string): WrittenCall[] {
   const calls: WrittenCall[] = []
   const unended = new Set<string>()
@@ -364,7 +367,7 @@ const QUIET = [
   ...["too_many_tools_warning", "auto_approval_max_req_reached"],
 ]
 
-/** The content of the window, for a task whose file of turns is gone. */
+/** Parses the content of the window, for a task whose file of turns is gone. */
 function windowMessages(
   shown: RawRecord[],
   { id, promptOrigin, count }: { id: string; promptOrigin: Origin; count: (type: string) => void },

@@ -91,12 +91,12 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
   return abandoned ? messages.map((message) => ({ ...message, abandoned })) : messages
 }
 
-/** Covers only the last round of a request; cached tokens are not reported. */
+/** The usage covers only the last round of a request; cached tokens are not reported. */
 function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: metadata?.promptTokens, output: metadata?.outputTokens })
 }
 
-/** Items that show progress, ask, or repeat other content. */
+/** Types of items that show progress, ask, or repeat other content. */
 const QUIET = new Set([
   ...["undoStop", "codeblockUri", "prepareToolInvocation", "progressMessage", "progressTask", "progressTaskSerialized"],
   ...[
@@ -159,12 +159,12 @@ function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
   )
 }
 
-/** In the model's rounds, the id of a call has a numeric suffix. */
+/** Removes the numeric suffix that the id of a call has in the model's rounds. */
 function plainId(id: string): string {
   return id.replace(/__vscode-\d{1,15}$/, "")
 }
 
-/** A text, or the tree from which the prompt was rendered. */
+/** Returns a text, or the text of the tree from which the prompt was rendered. */
 function textOfResult(piece: unknown): string {
   const value = record(piece)?.value
   if (typeof value === "string") return value
@@ -196,7 +196,7 @@ function addNotice(parts: Part[], text: string | undefined): void {
   if (text !== undefined) parts.push({ type: "text", text, origin: "local_tool" })
 }
 
-/** A text, or `{ value }`. */
+/** Returns a text, or the value of `{ value }`. */
 function textIn(value: unknown): string | undefined {
   return string(value) ?? string(record(value)?.value)
 }
@@ -243,7 +243,7 @@ function outputIn(data: RawRecord | undefined, details: RawRecord | undefined): 
   return pieces.length === 0 ? undefined : pieces.join("\n")
 }
 
-/** The inserted lines; what they replaced is not recorded. Changes within a line are skipped. */
+/** Returns the inserted lines; what they replaced is not recorded. Changes within a line are skipped. */
 function hunksOfGroup(item: RawRecord): Hunk[] {
   const path = pathOfUri(item.uri)
   if (path === undefined) return []
@@ -266,7 +266,7 @@ function pathOfUri(value: unknown): string | undefined {
   }
 }
 
-/** Skips files whose edits a tool call already reported: the window shows the same change again. */
+/** Adds edits, except to files whose edits a tool call already reported, because the window shows the same change again. */
 function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   const known = new Set(
     effects.flatMap((effect) => (effect.type === "file" && effect.action === "edited" ? effect.path : [])),
@@ -278,7 +278,7 @@ function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   effects.push(...editEffects(hunks))
 }
 
-/** The names that the model uses, and those that the window uses. */
+/** The tool names that the model uses, and those that the window uses. */
 const TOOLS: ToolNames = {
   command: ["run_in_terminal", "copilot_runInTerminal"],
   read: ["read_file", "copilot_readFile"],
@@ -302,15 +302,15 @@ function actionOfVscode(tool: string | undefined, args: RawRecord): CallAction {
   }
 }
 
-/** How an entry of the log changes the session. */
+/** The kinds of log entries, by how they change the session. */
 const SNAPSHOT = 0
 const SET = 1
 const APPEND = 2
 const DELETE = 3
 
 /**
- * The session that results from a log of changes; undefined if there is no snapshot. Entries that cannot be applied,
- * because an earlier line was damaged, are counted by `skip`. The entries are not modified.
+ * Replays a log of changes and returns the resulting session, or undefined if there is no snapshot. Entries that cannot be
+ * applied, because an earlier line was damaged, are counted by `skip`. The entries are not modified.
  */
 export function replayedSession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
   let session: RawRecord | undefined
@@ -343,7 +343,7 @@ function isApplied(session: RawRecord, { kind, k, i }: RawRecord, value: unknown
 
 type Place = { get(): unknown; set(value: unknown): void }
 
-/** A field of an object, or an item of a list if that leaves no gaps. */
+/** Finds a field of an object, or an item of a list if that leaves no gaps. */
 function placeIn(at: unknown, key: unknown): Place | undefined {
   if (Array.isArray(at)) {
     if (typeof key !== "number" || !Number.isInteger(key) || key < 0 || key > at.length) return undefined
