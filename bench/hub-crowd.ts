@@ -39,7 +39,7 @@ export async function addCrowd(
 }
 
 /** Simulates `seconds` of everybody's day. People push conversations that the hub already has, under new ids. */
-export async function crowd(
+export async function runCrowd(
   people: HubClient[],
   size: CrowdSize,
   { seconds, questions, ready }: { seconds: number; questions: string[]; ready: Outgoing[] },

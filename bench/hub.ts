@@ -10,8 +10,8 @@ import { chunksOf, type WireHead, type WireMessage } from "../src/hub-client/wir
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
-import { addCrowd, CROWD, type CrowdSize, crowd, TEAM_OF_TEN } from "./hub-crowd.ts"
-import { BUILT_HUB, type Outgoing, outgoing, pushOne, type StartedHub, startHub } from "./hub-start.ts"
+import { addCrowd, CROWD, type CrowdSize, runCrowd, TEAM_OF_TEN } from "./hub-crowd.ts"
+import { BUILT_HUB, type Outgoing, outgoingConversation, pushOne, type StartedHub, startHub } from "./hub-start.ts"
 import { DEX, ROOT, sizeOf } from "./measure.ts"
 import { ordinaryWords } from "./prepare.ts"
 import { percentile, type Row } from "./report.ts"
@@ -53,7 +53,7 @@ async function measure(about: Measured): Promise<Row[]> {
   const { hub, owner, data, server, again, messages, textBytes, laptop, store, crowdSeconds } = about
   const refs = (await store.list({ limit: 1e6, offset: 0 })).rows.map(({ ref }) => ref)
   const ready: Outgoing[] = []
-  for (const ref of refs) ready.push(await outgoing(store, ref))
+  for (const ref of refs) ready.push(await outgoingConversation(store, ref))
   const projects = new Set(ready.map((one) => one.project))
   for (const project of projects) await hub.consent(project, ["said"])
   const started = performance.now()
@@ -80,7 +80,7 @@ async function measure(about: Measured): Promise<Row[]> {
   const questions = Array.from({ length: 200 }, (_, i) => chosenFrom(words, 1 + (i % 4), random))
   const crowdAt = async (address: string, size: CrowdSize) => {
     const people = await addCrowd(owner, address, size, projects)
-    const times = await crowd(people, size, { seconds: crowdSeconds, questions, ready })
+    const times = await runCrowd(people, size, { seconds: crowdSeconds, questions, ready })
     if (times.errors.length > 0) console.log(`errors of ${size.people}: ${[...new Set(times.errors)].join("; ")}`)
     return times
   }

@@ -45,7 +45,7 @@ function connector(agent: NewAgent): string {
   const reader = isJson
     ? "readJsonFile(unit.path, after, recordsOfFile)"
     : "readJsonl(unit.path, after, { strip: cutLongTexts })"
-  return `import { finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+  return `import { resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
 import { ${isJson ? "readJsonFile, " : ""}unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
 ${isJson ? "" : 'import { readJsonl } from "../../../src/agents/kit/jsonl.ts"\n'}import { cutLongTexts, parsedFrom, uniqueKeys } from "../../../src/agents/kit/messages.ts"
@@ -116,7 +116,7 @@ function partOf(block: RawRecord, role: Message["role"]): Part[] {
     // Set \`action\` to what the call did (a command, an edit, a file that was read); see actionByName.
     const output = string(block.content) ?? records(block.content).flatMap((piece) => string(piece.text) ?? []).join("\\n")
     const call_id = string(block.tool_use_id)
-    return [finishedCall({ tool: undefined, call_id, output, failed: block.is_error === true, action: {} }).part]
+    return [resultOfCall({ tool: undefined, call_id, output, failed: block.is_error === true, action: {} }).part]
   }
   if (text === undefined) return []
   if (block.type === "thinking") return [{ type: "thinking", text, origin: "agent" }]

@@ -1,7 +1,7 @@
 import type { SourceId } from "../core/conversation.ts"
 import type { Agent } from "./kit/agent.ts"
 import type { Connector, Machine } from "./kit/connector.ts"
-import { everyRoot, hasAnyRoot } from "./kit/places.ts"
+import { allRoots, hasAnyRoot } from "./kit/places.ts"
 import { loadOutside, type UnloadedAgent } from "./outside.ts"
 import { agents, isDexSource } from "./registry.ts"
 
@@ -42,6 +42,6 @@ function isWanted({ source, roots }: Agent, { machine, kept }: WantedSources): b
 /** dex's own sources are read only from dex's own folder. */
 function inEveryHome(connector: Connector): Connector {
   if (isDexSource(connector.source)) return connector
-  const roots = (machine: Machine) => everyRoot((one) => connector.roots(one), machine)
+  const roots = (machine: Machine) => allRoots((one) => connector.roots(one), machine)
   return Object.assign(Object.create(connector) as Connector, { roots })
 }

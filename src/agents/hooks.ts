@@ -17,7 +17,8 @@ function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "an
   return {
     moment: (event, input) => {
       const caller = callerOf(input)
-      const facts = caller && Object.hasOwn(events, event) ? events[event]!(input, fields(input.tool_input)) : undefined
+      const facts =
+        caller && Object.hasOwn(events, event) ? events[event]!(input, hookFields(input.tool_input)) : undefined
       return caller && facts && { ...caller, ...facts }
     },
     ...how,
@@ -54,7 +55,7 @@ function failedCommand(command: unknown, output: string): EventFacts | undefined
   return { event: "failed_command", command: ran, error }
 }
 
-export function fields(value: unknown): HookInput {
+export function hookFields(value: unknown): HookInput {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as HookInput) : {}
 }
 
@@ -127,7 +128,7 @@ export const geminiCliHooks = hooksFor(
     // The output of BeforeTool does not reach the model, so a file's past is shown after the file was read.
     AfterTool: ({ tool_name, tool_response }, given) => {
       if (tool_name === "read_file") return atFile("before_read", given.file_path ?? given.absolute_path)
-      const output = fields(tool_response).llmContent
+      const output = hookFields(tool_response).llmContent
       const isFailure = tool_name === "run_shell_command" && typeof output === "string" && hasFailed(output)
       return isFailure ? failedCommand(given.command, outputIn(output)) : undefined
     },

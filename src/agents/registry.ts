@@ -164,7 +164,7 @@ export function isDexSource(source: SourceId): boolean {
 }
 
 /** Filters counts by source to those of agents. */
-export function agentsIn(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
+export function onlyAgents(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
   return Object.fromEntries(Object.entries(sources).filter(([source]) => !isDexSource(source)))
 }
 

@@ -27,7 +27,7 @@ const DESCRIPTIVE_FIELDS = [
 ]
 
 /** Describes a tool call. `text` is the call's input as the agent wrote it: JSON, or the plain text of a freeform tool. */
-export function describeCall(text: string): CallWords {
+export function describeToolCall(text: string): CallWords {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
   const what = DESCRIPTIVE_FIELDS.map((key) => argumentText(input[key])).find((value) => value !== "")

@@ -138,7 +138,7 @@ function isPlaced(line: string): boolean {
 }
 
 /** The file and line that an error names. */
-export function placeInError(line: string): { file: string; line: number } | undefined {
+export function locationInError(line: string): { file: string; line: number } | undefined {
   const { file, line: after, row } = PLACED.exec(plainLine(line))?.groups ?? {}
   return file === undefined ? undefined : { file, line: Number(after ?? row) }
 }

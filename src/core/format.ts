@@ -1,6 +1,6 @@
-import { describeCall } from "./call-words.ts"
+import { describeToolCall } from "./call-words.ts"
 import type { Part } from "./conversation.ts"
-import { planIn } from "./plan.ts"
+import { findPlan } from "./plan.ts"
 import { estimateTokens } from "./tokens.ts"
 
 export const FORMATS = ["full", "stripped", "user_only", "outline"] as const
@@ -39,7 +39,8 @@ export function messageTokens(message: { parts: readonly ShownPart[] }, format: 
 }
 
 function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
-  if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : (planIn(part) ?? "")
+  if (format === "user_only")
+    return part.type === "text" && part.origin === "person" ? part.text : (findPlan(part) ?? "")
   const isFull = format === "full"
   switch (part.type) {
     case "text":
@@ -68,13 +69,13 @@ export function outlineOf(message: { parts: readonly ShownPart[] }, roots: reado
   const spoken = parts.find((part) => part.type === "text" && part.origin !== "injected")
   const first = spoken ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
   if (!first) return ""
-  const plan = planIn(first)
+  const plan = findPlan(first)
   if (first.type === "tool_call" && plan === undefined) return callLine(first, roots)
   return clip((plan ?? partText(first, "stripped").trim()).split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
 }
 
 function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
-  const line = describeCall(text).what.trim().split("\n", 1)[0] ?? ""
+  const line = describeToolCall(text).what.trim().split("\n", 1)[0] ?? ""
   const what = roots.reduce((shown, root) => shown.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), line)
   if (what === "") return `[${tool}]`
   if (what.length <= OUTLINE_CHARS) return `[${tool}: ${what}]`

@@ -25,7 +25,7 @@ export function isSamePath(a: string, b: string, platform: NodeJS.Platform = pro
 }
 
 /** If the path is inside the folder under another spelling, returns it with the folder's own spelling. */
-export function spelledBelow(folder: string, path: string, platform: NodeJS.Platform = process.platform): string {
+export function withFolderSpelling(folder: string, path: string, platform: NodeJS.Platform = process.platform): string {
   if (!foldsPaths(platform)) return path
   const separator = platform === "win32" ? /[\\/]/ : /\//
   const base = folder.replace(/(?<=.)[\\/]+$/, "")

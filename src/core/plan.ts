@@ -13,7 +13,7 @@ type PlanPart = Pick<Part, "type" | "text"> & { origin: string; tool?: string; c
  * Finds the plan in a prompt that starts with one, or in the result that reports its approval. If that result does not repeat the
  * plan, the plan is in the call.
  */
-export function planIn(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
+export function findPlan(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
   if (part.type === "text") {
     const text = part.origin === "agent" ? part.text.trimStart() : ""
     return text.startsWith(PLAN_OPENING) ? text.slice(PLAN_OPENING.length).trimStart() : undefined

@@ -6,11 +6,11 @@ import { subprocessFile } from "../subprocess/link.ts"
 import { startDetached } from "../subprocess/process.ts"
 import type { EmbedRole } from "./embedder.ts"
 import type { LocalPackage } from "./local-package.ts"
-import { helperAddress } from "./local-package.ts"
+import { helperPlace } from "./local-package.ts"
 
-/** A request to the helper, as a line of JSON. Without texts, it asks for the process's id and memory. */
+/** A line of JSON. Without texts it asks for the process's id and memory. */
 export type HelperRequest = { texts?: string[] }
-/** The helper's answer. A vector is base64 of 32-bit numbers. */
+/** A vector is base64 of 32-bit numbers. */
 export type HelperAnswer = { vectors: string[] } | { pid: number; bytes: number } | { error: string }
 
 export type Helper = { dexDir: string; local: LocalPackage; role: EmbedRole }
@@ -19,9 +19,9 @@ const LOOK_AGAIN_MS = 50
 const STARTS_WITHIN_MS = 30_000
 
 /**
- * Gets the vectors of these texts from the process that has loaded the model. If the process is not running, starts it. For
- * documents this waits until it runs; a search gets an error immediately and continues without vectors, and the next search finds
- * it running.
+ * Gets the vectors of these texts from the process that has loaded the model. If it is not running, it is started. For documents
+ * this waits until it runs; a search gets an error immediately and continues without vectors, and the next search finds it
+ * running.
  */
 export async function askHelper(helper: Helper, texts: string[], signal?: AbortSignal): Promise<Float32Array[]> {
   const answer = (await sent(helper, { texts }, signal)) ?? (await startedAndSent(helper, texts, signal))
@@ -30,8 +30,8 @@ export async function askHelper(helper: Helper, texts: string[], signal?: AbortS
   return answer.vectors.map((vector) => readVector(vector, helper.local.dims))
 }
 
-/** Returns the process that has loaded the model, or undefined if none is running. Starts nothing. */
-export async function runningHelper(
+/** The process that has loaded the model; undefined if none is running. Starts nothing. */
+export async function helperNow(
   helper: Helper,
   signal?: AbortSignal,
 ): Promise<{ pid: number; bytes: number } | undefined> {
@@ -60,13 +60,13 @@ async function startedAndSent(helper: Helper, texts: string[], signal?: AbortSig
   )
 }
 
-/** Returns undefined if no process is listening, or if it ended before it answered. */
+/** Undefined if no process is listening, or if it ended before it answered. */
 function sent(
   { dexDir, local, role }: Helper,
   request: HelperRequest,
   signal?: AbortSignal,
 ): Promise<HelperAnswer | undefined> {
-  const { socket } = helperAddress(dexDir, local, role)
+  const { socket } = helperPlace(dexDir, local, role)
   return new Promise((resolve, reject) => {
     const stopped = () => new DexError("embed_stopped", "Embedding was stopped.")
     if (signal?.aborted) return reject(stopped())
@@ -97,7 +97,7 @@ function parsed(text: string): HelperAnswer {
   }
 }
 
-/** Starts the process, detached because other callers will use it too. If another one is already running, it ends immediately. */
+/** Detached, because other callers will use it too. If another one is already running, it ends immediately. */
 function start({ dexDir, role }: Helper): { failure?: string } {
   const started: { failure?: string } = {}
   const file = fileURLToPath(subprocessFile("./helper-process.ts", import.meta.url))

@@ -8,18 +8,18 @@ import { LOCAL_FILES } from "./local-files.ts"
 type FileSums = Readonly<Record<string, string>>
 
 /**
- * The symbol under which tests put the checksums of their own package. Only code that already runs in this process can do that,
- * so no environment variable and no file can make dex run another package.
+ * Tests put the checksums of their own package here. Only code that already runs in this process can do that, so no environment
+ * variable and no file can make dex run another package.
  */
 const OTHERS = Symbol.for("dexctx.localModelFiles")
 
 const MOST_BYTES = 256 << 20
-/** Files that are never run and may change without a new package. */
+/** They are never run, and may change without a new package. */
 const NOT_RUN = new Set(["README.md", "NOTICE", "LICENSE"])
 
 /**
- * Throws unless the installed package has exactly the files that were published with this version of dex. Call this before
- * importing anything of the package. `entry` is its `dist/index.js`.
+ * Throws unless the installed package has exactly the files that were published with this version of dex. Must be called before
+ * anything of the package is imported. `entry`: its `dist/index.js`.
  */
 export function checkLocalFiles(entry: string): void {
   const folder = dirname(dirname(entry))

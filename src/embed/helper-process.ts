@@ -7,18 +7,15 @@ import { tryLock } from "../store/sqlite/lock.ts"
 import type { HelperAnswer, HelperRequest } from "./ask-helper.ts"
 import { checkLocalFiles } from "./check-local.ts"
 import type { EmbedRole } from "./embedder.ts"
-import { type HelperAddress, helperAddress, localPackage } from "./local-package.ts"
+import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
 
 // Loads the local model once for all of this user's searches and syncs, so that 24 servers do not load it 24 times. Started on
 // demand; ends after a while without requests, or when the package is replaced or removed.
 
-/**
- * How long the process stays without requests, in milliseconds. A person or an agent searches again within minutes; a sync embeds
- * without a pause.
- */
+/** A person or an agent searches again within minutes; a sync embeds without a pause. */
 const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
 const LOOK_EVERY_MS = 5_000
-/** The most characters of a request. A request of 32 texts of 4,000 characters has 0.5 MB. */
+/** A request of 32 texts of 4,000 characters has 0.5 MB. */
 const MOST_CHARS = 4 << 20
 
 type Model = { embed(texts: string[]): Promise<Float32Array[]> }
@@ -26,13 +23,13 @@ type Model = { embed(texts: string[]): Promise<Float32Array[]> }
 const [dexDir, role] = process.argv.slice(2) as [string, EmbedRole]
 const idleMs = Number(process.env.DEX_LOCAL_MODEL_IDLE_MS ?? IDLE_MS[role])
 const installed = localPackage(dexDir)
-const place = installed && helperAddress(dexDir, installed, role)
+const place = installed && helperPlace(dexDir, installed, role)
 const lock = place && tryLock(place.lock)
 if (lock) hold(place)
 
-function hold({ socket }: HelperAddress): void {
+function hold({ socket }: HelperPlace): void {
   process.umask(0o077)
-  if (process.platform !== "win32") rmSync(socket, { force: true }) // a killed process left it
+  if (process.platform !== "win32") rmSync(socket, { force: true }) // left by a process that was killed
   let work: Promise<unknown> = Promise.resolve()
   let isEnding = false
   let idle = setTimeout(end, IDLE_MS[role])
@@ -40,7 +37,7 @@ function hold({ socket }: HelperAddress): void {
   const model = listening.promise.then(load)
   model.catch(() => {}) // each request reports the error
   const server = createServer((client) => {
-    client.on("error", () => {}) // the client disconnected before its answer
+    client.on("error", () => {}) // the client went away before its answer
     onLine(client, (line) => {
       work = work.then(async () => {
         clearTimeout(idle)
@@ -59,7 +56,7 @@ function hold({ socket }: HelperAddress): void {
   function end(): void {
     if (isEnding) return
     isEnding = true
-    server.close() // nobody can connect any more
+    server.close() // from here on nobody can connect
     work.then(() => {
       lock!.release()
       process.exit(0)
@@ -78,9 +75,8 @@ async function load(): Promise<Model> {
 }
 
 /**
- * The number of threads. A second thread gains little for one text at a time. Many texts gain on an idle machine; on a busy one,
- * threads that wait for each other cost more than they gain: at a load of 16 on 2 cores, 2.0 messages/s with two threads and 3.0
- * with one.
+ * A second thread gains little for one text at a time. Many texts gain on an idle machine; on a busy one, threads that wait for
+ * each other cost more than they gain: at a load of 16 on 2 cores, 2.0 messages/s with two threads and 3.0 with one.
  */
 function threadsFor(role: EmbedRole): number {
   const processors = availableParallelism()

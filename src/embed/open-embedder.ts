@@ -1,19 +1,19 @@
 import { DexError, isDexError } from "../core/error.ts"
 import { type Embedder, type EmbedRole, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
-import { askServer, invalidEmbedReply } from "./post.ts"
+import { askServer, embedWrongAnswer } from "./post.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** The URL to which text is sent. Undefined if text stays on this machine. */
+/** The address that text is sent to; undefined if it stays here. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
   if (provider === "none" || provider === "local") return undefined
   return url ?? (provider === "openai" ? OPENAI_URL : OLLAMA_URL)
 }
 
 /**
- * Opens the configured embedder; returns undefined if there is none. `storedIds` are the ids of the vectors that are already
- * stored. If one of them is of the same model, no request to the server is needed, which makes a search faster. Omit them to
- * embed documents, so that a model that changed under the same name gets a new id.
+ * The configured embedder; undefined if there is none. `storedIds`: ids of the vectors that are already stored. If one of them is
+ * of the same model, no request to the server is needed, which makes a search faster. Omit it to embed documents, so that a model
+ * that changed under the same name gets a new id.
  */
 export async function openEmbedder(
   settings: EmbedSettings,
@@ -35,7 +35,7 @@ export async function openEmbedder(
   const apiKey = settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }
   const stop = signal ? { signal } : {}
   const named = `${provider}:${model}@`
-  const stored = storedEmbedderId(settings, storedIds)
+  const stored = keptId(settings, storedIds)
   const before = stored === undefined ? undefined : readId(stored, named, family.prompts)
   const revision =
     before?.revision ??
@@ -48,11 +48,8 @@ export async function openEmbedder(
   return remoteEmbedder({ wire, id: `${named}${revision}:${dims}:${family.prompts}`, dims, family, ...apiKey })
 }
 
-/** The newest stored id that belongs to the configured embedder. Sends no request. */
-export function storedEmbedderId(
-  { provider, model, dims, dexDir }: EmbedSettings,
-  storedIds: string[],
-): string | undefined {
+/** The newest of the stored ids that belongs to the configured embedder. Sends no request. */
+export function keptId({ provider, model, dims, dexDir }: EmbedSettings, storedIds: string[]): string | undefined {
   if (provider === "local") {
     const local = localPackage(dexDir ?? "")
     return storedIds.find((id) => id === local?.id)
@@ -76,7 +73,7 @@ function fits(before: Before | undefined, dims: number | undefined): boolean {
 
 const OPENAI_URL = "https://api.openai.com/v1"
 
-/** The format of any server with `/v1/embeddings`. `url` may end with or without `/embeddings`. */
+/** Any server that speaks `/v1/embeddings`. `url` may end with or without `/embeddings`. */
 function openaiWire(url: string, model: string, dims: number | undefined): Wire {
   const base = url.replace(/\/+$/, "")
   return {
@@ -133,17 +130,17 @@ async function ollamaRevision(
   }
 }
 
-/** The format of requests and replies of one kind of server. */
+/** The format of requests and answers of one kind of server. */
 type Wire = {
   url: string
   body(texts: string[]): object
-  /** Returns the raw vectors, one for each text in the same order, or undefined if the reply has another shape. */
+  /** The raw vectors, one for each text in the same order; undefined if the answer has another shape. */
   vectors(answer: unknown): unknown[] | undefined
 }
 
 type Remote = { wire: Wire; id: string; dims: number; family: Family; apiKey?: string }
 
-/** The number of texts per request. Servers on a laptop handle 32 at once without trouble; more is hardly faster. */
+/** Servers on a laptop handle 32 texts at once without trouble; more is hardly faster. */
 const BATCH = 32
 const SHORTEST = 64
 
@@ -170,16 +167,16 @@ function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
 type Ask = { dims?: number; apiKey?: string; signal?: AbortSignal }
 
 /**
- * Finds a text that is too long for the server by halving the batch, and then halves the text, so that it does not stop the
+ * Finds a text that is too long for the server by halving the batch, and then halves the text: one such text must not stop the
  * others.
  */
 async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask): Promise<Float32Array[]> {
   try {
     const answer = await askServer({ url: wire.url, body: wire.body(texts), ...how })
     const vectors = wire.vectors(answer)
-    if (!vectors) throw invalidEmbedReply(wire, "answered in another format than expected")
+    if (!vectors) throw embedWrongAnswer(wire, "answered in another format than expected")
     if (vectors.length !== texts.length)
-      throw invalidEmbedReply(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
+      throw embedWrongAnswer(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
     return vectors.map((vector) => readVector(wire, vector, dims))
   } catch (error) {
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
@@ -193,28 +190,28 @@ async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask)
 }
 
 function readVector(wire: Wire, value: unknown, dims: number | undefined): Float32Array {
-  if (!Array.isArray(value) || value.length === 0) throw invalidEmbedReply(wire, "sent something that is not a vector")
+  if (!Array.isArray(value) || value.length === 0) throw embedWrongAnswer(wire, "sent something that is not a vector")
   if (dims !== undefined && value.length !== dims)
-    throw invalidEmbedReply(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
+    throw embedWrongAnswer(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
   let square = 0
   for (const number of value as unknown[]) {
     if (typeof number !== "number")
-      throw invalidEmbedReply(wire, "sent a vector with something in it that is not a number")
+      throw embedWrongAnswer(wire, "sent a vector with something in it that is not a number")
     square += number * number
   }
   if (!(square > 0 && square < Number.POSITIVE_INFINITY))
-    throw invalidEmbedReply(wire, "sent a vector without a direction")
+    throw embedWrongAnswer(wire, "sent a vector without a direction")
   const length = Math.sqrt(square)
   return Float32Array.from(value as number[], (number) => number / length)
 }
 
-/** A family of models: the prompts with which it was trained, and how much it reads. */
+/** A family of models: the prompts it was trained with, and how much it reads. */
 type Family = {
-  /** Part of the embedder's id. Increase it when the prompts change. */
+  /** Part of the embedder's id: raised when the prompts change. */
   prompts: string
   before: Record<EmbedRole, string>
   maxTokens: number
-  /** True if the model can return fewer dimensions on request. */
+  /** Can return fewer dimensions on request. */
   shortens: boolean
 }
 
@@ -223,7 +220,7 @@ const DEFAULT: Family = { prompts: "p0", before: { query: "", document: "" }, ma
 const SENTENCE = { query: "Represent this sentence for searching relevant passages: ", document: "" }
 const PASSAGE = { query: "query: ", document: "passage: " }
 
-/** The families, by the model's name; the first match counts. The prompts are those with which each family was trained. */
+/** The first match for the model's name. The prompts are those that each family was trained with. */
 const FAMILIES: [RegExp, Partial<Family>][] = [
   [/text-embedding-3/, { maxTokens: 8191, shortens: true }],
   [/text-embedding-ada/, { maxTokens: 8191 }],
@@ -241,10 +238,10 @@ export function familyOf(model: string): Family {
   return { ...DEFAULT, ...family }
 }
 
-/** An upper estimate of tokens per character: dense code has 2.5 characters per token, Chinese has one. */
+/** Roughly the most tokens that a character takes: dense code has 2.5 characters per token, Chinese has one. */
 const ASCII_TOKENS = 0.4
 
-/** Builds the input for the model: the prompt, and as much of the text as certainly fits. */
+/** The input for the model: the prompt, and as much of the text as certainly fits. */
 function preparedText(text: string, role: EmbedRole, family: Family): string {
   const before = family.before[role]
   return (

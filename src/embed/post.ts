@@ -8,22 +8,22 @@ export type Request = {
   apiKey?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** The settings that name this server, so that errors can say what to check. Defaults to the embedder's. */
+  /** Whose settings name this server, so that errors can say what to check. Default: the embedder's. */
   of?: "embed" | "rerank"
 }
 
 const TIMEOUT_MS = 60_000
 const RETRY_MS = 500
 const LONGEST_RETRY_MS = 30_000
-/** The messages of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference for a text that is too long. */
+/** The wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
-/** The largest reply in bytes. 32 vectors of 4,096 numbers are 3 MB. */
+/** 32 vectors of 4,096 numbers are 3 MB. */
 const MOST_BYTES = 64 << 20
 
 /**
- * Sends a request to a model server and returns its JSON. Retries once if the server is busy or failing (429, 5xx). Every other
- * failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
+ * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
+ * other failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
  */
 export async function askServer(request: Request): Promise<unknown> {
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
@@ -53,11 +53,11 @@ function parse(text: string, request: Request): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw invalidEmbedReply(request, "did not answer in JSON")
+    throw embedWrongAnswer(request, "did not answer in JSON")
   }
 }
 
-export function invalidEmbedReply({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
+export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
   return new DexError(
     "embed_wrong_answer",
     `${placeOf(url)} ${what}. Check ${ADDRESS_SETTING[of]} and ${of}.model (\`dex config list\`).`,
@@ -90,7 +90,7 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
   )
 }
 
-/** Shortens the server's own message and removes the key, which some servers repeat. */
+/** The server's own message, short, and without the key, which some servers repeat. */
 function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
   const clean = removeKey(found, apiKey)
@@ -108,7 +108,7 @@ const TURN_OFF = {
 function explained(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
   if (isDexError(error)) return error
   if (isNetError(error) && error.reason === "key_in_clear") return new DexError("embed_settings", error.message)
-  if (isNetError(error) && error.reason === "size") return invalidEmbedReply({ url, of }, "sent more than 64 MB")
+  if (isNetError(error) && error.reason === "size") return embedWrongAnswer({ url, of }, "sent more than 64 MB")
   if (signal?.aborted) return new DexError("embed_stopped", `${placeOf(url)} did not answer in time.`, { cause: error })
   if (timedOut)
     return new DexError("embed_timeout", `${placeOf(url)} did not answer within a minute.`, { cause: error })

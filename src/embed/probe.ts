@@ -1,12 +1,10 @@
 import { isDexError } from "../core/error.ts"
 import { type Embedder, type EmbedderProbe, GOLDEN_TEXT } from "./embedder.ts"
 
-/**
- * The least cosine of two answers of the same model. On another machine or in another batch, they differ only in the last digits.
- */
+/** The same model on another machine or in another batch differs in the last digits, never by this much. */
 const SAME_MODEL = 0.98
 
-/** Embeds the golden text and compares the answer with the stored one. */
+/** Embeds the golden text, and compares the answer with the stored one. */
 export async function probeEmbedder(
   { id, embed }: Pick<Embedder, "id" | "embed">,
   golden?: Float32Array,
@@ -31,7 +29,7 @@ export async function probeEmbedder(
   }
 }
 
-/** Whether two vectors of length 1 are of the same model. */
+/** Both have length 1. */
 function isSame(a: Float32Array, b: Float32Array): boolean {
   return a.length === b.length && a.reduce((sum, value, i) => sum + value * b[i]!, 0) >= SAME_MODEL
 }

@@ -21,7 +21,7 @@ export function subjectKey(subject: string): string {
 }
 
 /** Parses the footers and marks of Conventional Commits and the text of `git revert`. Ignores a revert of a revert. */
-export function commitMarks(subject: string, body: string): CommitMarks {
+export function parseCommitMarks(subject: string, body: string): CommitMarks {
   const breaking = FOOTER.exec(body)?.groups?.what ?? BANG.exec(subject)?.groups?.what
   const reverts = revertOf(subject, body)
   return {

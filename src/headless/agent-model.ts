@@ -12,11 +12,11 @@ import type { Model, ModelMessage, ModelReply, ModelRequest, ModelTool } from ".
 import { addModelUsage, jsonIn, type ModelUsage, readCalls } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
 import { agentName, type ChosenAgent } from "./choose.ts"
-import { type ProgramResult, runProgram } from "./run-program.ts"
+import { type ProgramEnd, runProgram } from "./run-program.ts"
 
 type AgentModelSettings = {
   chosen: ChosenAgent
-  /** The model's name. If absent, the agent chooses. */
+  /** If absent, the agent chooses. */
   model?: string
   maxTokens: number
   machine: Machine
@@ -26,13 +26,13 @@ type AgentModelSettings = {
 }
 
 const LIMIT_MS = 300_000
-/** Errors that occur before any model was called. */
+/** Failures before any model was called. */
 const NOT_CALLED = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
-/** An answer is cut off at this many times the expected number of characters, because agents have no token limit for it. */
+/** Agents have no token limit for an answer, so it is cut off at this many times the expected number of characters. */
 const FLOOD = 4
 
 /**
- * Uses an installed agent as a model: each request is one run with nothing but the prompt. The answer arrives in one piece. A
+ * An installed agent as a model: each request is one run of it, with nothing but the prompt. The answer comes in one piece. A
  * failed run is not repeated, because agents retry on their own.
  */
 export function openAgentModel(settings: AgentModelSettings): Model {
@@ -43,7 +43,7 @@ export function openAgentModel(settings: AgentModelSettings): Model {
     const { system, text } = promptOf(request)
     total.requests++
     const answer = await ask(settings, system, text, request.signal).catch((error: unknown) => {
-      // The model may have read the prompt anyway, and the provider counts that too.
+      // The model may have read it anyway, and the provider counts that too.
       if (!isDexError(error) || !NOT_CALLED.has(error.code))
         addModelUsage(total, runUsage({ type: "reply", text: "" }, system, text))
       throw error
@@ -51,7 +51,7 @@ export function openAgentModel(settings: AgentModelSettings): Model {
     const usage = runUsage(answer, system, text)
     addModelUsage(total, usage)
     const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * FLOOD
-    const parsed = parseAnswer(answer.text.slice(0, most), request.tools)
+    const parsed = answerIn(answer.text.slice(0, most), request.tools)
     if (parsed.calls.length === 0) request.onText?.(parsed.text)
     return { ...parsed, finish: answer.text.length > most ? "length" : parsed.finish, usage }
   }
@@ -91,7 +91,7 @@ async function ask(
   }
 }
 
-function answerOf({ chosen, model }: AgentModelSettings, end: ProgramResult, limitMs: number): AgentAnswer {
+function answerOf({ chosen, model }: AgentModelSettings, end: ProgramEnd, limitMs: number): AgentAnswer {
   if (end.stopped === "cancelled") throw stoppedRun(chosen)
   if (end.stopped === "time") throw agentTooSlow(chosen, limitMs)
   if (end.stopped === "size") throw agentTooLoud(chosen)
@@ -106,7 +106,7 @@ function stoppedRun(chosen: ChosenAgent): DexError {
   return new DexError("llm_stopped", `The request to ${agentName(chosen)} was stopped.`)
 }
 
-/** Removes variables that are not for agents: keys for servers, and the location of dex's data. */
+/** Keys for servers are not for agents, and they need not know where dex stores its data. */
 function withoutOurs(env: Machine["env"]): Machine["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("DEX_")))
 }
@@ -121,8 +121,8 @@ function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string
 }
 
 /**
- * Formats a request as one text, for programs that accept nothing else. Each part begins with a random line that the author of
- * its content cannot have known. `unmark` restores the text of a reply.
+ * A request as one text, for programs that accept nothing else. Each part begins with a random line that nobody who wrote its
+ * content could have known. `unmark` restores the text of a reply.
  */
 export function promptOf({ system, messages, tools = [] }: ModelRequest): { system: string; text: string } {
   const sign = randomBytes(4).toString("hex")
@@ -165,8 +165,8 @@ function partsOf(message: ModelMessage): [who: string, text: string][] {
 }
 
 /**
- * Replaces each @, because agents read a file that is named after one, even in a passage that somebody else wrote. The full-width
- * form means the same to a model and nothing to the agent.
+ * Agents read a file that is named after an @, even in a passage that somebody else wrote. The full-width form means the same to
+ * a model and nothing to the agent.
  */
 function mark(text: string): string {
   return text.replaceAll("@", "＠")
@@ -176,8 +176,8 @@ function unmark(text: string): string {
   return text.replaceAll("＠", "@")
 }
 
-/** Parses an answer: text or tool calls. */
-export function parseAnswer(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
+/** The answer: text or tool calls. */
+export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
   const words = unmark(text)
   const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [jsonIn(words)].flat() : []
   const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
@@ -198,7 +198,7 @@ const NO_MODEL =
   /model.{0,80}(not (valid|found|exist|available|supported)|may not exist|does not exist)|(no such|invalid|unknown) model|modelnotfound/i
 const TOO_LONG = /prompt is too long|context.{0,40}(exceed|length|window)|too many tokens/i
 
-/** Converts an agent's failure message to an error that says what to do. */
+/** Turns an agent's failure message into an error that says what to do. */
 function agentRefused(
   chosen: ChosenAgent,
   model: string | undefined,
@@ -233,8 +233,8 @@ function agentRefused(
   )
 }
 
-/** The error for an agent that ended without a readable answer. */
-function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramResult): DexError {
+/** The agent ended without a readable answer. */
+function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramEnd): DexError {
   const name = agentName(chosen)
   const { install } = chosen.headless
   const words = stderr.trim() === "" ? stdout : stderr
@@ -275,7 +275,7 @@ function agentTooLoud(chosen: ChosenAgent): DexError {
   return new DexError("llm_wrong_answer", `${agentName(chosen)} printed far more than an answer and was stopped.`)
 }
 
-/** Makes foreign text safe to show: printable, short, without secrets. */
+/** Foreign text made safe to show: printable, short, without secrets. */
 function reasonText(words: string, status?: number): string {
   const printable = redactText(words)
     .replace(/[^ -~]+/g, " ")
@@ -291,7 +291,7 @@ function optionIn(words: string): string {
   return words.split("\n").find((line) => NEWER.test(line)) ?? ""
 }
 
-/** Returns the line before a stack trace, which says what happened. */
+/** Stack traces come last; the line before them says what happened. */
 function lastLine(words: string): string {
   const lines = words.split("\n").map((line) => line.trim())
   return lines.filter((line) => line !== "" && !/^(at |[{}\])]|\d+: )/.test(line)).at(-1) ?? ""

@@ -1,13 +1,13 @@
 import { accessSync, constants } from "node:fs"
 import { delimiter, join } from "node:path"
 import type { Agent } from "../agents/kit/agent.ts"
-import type { Headless } from "../agents/kit/headless.ts"
+import type { HeadlessAgent } from "../agents/kit/headless.ts"
 import { agents } from "../agents/registry.ts"
 import { DexError } from "../core/error.ts"
 import { type AgentProvider, MODEL_AGENTS, type ModelAgent } from "../core/model-run.ts"
 
 /** An agent to be used as a model. */
-export type ChosenAgent = { agent: Agent; headless: Headless }
+export type ChosenAgent = { agent: Agent; headless: HeadlessAgent }
 type Env = Record<string, string | undefined>
 
 /** The agent that `llm.provider` names; for `agent`, the first one that is installed, if any. */
@@ -21,7 +21,7 @@ export async function chooseAgent(provider: AgentProvider, env: Env): Promise<Ch
 }
 
 /** Returns the same agent. Throws if it is not installed. */
-export function requireInstalled(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
+export function mustBeThere(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
   if (chosen && isInstalled(chosen, env)) return chosen
   const another =
     "or choose another model (docs/models.md). Without one, dex ask answers in quotes: dex config unset llm.provider"
@@ -44,20 +44,20 @@ export function agentName({ agent }: ChosenAgent): string {
   return agent.name
 }
 
-/** Describes where the user's text would be sent. Shown before the first question is sent. */
-export function describeDataSent(chosen: ChosenAgent): string {
+/** Tells the user where their text would be sent; shown before the first question is sent. */
+export function whatIsSent(chosen: ChosenAgent): string {
   const name = agentName(chosen)
   return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
 }
 
-/** Throws if the user has not agreed to use this agent. */
-export function requireConsent(chosen: ChosenAgent, allowed: readonly string[]): void {
+/** Throws if the user has not agreed to this agent. */
+export function mustBeAllowed(chosen: ChosenAgent, allowed: readonly string[]): void {
   const { source } = chosen.agent
   if (allowed.includes(source)) return
   const names = [...allowed, source].join(",")
   throw new DexError(
     "llm_not_allowed",
-    `${describeDataSent(chosen)} You have not agreed to that yet, so nothing was sent. To agree: dex config set llm.allowed_agents ${names}`,
+    `${whatIsSent(chosen)} You have not agreed to that yet, so nothing was sent. To agree: dex config set llm.allowed_agents ${names}`,
   )
 }
 

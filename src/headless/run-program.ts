@@ -11,8 +11,8 @@ export type ProgramRun = {
   signal?: AbortSignal | undefined
 }
 
-/** How the program ended; `stopped` is the reason if it was ended early. */
-export type ProgramResult = {
+/** How it ended; `stopped` says what ended it early. */
+export type ProgramEnd = {
   code: number | null
   stdout: string
   stderr: string
@@ -20,15 +20,15 @@ export type ProgramResult = {
 }
 
 const MOST_BYTES = 16 << 20
-/** The number of characters at the end of stderr to keep; the end says what went wrong. */
+/** How much of stderr to keep: its end says what went wrong. */
 const MOST_WORDS = 64 << 10
 
 /**
- * Runs another vendor's program, never through a shell, and in its own session so that nothing can ask on the terminal. It is
- * killed with everything that it started if it takes too long or prints too much, and when dex itself is stopped. Rejects with
- * Node's own error if it cannot be started.
+ * Runs another vendor's program: never through a shell, in its own session so that nothing can ask on the terminal. It is killed
+ * with everything that it started if it takes too long or prints too much, and when dex itself is stopped. Rejects with Node's
+ * own error if it cannot be started.
  */
-export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramResult> {
+export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramEnd> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: folder,
@@ -37,13 +37,13 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
       windowsHide: true,
       stdio: ["pipe", "pipe", "pipe"],
     })
-    // If the program ends before it has read all input, its exit code is the reason.
+    // If it ends before it has read everything, its exit code says why.
     child.stdin.on("error", () => {}).end(input)
-    let stopped: ProgramResult["stopped"]
-    const stop = (why: ProgramResult["stopped"]) => {
+    let stopped: ProgramEnd["stopped"]
+    const stop = (why: ProgramEnd["stopped"]) => {
       stopped ??= why
       killProcessTree(child)
-      // A process that has left its session may survive and keep these streams open: do not wait for it.
+      // A process that has left its session may survive and keep these open: do not wait for it.
       child.stdout.destroy()
       child.stderr.destroy()
     }
@@ -81,10 +81,10 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
-/** All running children. A signal reaches the complete process, so one list and one listener suffice. */
+/** All running children. A signal reaches the complete process, so there is one list and one listener. */
 const running = new Set<ChildProcess>()
 
-/** Ends the child when dex ends. In its own session it would otherwise continue after Ctrl-C. */
+/** In its own session it would continue without us: Ctrl-C, and anything else that ends dex, must end it too. */
 function endWithUs(child: ChildProcess): () => void {
   if (running.size === 0) {
     process.on("exit", killAll)
@@ -102,7 +102,7 @@ function killAll(): void {
   for (const child of running) killProcessTree(child)
 }
 
-/** If there is no other listener for the signal, do what the signal does by default. */
+/** If there is no other listener for the signal, do what it does by default. */
 function heard(signal: NodeJS.Signals): void {
   killAll()
   if (process.listenerCount(signal) > 1) return

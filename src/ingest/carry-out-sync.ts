@@ -2,28 +2,25 @@ import { isDexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { redactText } from "../redact/redact.ts"
 import type { HistoryWriter, StoredMessage, UnitWrite, WriteResult } from "../store/history/store.ts"
-import { largestPlannedUnit, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
-import { openReader, type UnitReader, UnitTooLargeError } from "./reader.ts"
+import { largestPlanned, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
+import { openReader, TooLarge, type UnitReader } from "./reader.ts"
 import type { SyncSpending } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 import { type NamedUnit, storedPath } from "./unit-names.ts"
 
-/** The interval at which new messages become searchable during a long sync, in milliseconds. */
+/** How often new messages become searchable during a long sync. */
 const INDEX_EVERY_MS = 1_500
-/**
- * The number of characters after which the index is also updated. They wait in a thread with a bounded heap, and a fast machine
- * reads many.
- */
+/** Also after this many characters: they wait in a thread with a bounded heap, and a fast machine reads many. */
 const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAVE_AGAIN_MS = 3_600_000
-/** The largest remainder that is finished before a pause, about as much as is read in a second. */
+/** A remainder up to this size is small: about as much as is read in a second. */
 const LITTLE = { bytes: 4 << 20, units: 100 }
-/** The number of units that a sync reads before it may pause, because people look for the newest ones first. */
+/** A sync never pauses before it has read this many units: people look for the newest ones first. */
 const READ_FIRST = 5
 
-/** Reads and stores the planned units, and updates the index from time to time, so that new messages can be found meanwhile. */
-export async function runSyncPlan(
+/** Reads and stores the planned units, and updates the index now and then, so that new messages can be found meanwhile. */
+export async function carryOutSync(
   deps: SyncDeps,
   plan: SyncPlan,
   options: SyncOptions,
@@ -34,7 +31,7 @@ export async function runSyncPlan(
   const bytesTotal = plannedBytes(plan)
   const total = plan.found
   if (plan.jobs.length === 0) return saveThatAllIsRead(store, total, plan.asOf)
-  const reader = openReader(deps, bytesTotal, largestPlannedUnit(plan))
+  const reader = openReader(deps, bytesTotal, largestPlanned(plan))
   const recent = recentMessages()
   let indexedAt = 0
   let savedAt = 0
@@ -42,10 +39,7 @@ export async function runSyncPlan(
   let unread = plan.jobs.filter(({ isUnread }) => isUnread).length
   const hadUnread = unread > 0
   const waiting = new Set(plan.jobs.map(({ unit }) => unit))
-  /**
-   * The history is complete only once everything can also be found. Units that were read before and are checked again do not
-   * count as unread.
-   */
+  /** Complete only once everything can also be found. Units that were read before and are checked again are not unread. */
   const saveSoFar = async () => {
     if (hadUnread)
       await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
@@ -62,7 +56,7 @@ export async function runSyncPlan(
       const written = result instanceof Error ? result : await writeOrHeal(store, result)
       if (written instanceof Error) {
         const { stamp } = job.unit
-        const mark = written instanceof UnitTooLargeError ? { stamp, tried_at: Date.now() } : {}
+        const mark = written instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
         const reason = redactText(written.message)
         report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
       } else {
@@ -86,7 +80,7 @@ export async function runSyncPlan(
         recent.clear()
         indexedAt = Date.now()
       }
-      // Results that were read ahead arrive without a pause, so give the abort signal a chance to arrive.
+      // Results that were read ahead arrive without a pause, so this gives the abort signal a chance to be delivered.
       if (options.signal) await new Promise((resolve) => setImmediate(resolve))
       const isPaused =
         isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, remaining)
@@ -116,7 +110,7 @@ function isAfter(moment: number | undefined): boolean {
   return moment !== undefined && Date.now() > moment
 }
 
-/** Adds units to the current jobs, unless they are waiting to be read anyway. Returns the number added. */
+/** Adds units to the current jobs, except those that are still to be read anyway. Returns how many were added. */
 function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
   const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
   const done = units.filter((unit) => !waiting.has(unit))
@@ -127,9 +121,7 @@ function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJ
   return done.length
 }
 
-/**
- * Stores a unit; if the history is damaged, repairs it and retries. If that does not help, the sync continues without this unit.
- */
+/** Heals damaged data in the history first. If that does not help, the sync continues without this unit. */
 async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<WriteResult | Error> {
   try {
     return await store.writeUnit(write)
@@ -145,14 +137,14 @@ async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<Writ
   }
 }
 
-/** Prevents the warning that the history is old. A sync without work should write nothing, so this is not saved at every sync. */
+/** Prevents the warning that the history is old. Not at every sync: one without work should write nothing. */
 async function saveThatAllIsRead(store: HistoryWriter, total: number, asOf: number): Promise<void> {
   const last = await store.progress()
   const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAVE_AGAIN_MS
   if (isOld) await store.saveProgress({ done: total, total, at: asOf })
 }
 
-/** Collects the messages written since the last update of the index. The last write of a message counts. */
+/** Messages written since the index was last updated. The last write of a message counts. */
 function recentMessages() {
   const byRef = new Map<string, Map<number, StoredMessage>>()
   let chars = 0
@@ -177,7 +169,7 @@ function recentMessages() {
   }
 }
 
-/** Yields results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
+/** Results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
 async function* readAll(
   reader: UnitReader,
   jobs: UnitJob[],

@@ -3,29 +3,26 @@ import type { CodeParser } from "../code/parse.ts"
 import { redactName } from "../redact/name.ts"
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
-import { type CodeOrder, type CodeReadResult, readCode } from "./read-code.ts"
+import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
-/** Reads code files: in this process if there are few, otherwise in a subprocess while this process stores. */
+/** Reads code files: in this process if there are few, otherwise in a subprocess while this one stores. */
 export type CodeReader = {
-  /** All files must have the same `CodeSort`; see `codeSortOf`. */
-  read(files: CodeOrder[]): Promise<CodeReadResult[]>
+  /** All files must be of one sort: see `sortOf`. */
+  read(files: CodeOrder[]): Promise<ReadCode[]>
   close(): Promise<void>
 }
 
 export type CodeReaderOptions = {
-  /** The number of bytes to read; the sorts of files follow. */
+  /** The amount to read, and its sorts. */
   bytes: number
   sorts: ReadonlySet<CodeSort>
-  /** Reads nothing in this process, to keep it small. */
+  /** Keeps this process small: nothing is read in it. */
   inSubprocess?: boolean
   /** A parser that is already open. */
   open?: CodeParser
 }
 
-/**
- * The number of bytes from which a subprocess pays off. Starting one costs as much as reading about this much, and its end frees
- * the parser's memory.
- */
+/** Starting a process costs as much as reading about this many bytes, and its end frees the parser's memory. */
 const SUBPROCESS_FROM_BYTES = 128 << 10
 
 export function openCodeReader(project: string, { bytes, sorts, inSubprocess, open }: CodeReaderOptions): CodeReader {
@@ -33,9 +30,9 @@ export function openCodeReader(project: string, { bytes, sorts, inSubprocess, op
   return open || isLittle ? inlineReader(project, open) : processReader(project)
 }
 
-/** The kinds of files that need a process with different flags. */
+/** Each sort needs a process with different flags. */
 export type CodeSort = "optimized" | "plain"
-export const codeSortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
+export const sortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
 /** The parser costs 40 ms and 50 MB, so it is loaded only when a file has changed. */
 function inlineReader(project: string, open?: CodeParser): CodeReader {
@@ -46,7 +43,7 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
   }
   return {
     read: async (files) => {
-      const read: CodeReadResult[] = []
+      const read: ReadCode[] = []
       for (const file of files) read.push(await readCode(project, file, open ? async () => open : parser))
       return read
     },
@@ -54,27 +51,27 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
   }
 }
 
-/** V8 flags that limit the heap. By default, V8 lets garbage grow to hundreds of megabytes before it collects. */
+/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. */
 const HEAP = ["--max-semi-space-size=4", "--max-old-space-size=128"]
 const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP, plain: [...HEAP, "--liftoff-only"] }
 const CODE_PROCESS = subprocessFile("./code-process.ts", import.meta.url)
-/** The memory, in bytes, at which a process is replaced. The parser frees little of what a large file needed. */
+/** The parser frees little of what a large file needed: a process that has grown to this is replaced. */
 const ENOUGH_MEMORY = 150e6
 
 /**
- * A file can break the process by exhausting its memory or through a fault in a grammar. The process is then replaced, and the
- * current files are read one by one: only a file that breaks it again is skipped.
+ * A file can break the process by exhausting its memory or through a fault in a grammar. The process is then replaced,
+ * and the current files are read one by one: only a file that breaks it again is skipped.
  */
 function processReader(project: string): CodeReader {
-  let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], CodeReadResult[]> } | undefined
+  let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], ReadCode[]> } | undefined
   let last: Promise<unknown> = Promise.resolve()
   let closed = false
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.reading.kill() // the process only reads, so killing it is safe
+    await stopping?.reading.kill() // it only reads
   }
-  /** Whether the error was caused by something other than the files. */
+  /** True if the error was not caused by the files. */
   const isOurs = (error: unknown) => closed || (isSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
     if (closed) throw new Error("The code reader is closed")
@@ -82,7 +79,7 @@ function processReader(project: string): CodeReader {
     current ??= { sort, reading: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
     return current.reading.ask(files)
   }
-  const readOne = async (sort: CodeSort, file: CodeOrder): Promise<CodeReadResult> => {
+  const readOne = async (sort: CodeSort, file: CodeOrder): Promise<ReadCode> => {
     try {
       return (await readIn(sort, [file]))[0]!
     } catch (error) {
@@ -91,14 +88,14 @@ function processReader(project: string): CodeReader {
       return { type: "read", file: brokenFile(file.path) }
     }
   }
-  const readAll = async (files: CodeOrder[]): Promise<CodeReadResult[]> => {
-    const sort = codeSortOf(files[0]!.path)
+  const readAll = async (files: CodeOrder[]): Promise<ReadCode[]> => {
+    const sort = sortOf(files[0]!.path)
     try {
       return await readIn(sort, files)
     } catch (error) {
       if (isOurs(error)) throw error
       await stop()
-      const read: CodeReadResult[] = []
+      const read: ReadCode[] = []
       for (const file of files) read.push(await readOne(sort, file))
       return read
     }

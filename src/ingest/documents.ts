@@ -8,16 +8,16 @@ import { startProcess } from "../subprocess/process.ts"
 import {
   DOCUMENTS_VERSION,
   type DocumentOrder,
-  type DocumentReadResult,
   documentKey,
   documentStampOf,
-  storedName,
+  keptName,
+  type ReadDocument,
 } from "./read-document.ts"
 
 export type CollectionReport = {
   name: string
   documents: number
-  /** The number of documents that are new or different since the last sync. */
+  /** New or different since last time. */
   changed: number
   removed: number
   skipped: { path: string; reason: string }[]
@@ -40,8 +40,8 @@ export async function syncCollection(
   )
   if (typeof listed === "string") return notThere(store, collection, listed)
   const { only } = collection
-  const files = listed.files.filter(({ path }) => only === undefined || path === only || storedName(path) === only)
-  const skipped = listed.skipped.map(({ path, reason }) => ({ path: storedName(path), reason }))
+  const files = listed.files.filter(({ path }) => only === undefined || path === only || keptName(path) === only)
+  const skipped = listed.skipped.map(({ path, reason }) => ({ path: keptName(path), reason }))
   if (only !== undefined) skipped.length = 0
   const known = await store.knownUnits("docs")
   const report: CollectionReport = {
@@ -52,7 +52,8 @@ export async function syncCollection(
     skipped,
     complete: true,
   }
-  // Removals come first: an older version stored a document under a name that contains a secret, and it is stored again below.
+  // Removed first: an older version stored a document under its name with the secret in it, and it is stored again
+  // below.
   const present = new Set(files.map(({ path }) => documentKey(collection, path)))
   const prefix = `${collection.name}/`
   const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
@@ -61,7 +62,7 @@ export async function syncCollection(
   const reader = openDocumentReader(orders.reduce((sum, { file }) => sum + file.size, 0))
   const read = (order: DocumentOrder | undefined) => {
     const reading = order && reader.read(order)
-    reading?.catch(() => {}) // the next round awaits it
+    reading?.catch(() => {}) // awaited in the next round
     return reading
   }
   try {
@@ -78,7 +79,7 @@ export async function syncCollection(
         if (done.status === "rejected") throw done.reason
         if (done.value) report.changed += (await store.writeUnit(done.value)).changed
       } catch (error) {
-        skipped.push({ path: storedName(orders[i]!.file.path), reason: messageOf(error) })
+        skipped.push({ path: keptName(orders[i]!.file.path), reason: messageOf(error) })
       }
       onProgress?.(files.length - orders.length + i + 1, files.length)
     }
@@ -88,13 +89,13 @@ export async function syncCollection(
   return report
 }
 
-/** Reports a folder that cannot be read. It may come back, so nothing is removed. */
+/** A folder that cannot be read now may come back, so nothing is removed. */
 async function notThere(store: HistoryWriter, { name, root }: Collection, reason: string): Promise<CollectionReport> {
   const { documents } = await store.documentsIn(name)
   return { name, documents, changed: 0, removed: 0, skipped: [{ path: redactName(root), reason }], complete: false }
 }
 
-/** Returns an order to read the file, or an empty list if the file cannot have changed. */
+/** Empty if nothing can have changed. */
 function orderFor(collection: Collection, file: DocumentOrder["file"], before: UnitMark | undefined): DocumentOrder[] {
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
@@ -102,18 +103,15 @@ function orderFor(collection: Collection, file: DocumentOrder["file"], before: U
   return stamp === documentStampOf(file) ? [] : [{ collection, file, hash }]
 }
 
-/** Reads documents: in this process if there are few, otherwise in a subprocess while this process stores. */
-type DocumentReader = { read(order: DocumentOrder): Promise<DocumentReadResult>; close(): Promise<void> }
+/** Reads documents: in this process if there are few, otherwise in a subprocess while this one stores. */
+type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close(): Promise<void> }
 
-/** The number of bytes from which a subprocess pays off: starting one costs as much as reading about this much. */
+/** Starting a process costs as much as reading about this many bytes. */
 const SUBPROCESS_FROM_BYTES = 256 << 10
-/**
- * V8 flags that limit the heap. By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that
- * needs more gets more.
- */
+/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more gets more. */
 const HEAP = ["--max-semi-space-size=16", "--max-old-space-size=96"]
 const LARGE_HEAP = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
-/** The memory, in bytes, at which a process is replaced. */
+/** A process that has grown to this is replaced. */
 const ENOUGH_MEMORY = 200e6
 
 function openDocumentReader(bytes: number): DocumentReader {
@@ -127,13 +125,13 @@ function inlineReader(): DocumentReader {
   }
 }
 
-/** Retries a document that breaks the process once, with a larger heap. */
+/** A document that breaks the process is tried once more, with a larger heap. */
 function processReader(): DocumentReader {
-  let current: Subprocess<DocumentOrder, DocumentReadResult> | undefined
+  let current: Subprocess<DocumentOrder, ReadDocument> | undefined
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.kill() // the process only reads, so killing it is safe
+    await stopping?.kill() // it only reads
   }
   const readIn = async (heap: string[], order: DocumentOrder) => {
     current ??= startProcess(subprocessFile("./document-process.ts", import.meta.url), { flags: heap })

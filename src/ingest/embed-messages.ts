@@ -2,7 +2,7 @@ import type { Part } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
 import type { Embedder, EmbedSettings } from "../embed/embedder.ts"
-import { openEmbedder, storedEmbedderId } from "../embed/open-embedder.ts"
+import { keptId, openEmbedder } from "../embed/open-embedder.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { UnembeddedMessage, VectorIndex } from "../store/index/vector-index.ts"
@@ -22,35 +22,29 @@ type EmbedOptions = {
 
 export type EmbedReport = {
   embedder: string
-  /** The number of messages that were embedded now. */
+  /** Messages processed now. */
   embedded: number
-  /** The number of messages that still have no vector. The next sync continues with them. */
+  /** Messages that still have no vector; the next sync continues with them. */
   left: number
   duration_ms: number
-  /** Why some messages have no vector. */
+  /** Why there are not more. */
   problem?: string
 }
 
-/**
- * The number of messages per page. Each save rewrites the last chunk of vectors, so a page must not be too small. A local model
- * is slower.
- */
+/** Each save rewrites the last chunk of vectors, so a page must not be too small. A local model is slower. */
 const PAGE = 256
 const LOCAL_PAGE = 64
-/** How long a sync may keep this machine busy, in milliseconds. The next sync continues. */
+/** How long a sync keeps this machine busy without a deadline; the next sync continues. */
 const LOCAL_MS = 60_000
-/** The number of texts per request, which is also the most work that an interruption can lose. */
+/** The number of texts per request, which is what an interruption can cost. */
 const AT_ONCE = 32
-/**
- * The number of consecutive failures after which to stop. One text that a server rejects must not stop the others, but a server
- * that rejects all of them must not be called again.
- */
+/** One text that a server rejects must not stop the others; a server that rejects all of them must not be asked again. */
 const MOST_FAILURES = 3
 
 /**
- * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up or the
- * server fails. Finished work is saved, and the next call continues. Problems with a server or a setting are reported, never
- * thrown. Returns undefined if there is no embedder.
+ * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up
+ * or the server fails. Finished work is saved, and the next call continues. Problems with a server or a setting are
+ * reported, never thrown. Undefined if there is no embedder.
  */
 export async function embedMessages(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
   const started = Date.now()
@@ -65,7 +59,7 @@ async function embedMissing(deps: EmbedDeps, options: EmbedOptions): Promise<Emb
     const settings = options.settings()
     if (settings.provider === "none") return undefined
     report.embedder = `${settings.provider}:${settings.model ?? ""}`
-    const kept = storedEmbedderId(
+    const kept = keptId(
       settings,
       vectors.stats().map((space) => space.embedder),
     )
@@ -95,7 +89,7 @@ async function embedAll(
   stop: AbortSignal,
   report: EmbedReport,
 ): Promise<void> {
-  // Ignores the stored id, because a model that changed under the same name gets a new id.
+  // Ignores the stored id: a model that changed under the same name gets a new id here.
   const embedder = (await openEmbedder(settings, [], stop))!
   report.embedder = embedder.id
   const golden = options.again ? undefined : vectors.golden(embedder.id)
@@ -124,7 +118,7 @@ async function embedAll(
   if (report.embedded > 0) index.checkpoint()
 }
 
-/** People's prompts describe a conversation best, so they come first. A text that failed is not retried at once. */
+/** People's prompts describe a conversation best, so they come first. A text that failed there is not retried at once. */
 function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<UnembeddedMessage[]> {
   const seen = new Set<UnembeddedMessage["doc"]>()
   for (const among of ["prompts", undefined] as const) {
@@ -142,7 +136,7 @@ function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generat
 type Failures = { inARow: number; texts: number; reason?: string }
 type Row = { message: UnembeddedMessage; vector?: Float32Array }
 
-/** Returns the rows of a page that could be embedded before the time was up. */
+/** The rows of a page that could be embedded before it had to stop. */
 async function embedPage(
   store: HistoryReader,
   embedder: Embedder,
@@ -172,13 +166,13 @@ async function embedPage(
   return rows
 }
 
-/** The errors that would also occur in every further request. */
+/** Errors that every further request would hit too. */
 const STOPS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
-/** Reads the texts of a page. A message that is no longer in the history is in neither list. */
+/** A message that is no longer in the history is in neither list. */
 async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
   const texts: { message: UnembeddedMessage; text: string }[] = []
-  // The row is a conversation's card. Vectors of titles were tried and found nothing more: docs/retrieval.md.
+  // A conversation's card. Vectors of titles were tried, and found nothing more: docs/retrieval.md.
   const empty = page.filter(({ number }) => number === 0)
   for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {
     const numbers = group.map(({ number }) => number).filter((number) => number > 0)
@@ -210,14 +204,14 @@ function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: Emb
   return AbortSignal.any(signals)
 }
 
-/** The most characters of a message that a model receives. Longer texts add little meaning and cost the same per word. */
+/** The most that a model gets of a message. Longer texts add little meaning, and cost the same per word. */
 const MOST_CHARS = 4_000
-/** The number of characters of a call that are embedded. The beginning identifies it; the rest is often an entire file. */
+/** The beginning identifies a call; the rest is often an entire file. */
 const CALL_CHARS = 300
 
 /**
- * The text and the tool calls of a message, shortened. Undefined if there are none: tool results, injected text and thinking are
- * found by their words.
+ * The text and the tool calls of a message, shortened. Undefined if there are none: tool results, injected text and
+ * thinking are found by their words.
  */
 export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
   const pieces: string[] = []

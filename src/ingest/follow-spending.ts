@@ -8,18 +8,18 @@ import type { SyncProgress } from "./sync-types.ts"
 const BATCH = 64
 
 /** The spending of a conversation as of one change; a later change may differ. */
-export type SpendingAtChange = { change: number; spent: SpentPart[]; made: MadeThing[] }
+export type KnownSpent = { change: number; spent: SpentPart[]; made: MadeThing[] }
 
 export type FollowSpendingOptions = {
-  /** Returns known spending, so that the conversation need not be read. */
-  atHand?: (ref: Ref) => SpendingAtChange | undefined
+  /** Known spending, so that the conversation need not be read. */
+  atHand?: (ref: Ref) => KnownSpent | undefined
   /** Stops if more conversations than this would have to be read. */
   mostRead?: number
   signal?: AbortSignal
   onProgress?: (read: number) => Promise<void>
 }
 
-/** Updates the spending from the history. `read` is the number of conversations whose messages had to be read. */
+/** Updates the spending from the history. `read` counts the conversations whose messages had to be read. */
 export async function followSpending(
   store: HistoryReader,
   file: SpendingFile,
@@ -38,7 +38,7 @@ export async function followSpending(
     const spending: ConversationSpending[] = []
     for (const change of feed.changes) {
       spending.push(await spendingIn(store, change, atHand))
-      if (unknown.includes(change)) await setImmediate() // lets an abort signal arrive
+      if (unknown.includes(change)) await setImmediate() // so that an abort signal is noticed
     }
     if (feed.token !== from && !file.save(spending, from, feed.token)) continue
     read += unknown.length
@@ -50,13 +50,13 @@ export async function followSpending(
   return { read, complete: true }
 }
 
-/** Whether the history has changes that are not counted yet. */
-export async function isSpendingOutdated(store: HistoryReader, file: SpendingFile): Promise<boolean> {
+/** True if the history has changes that are not counted yet. */
+export async function isSpendingBehind(store: HistoryReader, file: SpendingFile): Promise<boolean> {
   const { changes, rebuild } = await store.changes(file.followed(), 1)
   return rebuild || changes.length > 0
 }
 
-/** Reports progress to the user. Only a history that an older dex filled has anything to read. */
+/** Reports the progress to a person. Only a history that an older dex filled has anything to read. */
 export function learningProgress(
   store: HistoryReader,
   show: (progress: SyncProgress) => void,
@@ -69,7 +69,7 @@ export function learningProgress(
   }
 }
 
-/** Skips documents and notes, which cost nothing. */
+/** Documents and notes cost nothing. */
 function isToRead({ ref, deleted }: Change): boolean {
   return !deleted && ref !== undefined && ref.source !== "docs" && ref.source !== "dex_note"
 }

@@ -7,14 +7,14 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import type { HistoryWriter, UnitMark, UnreadableFile } from "../store/history/store.ts"
 import { syncScratch } from "../store/sqlite/scratch.ts"
 import type { SyncDeps, SyncOptions, SyncReport } from "./sync-types.ts"
-import { type NamedUnit, nameUnit, storedPath, twinOf } from "./unit-names.ts"
+import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
 
 const TRY_AGAIN_MS = 24 * 3_600_000
 
-/** A unit to read. `isUnread` is true if nothing of it is stored yet. Other units were read before and are checked again. */
+/** `isUnread`: nothing of it is stored yet. Other units were read before, and are checked again. */
 export type UnitJob = { connector: Connector; unit: NamedUnit; replay: boolean; isUnread: boolean }
 export type SyncPlan = {
-  /** The time up to which everything written is included. */
+  /** Everything written before this time is included. */
   asOf: number
   jobs: UnitJob[]
   found: number
@@ -22,7 +22,7 @@ export type SyncPlan = {
   units: Map<SourceId, Map<string, NamedUnit>>
 }
 
-/** Plans the work: new and grown units, and units whose connector has a new version. Also marks units that are gone. */
+/** Plans the work: new and grown units, units whose connector has a new version. Also marks units that are gone. */
 export async function planSync(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<SyncPlan> {
   const plan: SyncPlan = { asOf: Date.now(), jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
@@ -73,7 +73,7 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
   return plan
 }
 
-/** Finds the existing units, by key. A file with the same name as another in a different root gets its own key. */
+/** The existing units, by key. A file with the same name as another in a different root gets its own key. */
 function discoverUnits(
   connector: Connector,
   deps: SyncDeps,
@@ -90,12 +90,12 @@ function discoverUnits(
       continue
     }
     // A unit that is stored under its own name needs no redaction.
-    const unit = known.get(found.key)?.path === found.path ? found : nameUnit(found)
+    const unit = known.get(found.key)?.path === found.path ? found : named(found)
     const before = known.get(unit.key)
     if (present.has(unit.key) || (before && before.path !== storedPath(unit))) elsewhere.push(unit)
     else present.set(unit.key, unit)
   }
-  // Only now is it clear whether the previous file with this key still exists or has moved.
+  // Only now is it known whether the previous file with this key still exists, or has moved.
   for (const found of elsewhere) {
     const holder = present.get(found.key)
     if (holder?.path === found.path) continue
@@ -108,10 +108,10 @@ function discoverUnits(
   return { present, unreadable }
 }
 
-/** Redacts stored names that are older than the rule for their content. */
+/** Redacts names that were stored before there was a rule for their content. */
 async function redactNames(store: HistoryWriter, source: SourceId): Promise<void> {
   for (const [key, { path }] of await store.knownUnits(source)) {
-    const unit = nameUnit({ key, path })
+    const unit = named({ key, path })
     if (unit.shownPath !== undefined) await store.renameUnit(source, key, { key: unit.key, path: unit.shownPath })
   }
 }
@@ -120,7 +120,7 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
-/** Files that needed more memory than allowed, by path. Each attempt costs seconds, so they are retried only once a day. */
+/** Files that needed more memory than allowed, by path. Each attempt costs seconds, so they are tried once a day. */
 async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise<Map<string, UnreadableFile>> {
   const files = await store.unreadable(source)
   return new Map(
@@ -153,14 +153,14 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
   )
 }
 
-/** Returns a unit whose source is gone, to be parsed again. Returns undefined if its records are not stored completely. */
+/** A unit whose source is gone, to be parsed again; undefined if its records are not stored, or not completely. */
 async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
   if (!known || known.raw_withheld || !(await store.hasReadableRecords(source, key))) return undefined
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 
-export function largestPlannedUnit(plan: SyncPlan): number {
+export function largestPlanned(plan: SyncPlan): number {
   return plan.jobs.reduce((most, job) => Math.max(most, job.unit.bytes), 0)
 }
 

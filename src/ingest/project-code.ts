@@ -10,17 +10,17 @@ import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { codeSortOf, openCodeReader } from "./code-reader.ts"
-import { type CodeOrder, type CodeReadResult, codeStampOf, isSameStamp, readSmallFile } from "./read-code.ts"
+import { openCodeReader, sortOf } from "./code-reader.ts"
+import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, smallFile } from "./read-code.ts"
 
 type CodeSync = {
-  /** The number of code files of the project, including those that were skipped. */
+  /** The project's code files, including those that were skipped. */
   files: number
   read: number
   removed: number
-  /** The files skipped in this run, by reason: huge, minified, generated, binary, slow, broken, unreadable. */
+  /** Skipped in this run, by reason: huge, minified, generated, binary, slow, broken, unreadable. */
   skipped: Record<string, number>
-  /** The number of files beyond the limit per project. */
+  /** Files beyond the limit per project. */
   not_listed: number
 }
 
@@ -28,11 +28,11 @@ type CodeSyncOptions = {
   signal?: AbortSignal
   limit?: number
   onProgress?: (done: number, total: number) => void
-  /** Parses nothing in this process. */
+  /** Nothing is parsed in this process. */
   inSubprocess?: boolean
 }
 
-/** The most files and bytes of a batch: large enough for a transaction to pay off, small enough for memory. */
+/** The size of a batch: large enough for a transaction to pay off, small enough for memory. */
 const BATCH = { files: 50, bytes: 256 << 10 }
 
 /** Updates the knowledge about a project's code: reads changed files, removes those that are gone. */
@@ -56,7 +56,7 @@ export async function syncProjectCode(
       const read = await next
       options.signal?.throwIfAborted()
       next = batches[i + 1] && reader.read(batches[i + 1]!)
-      next?.catch(() => {}) // the next round awaits it, unless storing fails first
+      next?.catch(() => {}) // awaited in the next round, unless storing fails first
       count(result, read)
       store(knowledge, project, read, here)
       done += read.length
@@ -76,7 +76,7 @@ export async function syncProjectCode(
 }
 
 /**
- * Updates one file that was just changed, created or removed. Returns `same` if there was nothing to do, or if the file is not
+ * The same for one file that was just changed, created or removed. `same` if there was nothing to do, or if it is not
  * code of the project; the caller must check whether git ignores it. Pass an open parser to avoid opening one.
  */
 export async function updateCodeFile(
@@ -101,7 +101,7 @@ export async function updateCodeFile(
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), open })
+  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([sortOf(path)]), open })
   try {
     const [read] = await reader.read([{ path, known }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
@@ -120,7 +120,7 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
   for (const sort of ["optimized", "plain"] as const) {
     let batch: CodeOrder[] | undefined
     for (const path of paths) {
-      if (codeSortOf(path) !== sort) continue
+      if (sortOf(path) !== sort) continue
       const stamp = codeStampOf(project, path)
       const before = known.get(redactName(path))
       if (before && stamp && isSameStamp(before, stamp)) continue
@@ -135,10 +135,10 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
       bytes += size
     }
   }
-  return { batches, sorts: new Set(batches.map((batch) => codeSortOf(batch[0]!.path))), bytes }
+  return { batches, sorts: new Set(batches.map((batch) => sortOf(batch[0]!.path))), bytes }
 }
 
-function count(result: CodeSync, read: CodeReadResult[]): void {
+function count(result: CodeSync, read: ReadCode[]): void {
   for (const one of read) {
     if (one.type === "same") continue
     const why = one.file.skipped
@@ -147,7 +147,7 @@ function count(result: CodeSync, read: CodeReadResult[]): void {
   }
 }
 
-function store(knowledge: Knowledge, project: string, read: CodeReadResult[], here: ProjectPaths): void {
+function store(knowledge: Knowledge, project: string, read: ReadCode[], here: ProjectPaths): void {
   for (const one of read) if (one.type === "same") knowledge.code.restampCode(project, one.path, one.stamp)
   const files = read.flatMap((one) => (one.type === "read" ? linked(one.file, here) : []))
   knowledge.code.saveCode(project, files)
@@ -161,7 +161,7 @@ function linked(file: CodeFile, here: ProjectPaths): CodeFile {
   return { ...file, imports }
 }
 
-/** Links imports again if files were added or removed. Also completes the work of an interrupted sync. */
+/** Also completes the work of an interrupted sync. */
 function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProject): void {
   if (knowledge.code.linkedBy(project) === here.modules) return
   knowledge.code.relinkImports(project, here.modules, (importer, language, wanted) =>
@@ -170,7 +170,7 @@ function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProjec
 }
 
 type CompleteProject = ProjectPaths & {
-  /** The names of the modules in the project's go.mod files, as one text. */
+  /** The modules that its go.mod files name, as one text. */
   modules: string
 }
 
@@ -191,7 +191,7 @@ function storedProject(knowledge: Knowledge, project: string): CompleteProject {
   return projectPaths(project, [...knowledge.code.codeStamps(project).keys()])
 }
 
-/** Looks up only the paths that one file needs. */
+/** For one file: looks up only what is needed. */
 function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   return {
     hasFile: (path) => knowledge.code.hasCodeFile(project, path),
@@ -205,7 +205,7 @@ function goModules(project: string): (folder: string) => string | undefined {
   const known = new Map<string, string | undefined>()
   return (folder) => {
     if (!known.has(folder)) {
-      const text = readSmallFile(join(project, folder, "go.mod"))?.toString("utf8")
+      const text = smallFile(join(project, folder, "go.mod"))?.toString("utf8")
       known.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
     }
     return known.get(folder)
@@ -228,15 +228,12 @@ function goFolders(paths: string[]): string[] {
   return [...new Set([...own].flatMap(withAbove))].sort()
 }
 
-/** Returns the folder and its parents, up to the project's own folder, which is ".". */
+/** The folder and its parents, up to the project's own, which is ".". */
 function withAbove(folder: string): string[] {
   return folder === "." ? [folder] : [folder, ...withAbove(posix.dirname(folder))]
 }
 
-/**
- * The most code files of a project that are read. Further files are only counted. Linux has 60,000 C files; a single team's
- * project has a tenth of that.
- */
+/** Further files are counted, but not read. Linux has 60,000 C files; a single team's project has a tenth of that. */
 const MAX_CODE_FILES = 50_000
 const MAX_DEPTH = 40
 const PASSED_OVER =
@@ -257,9 +254,7 @@ export async function listCodeFiles(
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
 }
 
-/**
- * Lists files without git. Skips hidden folders, folders with installed or built files, and links. Stops beyond twice the limit.
- */
+/** Without git: skips hidden folders, folders with installed or built files, and links. Stops beyond twice the limit. */
 function walk(project: string, limit: number): string[] {
   const found: string[] = []
   const folders = [""]
@@ -277,6 +272,6 @@ function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // gone or not readable; the next sync retries
+    return [] // gone or not readable; the next sync looks again
   }
 }

@@ -1,4 +1,4 @@
-import { commitMarks } from "../git/commit-marks.ts"
+import { parseCommitMarks } from "../git/commit-marks.ts"
 import { COMMIT_LIMITS, type Commit, type CommitLimits, describeNewestOnly, readCommits } from "../git/commits.ts"
 import { redactName } from "../redact/name.ts"
 import { redactText } from "../redact/redact.ts"
@@ -7,9 +7,9 @@ import type { CommitWrite } from "../store/knowledge/git.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 
 export type GitReport = {
-  /** The number of commits that are new since the last sync. */
+  /** New since last time. */
   added: number
-  /** True if everything was read again, because the history was rewritten or another branch is checked out. */
+  /** The history was rewritten, or another branch is checked out, so everything was read again. */
   read_anew: boolean
   left_out: string[]
 }
@@ -49,7 +49,7 @@ const LONGEST_SUBJECT = 300
 const LONGEST_BODY = 4_000
 
 /**
- * Commit messages and file names can contain passwords. They are cut after the redaction, because half a secret would not be
+ * Commit messages and file names can contain passwords. They are cut after the redaction, because half a secret is not
  * recognised.
  */
 function written(commits: Commit[]): CommitWrite[] {
@@ -71,6 +71,6 @@ function written(commits: Commit[]): CommitWrite[] {
         ? { ...file, path: redactedName(file.path), from: redactedName(file.from) }
         : { ...file, path: redactedName(file.path) },
     )
-    return { ...commit, ...message, files: touched, ...commitMarks(message.subject, message.body) }
+    return { ...commit, ...message, files: touched, ...parseCommitMarks(message.subject, message.body) }
   })
 }

@@ -13,26 +13,26 @@ import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 
 /** A file that may have changed since `known`. */
 export type CodeOrder = { path: string; known?: CodeStamp }
-/** The result for one file. `same` means a new time with the same content. Imports are not linked yet. Paths are redacted. */
-export type CodeReadResult = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
+/** `same`: a new time with the same content. Imports are not linked yet. Paths are redacted. */
+export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
 
-/** Reads the facts about a file of the project, redacted. Never throws because of a file's content. */
+/** The facts about a file of the project, redacted. Never throws because of a file's content. */
 export async function readCode(
   project: string,
   { path, known }: CodeOrder,
   parser: () => Promise<CodeParser>,
-): Promise<CodeReadResult> {
+): Promise<ReadCode> {
   const stamp = codeStampOf(project, path)
   const language = languageOf(path)!
   const name = redactName(path)
-  const skip = (skipped: string, hash?: Buffer): CodeReadResult => ({
+  const skip = (skipped: string, hash?: Buffer): ReadCode => ({
     type: "read",
     file: { ...NOTHING, ...(stamp ?? NO_STAMP), path: name, language, skipped, hash },
   })
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
-  const content = readSmallFile(join(project, path))
-  // Check again, because a folder in the path may have been replaced meanwhile.
+  const content = smallFile(join(project, path))
+  // Checked again: a folder in the path may have been replaced meanwhile.
   if (!content || !isInside(project, path)) return skip("unreadable")
   const hash = createHash("sha256").update(content).digest().subarray(0, 16)
   if (known?.hash && known.version === CODE_VERSION && Buffer.from(known.hash).equals(hash))
@@ -48,7 +48,7 @@ export async function readCode(
 const NOTHING = { lines: 0, definitions: [], imports: [], uses: [] }
 const NO_STAMP = { size: 0, modified_at: 0, version: CODE_VERSION }
 
-/** Returns undefined if the path is not a regular file. */
+/** Undefined if it is not a regular file. */
 export function codeStampOf(project: string, path: string): CodeStamp | undefined {
   const found = lookAt(join(project, path), { follow: false })
   if (found === undefined || found === "unknown" || !found.isFile()) return undefined
@@ -58,16 +58,16 @@ export function codeStampOf(project: string, path: string): CodeStamp | undefine
 export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
   a.size === b.size && a.modified_at === b.modified_at && a.version === b.version
 
-/** Reads a regular file within the size limit for code. */
-export function readSmallFile(file: string): Buffer | undefined {
+/** The content of a regular file within the size limit for code. */
+export function smallFile(file: string): Buffer | undefined {
   try {
     return readBytes(file, MAX_CODE_BYTES, { follow: false })
   } catch {
-    return undefined // the caller counts it as unreadable
+    return undefined // counted as unreadable
   }
 }
 
-/** Whether no folder in the path is a link that leads out of the project. */
+/** No folder in the path may be a link that leads out of the project. */
 function isInside(project: string, path: string): boolean {
   try {
     const root = realpathSync(project)
@@ -78,7 +78,7 @@ function isInside(project: string, path: string): boolean {
   }
 }
 
-/** Redacts facts, because comments, URLs and names may contain secrets. */
+/** Comments, URLs and names may contain secrets. */
 function redacted(facts: FileFacts) {
   return {
     definitions: facts.definitions.map((one) => ({

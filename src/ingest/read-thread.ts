@@ -4,23 +4,23 @@ import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { openStore } from "../store/history/sqlite-history.ts"
 import { serveOrders } from "../subprocess/serve.ts"
-import { prepareUnit } from "./read-unit.ts"
+import { takeUnit } from "./read-unit.ts"
 import type { UnitOrder } from "./reader.ts"
 
-// The thread that reads during a sync. It receives units and returns redacted records and parsed conversations. It never writes.
+// The thread that reads during a sync: files in, redacted records and parsed conversations out. It never writes.
 
 const { dexDir, history, outside } = workerData as { dexDir: string; history: string; outside: readonly string[] }
-// The cache is small, because only one row per unit is looked up.
+// Small, because it looks up only one row per unit.
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
 const loaded = new Map<SourceId, ReturnType<typeof loadConnector>>()
 
 serveOrders(async ({ source, unit, replay }: UnitOrder) =>
-  prepareUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
+  takeUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
 )
 
-/** Loads a connector once, with the first of its units. */
+/** Loaded once, with the first of its files. */
 function connectorOf(source: SourceId): ReturnType<typeof loadConnector> {
   const known = loaded.get(source)
   if (known) return known

@@ -13,22 +13,19 @@ import { syncScratch } from "../store/sqlite/scratch.ts"
 import { conversationTitle } from "./title.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
-/**
- * The size of a block of raw records, in characters. They are read one conversation at a time, so their blocks are larger than
- * those of bodies and compress better.
- */
+/** Raw records are read one conversation at a time, so their blocks are larger than those of bodies, and compress better. */
 const RAW_BLOCK_CHARS = 256 << 10
 
 export type ReadContext = {
   projectOf: (cwd: string) => string
   dexDir: string
   store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
-  /** Uses only the readable records, because some stored records are damaged. */
+  /** Some stored records are damaged: use only the others. */
   onlyReadable?: boolean
 }
 
-/** Prepares a unit for storing: the new data of its source or, with `replay`, its stored records, parsed by the current code. */
-export async function prepareUnit(
+/** Prepares a unit for storing: the new data of its source, or (`replay`) its stored records, parsed by today's code. */
+export async function takeUnit(
   connector: Connector,
   unit: NamedUnit,
   replay: boolean,
@@ -40,14 +37,15 @@ export async function prepareUnit(
     return await readUnit(connector, unit, known, context)
   } catch (error) {
     if (!known || !isDexError(error) || error.code !== "damaged") throw error
-    // The source exists, so all of it is read again. The undamaged records show what it no longer contains.
+    // The source exists, so all of it is read again; the undamaged records show what it no longer has.
     return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyReadable: true })
   }
 }
 
 /**
- * Reads what is new in a unit and returns what to store: the new records, redacted and packed, and the result of parsing all the
- * unit's records. Since all records are always parsed together, reading in steps and reading at once give the same result.
+ * Reads what is new in a unit and returns what to store: the new records, redacted and packed, and everything that a
+ * parse of all the unit's records gives. Since all records are always parsed together, reading in steps and reading at
+ * once cannot differ.
  */
 async function readUnit(
   connector: Connector,
@@ -65,7 +63,7 @@ async function readUnit(
   const fresh = await withoutForgotten(redactAll(reading.records, redactions), connector, unit, context)
   const end = reading.end()
   const appends = continues && reading.mode === "append"
-  // Records that were stored under older rules are redacted again before new records are added.
+  // Records that were stored under older rules are redacted by the current ones before new records are added.
   const stale = hasRecords && known.redaction_version !== REDACTION_VERSION
   const again = (records: RawRecord[]) => (stale ? redactAll(records, redactions).records : records)
   const before = hasRecords ? again(await parsedLines(context, connector, unit.key, "live")) : []
@@ -110,7 +108,7 @@ async function readUnit(
   }
 }
 
-/** Parses the stored records of a unit whose source is gone, for a newer connector or new redaction rules. */
+/** Parses the stored records of a unit again, for a newer connector or new redaction rules, if the source is gone. */
 async function replayUnit(
   connector: Connector,
   unit: Pick<Unit, "key" | "path" | "stamp" | "bornAt" | "modifiedAt">,
@@ -178,7 +176,7 @@ function redactAll(
   return { records: kept, lines }
 }
 
-/** Returns the records that a rewritten source no longer has. They are stored separately, so that no message is lost. */
+/** The records that a rewritten source no longer has. They are stored separately, so that no message is lost. */
 function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector): RawRecord[] {
   if (before.length === 0) return []
   const recordName = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
@@ -186,7 +184,7 @@ function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector
   return before.filter((record) => !present.has(recordName(record)))
 }
 
-/** Returns the superseded records without duplicates and without those that came back. */
+/** The records that the source no longer has, without duplicates and without those that came back. */
 function withoutDoubles(superseded: RawRecord[], live: RawRecord[]): RawRecord[] {
   if (superseded.length === 0) return superseded
   const seen = new Set(linesOf(live))
@@ -196,7 +194,7 @@ function withoutDoubles(superseded: RawRecord[], live: RawRecord[]): RawRecord[]
   })
 }
 
-/** Drops the records of forgotten conversations, if each record names its conversation. */
+/** If each record names its conversation, drops the records of forgotten conversations. */
 async function withoutForgotten<T extends { records: RawRecord[]; lines: string[] }>(
   fresh: T,
   connector: Connector,
@@ -265,8 +263,8 @@ function inOrder(now: MessageWrite[], superseded: MessageWrite[]): MessageWrite[
 }
 
 /**
- * Returns the superseded form of a message: all of it if the source no longer has it. If its record came back with other text (a
- * damaged copy can have its key), returns the earlier text under a new key.
+ * The superseded form of a message: all of it if the source no longer has it. If its record came back with other text
+ * (a damaged copy can have its key), the earlier text under a new key.
  */
 function supersededBy(now: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
   if (!now) return [{ ...before, superseded: true }]
@@ -275,7 +273,7 @@ function supersededBy(now: MessageWrite | undefined, before: MessageWrite): Mess
   return [{ ...before, key: `${before.key}~${crc32(JSON.stringify(before.parts))}`, superseded: true }]
 }
 
-/** Uses each key once. A record that an agent wrote twice counts once. */
+/** Each key is used once; a record that an agent wrote twice counts once. */
 function withoutRepeats(conversation: Conversation): Conversation & { messages: MessageWrite[] } {
   const seen = new Set<string>()
   return {
@@ -289,7 +287,7 @@ function withTitle<C extends Conversation>(conversation: C): C {
   return title ? { ...conversation, title } : conversation
 }
 
-/** Whether dex itself started this agent, in a folder made for it. A person who works in dex's folder does not count. */
+/** True for an agent that dex itself started, in a folder made for it. A person who works in dex's folder does not count. */
 function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
   if (started === undefined) return false
   if (isModelRunFolder(started)) return true
@@ -297,7 +295,7 @@ function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
   return below !== "" && !below.startsWith("..") && !isAbsolute(below)
 }
 
-/** Uses the file's times for agents that write no times at all. */
+/** Some agents write no times at all; then the file's times are the best available. */
 function withTimes<C extends Conversation>(conversation: C, unit: ParsedUnit): C {
   if (conversation.started_at !== undefined || conversation.messages.some((message) => message.at !== undefined))
     return conversation

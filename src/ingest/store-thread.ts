@@ -6,7 +6,8 @@ import { syncHistory } from "./sync.ts"
 import type { SyncThreadOrder } from "./sync-thread.ts"
 import type { SyncProgress, SyncReport } from "./sync-types.ts"
 
-// The thread that stores during a long sync. It starts the reading thread and reports progress to the main thread.
+// The thread that stores during a long sync. It starts the reading thread itself, and reports progress to the main
+// thread.
 
 serveOrders<SyncThreadOrder, SyncReport, SyncProgress>(
   async ({ machine, home, outside, options }, { signal, emit: onProgress }) => {

@@ -5,24 +5,24 @@ import { formatRef } from "../core/ref.ts"
 import type { WriteResult } from "../store/history/store.ts"
 import { openSpending, type SpendingFile } from "../store/spending/spending-file.ts"
 import { spentIn } from "../usage/spending.ts"
-import { followSpending, learningProgress, type SpendingAtChange } from "./follow-spending.ts"
+import { followSpending, type KnownSpent, learningProgress } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
-/** The most older conversations that a sync reads for their spending while somebody waits. A full sync reads all. */
+/** A sync that somebody waits for reads only this many older conversations for their spending; a full one reads all. */
 const FEW = 16
 
 /** Records spending for `dex usage` during a sync, while every conversation is parsed anyway. */
 export type SyncSpending = {
   add(paid: WriteResult["paid"]): void
-  /** Writes the spending that was added, and what other syncs left undone. */
+  /** Writes what was added, and what other syncs left undone. */
   follow(): Promise<void>
-  /** Call this last. `hasRead` is true if something was stored, so that it is worth writing the log back into the file. */
+  /** Call it last. `hasRead`: something was stored, so it is worth writing the log back into the file. */
   finish(hasRead: boolean): Promise<void>
   close(): void
 }
 
-export function createSyncSpending({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
-  const known = new Map<string, SpendingAtChange>()
+export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
+  const known = new Map<string, KnownSpent>()
   let file: SpendingFile | undefined
   const isQuick = options.quick || options.deadline !== undefined || options.pauseAt !== undefined
   const unlessDamaged = async (work: (file: SpendingFile) => Promise<void>) => {
@@ -30,7 +30,7 @@ export function createSyncSpending({ store, home }: SyncDeps, options: SyncOptio
       file ??= openSpending(join(home.dir, SPENDING_FILE))
       await work(file)
     } catch (error) {
-      // The file is derived, so it is recreated the next time it is opened.
+      // The file is derived: it is recreated the next time it is opened.
       if (!isDexError(error) || error.code !== "corrupt") throw error
     } finally {
       known.clear()

@@ -3,7 +3,7 @@ import type { Machine } from "../agents/kit/connector.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { isSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
-import { heapLimits, MIN_BYTES_FOR_THREADS, RETRY_HEAP_FACTOR } from "./reader.ts"
+import { heapLimits, SECOND_TRY, THREADS_PAY_FROM_BYTES } from "./reader.ts"
 import { syncHistory } from "./sync.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 
@@ -17,8 +17,9 @@ export type SyncThreadOrder = {
 }
 
 /**
- * Runs a sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another stores,
- * and this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any amount.
+ * A sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another
+ * stores, and this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any
+ * amount.
  */
 export async function syncWithThreads(
   deps: SyncDeps,
@@ -32,7 +33,7 @@ export async function syncWithThreads(
     report = await readAndStore(deps, indexPath, options)
   }
   if (!options.embed || report.busy) return report
-  // Embed after the lock is released: others may sync while a server takes its time.
+  // After the lock is released: others may sync while a server takes its time.
   const embedding = await embed(deps, options, options.embed)
   return embedding ? { ...report, embedding } : report
 }
@@ -41,7 +42,7 @@ function isOver({ signal, deadline }: SyncOptions): boolean {
   return signal?.aborted === true || (deadline !== undefined && Date.now() >= deadline)
 }
 
-/** Shows the progress of the other sync, which reads for all processes. */
+/** Shows the progress of the other sync, whose results are for everyone. */
 async function reportWaiting({ store }: SyncDeps, { onProgress }: SyncOptions): Promise<void> {
   if (!onProgress) return
   const { done, total } = (await store.progress()) ?? { done: 0, total: 0 }
@@ -60,14 +61,14 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
 }
 
 async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
-  const done = await syncHistory(deps, { ...options, mostBytes: MIN_BYTES_FOR_THREADS })
+  const done = await syncHistory(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
   if (!("largestUnitBytes" in done)) return done
   const { machine, home, outside = [] } = deps
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
     // Stored data remains. A unit of many small values can need more memory than others of its size.
     if (!isSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
-    return inThread(order, done.largestUnitBytes * RETRY_HEAP_FACTOR, options)
+    return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
   })
   return { ...report, archived: report.archived + done.archived }
 }

@@ -19,16 +19,16 @@ export type SyncDeps = {
 }
 
 export type SyncOptions = {
-  /** The time at which to stop. The next sync reads the rest. */
+  /** Stop at this time; the next sync reads the rest. */
   deadline?: number
-  /** A time at which to stop only if much remains. A small remainder is finished, and everything read can be found. */
+  /** Also stop at this time, but only if much remains: a small remainder is finished, and everything read can be found. */
   pauseAt?: number
-  /** The most bytes to read. If there is more, the sync does nothing and returns the size of the largest unit. */
+  /** If there is more than this to read, do nothing and return the size of the largest unit. */
   mostBytes?: number
-  /** True if somebody waits or memory is limited. Slow work other than reading is then left to another sync. */
+  /** Somebody waits, or memory is limited: slow work other than reading is left to another sync. */
   quick?: boolean
   redactAgain?: boolean
-  /** If another sync is running, waits for it to end and then reads what it did not see. */
+  /** If another sync is running, wait for its end and then read what it did not see. */
   wait?: boolean
   /** Set if messages should get vectors at the end. Throws a DexError if the settings are incomplete. */
   embed?: () => EmbedSettings
@@ -42,21 +42,21 @@ export type SyncProgress = {
   total: number
   bytes: number
   bytesTotal: number
-  /** The tokens spent on a model so far. */
+  /** Spent on a model so far. */
   tokens?: number
 }
 
 export type SyncReport = {
-  /** True if another sync is running, so that this one did nothing. */
+  /** Another sync is running: nothing was done here, and its results are for everyone. */
   busy: boolean
-  /** True if everything found was read. False after a deadline or an interruption. */
+  /** Everything found was read. False after a deadline or an interruption. */
   complete: boolean
   found: number
   read: number
   changed: number
   added_messages: number
   archived: number
-  /** The number of units that were read only because this dex stores more than the version that read them before. */
+  /** How many of those read were read only because this dex stores more than the version that read them before. */
   read_again: number
   bytes: number
   duration_ms: number
@@ -69,5 +69,5 @@ export type SyncReport = {
   embedding?: EmbedReport
 }
 
-/** `archived` is set because discovery has already archived these units. */
-export type TooMuchToRead = { largestUnitBytes: number; archived: number }
+/** `archived` is set, because discovery has already archived these. */
+export type TooMuch = { largestUnitBytes: number; archived: number }

@@ -4,24 +4,24 @@ import { cleanUpRestore } from "../store/history/kept-histories.ts"
 import { damageFile, dropDamage, notedDamage } from "../store/history/rot/damage-list.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
-import { runSyncPlan } from "./carry-out-sync.ts"
-import { largestPlannedUnit, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
-import { createSyncSpending } from "./sync-spending.ts"
-import type { SyncDeps, SyncOptions, SyncReport, TooMuchToRead } from "./sync-types.ts"
+import { carryOutSync } from "./carry-out-sync.ts"
+import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
+import { spendingOfSync } from "./sync-spending.ts"
+import type { SyncDeps, SyncOptions, SyncReport, TooMuch } from "./sync-types.ts"
 
-/** How long each sync spends adding checksums to a history of an older dex, in milliseconds. */
+/** A history written by an older dex gets its checksums over several syncs, this long each. */
 const SEAL_MS = 2_000
 
 /**
- * Reads everything new that the agents have written into the history and the index, newest first. Only one sync runs at a time; a
- * second one reports that and returns. A sync can be stopped at any moment; the next one continues.
+ * Brings everything new that the agents have written into the history and the index, newest first. Only one sync runs
+ * at a time; a second one reports that and returns. It can be stopped at any moment and continues there next time.
  */
 export async function syncHistory(
   deps: SyncDeps,
   options: SyncOptions & { mostBytes: number },
-): Promise<SyncReport | TooMuchToRead>
+): Promise<SyncReport | TooMuch>
 export async function syncHistory(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
-export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuchToRead> {
+export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuch> {
   const started = Date.now()
   const report: SyncReport = {
     busy: false,
@@ -41,7 +41,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
   let isHandedOn = false
-  const spending = createSyncSpending(deps, options)
+  const spending = spendingOfSync(deps, options)
   try {
     removeLeftovers(deps.home.dir)
     cleanUpRestore(deps.home.history)
@@ -49,9 +49,9 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
     const plan = await planSync(deps, options, report)
     if (options.mostBytes !== undefined && plannedBytes(plan) > options.mostBytes) {
       isHandedOn = true
-      return { largestUnitBytes: largestPlannedUnit(plan), archived: report.archived }
+      return { largestUnitBytes: largestPlanned(plan), archived: report.archived }
     }
-    await runSyncPlan(deps, plan, options, report, spending)
+    await carryOutSync(deps, plan, options, report, spending)
     await reportHealed(deps, noted, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
@@ -70,7 +70,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
       deps.index.checkpoint()
     }
   } finally {
-    // The thread that continues with a large plan reuses the copied databases.
+    // The thread that continues with a large plan need not copy databases again.
     if (!isHandedOn) removeSyncScratch(deps.home.dir)
     spending.close()
     lock.release()
@@ -79,17 +79,14 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   return report
 }
 
-/** Restores damaged conversations that commands noted, or marks them so that this sync reads them again. */
+/** Restores what commands found damaged, or marks it so that this sync reads it again. */
 async function healNoted({ store, home }: SyncDeps): Promise<Ref[]> {
   const noted = notedDamage(damageFile(home.dir))
   await orIfCorrupt(store.heal(noted), undefined)
   return noted
 }
 
-/**
- * If SQLite's own pages are damaged, only a separate command can repair them (`dex doctor` names it), and this sync does what it
- * can.
- */
+/** If SQLite's own pages are damaged, a separate command repairs them (doctor names it), and this sync does what it can. */
 async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O> {
   try {
     return await work
@@ -100,7 +97,8 @@ async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O>
 }
 
 /**
- * Removes the conversations that were tried from the list. If one is still damaged, the next command that notices adds it again.
+ * Removes the conversations that were tried from the list; if one is still damaged, the next command that notices adds
+ * it again.
  */
 async function reportHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
   if (noted.length === 0 || !report.complete) return

@@ -1,23 +1,23 @@
 import { callInputs } from "../core/call-words.ts"
 import type { Conversation, Message, Part, Title } from "../core/conversation.ts"
-import { planIn } from "../core/plan.ts"
+import { findPlan } from "../core/plan.ts"
 
 const MAX_TITLE = 120
-/** The number of prompts to examine. Later prompts are about details. */
+/** Later prompts are about details. */
 const PROMPTS = 12
-/** The number of characters of each prompt to examine. */
+/** Only this much of each prompt is examined. */
 const PROMPT_CHARS = 2_000
-/** The fewest informative words of a title. With fewer, it could fit anything. */
+/** A title with fewer informative words could fit anything. */
 const LEAST_WORDS = 2
-/** The fewest words of a sentence. Fewer words are an exclamation. */
+/** Fewer words are an exclamation. */
 const SENTENCE_WORDS = 4
-/** The number of sentences to examine. A prompt that becomes informative later begins with another subject. */
+/** A prompt that comes to the point later than this begins with another subject. */
 const SENTENCES = 4
 
 /**
- * Finds a title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the first
- * commit's subject, or the first informative prompt, with the name of its branch if that adds something. Never "commit this" or
- * "yes".
+ * A title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the
+ * first commit's subject, or the first informative prompt, with the name of its branch if that adds something. Never
+ * "commit this" or "yes".
  */
 export function conversationTitle(
   conversation: Pick<Conversation, "kind" | "messages" | "git_branch">,
@@ -40,7 +40,7 @@ export function conversationTitle(
   return title(vague ?? firstAnswer(messages) ?? prompts[0]?.text, "first_prompt")
 }
 
-/** A subagent may have a copy of the person's words to its parent. */
+/** A subagent may have a copy of what the person said to its parent. */
 const isAgents = ({ origin }: Part) => origin === "agent"
 
 function title(text: string | undefined, from: Title["from"]): Title | undefined {
@@ -49,7 +49,7 @@ function title(text: string | undefined, from: Title["from"]): Title | undefined
   return { text: line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line, from }
 }
 
-/** Returns the prompts: from the person or, for a plan or a subagent's task, from an agent. */
+/** The prompts: from the person or, for a plan or a subagent's task, from an agent. */
 function promptsIn(messages: Message[]): Part[] {
   const texts = messages
     .filter(({ role }) => role === "user")
@@ -61,7 +61,7 @@ function promptsIn(messages: Message[]): Part[] {
 
 function plansIn(messages: Message[]): string[] {
   const calls = callInputs(messages)
-  return messages.flatMap(({ parts }) => parts.flatMap((part) => planIn(part, calls) ?? []))
+  return messages.flatMap(({ parts }) => parts.flatMap((part) => findPlan(part, calls) ?? []))
 }
 
 /** The heading of a plan, without the word "plan". */
@@ -76,7 +76,7 @@ function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
   return informativeWords(effect.subject).length >= LEAST_WORDS ? [effect.subject] : []
 }
 
-/** Returns a prompt from its first informative sentence onwards. */
+/** A prompt from its first informative sentence on. */
 function informativePart(text: string): string[] {
   const sentences = oneLine(text).split(/(?<=[.?!:])\s+/)
   const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= LEAST_WORDS)
@@ -91,7 +91,7 @@ function firstAnswer(messages: Message[]): string | undefined {
   return texts.flatMap(informativePart)[0]
 }
 
-/** `alice/ent-221-better-state` is about "ENT-221 better state". Returns undefined for a common branch name. */
+/** `alice/ent-221-better-state` is about "ENT-221 better state". A common branch name says nothing. */
 function topicOf(branch: string | undefined): string | undefined {
   if (branch === undefined || /^(?:main|master|trunk|dev|develop|development|HEAD)$/.test(branch)) return undefined
   const name = branch.slice(branch.lastIndexOf("/") + 1).replace(/^\d{6,8}[-_]/, "")
@@ -117,7 +117,7 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim()
 }
 
-/** Returns the words that show what a text is about. URLs, paths and hashes do not count. */
+/** Words that show what a text is about. URLs, paths and hashes do not count. */
 function informativeWords(text: string): string[] {
   const prose = text.replaceAll(/\w+:\/\/\S+|(?:~|\.{1,2})?(?:\/[\w.@-]+){2,}\/?|\b[0-9a-f]{7,}\b/g, " ")
   return [...new Set(wordsOf(prose).filter((word) => word.length > 2 && !EVERYDAY.has(word) && !/^\d+$/.test(word)))]
@@ -127,7 +127,7 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? []
 }
 
-/** Words that people use with every agent about any work. */
+/** Words that people say to every agent about any work. */
 const EVERYDAY = new Set(
   `about above add added address after again all also always and another any anything apply are around ask back been
   before being below best better both branch branches broken bug bugbot build but can case change changed changes check

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises"
 import type { Hunk } from "../core/conversation.ts"
-import { errorText, placeInError, shortenLine } from "../core/error-text.ts"
+import { errorText, locationInError, shortenLine } from "../core/error-text.ts"
 import { formatRef, type Ref, siblingRef } from "../core/ref.ts"
 import { patchText } from "../render/patch.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
@@ -303,7 +303,7 @@ function filesOf(edits: FixEdit[]): FixedFile[] {
 
 /** Groups changes by file, in the order of the first edit. Changes at the position of an error come first. */
 function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
-  const places = lines.flatMap((line) => placeInError(line) ?? [])
+  const places = lines.flatMap((line) => locationInError(line) ?? [])
   const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>
     places.some(
       ({ file, line }) =>

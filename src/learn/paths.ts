@@ -1,4 +1,4 @@
-import { spelledBelow } from "../core/path-key.ts"
+import { withFolderSpelling } from "../core/path-key.ts"
 
 /** The path prefix of a worktree inside its project. It contains the same files. */
 const WORKTREE = /^\.(?:claude\/)?worktrees?\/[^/]+\//
@@ -6,7 +6,7 @@ const WORKTREE = /^\.(?:claude\/)?worktrees?\/[^/]+\//
 /** The path relative to the project, with forward slashes, or undefined if it is elsewhere. */
 export function pathBelow(project: string, path: string, platform = process.platform): string | undefined {
   const base = project.replaceAll("\\", "/").replace(/\/$/, "")
-  const slashed = spelledBelow(base, path.replaceAll("\\", "/"), platform)
+  const slashed = withFolderSpelling(base, path.replaceAll("\\", "/"), platform)
   const isAbsolute = slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)
   if (isAbsolute && !slashed.startsWith(`${base}/`)) return undefined
   const below = isAbsolute ? slashed.slice(base.length + 1) : slashed.replace(/^(?:\.\/)+/, "")

@@ -2,55 +2,52 @@ import { byName } from "../core/by-name.ts"
 import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import { isNetError, type NetReply, send } from "../net/client.ts"
 import {
-  connectionFailure,
-  cutShortFailure,
+  cutShort,
   errorTextIn,
   type Failure,
-  finalFailure,
-  invalidLlmReply,
-  keyInClearFailure,
-  refusalFailure,
-  silenceFailure,
-  stoppedFailure,
-  streamFailure,
+  failedInStream,
+  failedToConnect,
+  final,
+  keyInClear,
+  llmWrongAnswer,
+  refused,
+  silent,
+  stopped,
 } from "./failure.ts"
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
 import type { ModelUsage } from "./reply.ts"
 import { readCalls } from "./reply.ts"
-import { bodyFor, learnFromRefusal, type RejectedParameters } from "./request.ts"
-import { addCall, addPiece, piecesOf, type StreamedReply, StreamProblem } from "./stream.ts"
+import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
+import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
 
-/**
- * The outcome of one request. `again` means that the server rejected its form: it is sent again in another form, which does not
- * count as a retry.
- */
+/** `again`: the server rejected the form of the request; it is sent again in another form, which does not count as a retry. */
 export type AttemptOutcome =
   | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
-/** A reply is cut off at this many times the expected number of characters, because not every server respects max_tokens. */
+/** Not every server respects max_tokens: a reply is cut off at this many times the expected number of characters. */
 const FLOOD = 4
-/** The most calls of a reply. Calls without text would never exceed the limit of characters. */
+/** Calls without any text would never exceed the number of characters. */
 const MOST_CALLS = 500
 const MOST_BYTES = 64 << 20
-/** The most bytes of a refusal that are read. */
+/** How much of a refusal to read. */
 const MOST_WORDS = 16 << 10
 
-/** Sends one request. Closes the connection before it returns, unless the reply was read to its end. */
+/** One request and its outcome. Closes the connection before it returns, unless the answer was read to its end. */
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
-  dialect: RejectedParameters,
+  dialect: Dialect,
   silence: ModelDeps["silence"],
 ): Promise<AttemptOutcome> {
   const maxTokens = request.max_tokens ?? settings.maxTokens
-  const heard: StreamedReply = { text: "", others: 0, calls: [], refused: false }
+  const heard: Heard = { text: "", others: 0, calls: [], refused: false }
   const close = new AbortController()
   let failure: Failure | undefined
   let began = false
   const quiet = silence(() => {
-    failure = silenceFailure(settings)
+    failure = silent(settings)
     close.abort()
   })
   const body = bodyFor(settings, request, maxTokens, dialect)
@@ -73,17 +70,17 @@ export async function attempt(
       const words = errorTextIn(await beginningOf(reply))
       if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, words))
         return { type: "again", sawText: false }
-      failure ??= refusalFailure(reply.status, words, settings, reply.headers)
+      failure ??= refused(reply.status, words, settings, reply.headers)
     } else {
       began = true
       for await (const piece of piecesOf(reply, quiet.touch)) {
-        addPiece(piece, heard, request.onText)
+        hear(piece, heard, request.onText)
         const size = heard.text.length + heard.others
         const floods = size > charactersWithin(maxTokens) * FLOOD || heard.calls.length > MOST_CALLS
         if (floods) heard.finish = "length"
         if (floods || failure) break
       }
-      if (heard.finish === undefined) failure ??= cutShortFailure(settings)
+      if (heard.finish === undefined) failure ??= cutShort(settings)
     }
   } catch (error) {
     failure ??= failureOf(error, settings)
@@ -91,25 +88,25 @@ export async function attempt(
     quiet.end()
     close.abort()
   }
-  if (request.signal?.aborted) failure = finalFailure(stoppedFailure(settings))
+  if (request.signal?.aborted) failure = final(stopped(settings))
   const usage = replyUsage(heard, tokensForChars(JSON.stringify([body.messages, body.tools]).length))
   if (failure) return { type: "failed", failure, sawText: heard.text !== "", usage: began ? usage : undefined }
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 
-/** Converts an error to a failure. Rethrows errors that are bugs in dex. */
+/** Rethrows errors that are bugs of ours. */
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
     return error.reported === undefined
-      ? finalFailure(invalidLlmReply(settings, error.message))
-      : streamFailure(error.reported, settings)
+      ? final(llmWrongAnswer(settings, error.message))
+      : failedInStream(error.reported, settings)
   if (!isNetError(error)) throw error
-  if (error.reason === "key_in_clear") throw keyInClearFailure(error.message)
-  if (error.reason === "size") return finalFailure(invalidLlmReply(settings, "sent more than 64 MB"))
-  return connectionFailure(error.code, settings)
+  if (error.reason === "key_in_clear") throw keyInClear(error.message)
+  if (error.reason === "size") return final(llmWrongAnswer(settings, "sent more than 64 MB"))
+  return failedToConnect(error.code, settings)
 }
 
-/** Reads the beginning of a reply. Never throws: a refusal counts even if its text does not arrive completely. */
+/** Never throws: a refusal counts even if its text does not arrive completely. */
 async function beginningOf(reply: NetReply): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -133,7 +130,7 @@ const FINISHES: Record<string, ModelReply["finish"]> = {
   content_filter: "content_filter",
 }
 
-function replyOf(heard: StreamedReply, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
+function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
   const named = byName(FINISHES, heard.finish ?? "") ?? "other"
   const reason = named === "stop" && heard.refused ? "content_filter" : named
   if (reason === "tool_calls" && heard.calls.length === 0) addCall(heard)
@@ -141,8 +138,8 @@ function replyOf(heard: StreamedReply, { tools = [] }: ModelRequest): Omit<Model
   return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
 }
 
-/** The server's token counts. A count that is missing, or zero although there was text, is estimated. */
-function replyUsage({ text, others, usage }: StreamedReply, promptTokens: number): ModelUsage {
+/** The server's numbers. A number that is missing, or zero although there was text, is estimated. */
+function replyUsage({ text, others, usage }: Heard, promptTokens: number): ModelUsage {
   const estimate = tokensForChars(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined

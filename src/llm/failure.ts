@@ -3,30 +3,30 @@ import { DexError } from "../core/error.ts"
 import { removeKey } from "../net/client.ts"
 import type { LlmSettings } from "./model.ts"
 
-/** The longest pause before a retry, in milliseconds. If a server asks for more, dex gives up. */
+/** If a server asks for a longer pause, dex gives up. */
 export const LONGEST_WAIT_MS = 30_000
-/** How long a server may be silent, in milliseconds. A local model may read a long prompt for minutes before its first word. */
+/** A local model may read a long prompt for minutes before its first word. */
 export const SILENCE_MS = 600_000
 
 export type Failure = {
   retry: boolean
-  /** The reply's headers, which may say when to retry. */
+  /** The answer's headers, which may say when to retry. */
   headers?: IncomingHttpHeaders
-  /** Builds the error after this many retries, if the next one would have to wait this long. */
+  /** The error to throw after this many retries, if the next retry would have to wait this long. */
   error(retries: number, waitMs: number): DexError
 }
 
 type Server = Pick<LlmSettings, "provider" | "apiKey" | "model">
 
 const LOST = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "ECONNABORTED"])
-/** The messages of OpenAI, Ollama, llama.cpp and vLLM for a prompt that is too long. */
+/** The wording of OpenAI, Ollama, llama.cpp and vLLM. */
 const TOO_LONG =
   /(exceed|maximum|too (long|large|many)|limit).{0,60}(tokens|context|prompt|length)|(tokens|context|prompt|length).{0,60}(exceed|maximum|limit|too (long|large))/i
 const NO_MODEL =
   /model.{0,80}(not (valid|found|exist|available)|does not exist|is invalid)|(no such|invalid|unknown|not a valid) model/i
 
 /** `code` is Node's error code. */
-export function connectionFailure(code: string, server: Server): Failure {
+export function failedToConnect(code: string, server: Server): Failure {
   const place = placeOf(server)
   const lost = LOST.has(code)
   const what = code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
@@ -36,17 +36,17 @@ export function connectionFailure(code: string, server: Server): Failure {
   return { retry: lost, error: (retries) => new DexError("llm_unreachable", lost ? broken(retries) : unreachable) }
 }
 
-/** A failure that the server reports as a status, or inside a stream with its own code. */
-export function refusalFailure(status: number, words: string, server: Server, headers?: IncomingHttpHeaders): Failure {
+/** A failure that came as a status, or inside a stream with its own code. */
+export function refused(status: number, words: string, server: Server, headers?: IncomingHttpHeaders): Failure {
   const place = placeOf(server)
   const shown = clean(words, server)
   const why = `(${status}${shown === "" ? "" : `: ${shown}`})`
   if (status === 401 || status === 403)
-    return finalFailure(
+    return final(
       new DexError("llm_refused", `${place} refused the key ${why}. Set another one: dex config set llm.api_key`),
     )
   if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/i.test(words)))
-    return finalFailure(new DexError("llm_no_credit", `${place} requires payment ${why}. Check your account there.`))
+    return final(new DexError("llm_no_credit", `${place} requires payment ${why}. Check your account there.`))
   if (status === 429 || status >= 500)
     return {
       retry: true,
@@ -64,42 +64,42 @@ export function refusalFailure(status: number, words: string, server: Server, he
       },
     }
   if (status < 400)
-    return finalFailure(
+    return final(
       new DexError(
         "llm_failed",
         `${place} points to another address ${why}. Set llm.provider to that, if you trust it.`,
       ),
     )
   if (TOO_LONG.test(words))
-    return finalFailure(new DexError("llm_too_long", `${place} says that this is too long for the model ${why}.`))
+    return final(new DexError("llm_too_long", `${place} says that this is too long for the model ${why}.`))
   if (status === 404 || NO_MODEL.test(words))
-    return finalFailure(
+    return final(
       new DexError(
         "llm_no_model",
         `${place} has no model ${server.model}, or no such address ${why}. Check llm.model, and llm.provider, which usually ends in /v1.`,
       ),
     )
-  return finalFailure(new DexError("llm_failed", `${place} did not accept the request ${why}. Check llm.model.`))
+  return final(new DexError("llm_failed", `${place} did not accept the request ${why}. Check llm.model.`))
 }
 
 /** An error that the server reports in the middle of a stream. */
-export function streamFailure(error: unknown, server: Server): Failure {
+export function failedInStream(error: unknown, server: Server): Failure {
   const { message, code, type } = (error ?? {}) as Record<string, unknown>
   const words = typeof message === "string" ? message : typeof error === "string" ? error : ""
   const status = Number(code)
   if (Number.isInteger(status) && status >= 400 && status < 600)
-    return refusalFailure(status, `${words} ${type ?? ""}`, server)
+    return refused(status, `${words} ${type ?? ""}`, server)
   const busy = /rate.?limit/i.test(`${code} ${type}`)
   if (busy || /server_error|overloaded|timeout|unavailable/i.test(`${code} ${type}`))
-    return refusalFailure(busy ? 429 : 500, words, server)
+    return refused(busy ? 429 : 500, words, server)
   const shown = clean(words, server)
-  return finalFailure(
+  return final(
     new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${shown && ` (${shown})`}.`),
   )
 }
 
-/** A failure because the stream ended before the reply did. */
-export function cutShortFailure(server: Server): Failure {
+/** The stream ended before the reply did. */
+export function cutShort(server: Server): Failure {
   return {
     retry: true,
     error: (retries) =>
@@ -110,8 +110,8 @@ export function cutShortFailure(server: Server): Failure {
   }
 }
 
-export function silenceFailure(server: Server): Failure {
-  return finalFailure(
+export function silent(server: Server): Failure {
+  return final(
     new DexError(
       "llm_silent",
       `${placeOf(server)} sent nothing for ${inWords(SILENCE_MS)}. Try again, or choose a faster model.`,
@@ -119,26 +119,26 @@ export function silenceFailure(server: Server): Failure {
   )
 }
 
-export function invalidLlmReply(server: Server, what: string): DexError {
+export function llmWrongAnswer(server: Server, what: string): DexError {
   return new DexError(
     "llm_wrong_answer",
     `${placeOf(server)} ${what}. Check llm.provider: it is the address of a chat-completions server, and usually ends in /v1.`,
   )
 }
 
-export function stoppedFailure(server: Server): DexError {
+export function stopped(server: Server): DexError {
   return new DexError("llm_stopped", `The request to ${placeOf(server)} was stopped.`)
 }
 
-export function keyInClearFailure(message: string): DexError {
+export function keyInClear(message: string): DexError {
   return new DexError("llm_settings", message)
 }
 
-export function finalFailure(error: DexError): Failure {
+export function final(error: DexError): Failure {
   return { retry: false, error: () => error }
 }
 
-/** The message and code in an error's body. Empty if the body has another form. */
+/** The message and code in an error's body; empty if the body has another form. */
 export function errorTextIn(body: string): string {
   try {
     const answer = JSON.parse(body) as Record<string, unknown> | null
@@ -151,7 +151,7 @@ export function errorTextIn(body: string): string {
   }
 }
 
-/** Makes foreign text safe to show: printable, short, and without any part of the key. */
+/** Foreign text made safe to show: printable, short, and without any part of the key. */
 function clean(words: string, { apiKey }: Server): string {
   const printable = removeKey(words.replace(/[^ -~]+/g, " "), apiKey)
   return printable.replace(/ +/g, " ").trim().slice(0, 200).trimEnd()

@@ -1,12 +1,12 @@
 import type { ModelReply, ModelTool, ToolCall } from "./model.ts"
 
 /** A call as it was streamed. */
-export type RawCall = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
+export type Spoken = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
 
 const MOST_RAW = 2_000
 
-/** Parses streamed calls. Never throws: a call that cannot be run is returned with a reason for the model. */
-export function readCalls(calls: RawCall[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
+/** Never throws: a call that cannot be run comes back with a reason for the model. */
+export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
   return calls.map(({ id, name, raw, extra }) => {
     const read = readInput(raw)
     const reason =
@@ -41,8 +41,8 @@ function readInput(raw: string): { ok: object } | { wrong: string } {
 }
 
 /**
- * Finds the JSON in a model's reply: the complete reply, inside a fence, or after some words. Returns undefined if there is no
- * complete JSON; it repairs nothing.
+ * The JSON in a model's reply: the complete reply, inside a fence, or after some words. Undefined if there is no complete JSON;
+ * nothing is repaired.
  */
 export function jsonIn(text: string): unknown {
   const fenced = text.split("```").flatMap((piece, i) => (i % 2 === 1 ? [piece.replace(/^[a-z]*\n/i, "")] : []))
@@ -52,13 +52,13 @@ export function jsonIn(text: string): unknown {
     try {
       return JSON.parse(candidate)
     } catch {
-      // the next candidate may parse
+      // the next candidate may be
     }
   }
   return undefined
 }
 
-/** `cost_usd` is the sum of what providers reported, if any did. */
+/** `cost_usd`: the sum of what providers reported, if any did. */
 export type ModelUsage = { input: number; output: number; is_estimate: boolean; cost_usd?: number }
 
 export function addModelUsage(total: ModelUsage, { input, output, is_estimate, cost_usd }: ModelUsage): void {
@@ -68,7 +68,7 @@ export function addModelUsage(total: ModelUsage, { input, output, is_estimate, c
   if (cost_usd !== undefined) total.cost_usd = (total.cost_usd ?? 0) + cost_usd
 }
 
-/** The usage between two states. */
+/** The usage between the two. */
 export function usedSince<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
   return {
     ...now,

@@ -1,26 +1,26 @@
 import type { LlmSettings, ModelMessage, ModelRequest, ToolCall } from "./model.ts"
 
-/** Parameters that a server rejects, learned from its refusals while the model is open. */
-export type RejectedParameters = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
+/** Parameters that a server turned out not to accept. Learned from its refusals, for as long as the model is open. */
+export type Dialect = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
 
 const SIGNS = [
-  // OpenAI's reasoning models reply "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
+  // OpenAI's reasoning models: "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
   ["max_tokens", /max_completion_tokens/],
   ["temperature", /temperature/],
   ["response_format", /response_format|json_schema|structured output/i],
   ["stream_options", /stream_options|include_usage/],
 ] as const
 
-/** Returns true if the refusal names a new parameter, so that a changed request is worth sending. */
-export function learnFromRefusal(dialect: RejectedParameters, status: number, words: string): boolean {
+/** True if the refusal says something new, so that a changed request is worth sending. */
+export function learnFromRefusal(dialect: Dialect, status: number, words: string): boolean {
   if (status !== 400 && status !== 422) return false
   const sign = SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(words))
   if (sign) dialect.add(sign[0])
   return sign !== undefined
 }
 
-/** Builds the request's body in the form that this server accepts. */
-export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: RejectedParameters) {
+/** The request's body in the form that this server accepts. */
+export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: Dialect) {
   const { system, messages, tools = [], json_schema: schema, temperature = settings.temperature } = request
   const accepts = (name: typeof dialect extends Set<infer N> ? N : never) => !dialect.has(name)
   return {
@@ -52,7 +52,7 @@ function wireMessages(message: ModelMessage): object[] {
   return [{ role, content: content || null, tool_calls: message.calls.map(wireCall) }]
 }
 
-/** Servers refuse a complete history because of one invalid call of their own, so that call is sent back in a valid form. */
+/** Servers refuse a complete history because of one invalid call of their own, so it is sent back in a valid form. */
 function wireCall({ id, name, input, extra }: ToolCall): object {
   return {
     id,

@@ -4,18 +4,18 @@ import { isRecord } from "../core/record.ts"
 import type { NetReply } from "../net/client.ts"
 
 /** The reply so far. */
-export type StreamedReply = {
+export type Heard = {
   text: string
-  /** The number of characters of reasoning and of calls. */
+  /** Characters of reasoning and of calls. */
   others: number
   calls: StreamedCall[]
-  /** The server's reason for finishing. Absent until the reply is complete. */
+  /** The server's word for it. Absent until the reply is complete. */
   finish?: string
   refused: boolean
   usage?: Record<string, unknown>
 }
 
-/** `given` is the server's own id and number of the call, if it sends any. */
+/** `given`: the server's own id and number of the call, if it sends any. */
 export type StreamedCall = {
   id: string
   name: string
@@ -24,7 +24,7 @@ export type StreamedCall = {
   given: { id?: string; index?: number }
 }
 
-/** Thrown for something that no chat-completions server sends, or for an error that the server reports in the stream. */
+/** Something that no chat-completions server sends, or an error that the server reports in the stream. */
 export class StreamProblem extends Error {
   readonly reported: unknown
   constructor(what: string, reported?: unknown) {
@@ -33,10 +33,7 @@ export class StreamProblem extends Error {
   }
 }
 
-/**
- * Yields the pieces of a reply as they arrive, whether the server streams them or sends one document. Throws the errors of
- * `reply`.
- */
+/** The pieces of a reply as they arrive, whether the server streams them or sends one document. Throws the errors of `reply`. */
 export async function* piecesOf(reply: NetReply, onBytes: () => void): AsyncGenerator<unknown> {
   const kind = (reply.headers["content-type"] ?? "").split(";")[0]!.trim().toLowerCase()
   if (kind === "text/html") throw new StreamProblem("answered with a web page")
@@ -62,7 +59,7 @@ function parsedPiece(data: string): unknown {
   }
 }
 
-/** Converts a complete reply to a piece of a stream. */
+/** Turns a complete answer into a piece of a stream. */
 function asPiece(text: string): unknown {
   try {
     const answer = JSON.parse(text) as { error?: unknown; choices?: { message?: unknown }[] } | null
@@ -73,8 +70,8 @@ function asPiece(text: string): unknown {
   }
 }
 
-/** Adds a piece to the reply so far and passes its text to `onText`. */
-export function addPiece(piece: unknown, heard: StreamedReply, onText: ((text: string) => void) | undefined): void {
+/** Adds a piece to the reply so far, and passes its text on. */
+export function hear(piece: unknown, heard: Heard, onText: ((text: string) => void) | undefined): void {
   if (!isRecord(piece)) throw oddForm()
   if (piece.error) throw new StreamProblem("stopped in the middle of its answer", piece.error)
   if (!Array.isArray(piece.choices)) throw oddForm()
@@ -103,7 +100,7 @@ export function addPiece(piece: unknown, heard: StreamedReply, onText: ((text: s
   for (const call of calls) hearCall(isRecord(call) ? call : {}, heard)
 }
 
-/** Returns the parts of a content, which is a text or a list of parts, some of which are thoughts. */
+/** A text, or a list of parts, some of which are thoughts. */
 function partsIn(content: unknown): Record<string, unknown>[] {
   if (content === undefined || content === null) return []
   if (typeof content === "string") return [{ type: "text", text: content }]
@@ -115,7 +112,7 @@ function oddForm(): StreamProblem {
   return new StreamProblem("answered in another form than a chat-completions server does")
 }
 
-function hearCall(delta: Record<string, unknown>, heard: StreamedReply): void {
+function hearCall(delta: Record<string, unknown>, heard: Heard): void {
   const wanted = isRecord(delta.function) ? delta.function : {}
   const name = typeof wanted.name === "string" ? wanted.name.trim() : ""
   const raw = typeof wanted.arguments === "string" ? wanted.arguments : (JSON.stringify(wanted.arguments) ?? "")
@@ -132,8 +129,8 @@ function hearCall(delta: Record<string, unknown>, heard: StreamedReply): void {
   if (isRecord(extra) && isRecord(extra.google) && extra.google.thought_signature) call.extra ??= extra
 }
 
-/** Begins a call. If the server sends nothing more, it has no name and no arguments. */
-export function addCall(heard: StreamedReply, given: StreamedCall["given"] = {}): StreamedCall {
+/** If the server says nothing more, the call has no name and no arguments. */
+export function addCall(heard: Heard, given: StreamedCall["given"] = {}): StreamedCall {
   const isTaken = given.id === undefined || heard.calls.some(({ id }) => id === given.id)
   const id = isTaken ? `call_${heard.calls.length + 1}_${crypto.randomUUID().slice(0, 8)}` : given.id!
   const call: StreamedCall = { id, name: "", raw: "", given: {} }
@@ -142,8 +139,8 @@ export function addCall(heard: StreamedReply, given: StreamedCall["given"] = {})
 }
 
 /**
- * Finds the call that a piece continues. Most servers number their calls. Some number none of them, some give all of them the
- * same number or the same id, and some repeat the name with every piece.
+ * The call that a piece continues. Most servers number their calls. Some number none of them, some give all of them the same
+ * number or the same id, and some repeat the name with every piece.
  */
 function callBegun(
   calls: StreamedCall[],

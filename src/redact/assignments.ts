@@ -2,7 +2,7 @@ import { isCutAt } from "./cut.ts"
 import type { RereadBudget, Span } from "./rules.ts"
 import { ruleFor, SECRET_WORD, type SecretKind, secretKind } from "./secret-names.ts"
 import { findLatinPassword, findSeedPhrase, LATIN_WORDS, SEED_WORDS } from "./spoken.ts"
-import { findUnjoined, isNameCode } from "./unjoined.ts"
+import { findSeparatedValue, isNameCharacter } from "./unjoined.ts"
 import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
 // Finds secrets that only their name reveals: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, `Authorization: Basic …`, in
@@ -32,7 +32,7 @@ export function findAssignments(text: string, names: readonly number[], spans: S
     NAMED.lastIndex = at
     const hit = NAMED.exec(text)
     if (!hit) {
-      next = Math.max(next, findUnjoined(text, at, spans, rereads))
+      next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
       continue
     }
     next = NAMED.lastIndex
@@ -55,7 +55,7 @@ export function findAssignments(text: string, names: readonly number[], spans: S
       ? spaced(text, name, kind)
       : assigned(text, name, kind ?? kindInQuery(text, name))
     if (!span) {
-      if (isSpaced(name.separator)) next = Math.max(next, findUnjoined(text, at, spans, rereads))
+      if (isSpaced(name.separator)) next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
       continue
     }
     spans.push(span)
@@ -87,7 +87,7 @@ function nameAt(text: string, hit: RegExpExecArray): Name {
   const end = hit.index + /^[\w.-]*/.exec(hit[0])![0].length
   let start = hit.index
   const floor = Math.max(0, start - 60)
-  while (start > floor && isNameCode(text.charCodeAt(start - 1))) start--
+  while (start > floor && isNameCharacter(text.charCodeAt(start - 1))) start--
   if (text[start - 1] === "\\" && "nrt".includes(text[start]!)) start++
   const valueAt = hit.index + hit[0].length
   return { name: text.slice(start, end), start, separator: text.slice(end, valueAt), valueAt }

@@ -14,14 +14,14 @@ const MAX_BEFORE = 300
 const MAX_NAME = 60
 
 /** Finds the value of the name that begins at `at`. Returns the end of the value, or 0 if there is none. */
-export function findUnjoined(text: string, at: number, spans: Span[], rereads: RereadBudget): number {
+export function findSeparatedValue(text: string, at: number, spans: Span[], rereads: RereadBudget): number {
   let end = at
-  while (end < at + MAX_NAME && isNameCode(text.charCodeAt(end))) end++
+  while (end < at + MAX_NAME && isNameCharacter(text.charCodeAt(end))) end++
   const forms = formsAfter(text.charCodeAt(end))
   if (!forms && end < text.length) return 0
   if (isProse(text, at, end)) return 0
   let start = at
-  while (start > at - MAX_NAME && start > 0 && isNameCode(text.charCodeAt(start - 1))) start--
+  while (start > at - MAX_NAME && start > 0 && isNameCharacter(text.charCodeAt(start - 1))) start--
   const name = text.slice(start, end)
   let before: string | undefined
   for (const { after, before: wanted, name: shape, kind: known, sure, strong } of forms ?? []) {
@@ -68,7 +68,7 @@ function isStrong(value: string): boolean {
   return /[A-Za-z]/.test(value) && /\d/.test(value) && /[!@#$%^&*?+]/.test(value) && !/[/=({[]/.test(value)
 }
 
-export function isNameCode(code: number): boolean {
+export function isNameCharacter(code: number): boolean {
   return (
     (code >= 97 && code <= 122) ||
     (code >= 65 && code <= 90) ||

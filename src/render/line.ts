@@ -1,4 +1,4 @@
-import { describeCall } from "../core/call-words.ts"
+import { describeToolCall } from "../core/call-words.ts"
 import type { Message, Part } from "../core/conversation.ts"
 import { formatCount, messageText } from "../core/format.ts"
 import { tokensForChars } from "../core/tokens.ts"
@@ -96,7 +96,7 @@ function piecesOf(part: Part, role: Message["role"], calls: Calls, at: number, c
     case "image":
       return [bare(messageText({ parts: [part] }, "stripped"))]
     case "tool_call": {
-      const words = describeCall(part.text)
+      const words = describeToolCall(part.text)
       const tool = safeLine(part.tool)
       const call = piece("call", `[${tool}: `, cut(words.what), "]", `[${tool}]`)
       if (words.old === undefined || words.new === undefined) return [call]
@@ -120,7 +120,7 @@ function resultPieces(part: Part & { type: "tool_result" }, calls: Calls, at: nu
   const after = end === "" ? "]" : ` → ${end}]`
   const again = call && call.at !== at - 1 && call.at !== at
   const head = again
-    ? piece("call", `[${tool}: `, cut(describeCall(call.text).what), after, `[${tool}${after}`)
+    ? piece("call", `[${tool}: `, cut(describeToolCall(call.text).what), after, `[${tool}${after}`)
     : bare(`[${tool}${after}`)
   const shown = kind ?? (part.is_error ? "command_output" : undefined)
   return shown === undefined || part.text === "" ? [head] : [head, piece(shown, "", cut(part.text), "", "")]

@@ -15,7 +15,7 @@ const MAX_PARENTS = 10
  * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. If that conversation is
  * unknown, deleted, private or excluded by the filters, the subagent has its own row.
  */
-export function createRowFinder(store: HistoryReader, filters: Scope["filters"]) {
+export function createRowFolding(store: HistoryReader, filters: Scope["filters"]) {
   const open = withoutHidden(store, filters)
   const known = new Map<string, Promise<ConversationRow | undefined>>()
   const read = (ref: Ref) => {

@@ -57,7 +57,10 @@ export function minNearCosine({ centre, deviation }: CosineSpread): number {
  * no longer outweigh many weak ones (measured, see docs/embeddings.md). Messages that are not near change the order of what words
  * found, but add nothing to it. The parts of every score add up to it.
  */
-export function fuse({ messages, conversations, plan }: Ranking, { hits, near, worth }: NearestMessages): FusedRanking {
+export function fuseRankings(
+  { messages, conversations, plan }: Ranking,
+  { hits, near, worth }: NearestMessages,
+): FusedRanking {
   const best = messages[0]?.score || 1
   const fused = new Map<string, RankedMessage & RankEvidence>()
   for (const message of messages) {

@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
 import { embedQuery } from "../embed/embed-query.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
-import { openEmbedder, storedEmbedderId } from "../embed/open-embedder.ts"
+import { keptId, openEmbedder } from "../embed/open-embedder.ts"
 import type { IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
@@ -9,7 +9,7 @@ import type { VectorStats } from "../store/index/vectors.ts"
 import {
   type CosineSpread,
   type FusedRanking,
-  fuse,
+  fuseRankings,
   minNearCosine,
   promoteNearest,
   scoreByDistance,
@@ -63,11 +63,12 @@ export async function addVectorResults(
   if ("why" in found) return { isNear: false, degraded: [found.why] }
   const { hits, embedder, spread, near, degraded } = found
   const isNear = hits.some((hit) => hit.score > near)
-  if (!MEASURED.test(embedder)) return { fused: fuse(lexical, { hits, near, worth: scoreByRank }), isNear, degraded }
+  if (!MEASURED.test(embedder))
+    return { fused: fuseRankings(lexical, { hits, near, worth: scoreByRank }), isNear, degraded }
   const worth = scoreByDistance(spread)
-  if ((await covered()) >= LITTLE) return { fused: fuse(lexical, { hits, near, worth }), isNear, degraded }
+  if ((await covered()) >= LITTLE) return { fused: fuseRankings(lexical, { hits, near, worth }), isNear, degraded }
   const nearer = Number.isFinite(near) ? Math.min(near, minNearCosine(spread)) : near
-  const all = fuse(lexical, { hits, near: nearer, worth })
+  const all = fuseRankings(lexical, { hits, near: nearer, worth })
   return { fused: promoteNearest(all, hits), isNear, degraded }
 }
 
@@ -83,7 +84,7 @@ async function nearest(
     const vectors = await index.vectors()
     const spaces = vectors.stats().filter((space) => space.vectors > 0)
     const known = spaces.map((space) => space.embedder)
-    const id = storedEmbedderId(settings, known)
+    const id = keptId(settings, known)
     if (id === undefined) return { why: whyNone(settings, known) }
     if (!vectors.isTrusted(id))
       return {

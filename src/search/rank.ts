@@ -1,5 +1,5 @@
 import { formatRef, type Ref } from "../core/ref.ts"
-import { CARD, type Column } from "../store/index/fields.ts"
+import { CARD_NUMBER, type Column } from "../store/index/fields.ts"
 import type { IndexFilter, IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { planQuery, type QueryPlan } from "./plan.ts"
@@ -96,8 +96,8 @@ async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, {
 function addNeighbours(hits: Map<string, RankedMessage>): void {
   const earned: [RankedMessage, number][] = []
   for (const hit of hits.values()) {
-    if (hit.number === CARD) continue
-    const beside = [hit.number - 1, hit.number + 1].filter((number) => number > CARD)
+    if (hit.number === CARD_NUMBER) continue
+    const beside = [hit.number - 1, hit.number + 1].filter((number) => number > CARD_NUMBER)
     const value = beside.reduce(
       (sum, number) => sum + (hits.get(messageRefText({ ref: hit.ref, number }))?.score ?? 0),
       0,
@@ -127,8 +127,8 @@ export function groupByConversation(messages: RankedMessage[]): RankedConversati
     const further = group.slice(1, counted).reduce((sum, message, i) => sum + message.score * decay ** (i + 1), 0)
     const parts: ScorePart[] = [...first.parts, ...(further > 0 ? [{ name: "others" as const, value: further }] : [])]
     // A message is more informative than the conversation's card.
-    const best = first.number === CARD ? (group[1] ?? first) : first
-    const others = group.filter((message) => message.number !== CARD && message !== best)
+    const best = first.number === CARD_NUMBER ? (group[1] ?? first) : first
+    const others = group.filter((message) => message.number !== CARD_NUMBER && message !== best)
     return { ref: first.ref, score: first.score + further, parts, best, others }
   })
   return conversations.sort((a, b) => compareByScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))

@@ -2,7 +2,7 @@ import { messageText } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
 import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { matchTexts } from "../store/index/snippets.ts"
-import { createRowFinder } from "./fold.ts"
+import { createRowFolding } from "./fold.ts"
 import { findPassage } from "./passage.ts"
 import type { Query } from "./query.ts"
 import type { Scope } from "./scope.ts"
@@ -101,7 +101,7 @@ async function foldedRows(
   { offset, limit, by }: SearchInput,
   filters: Scope["filters"],
 ): Promise<ScannedHit[]> {
-  const place = createRowFinder(store, filters)
+  const place = createRowFolding(store, filters)
   const rows = new Map<string, ScannedHit>()
   for (const hit of hits) {
     if (rows.size >= offset + limit) break

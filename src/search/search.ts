@@ -6,7 +6,7 @@ import type { ConversationRow, HistoryReader, StoredMessage } from "../store/his
 import type { SearchIndex } from "../store/index/search-index.ts"
 import { matchTexts, type TextMatch } from "../store/index/snippets.ts"
 import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
-import { createRowFinder } from "./fold.ts"
+import { createRowFolding } from "./fold.ts"
 import type { RankEvidence } from "./fuse.ts"
 import type { VectorSearch } from "./hybrid.ts"
 import { findPassage, type ShownPassage } from "./passage.ts"
@@ -16,7 +16,7 @@ import { type RankedConversation, type RankedMessage, type Ranking, rank, type S
 import type { RerankOptions } from "./rerank.ts"
 import { scanHistory } from "./scan.ts"
 import { type Filters, type Scope, scopeOf, withoutHidden } from "./scope.ts"
-import { addTitles } from "./titles.ts"
+import { addTitleScores } from "./titles.ts"
 
 export type SearchInput = Filters & {
   query: Query
@@ -195,7 +195,7 @@ async function allRows(
   const rows: Row[] =
     input.by === "message"
       ? messages.filter((hit) => hit.number > 0).map(alone)
-      : await addTitles(store, conversations, query, wordWeights)
+      : await addTitleScores(store, conversations, query, wordWeights)
   const degraded = [...(hybrid?.degraded ?? [])]
   if (!rerank) return { hybrid, rows, reranked: false, degraded }
   const again = await (await import("./rerank.ts")).rerankTop(store, rows, rerank)
@@ -258,7 +258,7 @@ async function present(
   weights: readonly number[],
   isNear: boolean,
 ) {
-  const place = input.prose ? createRowFinder(store, filters) : undefined
+  const place = input.prose ? createRowFolding(store, filters) : undefined
   const shown = await readRows(store, rows, input, place)
   const { looks, read, skipped } = shown
   const bestOf = (some: TextMatch[]) =>
@@ -316,7 +316,7 @@ async function readRows(
   store: HistoryReader,
   rows: Row[],
   { query, limit, offset, by }: Pick<SearchInput, "query" | "limit" | "offset" | "by">,
-  place?: ReturnType<typeof createRowFinder>,
+  place?: ReturnType<typeof createRowFolding>,
 ) {
   const texts = new Set<string>()
   const read: ReadRow[] = []

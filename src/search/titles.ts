@@ -15,7 +15,7 @@ const MIN_COVERAGE = 0.8
 const WORTH = 0.5
 
 /** Adds the scores of titles and reorders the rows. The parts of a score still add up to it. */
-export async function addTitles<Row extends RankedConversation>(
+export async function addTitleScores<Row extends RankedConversation>(
   store: HistoryReader,
   rows: Row[],
   { words }: Query,

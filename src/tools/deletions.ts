@@ -64,8 +64,8 @@ export function sayDeletions({ soon, unread }: Deletions): string | undefined {
 
 /** A path that contains a secret is stored without it. */
 async function shownPathOf(unit: Unit): Promise<string> {
-  const { nameUnit, storedPath } = await import("../ingest/unit-names.ts")
-  return storedPath(nameUnit(unit))
+  const { named, storedPath } = await import("../ingest/unit-names.ts")
+  return storedPath(named(unit))
 }
 
 function configFolders({ home, env }: Machine): string[] {

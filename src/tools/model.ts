@@ -26,12 +26,12 @@ export async function configuredModel(
   }
   if (chosen.temperature !== undefined)
     throw new DexError("usage", "--temperature is for a server: an agent that is used as a model does not take one.")
-  const { chooseAgent, requireConsent, requireInstalled } = await import("../headless/choose.ts")
+  const { chooseAgent, mustBeAllowed, mustBeThere } = await import("../headless/choose.ts")
   const { openAgentModel } = await import("../headless/agent-model.ts")
   const first = await chooseAgent(found.provider, dex.machine.env)
   if (!first && only_named) return undefined
-  const agent = requireInstalled(first, dex.machine.env)
-  if (!only_named) requireConsent(agent, found.allowed)
+  const agent = mustBeThere(first, dex.machine.env)
+  if (!only_named) mustBeAllowed(agent, found.allowed)
   const model = chosen.model ?? found.model
   const { maxTokens } = found
   const where = { machine: dex.machine, dexDir: dex.home.dir }

@@ -1,22 +1,19 @@
 import { closeSync, constants, fstatSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs"
 import { codeOf } from "../core/error.ts"
 import { clipText, type SkippedRow, summaryOf, type Trace, type TraceRow } from "../core/trace.ts"
-import { fileNumbers, filePath, TRACE_LIMITS, type TraceLimits } from "./files.ts"
+import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
 
-/**
- * The most attempts to append. Other processes may create or remove files at any moment; each one that does makes progress, so
- * few attempts are needed.
- */
+/** Other processes may create or remove files at any moment; each one that does makes progress, so few tries are needed. */
 const TRIES = 100
 
-/** Appends a trace exactly once, even if many processes do so at the same time. Throws if it cannot be written. */
-export function appendTrace(dir: string, trace: Trace, limits: TraceLimits = TRACE_LIMITS): void {
+/** Appends one trace completely and once, however many processes do the same. Throws if it cannot be written. */
+export function appendTrace(dir: string, trace: Trace, limits: Limits = LIMITS): void {
   const line = traceLine(trace, limits.lineBytes)
   for (let i = 0; i < TRIES; i++) if (appendLine(dir, line, limits)) return
   throw new Error(`${dir} changes too quickly to write a trace`)
 }
 
-function appendLine(dir: string, line: Buffer, limits: TraceLimits): boolean {
+function appendLine(dir: string, line: Buffer, limits: Limits): boolean {
   const numbers = fileNumbers(dir)
   const newest = numbers.at(-1)
   if (newest === undefined) {
@@ -41,12 +38,12 @@ function appendLine(dir: string, line: Buffer, limits: TraceLimits): boolean {
   }
 }
 
-/** Creates a file. Several processes may do so at the same time; it is still one file. */
+/** Several processes may create the same file: it is still one file. */
 function begin(dir: string, number: number): void {
   closeSync(openSync(filePath(dir, number), "a", 0o600))
 }
 
-/** Opens a file without creating it, because one that was just removed must not come back. */
+/** Never creates the file: one that was just removed must not come back. */
 function openExisting(path: string): number | undefined {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_APPEND)
@@ -66,8 +63,8 @@ const MOST_TERMS = 16
 const SHARE_OF_RANKING = 0.75
 
 /**
- * Formats a trace as a line of at most `mostBytes`. Rows are left out first; the totals count them. The leading newline ends an
- * incomplete write after a full disk or a kill.
+ * A trace as a line of a file. It never exceeds `mostBytes`: rows are left out first; the totals count them. The leading newline
+ * ends the rest of a write that was cut short by a full disk or a kill.
  */
 export function traceLine(trace: Trace, mostBytes: number): Buffer {
   const head = { ...bounded(trace), ranking: [] as TraceRow[], skipped: [] as SkippedRow[] }
@@ -78,7 +75,7 @@ export function traceLine(trace: Trace, mostBytes: number): Buffer {
   return encode({ ...head, ranking: ranking.rows, skipped: skipped.rows })
 }
 
-/** The part of a trace that is written if its arguments alone would fill a line. */
+/** The rest of a trace whose arguments alone would fill a line. */
 function bare({ args: _, truncation: __, query: ___, ...rest }: Trace): Trace {
   return { ...rest, args: {}, inputs: {}, budgets: {} }
 }
@@ -124,7 +121,7 @@ function shortened(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shortened(inner)]))
 }
 
-/** The ref comes first, because a truncated line must not contain a summary without the name by which to forget it. */
+/** The ref comes first: a line that is cut short must not contain a summary without the name to forget it by. */
 function boundedRow({ rank, ref, terms, summary, ...scores }: TraceRow): TraceRow {
   return { rank, ref, ...scores, terms: terms.slice(0, MOST_TERMS), summary: summaryOf(summary) }
 }

@@ -5,11 +5,11 @@ import { fileNumbers, filePath } from "./files.ts"
 
 const NEWLINE = 10
 const SPACE = 32
-/** The shortest prefix of an id that names a conversation. */
+/** A shorter prefix names nothing. */
 const SHORTEST_PREFIX = 4
 
 /**
- * Deletes every trace that names one of these conversations and returns the number deleted. The line is overwritten in place and
+ * Deletes every trace that names one of these conversations; returns how many there were. The line is overwritten in place and
  * the file is not replaced, so that processes that append or forget at the same time are not disturbed.
  */
 export function forgetTraces(dir: string, refs: Ref[]): number {
@@ -17,7 +17,7 @@ export function forgetTraces(dir: string, refs: Ref[]): number {
   return dropTraces(dir, (line) => mentions(line, names, refs))
 }
 
-/** Deletes every matching trace and returns the number deleted. */
+/** Deletes every matching trace; returns how many there were. */
 export function dropTraces(dir: string, isMeant: (line: string) => boolean): number {
   return fileNumbers(dir).reduce((dropped, number) => dropped + blankLines(filePath(dir, number), isMeant), 0)
 }
@@ -46,7 +46,7 @@ function blankLines(path: string, isMeant: (line: string) => boolean): number {
 }
 
 /**
- * Whether a line names a conversation: it contains the complete ref, even if the line is incomplete, or a prefix of its id in the
+ * A line names a conversation if it contains its complete ref, even if the line is incomplete, or a prefix of its id in the
  * arguments.
  */
 function mentions(line: string, names: string[], refs: Ref[]): boolean {
@@ -55,7 +55,7 @@ function mentions(line: string, names: string[], refs: Ref[]): boolean {
   try {
     args = (JSON.parse(line) as { args?: unknown } | null)?.args
   } catch {
-    return false // blank or incomplete
+    return false // blank or incomplete: it names nobody
   }
   return textsIn(args).some((text) => {
     const typed = parseRef(text)

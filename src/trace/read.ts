@@ -3,7 +3,7 @@ import { codeOf } from "../core/error.ts"
 import { TRACE_COMMANDS, type Trace } from "../core/trace.ts"
 import { fileNumbers, filePath } from "./files.ts"
 
-/** Reads the last traces, newest last. `unreadable` is the number of lines among them that are incomplete or not traces. */
+/** The last traces, newest last. `unreadable` counts the lines among them that are incomplete or not traces. */
 export function readTraces(dir: string, { tail }: { tail: number }): { traces: Trace[]; unreadable: number } {
   const traces: Trace[] = []
   let unreadable = 0
@@ -16,7 +16,7 @@ export function readTraces(dir: string, { tail }: { tail: number }): { traces: T
   return { traces: traces.reverse(), unreadable }
 }
 
-/** Returns the traces whose id begins like this, newest first. There are several only if the prefix is too short. */
+/** The traces whose id begins like this, newest first: one, unless the prefix is too short. */
 export function findTrace(dir: string, idOrPrefix: string): Trace[] {
   const prefix = `T-${idOrPrefix.trim().replace(/^T-/i, "").toLowerCase()}`
   const found: Trace[] = []
@@ -27,7 +27,7 @@ export function findTrace(dir: string, idOrPrefix: string): Trace[] {
   return found
 }
 
-/** Yields the newest line first. A file that is removed meanwhile contained the oldest ones. */
+/** The newest line first. A file that is removed meanwhile contained the oldest ones. */
 function* linesBackwards(dir: string): Generator<string> {
   for (const number of fileNumbers(dir).reverse()) {
     let text: string
@@ -46,7 +46,7 @@ function* linesBackwards(dir: string): Generator<string> {
   }
 }
 
-/** Returns undefined if the line is incomplete or not a trace. Keeps the fields of a newer dex. */
+/** Undefined if it is incomplete, or was never a trace. Fields of a newer dex are kept. */
 function traceIn(line: string): Trace | undefined {
   let value: unknown
   try {

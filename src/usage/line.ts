@@ -5,32 +5,30 @@ export type LineState = {
   at: number
   plan?: string
   today: { day: string; cost: number; tokens: number; unpriced_tokens: number }
-  /** The five-hour block that was running at that time. */
+  /** The five hour block that was running then. */
   block?: { end: number; cost: number }
 }
 
-/** Formats the status line, with its age. Leaves out a block that has ended. */
+/** One line, with its age. A block that has ended is not shown. */
 export function usageLine({ at, plan, today, block }: LineState, now: number): string {
   const unknown = today.unpriced_tokens > 0 ? "+" : ""
   return [
-    `${today.day === localDay(now) ? "today" : today.day} ${formatDollars(today.cost)}${unknown}`,
+    `${today.day === localDay(now) ? "today" : today.day} ${dollars(today.cost)}${unknown}`,
     `${shortCount(today.tokens)} tokens`,
-    ...(block && block.end > now
-      ? [`block ${formatDollars(block.cost)} until ${localMinute(block.end).slice(11)}`]
-      : []),
+    ...(block && block.end > now ? [`block ${dollars(block.cost)} until ${localMinute(block.end).slice(11)}`] : []),
     ...(plan === undefined ? [] : ["list price"]),
     `${ageOf(now - at)} old`,
   ].join(" · ")
 }
 
-/** Formats an amount as $0.00, $1.23, $1,234.56 or $12,345. */
-export function formatDollars(amount: number): string {
+/** $0.00, $1.23, $1,234.56, $12,345 */
+export function dollars(amount: number): string {
   if (amount > 0 && amount < 0.005) return "<$0.01"
   const digits = amount >= 10_000 ? 0 : 2
   return `$${amount.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ",")}`
 }
 
-/** Formats a count as 950, 12.3 k, 4.56 M or 1.37 B. */
+/** 950, 12.3 k, 4.56 M, 1.37 B */
 export function shortCount(count: number): string {
   const [unit, size] = count >= 1e9 ? ["B", 1e9] : count >= 1e6 ? ["M", 1e6] : count >= 1e3 ? ["k", 1e3] : ["", 1]
   if (size === 1) return String(count)

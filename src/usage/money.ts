@@ -1,7 +1,7 @@
 import type { Spending } from "../core/usage.ts"
 import type { Price, PriceBook, Rates } from "./price-of.ts"
 
-/** Dollars by kind of use. `recorded` is the agent's own figure, used if no list has a price for the model. */
+/** In dollars, by kind of use. `recorded`: the agent's own figure, if no list has a price for the model. */
 export type Money = {
   input: number
   output: number
@@ -22,17 +22,17 @@ export const NO_MONEY: Money = {
   recorded: 0,
 }
 
-export type PricedUsage = {
+export type Priced = {
   money: Money
   price?: Price
-  /** Set if no source has a price, so that these tokens or searches are in no sum of money. */
+  /** No source has its price: these tokens or searches are not in any sum of money. */
   unpriced?: "tokens" | "searches"
-  /** Set for something that the price does not cover, such as fast mode or another tier. It is counted at the default price. */
+  /** Something that the price does not cover: fast mode, or another tier. It is counted at the usual price. */
   unknown?: string
 }
 
-/** The cost of this spending at list price. */
-export function moneyFor(spending: Spending, book: PriceBook): PricedUsage {
+/** The cost at list price. */
+export function moneyFor(spending: Spending, book: PriceBook): Priced {
   const price = spending.model === undefined ? undefined : book(spending.model, spending.at)
   if (!price) {
     const { recorded } = spending

@@ -1,27 +1,24 @@
 import type { Spending } from "../core/usage.ts"
-import { type Money, moneyFor, NO_MONEY, type PricedUsage, totalMoney } from "./money.ts"
+import { type Money, moneyFor, NO_MONEY, type Priced, totalMoney } from "./money.ts"
 import type { PriceBook } from "./price-of.ts"
 import { SPENT_COUNTS, type SpentCounts, tokensIn } from "./spending.ts"
 
 /** A part of a conversation's spending, with its cost. */
-export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: PricedUsage }
+export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: Priced }
 
 export type Sum = SpentCounts & {
   tokens: number
   money: Money
-  /** The cost in dollars. */
+  /** Dollars. */
   cost: number
-  /** Tokens without a known price. They are in `tokens` but not in `cost`. */
+  /** Tokens without a known price: they are in `tokens` but not in `cost`. */
   unpriced_tokens: number
   subagent_tokens: number
   subagent_cost: number
 }
 
-/** Returns one sum for each group, in the order in which the groups first appeared. */
-export function sumByGroup<Who>(
-  payments: Payment<Who>[],
-  groupOf: (payment: Payment<Who>) => string,
-): Map<string, Sum> {
+/** One sum for each group, in the order in which the groups first appeared. */
+export function summed<Who>(payments: Payment<Who>[], groupOf: (payment: Payment<Who>) => string): Map<string, Sum> {
   const groups = new Map<string, Sum>()
   for (const payment of payments) {
     const key = groupOf(payment)
@@ -32,13 +29,13 @@ export function sumByGroup<Who>(
   return groups
 }
 
-export function totalSum(payments: Payment<unknown>[]): Sum {
+export function total(payments: Payment<unknown>[]): Sum {
   const sum = nothing()
   for (const payment of payments) add(sum, payment)
   return sum
 }
 
-export function toPayment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
+export function payment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
   return { ...spending, who, isSubagent, priced: moneyFor(spending, book) }
 }
 
@@ -48,7 +45,7 @@ function nothing(): Sum {
   return { ...counts, tokens: 0, money, cost: 0, unpriced_tokens: 0, subagent_tokens: 0, subagent_cost: 0 }
 }
 
-/** Adds in place and field by field, because there may be a hundred thousand payments. */
+/** In place and field by field: there may be a hundred thousand of them. */
 function add(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
   addCounts(sum, payment)
@@ -76,7 +73,7 @@ function addCounts(sum: SpentCounts, more: SpentCounts): void {
   sum.recorded += more.recorded
 }
 
-/** Adds in place and returns the total. */
+/** Returns the total. */
 function addMoney(sum: Money, more: Money): number {
   sum.input += more.input
   sum.output += more.output
@@ -88,15 +85,15 @@ function addMoney(sum: Money, more: Money): number {
   return totalMoney(more)
 }
 
-/** A commit or a pull request, one conversation from which it came, and the time at which that conversation had made it. */
+/** A commit or a pull request, one conversation that it came from, and when that conversation had made it. */
 type Origination = { name: string; conversation: number; at: number }
 
 /**
- * Assigns each row to the commit or pull request for which it was spent: the next one that its conversation made. With
- * `afterwards`, spending after the last one also counts for it, as with a pull request; otherwise it counts for none. The caller
- * decides which conversations a commit came from: those that ran it, or those that wrote its lines.
+ * For which commit or pull request each row was spent: the next one that its conversation made. With `afterwards`, spending after
+ * the last one counts for that one too, as with a pull request; otherwise for none. The caller decides which conversations a
+ * thing came from: those that ran the commit, or those that wrote its lines.
  */
-export function attributeRows<Row extends { conversation: number; at: number }>(
+export function attributed<Row extends { conversation: number; at: number }>(
   rows: Row[],
   made: Origination[],
   { afterwards }: { afterwards: boolean },

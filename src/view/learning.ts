@@ -1,4 +1,4 @@
-import { isSpendingOutdated } from "../ingest/follow-spending.ts"
+import { isSpendingBehind } from "../ingest/follow-spending.ts"
 import { needsLearning } from "../learn/outdated.ts"
 import type { Freshness } from "../serve/mcp/fresh.ts"
 import { STILL_LEARNING } from "../serve/mcp/fresh.ts"
@@ -34,7 +34,7 @@ export async function learningOf(dex: Dex): Promise<Learning> {
   if (!dex.hasHistory()) return { done: 0, total: 0, isLearning: false }
   const { conversations: total } = await (await dex.store()).stats()
   const spending = await dex.spending()
-  if (await isSpendingOutdated(await dex.store(), spending))
+  if (await isSpendingBehind(await dex.store(), spending))
     return { done: Math.min(spending.counted(), total), total, isLearning: true }
   if (!dex.knows()) return { done: total, total, isLearning: false }
   const done = (await dex.knowledge()).conversations.learnedCount()
@@ -47,6 +47,6 @@ async function isBehindHistory(dex: Dex): Promise<boolean> {
 
 /** Needed because a page that says it is still learning waits for an event, and after the last event it would wait forever. */
 async function isStillBehind(dex: Dex, { only, ...more }: AlsoRead): Promise<boolean> {
-  if (only === "spending") return isSpendingOutdated(await dex.store(), await dex.spending())
+  if (only === "spending") return isSpendingBehind(await dex.store(), await dex.spending())
   return Object.values(more).some((one) => one !== undefined) || isBehindHistory(dex)
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest"
 import { loadConnectors } from "../../src/agents/connectors.ts"
 import { agentVariant } from "../../src/agents/kit/agent.ts"
 import type { Machine } from "../../src/agents/kit/connector.ts"
-import { everyRoot } from "../../src/agents/kit/places.ts"
+import { allRoots } from "../../src/agents/kit/places.ts"
 import { agentOf, agents, isDexSource } from "../../src/agents/registry.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf } from "./contract.ts"
@@ -75,7 +75,7 @@ test("searches other homes like the user's own, for every system, except for dex
 test("environment variables do not apply to other homes", () => {
   const machine = { ...machineAt("/h", ["/other"]), env: { CODEX_HOME: "/elsewhere" } }
   const codex = agents.find(({ source }) => source === "codex")!
-  expect(everyRoot(codex.roots!, machine)).toEqual(["/elsewhere", "/other/.codex"])
+  expect(allRoots(codex.roots!, machine)).toEqual(["/elsewhere", "/other/.codex"])
 })
 
 test("a variant is read by its parent's code, under its own name and in its own folder", async () => {

@@ -7,7 +7,7 @@ import { KNOWLEDGE_FILE, SPENDING_FILE } from "../../src/core/formats.ts"
 import { bar, sparkline } from "../../src/render/bars.ts"
 import { widthOf } from "../../src/render/terminal.ts"
 import { run as askUsage } from "../../src/tools/usage/run.ts"
-import { formatDollars, shortCount, usageLine } from "../../src/usage/line.ts"
+import { dollars, shortCount, usageLine } from "../../src/usage/line.ts"
 import { listeners } from "../../src/watch/listeners.ts"
 import { call, text, writer } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
@@ -329,13 +329,7 @@ describe("the status line", () => {
       /^today \$1\.50\+ · 1\.23 k tokens · block \$1\.00 until \d\d:\d1 · list price · 3 min old$/,
     )
     expect(usageLine(state, now + 24 * 3_600_000)).toBe("2026-11-03 $1.50+ · 1.23 k tokens · list price · 24 h old")
-    expect([0, 0.001, 1.2, 1234.5, 12_345.6].map(formatDollars)).toEqual([
-      "$0.00",
-      "<$0.01",
-      "$1.20",
-      "$1,234.50",
-      "$12,346",
-    ])
+    expect([0, 0.001, 1.2, 1234.5, 12_345.6].map(dollars)).toEqual(["$0.00", "<$0.01", "$1.20", "$1,234.50", "$12,346"])
     expect([999, 1e3, 12_345, 2e8, 1.5e9].map(shortCount)).toEqual(["999", "1.00 k", "12.3 k", "200 M", "1.50 B"])
   })
 })

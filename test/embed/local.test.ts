@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { askHelper, type Helper, runningHelper } from "../../src/embed/ask-helper.ts"
+import { askHelper, type Helper, helperNow } from "../../src/embed/ask-helper.ts"
 import { embedQuery } from "../../src/embed/embed-query.ts"
 import type { EmbedRole } from "../../src/embed/embedder.ts"
-import { helperAddress, localFolder, localPackage } from "../../src/embed/local-package.ts"
-import { openEmbedder, storedEmbedderId } from "../../src/embed/open-embedder.ts"
+import { helperPlace, localFolder, localPackage } from "../../src/embed/local-package.ts"
+import { keptId, openEmbedder } from "../../src/embed/open-embedder.ts"
 import { loadsOf, writeLocalModel } from "../support/local-model.ts"
 import { isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
@@ -25,7 +25,7 @@ async function opened(dexDir: string) {
   return (await openEmbedder({ provider: "local", dexDir }))!
 }
 
-const running = (helper: Helper) => expect.poll(async () => (await runningHelper(helper))?.pid)
+const running = (helper: Helper) => expect.poll(async () => (await helperNow(helper))?.pid)
 const cosine = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 
 test("embeds documents in a separate process, which it starts and waits for", async () => {
@@ -67,7 +67,7 @@ test("many searches at the same time load the model once", async () => {
   await running(helper).toBeTypeOf("number")
   const vectors = await Promise.all(Array.from({ length: 6 }, () => askHelper(helper, ["a"])))
   expect(vectors).toHaveLength(6)
-  expect(loadsOf(dexDir)).toEqual([(await runningHelper(helper))!.pid])
+  expect(loadsOf(dexDir)).toEqual([(await helperNow(helper))!.pid])
 })
 
 test("a killed process leaves a dead socket, and the next one replaces it", async () => {
@@ -77,7 +77,7 @@ test("a killed process leaves a dead socket, and the next one replaces it", asyn
   const [pid] = loadsOf(dexDir)
   process.kill(pid!, "SIGKILL")
   await expect.poll(() => isAlive(pid!)).toBe(false)
-  expect(existsSync(helperAddress(dexDir, helper.local, "document").socket)).toBe(!onWindows)
+  expect(existsSync(helperPlace(dexDir, helper.local, "document").socket)).toBe(!onWindows)
   expect(await askHelper(helper, ["the same text"])).toEqual([before])
   expect(loadsOf(dexDir)).toHaveLength(2)
 })
@@ -91,7 +91,7 @@ test("ends after a while without requests, and removes its socket", async () => 
   await askHelper(helper, ["one"])
   unset() // only that process needed it
   await expect.poll(() => isAlive(loadsOf(dexDir)[0]!)).toBe(false)
-  expect(existsSync(helperAddress(dexDir, helper.local, "document").socket)).toBe(false)
+  expect(existsSync(helperPlace(dexDir, helper.local, "document").socket)).toBe(false)
 })
 
 test("after an upgrade the old model answers nobody, and its process ends", async () => {
@@ -108,7 +108,7 @@ test("after an upgrade the old model answers nobody, and its process ends", asyn
   await running(now).toBeTypeOf("number")
   await askHelper(now, ["one"])
   const [first, second] = loadsOf(dexDir)
-  expect((await runningHelper(now))!.pid).toBe(second)
+  expect((await helperNow(now))!.pid).toBe(second)
   await expect.poll(() => isAlive(first!)).toBe(false)
   expect(isAlive(second!)).toBe(true)
 })
@@ -126,7 +126,7 @@ test.skipIf(onWindows)("nobody else can use it: its socket belongs to the user",
   const dexDir = installed()
   const helper = helperOf(dexDir, "document")
   await askHelper(helper, ["one"])
-  const { socket } = helperAddress(dexDir, helper.local, "document")
+  const { socket } = helperPlace(dexDir, helper.local, "document")
   expect(statSync(socket).mode & 0o077).toBe(0)
 })
 
@@ -134,7 +134,7 @@ test.skipIf(onWindows)("works in a home whose path is too long for a socket", as
   const dexDir = installed({}, join(tempDir(), "long".repeat(30)))
   const helper = helperOf(dexDir, "document")
   expect(await askHelper(helper, ["one"])).toHaveLength(1)
-  const { socket } = helperAddress(dexDir, helper.local, "document")
+  const { socket } = helperPlace(dexDir, helper.local, "document")
   expect(socket.startsWith(dexDir)).toBe(false)
   expect(statSync(dirname(socket)).mode & 0o077).toBe(0)
 })
@@ -154,12 +154,12 @@ test("the runtime is part of the id: vectors of the two are never mixed", async 
   const dexDir = installed()
   const wasm = await opened(dexDir)
   expect(wasm.id).toBe("local:words@1.wasm:64:p0")
-  expect(storedEmbedderId({ provider: "local", dexDir }, ["local:words@1.native:64:p0", wasm.id])).toBe(wasm.id)
+  expect(keptId({ provider: "local", dexDir }, ["local:words@1.native:64:p0", wasm.id])).toBe(wasm.id)
   const native = join(localFolder(dexDir), "node_modules/onnxruntime-node")
   mkdirSync(native)
   writeFileSync(join(native, "package.json"), "{}")
   expect((await opened(dexDir)).id).toBe("local:words@1.native:64:p0")
-  expect(storedEmbedderId({ provider: "local", dexDir }, [wasm.id])).toBeUndefined()
+  expect(keptId({ provider: "local", dexDir }, [wasm.id])).toBeUndefined()
 })
 
 test("without the package, it says how to install it and starts nothing", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { blameLines } from "../../src/git/blame-lines.ts"
 import { countTouchedFiles, readCommitDiffs, readCommitHeads } from "../../src/git/commit-diffs.ts"
-import { commitMarks } from "../../src/git/commit-marks.ts"
+import { parseCommitMarks } from "../../src/git/commit-marks.ts"
 import { readCommits } from "../../src/git/commits.ts"
 import { listGitFiles } from "../../src/git/list-files.ts"
 import { ignoredFiles, skippedFolders } from "../../src/watch/project.ts"
@@ -317,6 +317,6 @@ describe("the marks in a message", () => {
     ['Reapply "auth: sessions"', "This reverts commit 0123456789.", {}],
     ["Reverting is hard", "", {}],
   ])("%s", (subject, body, marks) => {
-    expect(commitMarks(subject, body)).toEqual(marks)
+    expect(parseCommitMarks(subject, body)).toEqual(marks)
   })
 })

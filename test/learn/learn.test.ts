@@ -60,7 +60,7 @@ function factsIn(at: string): unknown {
   try {
     return {
       fixes: knowledge.fixes.fixesWithWords(["quokkaword"], { limit: 10 }),
-      worked: knowledge.files.workedIn("/home/dev/proj", [{ source: "claude_code", root: SESSION }]),
+      worked: knowledge.files.filesWorkedOn("/home/dev/proj", [{ source: "claude_code", root: SESSION }]),
     }
   } finally {
     knowledge.close()

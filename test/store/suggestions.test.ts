@@ -4,7 +4,7 @@ import Database from "better-sqlite3"
 import { expect, onTestFinished, test } from "vitest"
 import { redactText } from "../../src/redact/redact.ts"
 import { MAX_SUGGESTIONS, openSuggestions, RETENTION_MS } from "../../src/store/suggestions/suggestions.ts"
-import type { Learn } from "../../src/store/suggestions/verdicts.ts"
+import type { LearnWeights } from "../../src/store/suggestions/verdicts.ts"
 import { learnFromVerdict } from "../../src/suggest/feedback/feedback.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -190,7 +190,7 @@ test("a verdict is counted once for each item; the next one gets the verdict tha
   const { suggestions } = opened()
   suggestions.save(suggestionOf("a"))
   const calls: unknown[] = []
-  const learn: Learn = ({ kind }, before, after, weight) => {
+  const learn: LearnWeights = ({ kind }, before, after, weight) => {
     calls.push([before, after])
     return { [kind]: weight(kind) + after - (before ?? 0.5) }
   }

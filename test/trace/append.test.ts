@@ -5,7 +5,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { addsUp, summaryOf, type Trace } from "../../src/core/trace.ts"
 import { appendTrace, traceLine } from "../../src/trace/append.ts"
-import { TRACE_LIMITS, type TraceLimits } from "../../src/trace/files.ts"
+import { LIMITS, type Limits } from "../../src/trace/files.ts"
 import { forgetTraces } from "../../src/trace/forget.ts"
 import { findTrace, readTraces } from "../../src/trace/read.ts"
 import { tempDir } from "../support/temp.ts"
@@ -13,7 +13,7 @@ import { idOf, rowOf, traceOf } from "./traces.ts"
 
 const ALL = { tail: 1_000_000 }
 
-function writer(dir: string, number: number, count: number, limits: TraceLimits): Promise<void> {
+function writer(dir: string, number: number, count: number, limits: Limits): Promise<void> {
   const program = join(import.meta.dirname, "writer.ts")
   const child = spawn(process.execPath, [program, dir, String(number), String(count), JSON.stringify(limits)], {
     stdio: ["ignore", "ignore", "inherit"],
@@ -37,7 +37,7 @@ const upTo = (count: number) => Array.from({ length: count }, (_, n) => n)
 
 test("many processes write at once: every line is complete, and each is there once", async () => {
   const dir = join(tempDir(), "traces")
-  const limits = { ...TRACE_LIMITS, fileBytes: 40_000, files: 10_000 }
+  const limits = { ...LIMITS, fileBytes: 40_000, files: 10_000 }
   await Promise.all(upTo(6).map((number) => writer(dir, number, 300, limits)))
   expect(readTraces(dir, ALL).unreadable).toBe(0)
   const kept = keptOf(dir)
@@ -47,7 +47,7 @@ test("many processes write at once: every line is complete, and each is there on
 
 test("many processes rotate at once: only the oldest lines are deleted, and the size stays bounded", async () => {
   const dir = join(tempDir(), "traces")
-  const limits = { ...TRACE_LIMITS, fileBytes: 60_000, files: 4 }
+  const limits = { ...LIMITS, fileBytes: 60_000, files: 4 }
   await Promise.all(upTo(6).map((number) => writer(dir, number, 300, limits)))
   const sizes = readdirSync(dir).map((name) => statSync(join(dir, name)).size)
   expect(sizes.length).toBeLessThanOrEqual(limits.files)
@@ -64,9 +64,9 @@ test("fills its files with the real limits and never exceeds them", () => {
   const count = 1_500
   for (const n of upTo(count)) appendTrace(dir, traceOf({ trace_id: idOf(1, n), ranking: long }))
   const sizes = readdirSync(dir).map((name) => statSync(join(dir, name)).size)
-  expect(sizes.length).toBe(TRACE_LIMITS.files)
-  for (const size of sizes) expect(size).toBeLessThanOrEqual(TRACE_LIMITS.fileBytes)
-  expect(sizes.reduce((sum, size) => sum + size)).toBeGreaterThan(3 * TRACE_LIMITS.fileBytes)
+  expect(sizes.length).toBe(LIMITS.files)
+  for (const size of sizes) expect(size).toBeLessThanOrEqual(LIMITS.fileBytes)
+  expect(sizes.reduce((sum, size) => sum + size)).toBeGreaterThan(3 * LIMITS.fileBytes)
   const kept = keptOf(dir).get(1)!
   expect(kept).toEqual(upTo(count).slice(-kept.length))
   expect(readTraces(dir, { tail: 2 }).traces.map((trace) => trace.trace_id)).toEqual([
@@ -77,7 +77,7 @@ test("fills its files with the real limits and never exceeds them", () => {
 
 test("with room for only one line, the newest is kept", () => {
   const dir = join(tempDir(), "traces")
-  const limits = { ...TRACE_LIMITS, fileBytes: 1, files: 1 }
+  const limits = { ...LIMITS, fileBytes: 1, files: 1 }
   for (const n of upTo(20)) {
     appendTrace(dir, traceOf({ trace_id: idOf(1, n) }), limits)
     expect(readTraces(dir, ALL).traces.map((trace) => trace.trace_id)).toEqual([idOf(1, n)])
@@ -140,8 +140,8 @@ test("a line never exceeds its limit, whatever a trace contains, and can be read
     )
   fc.assert(
     fc.property(trace, (given) => {
-      const line = traceLine(given, TRACE_LIMITS.lineBytes)
-      expect(line.length).toBeLessThanOrEqual(TRACE_LIMITS.lineBytes)
+      const line = traceLine(given, LIMITS.lineBytes)
+      expect(line.length).toBeLessThanOrEqual(LIMITS.lineBytes)
       expect(line.subarray(1, -1).includes(10)).toBe(false)
       writeFileSync(join(dir, "000001.ndjson"), line)
       const { traces, unreadable } = readTraces(dir, ALL)
@@ -179,7 +179,7 @@ test("the arithmetic of a row is right only if its terms add up to its score", (
 test("forgets every trace that names a conversation, byte for byte, and no other", () => {
   const dir = join(tempDir(), "traces")
   const gone = { source: "claude_code" as const, id: "deadbeef-1111-4111-8111-111111111111" }
-  const limits = { ...TRACE_LIMITS, fileBytes: 1_500, files: 100 }
+  const limits = { ...LIMITS, fileBytes: 1_500, files: 100 }
   const kept = [traceOf({ query: "kept one" }), traceOf({ query: "kept two", args: { ids: ["dead"], limit: 5 } })]
   const forgotten = [
     traceOf({ ranking: [rowOf("codex:other"), rowOf(`claude_code:${gone.id}#3`, "a zebra in the title")] }),
@@ -200,7 +200,7 @@ test("forgets every trace that names a conversation, byte for byte, and no other
 
 test("forgetting while others write loses none of their lines", async () => {
   const dir = join(tempDir(), "traces")
-  const limits = { ...TRACE_LIMITS, fileBytes: 400_000, files: 10_000 }
+  const limits = { ...LIMITS, fileBytes: 400_000, files: 10_000 }
   const gone = { source: "claude_code" as const, id: "1-" } // a prefix of every id that writer 1 names
   let writing = true
   const writers = Promise.all([1, 2, 3].map((number) => writer(dir, number, 2_500, limits))).then(() => {

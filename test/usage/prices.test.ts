@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest"
 import { listedPrices, priceListText } from "../../scripts/prices.ts"
 import type { Spending } from "../../src/core/usage.ts"
 import { moneyFor, totalMoney } from "../../src/usage/money.ts"
-import { PRICE_LIST, parseOwnPrices, plainModelName, priceBook } from "../../src/usage/price-of.ts"
+import { ownPrices, PRICE_LIST, plainName, priceBook } from "../../src/usage/price-of.ts"
 import { CONTEXT_STEPS, contextStep } from "../../src/usage/spending.ts"
 
 const book = priceBook()
@@ -70,7 +70,7 @@ describe("the list of prices", () => {
   test("a name that only resembles a model's has no price", () => {
     expect(book("gpt-5-codex-of-next-year", AT)).toBeUndefined()
     expect(book("<synthetic>", AT)).toBeUndefined()
-    expect(plainModelName("My/Own-Model")).toBe("own-model")
+    expect(plainName("My/Own-Model")).toBe("own-model")
   })
 })
 
@@ -125,7 +125,7 @@ describe("the cost", () => {
 })
 
 describe("the user's own prices", () => {
-  const own = (prices: object) => parseOwnPrices(JSON.stringify(prices), "/p.json")
+  const own = (prices: object) => ownPrices(JSON.stringify(prices), "/p.json")
 
   test("take precedence over the list's, for a name or for all with a prefix", () => {
     const { source, problems } = own({
@@ -145,9 +145,7 @@ describe("the user's own prices", () => {
   })
 
   test("entries that are not understood are reported and ignored", () => {
-    expect(parseOwnPrices("{", "/p.json").problems).toEqual([
-      "/p.json is not a JSON object of models and their prices.",
-    ])
+    expect(ownPrices("{", "/p.json").problems).toEqual(["/p.json is not a JSON object of models and their prices."])
     const { source, problems } = own({
       a: { input: 1 },
       b: { input: "1", output: 2 },

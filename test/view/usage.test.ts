@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { beforeAll, expect, test } from "vitest"
 import { USAGE_GROUPS } from "../../src/tools/usage/usage.ts"
-import { formatDollars, shortCount } from "../../src/usage/line.ts"
+import { dollars, shortCount } from "../../src/usage/line.ts"
 import { claudeSession } from "../support/home.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
@@ -59,11 +59,11 @@ test("by each group: the rows, sums and notes are those of the tool, and hostile
     expect(rows.length).toBeGreaterThan(0)
     const sums = [...page.matchAll(/<tr class="row" tabindex="-1">.*?<\/th><td>([^<]*)<\/td><td>([^<]*)<\/td>/g)]
     const expected = rows.map(({ cost, tokens, unpriced_tokens }) => [
-      escaped(formatDollars(cost)) + (unpriced_tokens > 0 ? "+" : ""),
+      escaped(dollars(cost)) + (unpriced_tokens > 0 ? "+" : ""),
       shortCount(tokens),
     ])
     expect(sums.map(([, ...sum]) => sum).sort()).toEqual(expected.sort())
-    expect(page).toContain(`<td>${formatDollars(total.cost)}+</td><td>${shortCount(total.tokens)}</td>`)
+    expect(page).toContain(`<td>${dollars(total.cost)}+</td><td>${shortCount(total.tokens)}</td>`)
     // This page does not depend on the learning of another process.
     for (const note of notes.filter((one) => !/learning/.test(one))) expect(page).toContain(escaped(note.slice(0, 30)))
     expect(page).toContain("no price is known")

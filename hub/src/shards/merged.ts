@@ -3,10 +3,10 @@ import { isDexError } from "../../../src/core/error.ts"
 import { type DocId, docId, rowOf } from "../../../src/store/index/doc-id.ts"
 import {
   COUNT_LIMIT,
-  type Count,
   type CountByKind,
   type IndexFilter,
   type IndexHit,
+  type MatchCount,
 } from "../../../src/store/index/query.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { WrittenWord } from "../../../src/store/index/vocabulary.ts"
@@ -185,7 +185,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function added(counts: Count[]): Count {
+function added(counts: MatchCount[]): MatchCount {
   const total = counts.reduce((sum, count) => sum + count.total, 0)
   return {
     total: Math.min(total, COUNT_LIMIT),

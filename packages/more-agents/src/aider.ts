@@ -86,7 +86,7 @@ const FENCE = /^\s*(?:`{3,}|~{3,})/
  * Splits a run by how its lines begin. Aider ends a person's line with two blanks, which a model's heading does not have: if a
  * run has such lines, only those are the person's. Lines inside a code block of an answer always belong to the answer.
  */
-export function blocksIn(text: string): RunBlock[] {
+export function splitRun(text: string): RunBlock[] {
   const lines = text.split("\n")
   const marked = lines.some((line) => PROMPT.test(line) && line.endsWith("  "))
   const blocks: RunBlock[] = []
@@ -137,7 +137,7 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
   let answer: Message | undefined
   let model: string | undefined
   let version: string | undefined
-  for (const [index, { by, lines }] of blocksIn(text).entries()) {
+  for (const [index, { by, lines }] of splitRun(text).entries()) {
     const content = lines.join("\n").trim()
     const key = `${id}:${index}`
     if (by === "person") {

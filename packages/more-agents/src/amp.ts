@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url"
-import { actionByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName, Watched } from "../../../src/agents/kit/connector.ts"
 import { readJsonFile, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
 import { cutLongTexts, digestOf, imagePart, parsedFrom, uniqueKeys } from "../../../src/agents/kit/messages.ts"
@@ -150,7 +150,7 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
   const result = record(run.result)
   const exit = number(result?.exitCode)
   const problem = string(record(run.error)?.message) ?? string(run.error)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: problem ?? resultText(run.result),

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { type CallAction, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
@@ -13,8 +13,8 @@ import type {
 import { hunkOfNewFile, hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
 import {
   entriesOf,
-  factsFirst,
   objectAt,
+  prependFacts,
   type Report,
   type UnitWithFacts,
   unitAt,
@@ -80,7 +80,7 @@ function foldersIn(path: string, report: Report): Map<string, string> {
 }
 
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
-  return factsFirst(readJsonl(unit.path, after, { strip: (step) => cutLongTexts(step) }), unit, after)
+  return prependFacts(readJsonl(unit.path, after, { strip: (step) => cutLongTexts(step) }), unit, after)
 }
 
 function identify(step: RawRecord): string | undefined {
@@ -204,7 +204,7 @@ function resultOf(step: RawRecord, tool: string, waiting: Waiting): Content {
   const call = waiting.calls.shift()
   const text = string(step.content) ?? ""
   const exit = call?.tool === "run_command" || tool === "run_command" ? exitIn(text) : undefined
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool ?? tool,
     call_id: call?.id,
     output: text,

@@ -1,12 +1,12 @@
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
+  prependFacts,
   type Report,
   readJsonFile,
   textAt,
@@ -38,7 +38,7 @@ export const continueConnector: Connector = {
   roots: continueRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
   watched: (root) => [{ folder: root, depth: 0, files: /\.json$/ }],
-  read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
+  read: (unit: UnitWithFacts, after) => prependFacts(readJsonFile(unit.path, after, recordsIn), unit, after),
   parse: parseContinue,
   // There is no `identify`: turns have no id, so records are compared by content and position.
 }
@@ -207,7 +207,7 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
     const output = outputs.join("\n")
     const exit = /\(exit code (\d{1,5})\)/.exec(output.slice(0, 200))?.[1]
     const tool = string(request.name)
-    const { part, effects } = finishedCall({
+    const { part, effects } = resultOfCall({
       tool,
       call_id: string(state.toolCallId),
       output,

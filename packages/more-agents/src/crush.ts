@@ -1,5 +1,5 @@
 import { isAbsolute, join } from "node:path"
-import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
@@ -16,10 +16,10 @@ import type {
 import {
   type DatabaseSession,
   expectTable,
+  parseJsonColumns,
   readDatabaseUnit,
   taggedRows,
   unitsOfDatabase,
-  withJsonColumns,
 } from "../../../src/agents/kit/database-units.ts"
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
 import { type Report, textAt } from "../../../src/agents/kit/files.ts"
@@ -118,7 +118,7 @@ function read(unit: CrushUnit, after?: Cursor, scratch?: Scratch): Reading {
   const rowsIn = (db: ForeignDatabase, skip: (skipped: Skipped) => void): RawRecord[] => [
     ...(unit.project === undefined ? [] : [{ table: "project", id: unit.project }]),
     ...taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", unit.key),
-    ...withJsonColumns(
+    ...parseJsonColumns(
       taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by created_at, rowid", unit.key),
       ["parts"],
       skip,
@@ -289,7 +289,7 @@ function resultOf(data: RawRecord, calls: Map<string, Call>) {
   const tool = string(data.name) ?? call?.tool
   const output = string(data.content) ?? ""
   const code = tool === "bash" ? /^Exit code (\d{1,5})$/m.exec(output)?.[1] : undefined
-  return finishedCall({
+  return resultOfCall({
     tool,
     call_id: id,
     output,
@@ -304,7 +304,7 @@ function resultOf(data: RawRecord, calls: Map<string, Call>) {
 function commandOf(data: RawRecord) {
   const [command, printed] = [string(data.command) ?? "", string(data.output) ?? ""]
   const exit_status = number(data.exit_code)
-  return finishedCall({
+  return resultOfCall({
     tool: "bash",
     call_id: undefined,
     output: `$ ${command}\n${printed}`,

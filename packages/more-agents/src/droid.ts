@@ -1,4 +1,4 @@
-import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
 import {
   type Report,
@@ -296,7 +296,7 @@ function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
   const output = outputOf(one.content ?? one.value)
   const code = /\(exit code: (\d{1,5})\)|\[Process exited with code (\d{1,5})\]/.exec(output)
   const exit_status = number(value?.exitCode) ?? (code ? Number(code[1] ?? code[2]) : undefined)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool ?? string(one.toolName) ?? string(one.toolId),
     call_id: id,
     output,

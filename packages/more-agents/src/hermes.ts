@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { actionByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
@@ -16,10 +16,10 @@ import type {
 import {
   type DatabaseSession,
   expectTable,
+  parseJsonColumns,
   readDatabaseUnit,
   taggedRows,
   unitsOfDatabase,
-  withJsonColumns,
 } from "../../../src/agents/kit/database-units.ts"
 import { hunksOfDiff } from "../../../src/agents/kit/effects.ts"
 import { entriesOf, type Report, readJsonFile, unitAt, withProblems } from "../../../src/agents/kit/files.ts"
@@ -143,7 +143,7 @@ function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => voi
   const messages = taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by id", id)
   return [
     ...about.map((row) => ({ ...row, parent_ended: ended[0]?.end_reason })),
-    ...withJsonColumns(messages, ["tool_calls"], skip),
+    ...parseJsonColumns(messages, ["tool_calls"], skip),
   ]
 }
 
@@ -294,7 +294,7 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const exit = number(answer?.exit_code)
   const action = call ? actionByName(TOOLS, call.tool, call.args) : {}
   const reported = reportedHunks(string(answer?.diff))
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: string(entry.tool_name) ?? call?.tool,
     call_id,
     output: action.command === undefined ? text : (string(answer?.output) ?? text),

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { actionByName, type CallAction, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, Unit, UnitName } from "../../../src/agents/kit/connector.ts"
 import { hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
 import {
@@ -190,7 +190,7 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
     .join("\n")
   const exit = tool === "bash" ? /^(returncode|Return code): (-?\d{1,10})$/m.exec(text) : undefined
   const printed = exit?.[1] === "Return code" ? text.slice(exit.index + exit[0].length) : text
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool,
     call_id,
     output: printed.replace(/^stdout: /m, ""),

@@ -1,8 +1,8 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
 /** Tested with 2.1.325. */
-export const claudeCodeHeadless: Headless = {
+export const claudeCodeHeadless: HeadlessAgent = {
   program: "claude",
   install: "npm install -g @anthropic-ai/claude-code@latest",
   login: "claude, then /login",

@@ -9,7 +9,7 @@ import {
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skill,
+  skillFile,
   syncHook,
   type Wiring,
 } from "../kit/wiring.ts"
@@ -44,7 +44,7 @@ export const claudeCodeWiring: Wiring = {
         ...proactiveHooks("claude_code", CLAUDE_CODE_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "program"),
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [

@@ -5,11 +5,11 @@ import { codexUsage, contentParts, splitPrompt, textPart, thinkingParts, usageSi
 import {
   addMessage,
   callWithId,
-  commandOf,
+  commandText,
   containsText,
   countUnknown,
+  filesRead,
   type Rollout,
-  readsOf,
   speakerOf,
 } from "./rollout.ts"
 
@@ -209,8 +209,8 @@ function noteCommand(rollout: Rollout, id: string | undefined, event: RawRecord)
   const call = callWithId(rollout, id)
   call.exitStatus = number(event.exit_code) ?? call.exitStatus
   // input typed into a running command is reported with that command again
-  if (event.source !== "unified_exec_interaction") call.command ??= commandOf(event.command)
-  call.reads.push(...readsOf(event.parsed_cmd).filter((path) => !call.reads.includes(path)))
+  if (event.source !== "unified_exec_interaction") call.command ??= commandText(event.command)
+  call.reads.push(...filesRead(event.parsed_cmd).filter((path) => !call.reads.includes(path)))
 }
 
 function noteChanges(rollout: Rollout, id: string | undefined, changes: unknown, failed: boolean): void {

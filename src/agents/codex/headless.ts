@@ -1,5 +1,5 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
 /** Features to turn off, because they offer the model a tool, start a program, or produce additional output. */
 const OFF = [
@@ -40,7 +40,7 @@ const SETTINGS = [
 ]
 
 /** Tested with 0.166.0. */
-export const codexHeadless: Headless = {
+export const codexHeadless: HeadlessAgent = {
   program: "codex",
   install: "npm install -g @openai/codex@latest",
   login: "codex login",

@@ -69,7 +69,7 @@ export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, or
       break
     }
     case "agent_message":
-      addMessage(rollout, "user", letterParts(payload), { payload, at, kind: "letter" })
+      addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter" })
       break
     default:
       if (!QUIET.has(String(payload.type))) countUnknown(rollout, `response_item/${payload.type}`)
@@ -157,7 +157,7 @@ function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined,
 }
 
 /** A message from one agent to another. */
-export function letterParts(payload: RawRecord): Part[] {
+export function agentMessageParts(payload: RawRecord): Part[] {
   const text = string(payload.content) ?? itemsText(payload.content)
   const author = string(payload.author)
   if (text.trim() === "") return []

@@ -4,7 +4,7 @@ import { number, type RawRecord, record, records, string, time } from "../../cor
 import { addRequest } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { handleEvent } from "./events.ts"
-import { codexUsage, handleItem, itemsText, letterParts, messageParts, withText } from "./items.ts"
+import { agentMessageParts, codexUsage, handleItem, itemsText, messageParts, withText } from "./items.ts"
 import {
   addCwd,
   addMessage,
@@ -13,10 +13,10 @@ import {
   type Draft,
   finishCall,
   historyKey,
-  idOf,
   isSubagentThread,
   newRollout,
   type Rollout,
+  rolloutId,
   speakerOf,
 } from "./rollout.ts"
 
@@ -65,7 +65,7 @@ function take(rollout: Rollout, line: RawRecord): void {
         takeCompacted(rollout, payload, at)
         break
       case "inter_agent_communication":
-        addMessage(rollout, "user", letterParts(payload), { payload, at, kind: "letter", isStandIn: true })
+        addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter", isStandIn: true })
         break
       case "token_usage_record": {
         const usage = codexUsage(record(payload.usage))
@@ -124,7 +124,7 @@ function rollBack(drafts: Draft[], turns: number): void {
 function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
   const meta = rollout.meta ?? {}
   const git = record(meta.git)
-  const id = idOf(rollout)
+  const id = rolloutId(rollout)
   const parent = parentOf(rollout)
   const forkOf = string(meta.forked_from_id) ?? string(record(meta.history_base)?.thread_id) ?? string(meta.id)
   const messages = drafts.map(({ message }) => message)

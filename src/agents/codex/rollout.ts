@@ -126,7 +126,7 @@ export function historyKey(rollout: Rollout, payload: RawRecord, content: string
   const id = string(payload.id)
   if (id !== undefined && GLOBAL_ID.test(id)) return id
   const turn = turnOf(payload)
-  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.scope ?? idOf(rollout))
+  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.scope ?? rolloutId(rollout))
   return `${place}:kept:${content}`
 }
 
@@ -137,7 +137,7 @@ const GLOBAL_ID = /[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/
 function placeOf(rollout: Rollout, payload: RawRecord): string {
   const turn = turnOf(payload) ?? rollout.turn
   if (turn !== undefined && GLOBAL_ID.test(turn)) return turn
-  const thread = rollout.scope ?? idOf(rollout)
+  const thread = rollout.scope ?? rolloutId(rollout)
   return turn === undefined ? thread : `${thread}:${turn}`
 }
 
@@ -161,7 +161,7 @@ export function countUnknown(rollout: Rollout, type: string): void {
  * The id of the conversation. A reverted thread continues in a second file under the same id: that file becomes a fork of the
  * first.
  */
-export function idOf({ meta, unit }: Rollout): string {
+export function rolloutId({ meta, unit }: Rollout): string {
   const [, thread, rollout] = /([0-9a-f-]{36})(?:_([0-9a-f-]+))?$/.exec(unit.key) ?? []
   const id = string(meta?.id) ?? thread ?? unit.key
   return rollout && id === thread ? `${id}_${rollout}` : id
@@ -226,13 +226,13 @@ export function describeCall(call: CodexCall, tool: string, input: string, args:
   if (tool === "apply_patch") call.patch = patchIn(string(args?.input) ?? input)
   else if (tool === "view_image") call.image = string(args?.path)
   else if (SHELLS.test(tool) && args) {
-    call.command = commandOf(args.cmd ?? args.command)
+    call.command = commandText(args.cmd ?? args.command)
     if (call.command && /\bapply_?patch\b/.test(call.command)) call.patch = patchIn(call.command)
   }
 }
 
 /** Extracts the script from `["bash", "-lc", script]`; Codex runs every command like this. */
-export function commandOf(command: unknown): string | undefined {
+export function commandText(command: unknown): string | undefined {
   if (typeof command === "string") return string(command)
   const argv = array(command).filter((word) => typeof word === "string")
   if (argv.length === 3 && /(^|\/)(ba|z|da|fi)?sh$/.test(argv[0]!) && /^-l?c$/.test(argv[1]!)) return string(argv[2])
@@ -304,7 +304,7 @@ function editsOfChanges(changes: RawRecord, id: string): Edits {
 }
 
 /** Returns the files in `parsed_cmd`, Codex's own analysis of what a command shows. */
-export function readsOf(parsed: unknown): string[] {
+export function filesRead(parsed: unknown): string[] {
   return records(parsed).flatMap((step) => (step.type === "read" ? (string(step.path) ?? []) : []))
 }
 

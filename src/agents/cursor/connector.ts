@@ -6,7 +6,7 @@ import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../k
 import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
 import { cutLongTexts } from "../kit/messages.ts"
-import { serverStart, skill, type Wiring } from "../kit/wiring.ts"
+import { serverStart, skillFile, type Wiring } from "../kit/wiring.ts"
 import { cursorRoots } from "../registry.ts"
 import { decodeFolder, discoverCli, readCli } from "./cli.ts"
 import { discoverIde, readIde } from "./ide.ts"
@@ -168,7 +168,7 @@ export const cursorWiring: Wiring = {
       path: join(home, ".cursor", "mcp.json"),
       additions: [{ type: "property", path: ["mcpServers", "dex"], value: serverStart(bin) }],
     },
-    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skill({ subagent: false })] },
+    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: false })] },
   ],
   note: () => "no sub-agent: untested with this program",
 }

@@ -1,5 +1,5 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
 /** The settings in the working folder, which override the user's. */
 const SETTINGS = {
@@ -17,7 +17,7 @@ const SETTINGS = {
 }
 
 /** Tested with 0.61.0. */
-export const geminiCliHeadless: Headless = {
+export const geminiCliHeadless: HeadlessAgent = {
   program: "gemini",
   install: "npm install -g @google/gemini-cli@latest",
   login: "gemini, then /auth",

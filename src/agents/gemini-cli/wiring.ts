@@ -8,7 +8,7 @@ import {
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skill,
+  skillFile,
   syncHook,
   type Wiring,
 } from "../kit/wiring.ts"
@@ -34,7 +34,7 @@ export const geminiCliWiring: Wiring = {
         ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin, "powershell"),
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [geminiAgent(shellStart(bin))],

@@ -1,7 +1,7 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Moment } from "../../core/suggestion.ts"
 import type { Connector } from "./connector.ts"
-import type { Headless } from "./headless.ts"
+import type { HeadlessAgent } from "./headless.ts"
 import type { Roots } from "./places.ts"
 import type { Wiring } from "./wiring.ts"
 
@@ -46,7 +46,7 @@ export type Agent = {
   /** Reads the agent's hook input and answers it. */
   hooks?: () => Promise<AgentHooks>
   /** Uses the agent as a model. */
-  headless?: () => Promise<Headless>
+  headless?: () => Promise<HeadlessAgent>
   /** Adds dex to the agent's settings. */
   wiring?: () => Promise<Wiring>
 }

@@ -29,7 +29,7 @@ type FinishedCall = {
   isRemote?: boolean
 }
 
-export function finishedCall(call: FinishedCall): { part: Part; effects: Effect[] } {
+export function resultOfCall(call: FinishedCall): { part: Part; effects: Effect[] } {
   const { tool, call_id, output, exit_status, action } = call
   const failed = call.failed || (exit_status !== undefined && exit_status !== 0)
   const hunks = failed ? [] : [...(action.hunks ?? [])]

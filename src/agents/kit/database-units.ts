@@ -112,7 +112,7 @@ export function taggedRows(
 }
 
 /** Parses these columns as JSON objects or lists. A row with damaged JSON is skipped. */
-export function withJsonColumns(
+export function parseJsonColumns(
   rows: RawRecord[],
   columns: readonly string[],
   skip: (skipped: Skipped) => void,

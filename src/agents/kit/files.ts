@@ -107,7 +107,7 @@ export function unitWithFacts(unit: Unit, facts: RawRecord | undefined): UnitWit
 }
 
 /** Puts the facts before the records, unless the cursor shows that they were already read. */
-export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
+export function prependFacts(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
   const known = reading.mode === "append" ? string(after?.facts) : undefined
   const now = facts ? fingerprint(facts) : known
   function* records(): Generator<RawRecord> {
@@ -126,7 +126,7 @@ export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: C
 
 /** Reads a unit that is a file of JSON lines, preceded by its facts if it has any. */
 export function readLines(strip?: JsonlOptions["strip"]): (unit: UnitWithFacts, after?: Cursor) => Reading {
-  return (unit, after) => factsFirst(readJsonl(unit.path, after, { strip }), unit, after)
+  return (unit, after) => prependFacts(readJsonl(unit.path, after, { strip }), unit, after)
 }
 
 function fingerprint(facts: RawRecord): string {

@@ -29,7 +29,7 @@ export type HeadlessReply =
  * Uses an installed agent as a model: one prompt, one answer. The agent runs without tools, hooks, MCP servers, files and memory,
  * and saves no session, if it has options for that.
  */
-export type Headless = {
+export type HeadlessAgent = {
   program: string
   /** The commands that install or update the agent, and that log in. */
   install: string

@@ -36,7 +36,7 @@ export function userFolders(machine: Machine, editors: readonly string[]): strin
 const SYSTEMS = ["linux", "darwin", "win32"] as const
 
 /** All folders in which an agent may store sessions: on this machine, and in the other homes that the user named. */
-export function everyRoot(roots: Roots, machine: Machine): string[] {
+export function allRoots(roots: Roots, machine: Machine): string[] {
   const elsewhere = (machine.otherHomes ?? []).flatMap((home) => rootsInHome(roots, home))
   return [...new Set([...roots(machine), ...elsewhere])]
 }
@@ -48,5 +48,5 @@ export function rootsInHome(roots: Roots, home: string): string[] {
 
 /** Whether there is anything to read. A root without access permission counts, so that it is reported. */
 export function hasAnyRoot(roots: Roots, machine: Machine): boolean {
-  return everyRoot(roots, machine).some((root) => lookAt(root) !== undefined)
+  return allRoots(roots, machine).some((root) => lookAt(root) !== undefined)
 }

@@ -139,7 +139,7 @@ export function syncLine(dex: string): string {
 }
 
 /** Instructions for agents about when to use dex, because they do not use a memory unprompted. */
-export const WHEN_TO_ASK = `dex keeps every conversation that coding agents had on this machine. Ask it before you work something out anew.
+export const WHEN_TO_USE_DEX = `dex keeps every conversation that coding agents had on this machine. Ask it before you work something out anew.
 
 When to ask:
 
@@ -149,7 +149,7 @@ When to ask:
 `
 
 /** Builds the skill. Mentions the sub-agent if the agent has it. */
-export function skill({ subagent }: { subagent: boolean }): OwnFile {
+export function skillFile({ subagent }: { subagent: boolean }): OwnFile {
   const delegate = `
 Where the answer may be spread over several conversations, give the question to the \`${RETRIEVAL_AGENT}\` sub-agent: it lists,
 scans and reads, and brings back quotes with refs and what it did not find.
@@ -163,7 +163,7 @@ description: Recall earlier work from the conversations of all coding agents on 
 
 # Recall with dex
 
-${WHEN_TO_ASK}
+${WHEN_TO_USE_DEX}
 How:
 
 1. \`dex_search\` with the two to four words that the earlier conversation must hold: names, error texts, files.

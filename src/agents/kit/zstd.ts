@@ -15,13 +15,13 @@ const MAX_RATIO = 100
 const FREE_BYTES = 64 << 20
 
 /** A decompressed file. If there is a `problem` and a `path`, the file is damaged, and `path` contains the readable part. */
-export type Decompressed = { path?: string; problem?: string; remove: () => void }
+export type DecompressedFile = { path?: string; problem?: string; remove: () => void }
 
 /**
  * Decompresses a file into its own folder below `scratch`, which `remove` deletes. Rejects if the file is missing or
  * the disk is full. Errors in the file's content are returned as `problem`.
  */
-export async function decompressZstd(source: string, scratch: string | undefined): Promise<Decompressed> {
+export async function decompressZstd(source: string, scratch: string | undefined): Promise<DecompressedFile> {
   if (scratch === undefined) throw new Error("there is no folder to decompress it into")
   mkdirSync(scratch, { recursive: true, mode: 0o700 })
   const folder = mkdtempSync(join(scratch, "zstd-"))

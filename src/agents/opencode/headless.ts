@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { parse } from "jsonc-parser"
 import { readText } from "../../core/read-file.ts"
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 import { opencodeSettings } from "./wiring.ts"
 
 const AGENT = "dex-model"
@@ -11,7 +11,7 @@ const DENY_ALL = { "*": "deny" }
 const MAX_BYTES = 4 << 20
 
 /** Tested with 1.18.33. */
-export const opencodeHeadless: Headless = {
+export const opencodeHeadless: HeadlessAgent = {
   program: "opencode",
   install: "npm install -g opencode-ai@latest",
   login: "opencode auth login",

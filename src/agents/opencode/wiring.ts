@@ -8,7 +8,7 @@ import {
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skill,
+  skillFile,
   type Wiring,
 } from "../kit/wiring.ts"
 
@@ -40,7 +40,7 @@ export const opencodeWiring: Wiring = {
             additions: [{ type: "file" as const, content: opencodePlugin(bin.hook, bin.windows?.node) }],
           },
         ]),
-    { path: join(opencodeFolder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(opencodeFolder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(opencodeFolder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [opencodeAgent(shellStart(bin))],

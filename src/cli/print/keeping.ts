@@ -1,4 +1,4 @@
-import { agentsIn } from "../../agents/registry.ts"
+import { onlyAgents } from "../../agents/registry.ts"
 import { formatCount, grouped, joinNames } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/terminal.ts"
@@ -31,7 +31,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
       .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
   const others = otherKinds(output.kinds)
-  const agents = agentsIn(output.sources)
+  const agents = onlyAgents(output.sources)
   const all = Object.values(agents).reduce((sum, count) => sum + count, 0)
   const lines = [
     `${label("conversations")}${grouped(output.total_conversations)}${others === "" ? "" : ` (and ${others})`}`,

@@ -5,7 +5,7 @@ import { bar, sparkline } from "../../render/bars.ts"
 import { clip, padEnd, paint, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
 import type { usage } from "../../tools/usage/usage.ts"
-import { formatDollars, shortCount } from "../../usage/line.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween } from "../../usage/periods.ts"
 import type { PrintContext, Printed } from "./words.ts"
 
@@ -48,7 +48,7 @@ function sparkLines({ days }: Output, terminal: Terminal): string[] {
 
 /** With a `+` if it includes tokens without a known price. */
 function cost({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens">): string {
-  return `${formatDollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
+  return `${dollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
 }
 
 type Column = { name: string; of: (row: Row) => string }
@@ -64,7 +64,7 @@ const COLUMNS: Record<string, Column> = {
     of: ({ cache_write_5m, cache_write_1h, cache_write_other }) =>
       shortCount(cache_write_5m + cache_write_1h + cache_write_other),
   },
-  subagents: { name: "subagents", of: ({ subagent_cost }) => (subagent_cost > 0 ? formatDollars(subagent_cost) : "") },
+  subagents: { name: "subagents", of: ({ subagent_cost }) => (subagent_cost > 0 ? dollars(subagent_cost) : "") },
 }
 
 const WIDE = 110
@@ -137,13 +137,13 @@ function labelOf({ key, title, subagents }: Row, home: string): string {
 function priceNotes({ models, plan, rows, rows_left_out, by, total }: Output): string[] {
   const sources = [...new Set(models.flatMap(({ from }) => from ?? []))].map(safeLine)
   const parts = [
-    `cache writes for an hour ${formatDollars(total.cost_of.cache_write_1h)}`,
-    `for five minutes ${formatDollars(total.cost_of.cache_write_5m)}`,
-    `cache reads ${formatDollars(total.cost_of.cache_read)}`,
-    `input ${formatDollars(total.cost_of.input)}`,
-    `output ${formatDollars(total.cost_of.output)}`,
+    `cache writes for an hour ${dollars(total.cost_of.cache_write_1h)}`,
+    `for five minutes ${dollars(total.cost_of.cache_write_5m)}`,
+    `cache reads ${dollars(total.cost_of.cache_read)}`,
+    `input ${dollars(total.cost_of.input)}`,
+    `output ${dollars(total.cost_of.output)}`,
     ...(total.web_searches > 0
-      ? [`${many(total.web_searches, "web search", "web searches")} ${formatDollars(total.cost_of.web_searches)}`]
+      ? [`${many(total.web_searches, "web search", "web searches")} ${dollars(total.cost_of.web_searches)}`]
       : []),
   ]
   return [

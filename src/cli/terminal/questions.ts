@@ -24,12 +24,12 @@ export async function agreeToAgent(env: Record<string, string | undefined>): Pro
   const { settings } = loadSettings({ file: home.config, env })
   const provider = settings["llm.provider"]
   if (!isAgentProvider(provider) || !isTerminal()) return
-  const { chooseAgent, requireInstalled, agentName, describeDataSent } = await import("../../headless/choose.ts")
-  const chosen = requireInstalled(await chooseAgent(provider, env), env)
+  const { chooseAgent, mustBeThere, agentName, whatIsSent } = await import("../../headless/choose.ts")
+  const chosen = mustBeThere(await chooseAgent(provider, env), env)
   const allowed = splitNames(settings["llm.allowed_agents"])
   if (allowed.includes(chosen.agent.source)) return
   const { columns } = terminalOf(process.stderr, env)
-  process.stderr.write(`${wrap(describeDataSent(chosen), columns).join("\n")}\n`)
+  process.stderr.write(`${wrap(whatIsSent(chosen), columns).join("\n")}\n`)
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = `Let dex ask ${agentName(chosen)} from now on?`
   const yes = await confirm({ message, initialValue: false, output: process.stderr })

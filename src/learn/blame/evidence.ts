@@ -71,7 +71,7 @@ const MINUTE = 60_000
 /** The tolerance for times, because clocks differ and git rounds times. */
 const SLACK = 2 * MINUTE
 /** How long a conversation may be silent, in seconds, and still be a candidate for a commit whose files it did not edit. */
-export const LONG_AGO_SECONDS = 24 * 60 * 60
+export const MAX_SILENCE_SECONDS = 24 * 60 * 60
 /** The number of minutes that stands for "never". */
 const NEVER_MINUTES = 60 * 24 * 60
 
@@ -189,7 +189,7 @@ const NOTHING = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0,
 
 function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
   const second = Math.floor(until / 1000)
-  const recent = activeWithin(facts.workers, second, LONG_AGO_SECONDS)
+  const recent = activeWithin(facts.workers, second, MAX_SILENCE_SECONDS)
   const soonest = Math.min(...recent.values())
   const ran = ranBy(commit, facts.ran)
   const fileCount = Math.max(1, commit.files.length)

@@ -1,6 +1,6 @@
 import { formatRef, refFrom } from "../../core/ref.ts"
 import type { LineEdit, LineWorker, RanCommit } from "../../store/knowledge/lines.ts"
-import { evidenceDeadline, LONG_AGO_SECONDS, mayBeSameCommit } from "./evidence.ts"
+import { evidenceDeadline, MAX_SILENCE_SECONDS, mayBeSameCommit } from "./evidence.ts"
 import { baseNameOf, type LineRows } from "./facts.ts"
 
 // A laptop's question to a team's hub about lines. The answer contains only the rows that matter for these commits. The code
@@ -95,7 +95,7 @@ function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
 function wasActiveBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
   const [first, last] = [said[0], said.at(-1)]
   if (first === undefined || last === undefined) return false
-  return seconds.some((second) => first <= second && second - LONG_AGO_SECONDS <= last)
+  return seconds.some((second) => first <= second && second - MAX_SILENCE_SECONDS <= last)
 }
 
 /** Whether this is the session. Entire writes a date before the id. */

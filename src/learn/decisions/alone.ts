@@ -58,7 +58,7 @@ const MAX_LENGTH = 300
  * Returns undefined if none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with
  * them.
  */
-export function questionBefore(agentsText: string, sentence: string): string | undefined {
+export function findQuestion(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
     .slice(-MAX_CHARS)
     .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")

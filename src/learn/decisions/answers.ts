@@ -13,7 +13,10 @@ const CLARIFIES = "The user wants to clarify these questions."
 const MAX_CHARS = 20_000
 
 /** Finds the answers that decide something, in a tool's result or in the text that replaces it. */
-export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
+export function findDecidingAnswers(
+  part: Part & { type: "tool_result" | "text" },
+  calls: Map<string, string>,
+): Answered[] {
   const text = part.text.slice(0, MAX_CHARS)
   if (part.type === "text")
     return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []

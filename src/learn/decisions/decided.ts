@@ -1,4 +1,4 @@
-import { isSelfContained, questionBefore } from "./alone.ts"
+import { findQuestion, isSelfContained } from "./alone.ts"
 import { anyPhrase, SCOPE_PHRASES, STATING_PHRASES, TASK_PHRASES } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
 import { FIRST_PERSON, isPasted, MAX_SENTENCE_CHARS, sentencesOf, typedLines } from "./typed.ts"
@@ -64,7 +64,7 @@ function add(
   } else if (before !== undefined && isSelfContained(before) && !isQuestion(before))
     found.push({ quote: `${before} ${quote}`, origin: "person", last: quote })
   else {
-    const question = questionBefore(agentsText, quote)
+    const question = findQuestion(agentsText, quote)
     if (question !== undefined) found.push({ quote: `${question} → ${quote}`, origin: "agent", last: quote })
   }
 }

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto"
 import { callInputs } from "../../core/call-words.ts"
 import type { Effect } from "../../core/conversation.ts"
-import { planIn } from "../../core/plan.ts"
+import { findPlan } from "../../core/plan.ts"
 import { formatRef } from "../../core/ref.ts"
-import { commitMarks, subjectKey } from "../../git/commit-marks.ts"
+import { parseCommitMarks, subjectKey } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { CommitDecision, StoredDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { pathBelow } from "../paths.ts"
-import { decidingAnswers } from "./answers.ts"
+import { findDecidingAnswers } from "./answers.ts"
 import { decisionsInMessage, retractionsIn } from "./decided.ts"
 import { currentNote } from "./noted.ts"
 import { decisionInPlan } from "./planned.ts"
@@ -81,15 +81,15 @@ type Before = { calls: Map<string, string>; agentsText: string; last: Decision |
 
 function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): Stated[] {
   return message.parts.flatMap((part): Stated[] => {
-    if (part.type === "tool_result") return [...plan(planIn(part, calls)), ...decidingAnswers(part, calls)]
+    if (part.type === "tool_result") return [...plan(findPlan(part, calls)), ...findDecidingAnswers(part, calls)]
     if (part.type !== "text") return []
-    if (part.origin === "agent" && message.role === "user") return plan(planIn(part))
+    if (part.origin === "agent" && message.role === "user") return plan(findPlan(part))
     if (part.origin !== "person") return []
     const retreats = last === undefined ? [] : retractionsIn(part.text)
     return [
       ...decisionsInMessage(part.text, agentsText).map((one): Stated => ({ kind: "said", ...one, text: part.text })),
       ...retreats.map((quote): Stated => takingBack(last!, quote, part.text)),
-      ...decidingAnswers(part, calls),
+      ...findDecidingAnswers(part, calls),
     ]
   })
 }
@@ -157,7 +157,7 @@ function statedByCommit({ subject, body }: { subject: string; body: string }): S
   const state = (kind: "breaking" | "revert", quote: string): Stated[] => [
     { kind, quote, origin: "agent", text: `${subject}\n${body}` },
   ]
-  const { breaking, reverts } = commitMarks(subject, body)
+  const { breaking, reverts } = parseCommitMarks(subject, body)
   if (reverts) {
     const why = body.split("\n").find((line) => line.trim() !== "" && !/^This reverts commit\b/.test(line))
     return state("revert", why === undefined ? subject : `${subject}\n${why.trim()}`)

@@ -1,4 +1,4 @@
-import { commitMarks, subjectKey } from "../../git/commit-marks.ts"
+import { parseCommitMarks, subjectKey } from "../../git/commit-marks.ts"
 import type { MadeDecision } from "../../store/knowledge/decisions.ts"
 import { isRetraction } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
@@ -154,7 +154,7 @@ function read(decision: Made): Read {
     : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
   const words = own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   const stems = new Set(words.map(stem))
-  const takesBack = decision.kind === "revert" ? commitMarks(firstLine(quote), "").reverts?.subject : undefined
+  const takesBack = decision.kind === "revert" ? parseCommitMarks(firstLine(quote), "").reverts?.subject : undefined
   return {
     ...decision,
     takesBack,

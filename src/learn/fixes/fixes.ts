@@ -1,7 +1,7 @@
 import { callInputs } from "../../core/call-words.ts"
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
-import { errorLines, normaliseError, placeInError } from "../../core/error-text.ts"
+import { errorLines, locationInError, normaliseError } from "../../core/error-text.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import { fileNameOf } from "../paths.ts"
 
@@ -105,7 +105,7 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
 function linesIn(edits: FixEdit[], lines: string[]): string[] {
   const edited = new Set(edits.map(({ path }) => fileName(path)))
   const isElsewhere = (line: string) => {
-    const place = placeInError(line)
+    const place = locationInError(line)
     return place !== undefined && !edited.has(fileName(place.file))
   }
   const here = lines.filter((line) => !isElsewhere(line))

@@ -1,7 +1,7 @@
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 
 type Named = Ref & { number: number }
 type Anchor = RowOf<typeof ANCHOR>
@@ -45,7 +45,7 @@ function nearest(
   if (most === 0) return []
   const { id, number, at, project_id } = anchor
   const messages = rowQuery(db, side.messages, { number: "integer", at: "integer" })
-  const uncounted = FLAG.superseded | FLAG.copied
+  const uncounted = MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied
   const order = (a: Found, b: Found) =>
     side.direction * (a.at - b.at || a.conversation - b.conversation || a.number - b.number)
   let found: Found[] = []

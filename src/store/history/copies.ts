@@ -4,7 +4,7 @@ import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { loadLines } from "./bodies.ts"
 import { usageText } from "./facts.ts"
 import { refreshCounts } from "./feed.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 import type { MessageWrite } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
 
@@ -27,7 +27,7 @@ export function flagCopies(
     "integer",
   )
   for (const { key, flags } of added) {
-    if (flags & FLAG.prompt) for (const twin of find.all(key, id, source)) twins.add(twin)
+    if (flags & MESSAGE_FLAGS.prompt) for (const twin of find.all(key, id, source)) twins.add(twin)
   }
   if (twins.size === 0) return undefined
   let forkOf: { id: string; shared: number } | undefined

@@ -1,5 +1,5 @@
 /** The bits of a message's flags. They are written to disk, so a bit must never get a second meaning. */
-export const FLAG = {
+export const MESSAGE_FLAGS = {
   /** The message is on a branch that the person left. */
   abandoned: 1,
   /** The source once contained the message and was rewritten without it. */

@@ -20,7 +20,7 @@ export function withSubagents(db: Db, refs: Ref[]): Ref[] {
 }
 
 /** Returns the conversations that contain the same words: subagents of these, and forks that copied their messages. */
-export function family(db: Db, refs: Ref[]): Ref[] {
+export function withRelatives(db: Db, refs: Ref[]): Ref[] {
   return withRelated(db, refs, `${SUBAGENTS} union ${FORKS}`)
 }
 

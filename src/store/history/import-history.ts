@@ -4,7 +4,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { loadLines } from "./bodies.ts"
 import { type Block, numberOfLine, packLines, readBlock } from "./codec.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 import { historyIdIn } from "./foreign-file.ts"
 import {
   absoluteFolder,
@@ -326,7 +326,7 @@ function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWr
   const repeats = new Set<MessageWrite>()
   for (const { number, key, role, flags, at } of rows) {
     const line = lines.get(number)
-    if (line === undefined || theirs.has(keyText({ key })) || (flags & FLAG.superseded) !== 0) continue
+    if (line === undefined || theirs.has(keyText({ key })) || (flags & MESSAGE_FLAGS.superseded) !== 0) continue
     const same = (unknown.get(contentKey(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
     const distance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
     if (same.length > 0) repeats.add(same.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
@@ -374,15 +374,15 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
         role,
         at,
         ...content,
-        abandoned: (flags & FLAG.abandoned) !== 0 || undefined,
-        superseded: (flags & FLAG.superseded) !== 0 || undefined,
+        abandoned: (flags & MESSAGE_FLAGS.abandoned) !== 0 || undefined,
+        superseded: (flags & MESSAGE_FLAGS.superseded) !== 0 || undefined,
         stored: { key, number },
       },
     ]
   })
 }
 
-const ALL_FLAGS = Object.values(FLAG).reduce<number>((all, one) => all | one, 0)
+const ALL_FLAGS = Object.values(MESSAGE_FLAGS).reduce<number>((all, one) => all | one, 0)
 
 /** The most characters of an imported conversation, larger than any that dex reads at once. */
 const MAX_CHARS = 400e6

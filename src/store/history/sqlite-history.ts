@@ -13,22 +13,22 @@ import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import { markPrivate, refileStored } from "./private-folders.ts"
 import {
-  conversation,
   conversationSpans,
+  conversationsUsingModel,
+  findConversations,
   listConversations,
-  resolve,
-  titles,
-  usingModel,
+  loadConversation,
+  readTitles,
 } from "./read/conversations.ts"
-import { messages, versions } from "./read/messages.ts"
+import { loadMessages, readVersions } from "./read/messages.ts"
 import { metaJson, metaValue } from "./read/meta.ts"
 import {
   busiestProjects,
-  collections,
   documentsIn,
   historyStats,
   projectIdentities,
-  projects,
+  readCollections,
+  readProjects,
 } from "./read/overview.ts"
 import {
   hasReadableRecords,
@@ -40,7 +40,7 @@ import {
   unitSources,
   unreadableFiles,
 } from "./read/units.ts"
-import { commandsOf, commits, conversationsTouching, editedFiles, filesOf, madeIn, work } from "./read/work.ts"
+import { commandsOf, commitRows, conversationsTouching, editedFiles, filesOf, madeRows, readWork } from "./read/work.ts"
 import { damagedIds, type OnDamage } from "./rot/checked-rows.ts"
 import { createSumTriggers } from "./rot/keep-sums.ts"
 import { registerRowSum } from "./rot/sums.ts"
@@ -118,27 +118,27 @@ export function openStore(
     sourceReport: () => run(() => sourceReport(db, onDamage)),
     revision: () => run(() => revision(db, historyId)),
     changes: (after, limit) => run(() => changes(db, historyId, after, limit)),
-    resolve: (query) => run(() => resolve(db, query, onDamage)),
-    conversation: (ref) => run(() => conversation(db, ref, onDamage)),
-    titles: (refs) => run(() => titles(db, refs)),
+    resolve: (query) => run(() => findConversations(db, query, onDamage)),
+    conversation: (ref) => run(() => loadConversation(db, ref, onDamage)),
+    titles: (refs) => run(() => readTitles(db, refs)),
     list: (filter) => run(() => listConversations(db, filter, onDamage, platform)),
     spans: (filter) => run(() => conversationSpans(db, filter, platform)),
-    messages: (ref, numbers) => run(() => messages(db, ref, numbers, onDamage)),
-    versions: (ref) => run(() => versions(db, ref, onDamage)),
+    messages: (ref, numbers) => run(() => loadMessages(db, ref, numbers, onDamage)),
+    versions: (ref) => run(() => readVersions(db, ref, onDamage)),
     touching: (file) => run(() => conversationsTouching(db, file, platform)),
-    usingModel: (model) => run(() => usingModel(db, model)),
+    usingModel: (model) => run(() => conversationsUsingModel(db, model)),
     filesOf: (ref) => run(() => filesOf(db, ref, onDamage)),
     editedFiles: (ref, limit) => run(() => editedFiles(db, ref, limit)),
     commandsOf: (ref) => run(() => commandsOf(db, ref, onDamage)),
-    madeIn: (ref) => run(() => madeIn(db, ref, onDamage)),
-    commits: (filter) => run(() => commits(db, filter, onDamage, platform)),
-    work: (refs) => run(() => work(db, refs, onDamage)),
+    madeIn: (ref) => run(() => madeRows(db, ref, onDamage)),
+    commits: (filter) => run(() => commitRows(db, filter, onDamage, platform)),
+    work: (refs) => run(() => readWork(db, refs, onDamage)),
     around: async (ref, before, after) => {
       const { messagesAround } = await import("./around.ts")
       return run(() => messagesAround(db, ref, before, after))
     },
     stats: () => run(() => historyStats(db, onDamage)),
-    collections: () => run(() => collections(db, onDamage)),
+    collections: () => run(() => readCollections(db, onDamage)),
     documentsIn: (name) => run(() => documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
       const { saveCollection } = await import("./collections.ts")
@@ -152,7 +152,7 @@ export function openStore(
       const { removeDocuments } = await import("./collections.ts")
       return run(() => removeDocuments(db, keys))
     },
-    projects: () => run(() => projects(db, onDamage)),
+    projects: () => run(() => readProjects(db, onDamage)),
     busiestProjects: (limit) => run(() => busiestProjects(db, limit, onDamage)),
     projectIdentities: () => run(() => projectIdentities(db, onDamage)),
     projectFolders: async (project) => {
@@ -192,10 +192,10 @@ export function openStore(
       })
     },
     family: async (refs) => {
-      const { family } = await import("./forget.ts")
+      const { withRelatives } = await import("./forget.ts")
       return run(() => {
         damagedIds(db, onDamage)
-        return family(db, refs)
+        return withRelatives(db, refs)
       })
     },
     forget: async (refs, ownerOf) => {

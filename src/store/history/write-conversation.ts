@@ -6,7 +6,7 @@ import { copiedNumbers, flagCopies } from "./copies.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 import { keyText, mergeMessages, type UnitMessage } from "./merge.ts"
 import {
   foldersIn,
@@ -113,7 +113,8 @@ export function saveConversation(
 
   const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), last)
   const copies = flagCopies(db, write.source, id, added)
-  const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedNumbers(db, id) : new Set<number>()
+  const copied =
+    copies || numbered.some(({ flags }) => flags & MESSAGE_FLAGS.copied) ? copiedNumbers(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
     staying.length === 0 ? conversation : together(conversation, messages),
@@ -169,9 +170,9 @@ function toStored({ number, flags, message }: NumberedMessage): StoredMessage {
     parts: message.parts,
     effects: message.effects ?? [],
     usage: message.usage,
-    abandoned: (flags & FLAG.abandoned) !== 0,
-    superseded: (flags & FLAG.superseded) !== 0,
-    copied: (flags & FLAG.copied) !== 0,
+    abandoned: (flags & MESSAGE_FLAGS.abandoned) !== 0,
+    superseded: (flags & MESSAGE_FLAGS.superseded) !== 0,
+    copied: (flags & MESSAGE_FLAGS.copied) !== 0,
   }
 }
 
@@ -229,7 +230,7 @@ function liveOf(messages: UnitMessage[]): UnitMessage[] {
 }
 
 function inOrder(old: Map<string, OldRow>): OldRow[] {
-  const live = [...old.values()].filter(({ flags }) => (flags & FLAG.superseded) === 0)
+  const live = [...old.values()].filter(({ flags }) => (flags & MESSAGE_FLAGS.superseded) === 0)
   return live.sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
 }
 
@@ -242,7 +243,7 @@ function together(conversation: ConversationWrite, messages: UnitMessage[]): Con
 /** Converts a stored message to the form in which it was written. Only the hash of its key is known. */
 export function toMessageWrite(
   row: OldRow,
-  superseded = (row.flags & FLAG.superseded) !== 0,
+  superseded = (row.flags & MESSAGE_FLAGS.superseded) !== 0,
 ): UnitMessage & { position: number } {
   const { model, usage, parts, effects }: MessageWrite = JSON.parse(row.line)
   const message: MessageWrite = {
@@ -253,7 +254,7 @@ export function toMessageWrite(
     parts,
     effects,
     usage,
-    abandoned: (row.flags & FLAG.abandoned) !== 0 || undefined,
+    abandoned: (row.flags & MESSAGE_FLAGS.abandoned) !== 0 || undefined,
     superseded: superseded || undefined,
   }
   return { key: row.key, message, by: row.by, position: row.position ?? row.number }
@@ -284,7 +285,10 @@ function unitsToReadAgain(
 
 function isLess({ old, line, flags, by }: NumberedMessage): boolean {
   if (!old || old.by !== by) return false
-  return line.length < old.line.length || ((flags & FLAG.superseded) !== 0 && (old.flags & FLAG.superseded) === 0)
+  return (
+    line.length < old.line.length ||
+    ((flags & MESSAGE_FLAGS.superseded) !== 0 && (old.flags & MESSAGE_FLAGS.superseded) === 0)
+  )
 }
 
 /**
@@ -331,7 +335,7 @@ function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastN
       position: index + 1,
       message,
       key,
-      flags: flagsOf(message) | (row ? row.flags & FLAG.copied : 0),
+      flags: flagsOf(message) | (row ? row.flags & MESSAGE_FLAGS.copied : 0),
       chunk: row && !row.damaged ? row.chunk : -1,
       by,
       line: bodyLine(number, message),
@@ -344,7 +348,9 @@ function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastN
 function flagsOf(message: MessageWrite): number {
   const prompt = message.parts.some((part) => part.origin === "person")
   return (
-    (message.abandoned ? FLAG.abandoned : 0) | (message.superseded ? FLAG.superseded : 0) | (prompt ? FLAG.prompt : 0)
+    (message.abandoned ? MESSAGE_FLAGS.abandoned : 0) |
+    (message.superseded ? MESSAGE_FLAGS.superseded : 0) |
+    (prompt ? MESSAGE_FLAGS.prompt : 0)
   )
 }
 

@@ -17,7 +17,7 @@ export const COLUMN_NAMES = TEXT_COLUMNS.join(", ")
 export const COLUMN_VALUES = TEXT_COLUMNS.map((name) => `@${name}`).join(", ")
 
 /** The number of a conversation's card. Message numbers begin with 1. */
-export const CARD = 0
+export const CARD_NUMBER = 0
 
 export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
   const texts: Record<Exclude<Column, "hidden">, string[]> = { returned: [], said: [], called: [], aside: [] }

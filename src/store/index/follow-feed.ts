@@ -5,7 +5,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { watchBlocks } from "./blocks.ts"
 import {
-  CARD,
+  CARD_NUMBER,
   CARD_TAG,
   COLUMN_NAMES,
   COLUMN_VALUES,
@@ -17,7 +17,7 @@ import {
 } from "./fields.ts"
 import { purgedOf, savedToken, savePurged, saveToken, saveTokenIfNew } from "./follow-marks.ts"
 import { storeSizesTwice } from "./twins.ts"
-import { markStale, type ReadText, readUnreadGroups, saveVocabulary } from "./vocabulary.ts"
+import { markStaleWords, type ReadText, readUnreadGroups, saveVocabulary } from "./vocabulary.ts"
 
 export type FollowOptions = {
   deadline?: number
@@ -32,7 +32,7 @@ const BATCH = 64
 /** The number of conversations in a batch while their length is unknown. */
 const FIRST_BATCH = 8
 /** The most files on a card. More would say nothing more about the topic of a conversation. */
-export const CARD_FILES = 40
+export const MAX_CARD_FILES = 40
 
 /** The first document's number. Newer documents that are found later get smaller numbers, so smaller is roughly newer. */
 const FIRST_ID = 100_000_000
@@ -69,7 +69,7 @@ export async function followFeed(
           docs.filter((doc) => !doc.fields).map((doc) => doc.id),
         )
         saveVocabulary(db, docs.filter(isRead))
-        markStale(db, loaded.flatMap(staleIn))
+        markStaleWords(db, loaded.flatMap(staleIn))
         saveWords(db, docs)
       })
       indexed += feed.changes.filter(({ deleted }) => !deleted).length
@@ -129,9 +129,9 @@ async function load(db: Db, store: HistoryReader, change: Change, { recent }: Fo
   const fresh = isNew
     ? [...versions.keys()]
     : [...versions].filter(([number, version]) => known.docs.get(number)?.version !== version).map(([number]) => number)
-  const card = cardOf(row, await store.editedFiles(row.ref, CARD_FILES))
+  const card = cardOf(row, await store.editedFiles(row.ref, MAX_CARD_FILES))
   const gone = [...(known?.docs.keys() ?? [])].filter((number) =>
-    number === CARD ? card === undefined : !versions.has(number),
+    number === CARD_NUMBER ? card === undefined : !versions.has(number),
   )
   const written = recent?.(row.ref)
   const given = fresh.flatMap((number) => written?.get(number) ?? [])
@@ -162,7 +162,7 @@ function isRead(doc: Doc): doc is Doc & ReadText {
 
 /** Returns the conversation if it lost a message. An append can only add words. */
 function staleIn({ known, row, gone }: Loaded): number[] {
-  return known && (!row || gone.some((number) => number !== CARD)) ? [known.id] : []
+  return known && (!row || gone.some((number) => number !== CARD_NUMBER)) ? [known.id] : []
 }
 
 /** Writes the rows of one conversation and returns the documents whose words to add or, if they have no fields, to remove. */
@@ -191,7 +191,7 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
     db.prepare(sql).run(doc, id, number, at ?? row.ended_at ?? null, version)
     docs.push({ id: doc, conversation: id, fields, tags: `${tags} ${ownTags}` })
   }
-  if (hasNewCard) put(CARD, row.ended_at, 0, card, CARD_TAG)
+  if (hasNewCard) put(CARD_NUMBER, row.ended_at, 0, card, CARD_TAG)
   for (const message of fresh)
     put(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
   return docs

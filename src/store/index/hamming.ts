@@ -2,7 +2,7 @@
  * Counts the bits that differ between a query and each of many vectors, stored in chunks of one size. The counting is 180 bytes
  * of WebAssembly (SIMD), four times as fast as JavaScript, which is the fallback.
  */
-export type Hamming = {
+export type HammingScanner = {
   setQuery(bits: Uint8Array): void
   /** The memory for the bits of a chunk. Growing moves the memory, so a view is valid only until the next call of `room`. */
   chunk(index: number): Uint8Array
@@ -24,7 +24,7 @@ const wasm = (globalThis as { WebAssembly?: Wasm }).WebAssembly
 export const MAX_BITS = 31 * 128
 
 /** `stride` is the number of bytes per vector, a multiple of 16. */
-export function createHamming(stride: number, chunkSize: number, plain = wasm === undefined): Hamming {
+export function createHamming(stride: number, chunkSize: number, plain = wasm === undefined): HammingScanner {
   if (stride % 16 !== 0 || stride * 8 > MAX_BITS) throw new Error(`A vector of ${stride} bytes cannot be scanned.`)
   const out = stride
   const first = out + Math.ceil((chunkSize * 2) / 16) * 16

@@ -1,7 +1,7 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery } from "../sqlite/typed-query.ts"
 import { savedToken } from "./follow-marks.ts"
-import type { IndexHit, IndexQuery, PreparedQuery, Sizes } from "./query.ts"
+import type { IndexHit, IndexQuery, IndexSizes, PreparedQuery } from "./query.ts"
 import type { Term } from "./terms.ts"
 
 /**
@@ -19,7 +19,7 @@ export type IndexScope = {
 
 export type ScopedPart = {
   find(db: Db, query: IndexQuery, prepared: PreparedQuery): IndexHit[] | undefined
-  sizes(db: Db, terms: Term[], scope: IndexScope): Sizes | undefined
+  sizes(db: Db, terms: Term[], scope: IndexScope): IndexSizes | undefined
   oldestOfNewest(db: Db, newest: number, scope: IndexScope): number | undefined
 }
 

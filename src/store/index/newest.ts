@@ -3,7 +3,7 @@ import type { Db } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 import { CARD_TAG, roleTag } from "./fields.ts"
-import { BOUNDS, type IndexFilter, prepareFilter, TEXT_FILTER } from "./query.ts"
+import { BOUNDS_SQL, type IndexFilter, prepareFilter, TEXT_FILTER } from "./query.ts"
 import { anyOf, type Term } from "./terms.ts"
 import { checkDocs } from "./twins.ts"
 
@@ -54,7 +54,7 @@ export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQ
 export const PROMPT_FILTER = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
 const ALL = { highest: Number.MAX_SAFE_INTEGER }
 const NEWEST = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
-  where words match @match and ${BOUNDS} order by words.rowid limit @most`
+  where words match @match and ${BOUNDS_SQL} order by words.rowid limit @most`
 
 function refOf(db: Db, conversation: number): Ref {
   const row = rowQuery(db, "select source, native_id from conversation where id = ?", {

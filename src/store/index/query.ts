@@ -19,7 +19,7 @@ import {
 } from "./fields.ts"
 import { type IndexScope, scopeSql } from "./index-scope.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
-import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, indexedProjectId } from "./twins.ts"
+import { checkDocs, checkMatching, conversationId, IS_DAMAGED_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
 // Queries of the full-text index.
@@ -61,11 +61,11 @@ export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
  */
 export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; score: number }
 
-export type Count = { total: number; total_is_at_least: boolean }
-export type CountByKind = Count & { kinds: Partial<Record<Kind, number>> }
+export type MatchCount = { total: number; total_is_at_least: boolean }
+export type CountByKind = MatchCount & { kinds: Partial<Record<Kind, number>> }
 
 /** The number of messages, the size of the sample of newest ones, and the share of the sample that contains each term. */
-export type Sizes = { messages: number; sample: number; shares: number[] }
+export type IndexSizes = { messages: number; sample: number; shares: number[] }
 
 /** The number up to which totals are counted; beyond it, they are reported as a lower bound. */
 export const COUNT_LIMIT = 10_000
@@ -73,7 +73,7 @@ const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column except the tags. */
 export const TEXT_FILTER = `{${TEXT_COLUMNS.join(" ")}}`
 
-export function find(db: Db, query: IndexQuery): IndexHit[] {
+export function findMessages(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
   if (!prepared) return []
   const { match, terms, bounded, values } = prepared
@@ -103,7 +103,7 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
 const NEAR = 100_000
 
 /** Returns those of the documents that contain the term. */
-export function containingDocs(db: Db, term: Term, docs: DocId[]): Set<DocId> {
+export function docsContaining(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
   checkBlocks(db, [term])
   return new Set(rowsAmong(db, `${TEXT_FILTER} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
@@ -143,7 +143,7 @@ const MATCHING_BETWEEN =
 const MATCHING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
-export function countMatches(db: Db, query: IndexFilter): Count {
+export function countMatches(db: Db, query: IndexFilter): MatchCount {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, terms, bounded, values } = prepared
@@ -213,7 +213,7 @@ function oldestOfNewest(db: Db, newest: number, scope?: IndexScope): number {
 }
 
 /** The columns of a hit. In a damaged index, the message or its conversation may be missing; then `source` is null. */
-export const HIT = {
+export const HIT_COLUMNS = {
   doc: "integer",
   source: "text?",
   native_id: "text?",
@@ -221,7 +221,7 @@ export const HIT = {
   at: "integer?",
   bad: [0, 1],
 } as const
-const SCORED_HIT = { ...HIT, score: "real" } as const
+const SCORED_HIT = { ...HIT_COLUMNS, score: "real" } as const
 
 // The query for hits. Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by
 // time or conversation are checked row by row; the others are words of the index itself, which is faster.
@@ -230,31 +230,31 @@ const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_i
       where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
   left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
   order by f.bad desc, f.score desc, d.at desc, c.native_id, d.number`
-export const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
+export const BOUNDS_SQL = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
   and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
 const findingBounded = (
   IS_BAD: string,
 ) => `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score, ${IS_BAD} as bad
   from words left join words_docsize z on z.id = words.rowid join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
-  where words match @match and ${BOUNDS} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
+  where words match @match and ${BOUNDS_SQL} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
 /** The query with and without a check of sizes. An index built by 0.1.0 has no second copies to compare. */
-const FIND = { checked: finding(IS_BAD_SIZE), older: finding("0") }
-const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBounded("0") }
+const FIND = { checked: finding(IS_DAMAGED_SIZE), older: finding("0") }
+const FIND_BOUNDED = { checked: findingBounded(IS_DAMAGED_SIZE), older: findingBounded("0") }
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
-const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
+const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL} limit @most)`
 const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TAG}') + length('${KIND_TAG}'), 1) as integer) as kind,
     sum(m.messages) as messages, count(*) as conversations from
   (select conversation_id, count(*) as messages from
-    (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)
+    (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL} limit @most)
     group by conversation_id) m
   left join conversation c on c.id = m.conversation_id group by kind order by kind`
 
 /** The number of newest messages that serve as a sample. */
 const SAMPLE = 20_000
 
-export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
+export function querySizes(db: Db, terms: Term[], scope?: IndexScope): IndexSizes {
   checkBlocks(db, terms)
   const own = scope?.part?.sizes(db, terms, scope)
   if (own) return own

@@ -4,18 +4,18 @@ import { areSumsCurrent, indexDamage } from "./blocks.ts"
 import { COLUMN_VALUES, type Column } from "./fields.ts"
 import { excludesAny, type IndexScope, type ScopedPart } from "./index-scope.ts"
 import {
-  BOUNDS,
+  BOUNDS_SQL,
   boundsOf,
-  HIT,
+  HIT_COLUMNS,
   type IndexHit,
   type IndexQuery,
+  type IndexSizes,
   type PreparedQuery,
-  type Sizes,
   TEXT_FILTER,
   toHit,
 } from "./query.ts"
 import { expressionOf, type Term } from "./terms.ts"
-import { checkDocs, IS_BAD_SIZE } from "./twins.ts"
+import { checkDocs, IS_DAMAGED_SIZE } from "./twins.ts"
 
 // Users who may see only a part of an index get the scores and counts of an index that contains just that part: a score reveals
 // how often a word occurs as exactly as a count does. FTS5 scores by all of its rows. So each term is queried separately, its
@@ -54,7 +54,7 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   const scores = scopedScores(db, statistics, request, (doc) => wanted?.has(doc) ?? true)
   const docs = [...scores.keys()]
   const sql = HITS[areSumsCurrent(db) ? "checked" : "older"]
-  const rows = rowQuery(db, sql, HIT).all(JSON.stringify(docs))
+  const rows = rowQuery(db, sql, HIT_COLUMNS).all(JSON.stringify(docs))
   if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row changed on disk")
   checkDocs(db, docs)
   const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
@@ -73,7 +73,7 @@ function byScore(a: IndexHit, b: IndexHit): number {
   )
 }
 
-function sizesIn(db: Db, terms: Term[], { messages, sample, shares }: ScopeStatistics): Sizes {
+function sizesIn(db: Db, terms: Term[], { messages, sample, shares }: ScopeStatistics): IndexSizes {
   const shareOf = (term: Term): number => {
     const match = expressionOf(term)
     const share = shares.get(match) ?? valueQuery(db, IN_SAMPLE, "integer").get({ match, ...sample })! / sample.messages
@@ -87,12 +87,12 @@ const IN_SAMPLE = `select count(*) from words join doc d on d.id = words.rowid w
   and words.rowid between cast(@first as integer) and cast(@last as integer)
   and d.conversation_id in (select value from json_each(@conversations)) and @messages > 0`
 const SCORED = `select words.rowid, -bm25(words, ${COLUMN_VALUES}, 0.0) from words join doc d on d.id = words.rowid
-  where words match @match and ${BOUNDS}`
-const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS}`
+  where words match @match and ${BOUNDS_SQL}`
+const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL}`
 const hits = (IS_BAD: string) => `select d.id as doc, c.source, c.native_id, d.number, d.at, ${IS_BAD} as bad
   from doc d left join words_docsize z on z.id = d.id left join conversation c on c.id = d.conversation_id
   where d.id in (select value from json_each(?))`
-const HITS = { checked: hits(IS_BAD_SIZE), older: hits("0") }
+const HITS = { checked: hits(IS_DAMAGED_SIZE), older: hits("0") }
 
 /** The statistics that FTS5 ranks by, for the messages in a scope. */
 type ScopeStatistics = {

@@ -3,7 +3,7 @@ import { isDexError, messageOf } from "../../core/error.ts"
 import type { Ref } from "../../core/ref.ts"
 import type { HistoryReader } from "../history/store.ts"
 import {
-  copyTo,
+  copyDatabase,
   type Db,
   emptyLog,
   explainError,
@@ -11,7 +11,7 @@ import {
   inTransaction,
   isMarkedDamaged,
   openDatabase,
-  openToRead,
+  openReadOnly,
   removeDatabase,
 } from "../sqlite/database.ts"
 import { olderIndex } from "../sqlite/older-files.ts"
@@ -24,19 +24,19 @@ import { checkIndex, isIndexDamage, MIGRATIONS } from "./index-file.ts"
 import { createScopes, type IndexScope } from "./index-scope.ts"
 import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
-  type Count,
   type CountByKind,
-  containingDocs,
   countConversations,
   countMatches,
-  find,
+  docsContaining,
+  findMessages,
   findUnspoken,
   type IndexFilter,
   type IndexHit,
   type IndexQuery,
+  type IndexSizes,
+  type MatchCount,
   prepareFilter,
-  type Sizes,
-  sizes,
+  querySizes,
 } from "./query.ts"
 import type { Term } from "./terms.ts"
 import type { VectorIndex } from "./vector-index.ts"
@@ -75,11 +75,11 @@ export type SearchIndex = {
    */
   unspoken(ref: Ref, numbers: number[], terms: Term[]): Promise<Set<number>>
   /** The number of matching messages, counted up to a limit. */
-  count(query: IndexFilter): Promise<Count>
+  count(query: IndexFilter): Promise<MatchCount>
   /** The number of conversations; a lower bound if too many messages match. */
   countConversations(query: IndexFilter): Promise<CountByKind>
   /** The number of messages, and the share of a sample of the newest that contains each term. */
-  sizes(terms: Term[], scope?: IndexScope): Promise<Sizes>
+  sizes(terms: Term[], scope?: IndexScope): Promise<IndexSizes>
   /** Returns words as people write them that have this beginning, most common first. */
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
@@ -173,7 +173,7 @@ function unusable(path: string): never {
  */
 function copyOlderIndex(path: string): void {
   const old = openOlder(path)
-  if (old) copyTo(old, path)
+  if (old) copyDatabase(old, path)
   old?.close()
 }
 
@@ -196,7 +196,7 @@ function openOlder(path: string): Db | undefined {
 
 function openIfReadable(path: string, format: number): Db | undefined {
   try {
-    return openToRead(path, MIGRATIONS.slice(0, format), OLDER_BUSY_MS)
+    return openReadOnly(path, MIGRATIONS.slice(0, format), OLDER_BUSY_MS)
   } catch {
     return undefined // damaged
   }
@@ -225,13 +225,13 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     },
     followed: async () => guard(savedToken),
     isBehind,
-    find: async (query) => readInOneState((db) => find(db, query)),
+    find: async (query) => readInOneState((db) => findMessages(db, query)),
     newest: async (query) => readInOneState((db) => findNewest(db, query)),
-    containing: async (term, docs) => readInOneState((db) => containingDocs(db, term, docs)),
+    containing: async (term, docs) => readInOneState((db) => docsContaining(db, term, docs)),
     unspoken: async (ref, numbers, terms) => readInOneState((db) => findUnspoken(db, ref, numbers, terms)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     countConversations: async (query) => readInOneState((db) => countConversations(db, query)),
-    sizes: async (terms, scope) => readInOneState((db) => sizes(db, terms, scope)),
+    sizes: async (terms, scope) => readInOneState((db) => querySizes(db, terms, scope)),
     words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
     scope: async (names) => readInOneState((db) => scopeOf(db, names)),

@@ -35,7 +35,7 @@ export const TWIN_SCHEMA = `
  * The condition for a damaged size in `words_docsize z`. It is checked for every scored document, because one that ranks too low
  * would not be shown.
  */
-export const IS_BAD_SIZE = "z.twin is not z.sz"
+export const IS_DAMAGED_SIZE = "z.twin is not z.sz"
 
 /**
  * Stores the sizes twice. FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement

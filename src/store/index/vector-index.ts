@@ -12,7 +12,7 @@ import {
   goldenVector,
   missingVectors,
   sampleCosines,
-  saveGolden,
+  saveGoldenVector,
   saveVectors,
   scanVectors,
   type VectorHit,
@@ -50,7 +50,7 @@ export type UnembeddedMessage = { doc: DocId; conversation: number; version: num
 
 export type VectorFilter = Omit<IndexFilter, "match" | "newest">
 
-/** A filter in the form that the index needs: FTS5 expressions, and values for `BOUNDS`. */
+/** A filter in the form that the index needs: FTS5 expressions, and values for `BOUNDS_SQL`. */
 export type PreparedFilter = {
   match?: string
   /** Set only if there is no `match`, because FTS5 cannot begin with NOT. */
@@ -91,7 +91,7 @@ export function openVectors(
     drop: (keep) => drop(current(), keep),
     compact: () => compactVectors(current()),
     golden: (embedder) => goldenVector(current(), embedder),
-    saveGolden: (embedder, vector) => saveGolden(current(), embedder, vector),
+    saveGolden: (embedder, vector) => saveGoldenVector(current(), embedder, vector),
     distrust: (embedder) => {
       const sql = "insert or replace into meta (key, value) values ('distrusted', ?)"
       inTransaction(current(), () => current().prepare(sql).run(embedder))

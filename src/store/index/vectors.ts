@@ -1,7 +1,7 @@
 import { codeOf } from "../../core/error.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { createHamming, type Hamming, MAX_BITS } from "./hamming.ts"
+import { createHamming, type HammingScanner, MAX_BITS } from "./hamming.ts"
 
 // Vectors of documents, stored in the index: one sign bit per dimension, in chunks that a scan reads completely, and one byte per
 // dimension, in a row each, for the few candidates that a scan returns. Each has its embedder's id: another id is another space,
@@ -254,7 +254,7 @@ export function goldenVector(db: Db, embedder: string): Float32Array | undefined
     : undefined
 }
 
-export function saveGolden(db: Db, embedder: string, vector: Float32Array): void {
+export function saveGoldenVector(db: Db, embedder: string, vector: Float32Array): void {
   inTransaction(db, () => {
     const space = openSpace(db, embedder, vector.length)
     const golden = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength)
@@ -390,7 +390,7 @@ function chunkRow(db: Db, id: number): ChunkRow | undefined {
 export type VectorCache = {
   db?: Db
   space?: number
-  hamming?: Hamming
+  hamming?: HammingScanner
   chunks: Map<number, { version: number; place: number; size: number; docs: Uint32Array }>
 }
 
@@ -398,7 +398,7 @@ export function createVectorCache(): VectorCache {
   return { chunks: new Map() }
 }
 
-type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: Hamming }
+type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: HammingScanner }
 
 /** Without a cache, all chunks use the same memory, one after another. */
 function* chunksOf(db: Db, space: Space, cache: VectorCache | undefined): Generator<Chunk> {
@@ -463,7 +463,7 @@ function nearestByBits(
   const found: { slot: number; doc: number; distance: number }[] = []
   let limit = MAX_BITS + 1 // vectors at this distance or beyond are excluded
   let within = 0
-  let started: Hamming | undefined
+  let started: HammingScanner | undefined
   for (const { id, size, docs, place, hamming } of chunks) {
     if (started !== hamming) hamming.setQuery(query)
     started = hamming

@@ -4,7 +4,7 @@ import { cjkRuns, hiddenWords } from "../../core/words.ts"
 import type { HistoryReader } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { CARD, fieldsOf, type IndexedText } from "./fields.ts"
+import { CARD_NUMBER, fieldsOf, type IndexedText } from "./fields.ts"
 
 // The words as people wrote them: the index contains only stems, and nobody types stems. Conversations are divided into 30
 // groups, and each word is stored with the groups in which it occurs. The number of groups says roughly how common a word is; a
@@ -67,7 +67,7 @@ export function clearSavedWords(db: Db): void {
 }
 
 /** Marks conversations whose messages were deleted or changed, so that some of their words may be gone. */
-export function markStale(db: Db, conversations: number[]): void {
+export function markStaleWords(db: Db, conversations: number[]): void {
   const stale = conversations.reduce((groups, conversation) => groups | bitOf(conversation), 0)
   if (stale !== 0) saveGroups(db, "stale_groups", groupsOf(db, "stale_groups") | stale)
 }
@@ -121,7 +121,7 @@ async function readGroup(db: Db, store: HistoryReader, group: number): Promise<M
   const numbers = valueQuery(db, "select number from doc where conversation_id = ? and number <> ?", "integer")
   for (const { id, source, native_id, card } of conversations) {
     try {
-      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD)))
+      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD_NUMBER)))
         scanFields(fieldsOf(message), 1 << group, seen, found)
     } catch (error) {
       if (isDexError(error) && error.code === "corrupt") return undefined

@@ -3,7 +3,7 @@ import type { ConversationRow } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { removeDecisions, type StoredDecision, saveDecisions } from "./decisions.ts"
-import { saveWorked, type WorkedFile } from "./files.ts"
+import { saveWorkedFiles, type WorkedFile } from "./files.ts"
 import { type StoredFix, saveFixes } from "./fixes.ts"
 import { type LinesWrite, removeLines, saveLines } from "./lines.ts"
 import { notePurge } from "./purge.ts"
@@ -208,7 +208,7 @@ function write(db: Db, learned: LearnedFacts): void {
     ended_at,
     web_at,
   })
-  if (project !== undefined) saveWorked(db, id, project, worked)
+  if (project !== undefined) saveWorkedFiles(db, id, project, worked)
   if (project !== undefined) saveTestRuns(db, id, project, test_runs, ended_at)
   if (project !== undefined && lines) saveLines(db, id, project, lines)
   saveFixes(db, id, project, fixes)

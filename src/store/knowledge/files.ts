@@ -37,7 +37,7 @@ export type WorkedFile = {
   at?: number
 }
 
-export function saveWorked(db: Db, conversation: number, project: string, files: WorkedFile[]): void {
+export function saveWorkedFiles(db: Db, conversation: number, project: string, files: WorkedFile[]): void {
   const id = projectId(db, project)
   const put = db.prepare(
     `insert into worked (conversation_id, file_id, edits, reads, mentions, added, removed, first_number, last_number, at)
@@ -70,7 +70,7 @@ const NAMES = `select path as name from file where project_id = @id union all
   select name from git_name where project_id = @id union all select path from code_file where project_id = @id`
 
 /** Returns the stored spelling of a file name, if there is one; otherwise the given spelling. */
-export function fileAsKnown(db: Db, project: string, file: string, platform = process.platform): string {
+export function knownSpelling(db: Db, project: string, file: string, platform = process.platform): string {
   const id = foldsPaths(platform) ? knownProject(db, project, platform) : undefined
   if (id === undefined) return file
   if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
@@ -83,10 +83,10 @@ export function fileAsKnown(db: Db, project: string, file: string, platform = pr
 }
 
 /** Finds the file of the project with this path, or the only one whose path ends in it. */
-export function fileNamed(db: Db, project: string, typed: string): string | undefined {
+export function findFile(db: Db, project: string, typed: string): string | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
-  const name = fileAsKnown(db, project, typed)
+  const name = knownSpelling(db, project, typed)
   const found = valueQuery(
     db,
     `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
@@ -97,7 +97,7 @@ export function fileNamed(db: Db, project: string, typed: string): string | unde
 }
 
 /** One conversation's work on one file. Subagents' work counts for their root. */
-export type Visit = {
+export type FileVisit = {
   source: SourceId
   id: string
   root: string
@@ -118,7 +118,7 @@ const OWN_TITLE =
   "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
 
 /** The conversations that worked on this file, newest first, at most `limit`. */
-export function visitsTo(db: Db, project: string, path: string, limit: number): Visit[] {
+export function visitsTo(db: Db, project: string, path: string, limit: number): FileVisit[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   return rowQuery(
@@ -148,7 +148,7 @@ export function visitsTo(db: Db, project: string, path: string, limit: number): 
 }
 
 /** Returns the newest roots that worked on a branch of the project. Subagents' work counts for their root. */
-export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): Root[] {
+export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): RootConversation[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   return rowQuery(
@@ -159,7 +159,7 @@ export function rootsOnBranch(db: Db, project: string, branch: string, limit: nu
   ).all(id, branch, limit)
 }
 
-export type NewestWork = Root & {
+export type NewestWork = RootConversation & {
   id: string
   branch?: string
   /** Missing if the title may contain a stranger's words. */
@@ -185,7 +185,7 @@ export function newestWork(db: Db, project: string, before: number, asking?: str
   return { ...rest, branch: branch ?? undefined, title: title ?? undefined }
 }
 
-export type Root = RowOf<typeof ROOT>
+export type RootConversation = RowOf<typeof ROOT>
 const ROOT = { source: "text", root: "text" } as const
 
 export type WorkedFilePath = RowOf<typeof WORKED>
@@ -199,7 +199,7 @@ const WORKED = {
 } as const
 
 /** Returns the files on which the conversations of these roots worked. */
-export function workedIn(db: Db, project: string, roots: Root[]): WorkedFilePath[] {
+export function filesWorkedOn(db: Db, project: string, roots: RootConversation[]): WorkedFilePath[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   const of = rowQuery(

@@ -214,7 +214,7 @@ export function changedTogether(db: Db, project: string, file: string, limit: nu
 }
 
 /** The file's current name. Undefined if no known commit touched it. */
-export function newestName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
+export function currentFileName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
   const row = rowQuery(
     db,
     "select f.path, f.gone from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",

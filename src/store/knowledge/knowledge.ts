@@ -1,5 +1,12 @@
 import { existsSync } from "node:fs"
-import { copyTo, type Db, inTransaction, openDerived, openToRead, removeDatabase } from "../sqlite/database.ts"
+import {
+  copyDatabase,
+  type Db,
+  inTransaction,
+  openDerivedDatabase,
+  openReadOnly,
+  removeDatabase,
+} from "../sqlite/database.ts"
 import { olderKnowledge } from "../sqlite/older-files.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import {
@@ -39,25 +46,25 @@ import {
 } from "./decisions.ts"
 import {
   FILES_SCHEMA,
-  fileAsKnown,
-  fileNamed,
+  filesWorkedOn,
+  findFile,
+  knownSpelling,
   newestWork,
   rootsOnBranch,
-  saveWorked,
+  saveWorkedFiles,
   visitsTo,
-  workedIn,
 } from "./files.ts"
 import { FIXES_SCHEMA, fixesEditing, fixesOfRun, fixesWithWords, saveFixes } from "./fixes.ts"
 import {
   changedTogether,
   commitsSince,
   commitsTouching,
+  currentFileName,
   filesOfCommit,
   forgetProjectGit,
   GIT_SCHEMA,
   gitProject,
   markedCommits,
-  newestName,
   saveCommits,
 } from "./git.ts"
 import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
@@ -90,7 +97,7 @@ const FACTS = {
   },
   symbols: { definitionsIn, definitionAt, definitionsNamed, usesOf, importersOf, importsIn, deprecatedUsedIn },
   decisions: { saveDecisions, saveCommitDecisions, renewReversals, hasStaleReversals, knownDecisions },
-  files: { saveWorked, fileAsKnown, fileNamed, visitsTo, rootsOnBranch, newestWork, workedIn },
+  files: { saveWorkedFiles, knownSpelling, findFile, visitsTo, rootsOnBranch, newestWork, filesWorkedOn },
   fixes: { saveFixes, fixesWithWords, fixesOfRun, fixesEditing },
   lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits, cachedOwners, cacheOwners },
   git: {
@@ -99,7 +106,7 @@ const FACTS = {
     commitsTouching,
     commitsSince,
     changedTogether,
-    newestName,
+    currentFileName,
     filesOfCommit,
     markedCommits,
     forgetProjectGit,
@@ -183,7 +190,7 @@ const MARK = "select value from meta where key = 'schema'"
 /** Opens the knowledge. Recreates the file if a dex with another schema wrote it, because nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
   if (!existsSync(path)) copyOlderKnowledge(path)
-  const db = openDerived(path, MIGRATIONS)
+  const db = openDerivedDatabase(path, MIGRATIONS)
   const mark = db.prepare(MARK).pluck()
   if (mark.get() === undefined)
     inTransaction(db, () => db.prepare("insert or ignore into meta (key, value) values ('schema', ?)").run(SCHEMA_MARK))
@@ -198,7 +205,7 @@ function copyOlderKnowledge(path: string): void {
   try {
     const older = olderKnowledge(path)
     const old = older === path ? undefined : openIfSame(older, OLDER_BUSY_MS)
-    if (old) copyTo(old, path)
+    if (old) copyDatabase(old, path)
     old?.close()
   } catch {
     // It is damaged, so dex learns again.
@@ -217,14 +224,14 @@ function markOf(text: string): string {
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
 }
 
-/** Opens the knowledge like `openToRead`. Also returns undefined if the schema differs. */
+/** Opens the knowledge like `openReadOnly`. Also returns undefined if the schema differs. */
 export function readKnowledge(path: string, busyMs: number): Knowledge | undefined {
   const db = openIfSame(path, busyMs)
   return db && knowledgeOver(db, path)
 }
 
 function openIfSame(path: string, busyMs: number): Db | undefined {
-  const db = openToRead(path, MIGRATIONS, busyMs)
+  const db = openReadOnly(path, MIGRATIONS, busyMs)
   if (db?.prepare(MARK).pluck().get() === SCHEMA_MARK) return db
   db?.close()
   return undefined

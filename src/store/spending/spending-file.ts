@@ -1,6 +1,6 @@
 import { codeOf, DexError } from "../../core/error.ts"
 import { isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
-import { type Db, emptyLog, explainError, inTransaction, markDamaged, openDerived } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction, markDamaged, openDerivedDatabase } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import {
   dropUnusedModels,
@@ -62,7 +62,7 @@ export type SpendingFile = {
 const MIGRATIONS: readonly [string, string][] = [["001-spent", SPENT_SCHEMA]]
 
 export function openSpending(path: string): SpendingFile {
-  const db = openDerived(path, MIGRATIONS)
+  const db = openDerivedDatabase(path, MIGRATIONS)
   const guard = <T>(work: () => T): T => {
     try {
       return work()

@@ -62,7 +62,7 @@ export function distrustSchema(db: Db): void {
 }
 
 /** Opens a database that can be recreated from others, so damage is no loss. */
-export function openDerived(path: string, migrations: readonly [name: string, sql: string][]): Db {
+export function openDerivedDatabase(path: string, migrations: readonly [name: string, sql: string][]): Db {
   if (isMarkedDamaged(path)) removeDatabase(path)
   try {
     return openDatabase(path, migrations)
@@ -74,7 +74,7 @@ export function openDerived(path: string, migrations: readonly [name: string, sq
 }
 
 /** Copies the current state to a new file. Does nothing if it cannot be read completely or the disk is full. */
-export function copyTo(db: Db, path: string): void {
+export function copyDatabase(db: Db, path: string): void {
   const building = `${path}.building`
   try {
     removeDatabase(building)
@@ -103,7 +103,7 @@ export function isMarkedDamaged(path: string): boolean {
  * Opens a database for readers that may neither wait nor change anything. Returns undefined if there is no file, or if it has
  * another schema, which a process with more time will update.
  */
-export function openToRead(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
+export function openReadOnly(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
   if (!existsSync(path)) return undefined
   const db = withStatementCache(openSqlite(path, { timeout: busyMs, readonly: true, fileMustExist: true }))
   distrustSchema(db)

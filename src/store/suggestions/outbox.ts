@@ -19,7 +19,7 @@ export type OutboxCounts = { waiting: number; delivered: number; dead: number; l
 export const MAX_WAITING = 10_000
 
 /** Adds a webhook delivery. Polling and streaming clients read the suggestions themselves. */
-export function enqueue(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
+export function enqueueDelivery(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
   const deliver = db.prepare("select deliver from subscription where id = ?").pluck().get(subscription)
   if (deliver !== "webhook") return
   const waiting = valueQuery(db, "select count(*) from outbox where state = 'waiting'", "integer").get()!
@@ -39,7 +39,7 @@ export function enqueue(db: Db, seq: number, suggestionId: string, subscription:
 }
 
 /** Returns the deliveries that are due, with a maximum per subscription, so that one with a backlog does not hide the others. */
-export function due(db: Db, now: number, ofEach: number): DueDelivery[] {
+export function dueDeliveries(db: Db, now: number, ofEach: number): DueDelivery[] {
   const subscriptions = rowQuery(
     db,
     "select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id",
@@ -76,7 +76,7 @@ export function recordDelivery(db: Db, { id, at, ended }: DeliveryOutcome): void
 }
 
 /** Restarts the retry schedule of dead deliveries. */
-export function retryDead(db: Db, now: number): number {
+export function retryDeadDeliveries(db: Db, now: number): number {
   return db
     .prepare(
       `update outbox set state = 'waiting', attempts = 0, next_at = ?, ended_at = null

@@ -20,15 +20,15 @@ import { SUGGESTION_MIGRATIONS } from "./migrations.ts"
 import {
   type DeliveryOutcome,
   type DueDelivery,
-  due,
-  enqueue,
+  dueDeliveries,
+  enqueueDelivery,
   type OutboxCounts,
   outboxCounts,
   recordDelivery,
-  retryDead,
+  retryDeadDeliveries,
 } from "./outbox.ts"
 import * as subscriptions from "./subscriptions.ts"
-import { judge, type Learn, resetWeights, type StoredItem, weights } from "./verdicts.ts"
+import { type LearnWeights, learnedWeights, recordVerdict, resetWeights, type StoredItem } from "./verdicts.ts"
 
 /** Whether the suggestion was saved, or the reason why not, for a person. */
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
@@ -57,7 +57,7 @@ export type SuggestionFilter = {
 export type SaveOptions = { would?: boolean; subscription?: string; once?: boolean }
 
 /** The history's token, and the newest suggestion. */
-export type ObservedUpTo = { token: string; seq: number }
+export type ObservationPosition = { token: string; seq: number }
 
 export type Mute = RowOf<typeof MUTE>
 const MUTE = { type: ["kind", "project"], name: "text", at: "integer" } as const
@@ -82,7 +82,7 @@ export type Suggestions = {
    * Records the verdict on a suggestion or on one of its items, and adjusts the weights with `learn`, once for each item and
    * verdict. Returns undefined if there is no such suggestion or item.
    */
-  setStatus(id: string, status: Status, item?: number, learn?: Learn): StoredSuggestion | undefined
+  setStatus(id: string, status: Status, item?: number, learn?: LearnWeights): StoredSuggestion | undefined
 
   mute(type: Mute["type"], name: string, at: number): void
   unmute(type: Mute["type"], name: string): boolean
@@ -92,8 +92,8 @@ export type Suggestions = {
   /** Undoes what was learned; suggestions and verdicts stay. Returns the number of weights. */
   resetWeights(): number
   /** The position up to which sessions were checked for their use of suggestions. Undefined if never. */
-  observed(): ObservedUpTo | undefined
-  saveObserved(observed: ObservedUpTo): void
+  observed(): ObservationPosition | undefined
+  saveObserved(observed: ObservationPosition): void
   /** The time of the first suggestion, or `now` if there was none. */
   firstAt(now: number): number
   metrics(from?: number): Metrics
@@ -185,7 +185,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     mutes: () => use((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE).all()),
     observed: () => use(observed),
     saveObserved: (at) => write((open) => saveObserved(open, at)),
-    weights: () => orElse(weights, {}),
+    weights: () => orElse(learnedWeights, {}),
     resetWeights: () => write(resetWeights),
     firstAt: (now) => write((open) => firstAt(open, now)),
     metrics: (from) => use((open) => metricsOf(open, from)),
@@ -194,14 +194,14 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     subscriptions: (project) => use((open) => subscriptions.all(open, project)),
     secretOf: (id) => use((open) => subscriptions.secretOf(open, id)),
     disable: (id, because) => write((open) => subscriptions.disable(open, id, because)),
-    due: (now, ofEach) => use((open) => due(open, now, ofEach)),
+    due: (now, ofEach) => use((open) => dueDeliveries(open, now, ofEach)),
     nextDue: () =>
       use(
         (open) =>
           valueQuery(open, "select min(next_at) from outbox where state = 'waiting'", "integer?").get() ?? undefined,
       ),
     record: (outcome) => write((open) => recordDelivery(open, outcome)),
-    retryDead: (now) => write((open) => retryDead(open, now)),
+    retryDead: (now) => write((open) => retryDeadDeliveries(open, now)),
     outbox: () => use(outboxCounts),
     check: () => use((open) => valueQuery(open, "pragma quick_check", "text").all()).filter((line) => line !== "ok"),
     version: () => use((open) => pragmaValue(open, "data_version", "integer")),
@@ -257,7 +257,7 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
     const { kind, key, relevance, ...body } = bounded(item)
     insert.run(seq, i + 1, kind, key, quotedBy(item), relevance, status, JSON.stringify(body))
   }
-  if (subscription !== undefined) enqueue(db, seq, id, subscription, moment.at)
+  if (subscription !== undefined) enqueueDelivery(db, seq, id, subscription, moment.at)
   if (seq % PRUNE_EVERY === 0) prune(db, moment.at)
   return { kept: true, seq }
 }
@@ -428,9 +428,15 @@ function complete(db: Db, { seq, id, subscription, would, status, latency_ms, mo
   }
 }
 
-function setStatus(db: Db, id: string, status: Status, number?: number, learn?: Learn): StoredSuggestion | undefined {
+function setStatus(
+  db: Db,
+  id: string,
+  status: Status,
+  number?: number,
+  learn?: LearnWeights,
+): StoredSuggestion | undefined {
   const suggestion = get(db, id)
-  if (!suggestion || !judge(db, suggestion, status, number, learn)) return undefined
+  if (!suggestion || !recordVerdict(db, suggestion, status, number, learn)) return undefined
   return get(db, suggestion.id)
 }
 
@@ -439,13 +445,13 @@ function firstAt(db: Db, now: number): number {
   return Number(db.prepare("select value from meta where key = 'first_at'").pluck().get())
 }
 
-function observed(db: Db): ObservedUpTo | undefined {
+function observed(db: Db): ObservationPosition | undefined {
   const of = (key: string) => valueQuery(db, "select value from meta where key = ?", "text").get(key)
   const [token, seq] = [of("observed_token"), of("observed_seq")]
   return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
 }
 
-function saveObserved(db: Db, { token, seq }: ObservedUpTo): void {
+function saveObserved(db: Db, { token, seq }: ObservationPosition): void {
   const put = db.prepare("insert or replace into meta (key, value) values (?, ?)")
   put.run("observed_token", token)
   put.run("observed_seq", String(seq))

@@ -7,7 +7,7 @@ import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 export type StoredItem = Item & { number: number; status: Status }
 
 /** Returns new values of the weights that a verdict changes. `before` is the verdict that was counted for this item so far. */
-export type Learn = (
+export type LearnWeights = (
   item: Item,
   before: number | undefined,
   after: number,
@@ -17,12 +17,12 @@ export type Learn = (
 const VERDICTS: Partial<Record<Status, number>> = { used: 1, dismissed: 0 }
 
 /** Records a verdict on all items, or on one. Returns false if there is no such item. */
-export function judge(
+export function recordVerdict(
   db: Db,
   { seq, items }: { seq: number; items: StoredItem[] },
   status: Status,
   number: number | undefined,
-  learn: Learn | undefined,
+  learn: LearnWeights | undefined,
 ): boolean {
   if (number !== undefined && !items.some((item) => item.number === number)) return false
   // Which of several items was used is unknown unless the user named it; a dismissal applies to all of them.
@@ -42,7 +42,7 @@ export function judge(
   return true
 }
 
-function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: Learn): void {
+function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: LearnWeights): void {
   const before =
     valueQuery(db, "select counted from item where suggestion = ? and number = ?", "real?").get(seq, item.number) ??
     null
@@ -54,7 +54,7 @@ function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: Le
 }
 
 /** If a suggestion was dismissed and then used, its items no longer count as dismissed. */
-function takeBack(db: Db, seq: number, item: StoredItem, learn: Learn | undefined): void {
+function takeBack(db: Db, seq: number, item: StoredItem, learn: LearnWeights | undefined): void {
   if (learn) count(db, seq, item, item.relevance, learn)
   db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
     seq,
@@ -62,7 +62,7 @@ function takeBack(db: Db, seq: number, item: StoredItem, learn: Learn | undefine
   )
 }
 
-export function weights(db: Db): Record<string, number> {
+export function learnedWeights(db: Db): Record<string, number> {
   return Object.fromEntries(
     rowQuery(db, "select name, value from weight", { name: "text", value: "real" })
       .all()

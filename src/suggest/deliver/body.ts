@@ -1,5 +1,5 @@
 import { basename } from "node:path"
-import { spelledBelow } from "../../core/path-key.ts"
+import { withFolderSpelling } from "../../core/path-key.ts"
 import { redactText } from "../../redact/redact.ts"
 import { toJson } from "../../render/json.ts"
 import { visible, visibleIn } from "../../render/visible.ts"
@@ -49,6 +49,6 @@ function clean(text: string): string {
 }
 
 function fileIn({ file = "", project }: StoredSuggestion["moment"]): string {
-  const spelled = spelledBelow(project, file)
+  const spelled = withFolderSpelling(project, file)
   return spelled.startsWith(`${project}/`) ? spelled.slice(project.length + 1) : file
 }

@@ -18,7 +18,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   const last = knowledge.files.newestWork(moment.project, moment.at, moment.session)
   if (!last) return []
   const files = knowledge.files
-    .workedIn(moment.project, [last])
+    .filesWorkedOn(moment.project, [last])
     .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)

@@ -1,9 +1,4 @@
-import {
-  INSTALL_FROM_VARIABLE,
-  installLocal,
-  LOCAL_DISK_BYTES,
-  LOCAL_DOWNLOAD_BYTES,
-} from "../../embed/install-local.ts"
+import { INSTALL_FROM, installLocal, LOCAL_DISK_BYTES, LOCAL_DOWNLOAD_BYTES } from "../../embed/install-local.ts"
 import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
 
@@ -25,5 +20,5 @@ export async function localCost(dex: Dex) {
 }
 
 export async function installChosen(dex: Dex): Promise<void> {
-  await installLocal(dex.home.dir, dex.machine.env[INSTALL_FROM_VARIABLE], dex.signal)
+  await installLocal(dex.home.dir, dex.machine.env[INSTALL_FROM], dex.signal)
 }

@@ -74,8 +74,8 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
       `"${name}" cannot be a collection's name: letters, digits, dots, dashes. Choose one: dex docs add ${spec} --name docs`,
     )
   const before = (await store.collections()).find((collection) => collection.name === name)
-  const { storedName } = await import("../../ingest/read-document.ts")
-  const only = origin.only === undefined ? undefined : storedName(origin.only)
+  const { keptName } = await import("../../ingest/read-document.ts")
+  const only = origin.only === undefined ? undefined : keptName(origin.only)
   if (before && (before.root !== origin.root || (before.only !== origin.only && before.only !== only)))
     throw new DexError(
       "name_taken",

@@ -1,6 +1,6 @@
 import type { Basis } from "../../agents/kit/agent.ts"
 import type { Machine } from "../../agents/kit/connector.ts"
-import { everyRoot, type Roots } from "../../agents/kit/places.ts"
+import { allRoots, type Roots } from "../../agents/kit/places.ts"
 import { agents, isDexSource } from "../../agents/registry.ts"
 import { findUnreadStores } from "../../agents/unread.ts"
 import type { SourceId } from "../../core/conversation.ts"
@@ -16,7 +16,7 @@ export async function run(dex: Dex) {
   return {
     sources: (await readAgents(dex)).map(({ source, name, basis, roots }) => {
       const report = reports.get(source)
-      const there = isDexSource(source) ? roots(dex.machine) : everyRoot(roots, dex.machine)
+      const there = isDexSource(source) ? roots(dex.machine) : allRoots(roots, dex.machine)
       const found = there.filter((path) => lookAt(path) !== undefined)
       return {
         source,

@@ -14,7 +14,7 @@ export async function run(dex: Dex, input: TestsInput) {
   const named = input.file === undefined ? undefined : fileIn(dex, input.file)
   const notes: string[] = []
   const knowledge = await dex.knowledge()
-  const file = named && knowledge.files.fileAsKnown(project, named)
+  const file = named && knowledge.files.knownSpelling(project, named)
   if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
   else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
   const status = failingTests(knowledge, project, file)

@@ -3,7 +3,7 @@ import { formatRef, refFrom } from "../../core/ref.ts"
 import type { KnownMade, Spender } from "../../store/spending/spent.ts"
 import { fiveHourBlocks, localMonth, localWeek } from "../../usage/periods.ts"
 import type { Payment } from "../../usage/sums.ts"
-import { attributeRows } from "../../usage/sums.ts"
+import { attributed } from "../../usage/sums.ts"
 import type { UsageGroup } from "./usage.ts"
 
 /** Who spent it: the conversation, and the root that started it (the conversation itself if nothing did). */
@@ -95,7 +95,7 @@ function things(
 ): Grouping {
   const rows = paid.map((one) => ({ one, conversation: one.who.root.id, at: one.at }))
   const origins = made.map(({ name, conversation, at }) => ({ name, conversation: rootOf(conversation), at }))
-  const names = attributeRows(rows, origins, { afterwards: by === "pull_request" })
+  const names = attributed(rows, origins, { afterwards: by === "pull_request" })
   const nameOf = new Map(rows.map((row) => [row.one, names.get(row)]))
   const titles = new Map(made.map(({ name, subject }) => [name, subject]))
   return {

@@ -5,8 +5,8 @@ import { messageOf } from "../../core/error.ts"
 import { readText } from "../../core/read-file.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending, Spender } from "../../store/spending/spent.ts"
-import { type PriceBook, parseOwnPrices, priceBook } from "../../usage/price-of.ts"
-import { toPayment } from "../../usage/sums.ts"
+import { ownPrices, type PriceBook, priceBook } from "../../usage/price-of.ts"
+import { payment } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import type { Paid } from "./groups.ts"
 
@@ -26,10 +26,10 @@ export function paidSettings(dex: Pick<Dex, "home" | "machine">): PaidSettings {
 function readOwn(
   named: string,
   home: string = homedir(),
-): Partial<ReturnType<typeof parseOwnPrices>> & { problems: string[] } {
+): Partial<ReturnType<typeof ownPrices>> & { problems: string[] } {
   const file = named.startsWith("~/") ? join(home, named.slice(2)) : named
   try {
-    return parseOwnPrices(readText(file, MOST_BYTES), file)
+    return ownPrices(readText(file, MOST_BYTES), file)
   } catch (error) {
     return { problems: [`Your own prices could not be read: ${file}: ${messageOf(error)}.`] }
   }
@@ -62,6 +62,6 @@ export function paymentsOf(
   return spent.map((part) => {
     const own = spender(part.conversation)
     const who = { own, root: root(own.id), isPrivate: isHidden(own.project) }
-    return toPayment(part, who, own.kind === "subagent", book)
+    return payment(part, who, own.kind === "subagent", book)
   })
 }

@@ -4,10 +4,10 @@ import { grouped } from "../../core/format.ts"
 import { followSpending, learningProgress } from "../../ingest/follow-spending.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
-import { formatDollars, shortCount, usageLine } from "../../usage/line.ts"
+import { dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
 import { tokensIn } from "../../usage/spending.ts"
-import { type Sum, sumByGroup, totalSum } from "../../usage/sums.ts"
+import { type Sum, summed, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
 import { hiddenProjects, UNFINISHED } from "../learned.ts"
@@ -37,7 +37,7 @@ export async function run(dex: Dex, input: UsageInput) {
   const dated = paid.map(({ at }) => at).filter((at) => at > 0)
   const unknown =
     input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)
-  const sum = totalSum(paid)
+  const sum = total(paid)
   return {
     by: input.by,
     rows: rows.shown,
@@ -52,7 +52,7 @@ export async function run(dex: Dex, input: UsageInput) {
       ...notes,
       ...settings.problems,
       ...(unknown === undefined ? [] : [unknown]),
-      ...notesOn(input.by, paid, sum, totalSum(gone).tokens),
+      ...notesOn(input.by, paid, sum, total(gone).tokens),
     ],
   }
 }
@@ -79,7 +79,7 @@ function rowsOf(paid: Paid[], { keyOf, titleOf, isPeriod }: Grouping, { subagent
       key,
       title,
       subagents: isSeparate || undefined,
-      ...shown(totalSum(members), members),
+      ...shown(total(members), members),
     }
   })
   if (isPeriod) rows.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
@@ -153,7 +153,7 @@ function modelsOf(paid: Paid[]) {
         priced: { price },
       },
     ] = members as [Paid]
-    const { tokens, cost } = totalSum(members)
+    const { tokens, cost } = total(members)
     return {
       model,
       tokens,
@@ -167,11 +167,11 @@ function modelsOf(paid: Paid[]) {
 }
 
 function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[] {
-  const unpriced = sumByGroup(
+  const unpriced = summed(
     paid.filter(({ priced }) => priced.unpriced === "tokens"),
     ({ model }) => model ?? "",
   )
-  const unknown = sumByGroup(
+  const unknown = summed(
     paid.filter(({ priced }) => priced.unknown !== undefined),
     ({ model, priced }) => `${model}, ${priced.unknown}`,
   )
@@ -200,9 +200,7 @@ function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[]
     ),
     ...(searches > 0 ? [`${grouped(searches)} web searches have no known price, and are in no sum of money.`] : []),
     ...(sum.money.recorded > 0
-      ? [
-          `${formatDollars(sum.money.recorded)} of it was recorded by the agents themselves: no price list has those models.`,
-        ]
+      ? [`${dollars(sum.money.recorded)} of it was recorded by the agents themselves: no price list has those models.`]
       : []),
     ...(gone > 0
       ? [`${shortCount(gone)} tokens of messages that agents have since removed from their files are not counted.`]

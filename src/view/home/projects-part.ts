@@ -6,7 +6,7 @@ import type { Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
 import { usage } from "../../tools/usage/usage.ts"
-import { formatDollars, shortCount } from "../../usage/line.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
 import { stackBar } from "../charts.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
 import { rangeGiven, sectionPage } from "./late-section.ts"
@@ -37,7 +37,7 @@ export async function projectsPart(request: PageRequest): Promise<ViewPage> {
       ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${projectName(name)}</a>`
       : html`${name}`
     const conversations = Math.max(sum?.conversations ?? 0, work?.conversations ?? 0)
-    return html`<tr class="row" tabindex="-1"><th scope="row">${title}</th><td class="more">${grouped(conversations)}</td><td>${work ? linesHtml(work) : ""}</td><td>${work ? grouped(work.commits) : ""}</td><td class="more">${sum && shortCount(sum.tokens)}</td><td>${sum && formatDollars(sum.cost)}</td><td class="bar">${sum && sum.cost > 0 && stackBar([sum.cost], most, `${formatDollars(sum.cost)} of ${formatDollars(most)}, the most`)}</td></tr>`
+    return html`<tr class="row" tabindex="-1"><th scope="row">${title}</th><td class="more">${grouped(conversations)}</td><td>${work ? linesHtml(work) : ""}</td><td>${work ? grouped(work.commits) : ""}</td><td class="more">${sum && shortCount(sum.tokens)}</td><td>${sum && dollars(sum.cost)}</td><td class="bar">${sum && sum.cost > 0 && stackBar([sum.cost], most, `${dollars(sum.cost)} of ${dollars(most)}, the most`)}</td></tr>`
   })
   const heads = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
   const notes = [

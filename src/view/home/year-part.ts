@@ -3,7 +3,7 @@ import { grouped } from "../../core/format.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many } from "../../render/words.ts"
 import { usage } from "../../tools/usage/usage.ts"
-import { formatDollars, shortCount } from "../../usage/line.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
 import { type HeatDay, heatMap, heatMapStart } from "../charts.ts"
 import type { Addresses } from "../page.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
@@ -26,7 +26,7 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
     (one): HeatDay => ({
       day: one.day,
       amount: one[amount],
-      says: `${one.day}: ${many(one.conversations, "conversation")}, ${shortCount(one.tokens)} tokens, ${formatDollars(one.cost)}`,
+      says: `${one.day}: ${many(one.conversations, "conversation")}, ${shortCount(one.tokens)} tokens, ${dollars(one.cost)}`,
       address: to.find({ from: one.day, to: one.day }),
     }),
   )
@@ -53,7 +53,7 @@ function daysTable(days: UsageOutput["days"], notes: string[], to: Addresses): H
     .toReversed()
     .map(
       ({ day, conversations, tokens, cost }) =>
-        html`<tr><th scope="row"><a href="${to.find({ from: day, to: day })}">${day}</a></th><td>${grouped(conversations)}</td><td>${shortCount(tokens)}</td><td>${formatDollars(cost)}</td></tr>`,
+        html`<tr><th scope="row"><a href="${to.find({ from: day, to: day })}">${day}</a></th><td>${grouped(conversations)}</td><td>${shortCount(tokens)}</td><td>${dollars(cost)}</td></tr>`,
     )
   const heads = ["Day", "Conversations", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
   return html`<details class="numbers"><summary>As a table</summary><table class="figures"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table><p class="note">Counted from what agents recorded: a conversation whose agent records no tokens is not in it.</p></details>`

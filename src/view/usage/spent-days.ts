@@ -1,7 +1,7 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import type { usage } from "../../tools/usage/usage.ts"
-import { formatDollars, shortCount } from "../../usage/line.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween, localMonth, localWeek } from "../../usage/periods.ts"
 import { dayBars, swatch } from "../charts.ts"
 
@@ -37,10 +37,7 @@ export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">
     const highest = Math.max(...bars.map(({ all }) => all))
     return html`<figure><figcaption>${title} <b>${format(total[of])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${format(total[of])} in all. The table below has the numbers.`, `${format(highest)} at most in a ${unit}`)}</figure>`
   }
-  const charts = [
-    ...(total.cost > 0 ? [chart("cost", "Cost", formatDollars)] : []),
-    chart("tokens", "Tokens", shortCount),
-  ]
+  const charts = [...(total.cost > 0 ? [chart("cost", "Cost", dollars)] : []), chart("tokens", "Tokens", shortCount)]
   return html`<div class="charts">${charts}</div>${legend(sums, named.length, unpriced)}<details class="numbers"><summary>As a table</summary>${table(columns, unit)}</details>`
 }
 
@@ -77,7 +74,7 @@ function columnsOf(days: Day[], { from, until }: SpentRange): { unit: string; co
 
 function legend(sums: ModelSum[], named: number, unpriced: Set<string>): Html {
   const row = (colour: number, name: string, { tokens, cost }: { tokens: number; cost: number }) =>
-    html`<tr><th scope="row">${swatch(colour)}${name}</th><td>${shortCount(tokens)}</td><td>${unpriced.has(name) ? "no price" : formatDollars(cost)}</td></tr>`
+    html`<tr><th scope="row">${swatch(colour)}${name}</th><td>${shortCount(tokens)}</td><td>${unpriced.has(name) ? "no price" : dollars(cost)}</td></tr>`
   const others = sums.slice(named)
   const rest =
     others.length > 0 &&
@@ -88,10 +85,8 @@ function legend(sums: ModelSum[], named: number, unpriced: Set<string>): Html {
 function table(columns: Column[], unit: string): Html {
   const used = columns.filter(({ models }) => models.length > 0)
   const rows = used.map(({ key, models }) => {
-    const own = models
-      .map((one) => `${modelName(one)} ${formatDollars(one.cost)}, ${shortCount(one.tokens)}`)
-      .join(" · ")
-    return html`<tr><th scope="row">${key}</th><td>${formatDollars(sumOf(models, "cost"))}</td><td>${shortCount(sumOf(models, "tokens"))}</td><td class="words">${own}</td></tr>`
+    const own = models.map((one) => `${modelName(one)} ${dollars(one.cost)}, ${shortCount(one.tokens)}`).join(" · ")
+    return html`<tr><th scope="row">${key}</th><td>${dollars(sumOf(models, "cost"))}</td><td>${shortCount(sumOf(models, "tokens"))}</td><td class="words">${own}</td></tr>`
   })
   const heads = [unit, "Cost", "Tokens"].map((name) => html`<th scope="col">${name}</th>`)
   return html`<table class="figures"><thead><tr>${heads}<th scope="col" class="words">By model</th></tr></thead><tbody>${rows}</tbody></table>`

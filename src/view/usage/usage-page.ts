@@ -4,7 +4,7 @@ import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath } from "../../render/words.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { USAGE_GROUPS, type UsageGroup, usage } from "../../tools/usage/usage.ts"
-import { formatDollars, shortCount } from "../../usage/line.ts"
+import { dollars, shortCount } from "../../usage/line.ts"
 import { BLOCK_MS } from "../../usage/periods.ts"
 import { stackBar, swatch } from "../charts.ts"
 import { message } from "../layout.ts"
@@ -61,7 +61,7 @@ function filtersIn(query: URLSearchParams): Filters {
 
 function headLine({ total, from, to, plan }: UsageOutput): Html {
   const [first, last] = [from, to].map((iso) => (iso === undefined ? "" : localDay(Date.parse(iso))))
-  return html`<p class="line"><span><b>${formatDollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</b>${plan !== undefined && ` list price, covered by ${plan}`}</span><span><b>${shortCount(total.tokens)}</b> tokens</span><span>${many(total.conversations, "conversation")} with usage</span>${first !== "" && html`<span>${first === last ? first : `${first} to ${last}`}</span>`}</p>`
+  return html`<p class="line"><span><b>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</b>${plan !== undefined && ` list price, covered by ${plan}`}</span><span><b>${shortCount(total.tokens)}</b> tokens</span><span>${many(total.conversations, "conversation")} with usage</span>${first !== "" && html`<span>${first === last ? first : `${first} to ${last}`}</span>`}</p>`
 }
 
 function filterForm(by: UsageGroup, filters: Filters, { to }: PageRequest): Html {
@@ -81,7 +81,7 @@ function prices({ models }: UsageOutput): Html {
         : cost > 0
           ? "as the agent recorded it"
           : "no price is known"
-    return html`<tr><th scope="row">${name}<span class="note">${source}</span></th><td>${grouped(tokens)}</td><td>${price_of === undefined && cost === 0 ? "no price" : formatDollars(cost)}</td></tr>`
+    return html`<tr><th scope="row">${name}<span class="note">${source}</span></th><td>${grouped(tokens)}</td><td>${price_of === undefined && cost === 0 ? "no price" : dollars(cost)}</td></tr>`
   })
   const heads = ["Model", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
   return html`<table class="figures"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table>`
@@ -92,7 +92,7 @@ function notes({ notes: others, by, total }: UsageOutput): Html {
   const writes =
     cost_of.cache_write_1h > 0 && cost_of.cache_write_5m > 0
       ? [
-          `Of what was written to caches, ${formatDollars(cost_of.cache_write_1h)} was kept for an hour and ${formatDollars(cost_of.cache_write_5m)} for five minutes.`,
+          `Of what was written to caches, ${dollars(cost_of.cache_write_1h)} was kept for an hour and ${dollars(cost_of.cache_write_5m)} for five minutes.`,
         ]
       : []
   const all = [
@@ -134,18 +134,16 @@ async function costTable(
   const lines = await Promise.all(
     shown.map(async (row) => {
       const label = await labelOf(row, by, filters, request)
-      return html`<tr class="row" tabindex="-1"><th scope="row">${label}${row.subagents && " (subagents)"}</th><td>${formatDollars(row.cost)}${row.unpriced_tokens > 0 && "+"}</td><td>${shortCount(row.tokens)}</td><td class="more">${shortCount(row.output)}</td><td class="more">${row.conversations}</td><td class="bar">${barOf(row, most, isMoney)}</td></tr>`
+      return html`<tr class="row" tabindex="-1"><th scope="row">${label}${row.subagents && " (subagents)"}</th><td>${dollars(row.cost)}${row.unpriced_tokens > 0 && "+"}</td><td>${shortCount(row.tokens)}</td><td class="more">${shortCount(row.output)}</td><td class="more">${row.conversations}</td><td class="bar">${barOf(row, most, isMoney)}</td></tr>`
     }),
   )
   const legend = isMoney
     ? KINDS.flatMap(([name, of], colour) =>
-        of(total.cost_of) > 0
-          ? [html`<li>${swatch(colour)}${name} <b>${formatDollars(of(total.cost_of))}</b></li>`]
-          : [],
+        of(total.cost_of) > 0 ? [html`<li>${swatch(colour)}${name} <b>${dollars(of(total.cost_of))}</b></li>`] : [],
       )
     : []
   const heads = html`<th scope="col">${HEADS[by] ?? GROUP_NAMES[by]}</th><th scope="col">Cost</th><th scope="col">Tokens</th><th scope="col" class="more">Output</th><th scope="col" class="more">Conversations</th><td class="bar"></td>`
-  const sum = html`<tr class="total"><th scope="row">Total</th><td>${formatDollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
+  const sum = html`<tr class="total"><th scope="row">Total</th><td>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
   const plus =
     total.unpriced_tokens > 0 &&
     html`<p class="note">A + marks sums that leave out tokens without a known price, ${shortCount(total.unpriced_tokens)} in total.</p>`
@@ -161,7 +159,7 @@ function barOf({ cost_of, cost, tokens }: Row, most: number, isMoney: boolean): 
   const parts = KINDS.map(([, of]) => of(cost_of))
   // The row for everything outside the groups may be larger than any group. Its bar is cut to the longest of theirs.
   const scale = Math.min(1, most / cost)
-  const label = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${formatDollars(parts[i]!)}`] : [])).join(", ")
+  const label = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
   return stackBar(
     parts.map((part) => part * scale),
     most,

@@ -13,8 +13,8 @@ import {
 } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
+  prependFacts,
   type Report,
   readJsonFile,
   textAt,
@@ -47,8 +47,8 @@ export const clineConnector: Connector = {
     isOfTasks(root) ? discoverTasks(root, seen) : withProblems((report) => discoverSessions(root, report)),
   watched: (root) => (isOfTasks(root) ? watchedTasks(root) : watchedSessions(root)),
   read: (unit: UnitWithFacts, after) =>
-    isTask(unit) ? readTask(unit, after) : factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
-  parse: (raw, unit) => (isTask(unit) ? parseTask(raw, unit) : parseCline(raw, unit)),
+    isTaskUnit(unit) ? readTask(unit, after) : prependFacts(readJsonFile(unit.path, after, recordsIn), unit, after),
+  parse: (raw, unit) => (isTaskUnit(unit) ? parseTask(raw, unit) : parseCline(raw, unit)),
   identify: (one) => {
     if (one.file !== undefined) return identifyInTask(one)
     return one.type === "message" ? string(one.id) : string(one.type)
@@ -123,7 +123,7 @@ function stripBlock(value: unknown): unknown {
 const MAX_LIST_BYTES = 64 << 20
 
 /** Whether this is a task. The key of a session contains the names of its folder and its file. */
-export function isTask({ key }: UnitName): boolean {
+export function isTaskUnit({ key }: UnitName): boolean {
   return !key.includes("/")
 }
 
@@ -149,7 +149,7 @@ function lineOf(task: RawRecord): RawRecord {
 }
 
 async function readTask(unit: UnitWithFacts, after?: Cursor): Promise<Reading> {
-  return factsFirst(await rooCodeConnector.read(unit, after), unit, after)
+  return prependFacts(await rooCodeConnector.read(unit, after), unit, after)
 }
 
 function parseTask(raw: Iterable<RawRecord>, unit: UnitName): Parsed {

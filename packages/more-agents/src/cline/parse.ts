@@ -1,4 +1,4 @@
-import { type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../../../../src/agents/kit/effects.ts"
 import {
@@ -156,7 +156,7 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
   const answers = answersOf(block.content)
   const actions = call ? actionsOf(call, answers.length) : []
   const finished = answers.map((answer, place) =>
-    finishedCall({
+    resultOfCall({
       tool,
       call_id,
       output: answer.text,
@@ -168,7 +168,7 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
   )
   const [first] = finished
   if (first && finished.length === 1) return first
-  const { part } = finishedCall({
+  const { part } = resultOfCall({
     tool,
     call_id,
     output: answers.map(({ text }) => text).join("\n"),

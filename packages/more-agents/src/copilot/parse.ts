@@ -1,7 +1,7 @@
 import {
   actionByName,
   type CallAction,
-  finishedCall,
+  resultOfCall,
   type ToolNames,
   toolCallPart,
 } from "../../../../src/agents/kit/calls.ts"
@@ -86,7 +86,7 @@ function contentOf(event: RawRecord, session: Session): Content | "unknown" | un
     case "system.notification":
       return { role: "system", parts: noteOf(data.content, "injected") }
     default:
-      return QUIET_EVENTS.has(String(event.type)) ? undefined : "unknown"
+      return IGNORED_EVENTS.has(String(event.type)) ? undefined : "unknown"
   }
 }
 
@@ -129,7 +129,7 @@ function resultOf(data: RawRecord, { calls }: Session): Content {
   const problem = string(record(data.error)?.message)
   const output = [string(result.content), problem].filter((text) => text !== undefined).join("\n")
   const exit_status = number(record(data.shellExecution)?.exitCode) ?? exitIn(output)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool ?? string(data.toolName),
     call_id,
     output,
@@ -266,7 +266,7 @@ function subagentOf(events: RawRecord[], owner: string, messages: Message[], ses
 }
 
 /** Types of events without content for a reader: states, measurements, lists of options, steps of one answer. */
-export const QUIET_EVENTS: ReadonlySet<string> = new Set([
+export const IGNORED_EVENTS: ReadonlySet<string> = new Set([
   "dex-session",
   "abort",
   "assistant.idle",

@@ -12,10 +12,10 @@ import type {
 import {
   type DatabaseSession,
   expectTable,
+  parseJsonColumns,
   readDatabaseUnit,
   taggedRows,
   unitsOfDatabase,
-  withJsonColumns,
 } from "../../../../src/agents/kit/database-units.ts"
 import { entriesOf, type Report, unitAt, withProblems } from "../../../../src/agents/kit/files.ts"
 import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
@@ -81,8 +81,8 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   return readDatabaseUnit(
     unit,
     (db, skip) => [
-      ...withJsonColumns(taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id), ["model_config_json"], skip),
-      ...withJsonColumns(
+      ...parseJsonColumns(taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id), ["model_config_json"], skip),
+      ...parseJsonColumns(
         taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by id", id),
         ["content_json", "metadata_json"],
         skip,

@@ -1,4 +1,4 @@
-import { type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom, utcTime } from "../../../../src/agents/kit/messages.ts"
@@ -182,7 +182,7 @@ function responseOf(block: RawRecord, calls: Map<string, Call>): Content {
   const problem = string(result.error)
   const output = problem ?? pieces.flatMap(({ text }) => string(text) ?? []).join("\n")
   const exit_status = number(record(answer.structuredContent)?.exit_code) ?? exitStatusIn(output)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool,
     call_id: id,
     output,

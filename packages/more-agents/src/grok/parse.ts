@@ -1,7 +1,7 @@
 import {
   actionByName,
   type CallAction,
-  finishedCall,
+  resultOfCall,
   type ToolNames,
   toolCallPart,
 } from "../../../../src/agents/kit/calls.ts"
@@ -164,7 +164,7 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
   const exit_status = number(raw.exit_code)
   const texts = records(update.content).flatMap(({ content }) => string(record(content)?.text) ?? [])
   const output = texts.join("\n") || string(raw.output_for_prompt) || string(raw.output) || ""
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output,
@@ -292,7 +292,7 @@ function answerOf(log: GrokLog, line: RawRecord): Content {
 function resultOf(log: GrokLog, line: RawRecord): Content {
   const call_id = string(line.tool_call_id)
   const call = log.calls.get(call_id ?? "")
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: string(line.content) ?? "",

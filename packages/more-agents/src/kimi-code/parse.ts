@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
-import { actionByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
@@ -220,7 +220,7 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
   const content = contentParts(records(result.output), "local_tool")
   const output = string(result.output) ?? content.map(({ text }) => text).join("\n")
   const exit_status = call?.tool === "Bash" ? exitIn(output, result.isError === true) : undefined
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output,

@@ -23,9 +23,9 @@ import {
 } from "../../../../src/agents/kit/database-units.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
   objectAt,
+  prependFacts,
   type Report,
   textAt,
   type UnitWithFacts,
@@ -133,7 +133,7 @@ function olderIn(db: ForeignDatabase, modifiedAt: number): DatabaseSession[] {
 function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
   const [, kind, name] = /^(v1|v2|ide|file):(.*)$/s.exec(unit.key) ?? []
   if (kind === "ide") return readEditorSession(unit, after)
-  if (kind === "file") return factsFirst(readJsonl(unit.path, after, { strip: stripKiroLine }), unit, after)
+  if (kind === "file") return prependFacts(readJsonl(unit.path, after, { strip: stripKiroLine }), unit, after)
   const rowsOf = (db: ForeignDatabase, skip: (skipped: Skipped) => void) =>
     kind === "v2"
       ? turnsIn(taggedRows(db, "conversations_v2", V2_COLUMNS, V2_NEWEST, name!), skip)

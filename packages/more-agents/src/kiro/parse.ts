@@ -1,4 +1,4 @@
-import { actionByName, type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
@@ -90,7 +90,7 @@ function kiroResult(
 ): Message {
   const printed = outputs.map(record).find((output) => output?.exit_status !== undefined)
   const exit = /-?\d{1,10}$/.exec(String(printed?.exit_status ?? ""))?.[0]
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: outputs.map(outputText).join("\n"),
@@ -311,7 +311,7 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     return []
   }
   const file = string(input.file)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool,
     call_id,
     output: string(output.message) ?? "",

@@ -11,9 +11,9 @@ import type {
 } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
   objectAt,
+  prependFacts,
   type Report,
   type UnitWithFacts,
   unitOfFile,
@@ -112,7 +112,7 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
     }
   }
   const end = () => ({ cursor: { offset, crc: crcOf(names, offset) }, skipped, pending })
-  return factsFirst({ mode: continues || !after ? "append" : "replace", records: events(), end }, unit, after)
+  return prependFacts({ mode: continues || !after ? "append" : "replace", records: events(), end }, unit, after)
 }
 
 function crcOf(names: string[], count: number): number {

@@ -1,4 +1,4 @@
-import { actionByName, type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { addSessionUsage, imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
@@ -115,7 +115,7 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
   const content = textParts(observation.content, "local_tool")
   const refused = string(event.rejection_reason) ?? string(event.error)
   const exit = number(observation.exit_code) ?? number(record(observation.metadata)?.exit_code)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: string(event.tool_name) ?? call?.tool,
     call_id,
     output: refused ?? content.map(({ text }) => text).join("\n"),

@@ -1,7 +1,7 @@
 import {
   actionByName,
   type CallAction,
-  finishedCall,
+  resultOfCall,
   type ToolNames,
   toolCallPart,
 } from "../../../../src/agents/kit/calls.ts"
@@ -211,7 +211,7 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
     const output = (string(given.output) ?? string(given.error) ?? "").replace(PRINTED, "$1\n")
     const display = record(outcome.resultDisplay) ?? {}
     const exit_status = number(display.exitCode) ?? exitIn(output)
-    return finishedCall({
+    return resultOfCall({
       tool: string(response.name) ?? call?.tool,
       call_id,
       output,

@@ -2,7 +2,7 @@ import { isAbsolute, join } from "node:path"
 import {
   actionByName,
   type CallAction,
-  finishedCall,
+  resultOfCall,
   type ToolNames,
   toolCallPart,
 } from "../../../../src/agents/kit/calls.ts"
@@ -53,12 +53,12 @@ type About = { id: string; promptOrigin: Origin; workspace: string | undefined; 
 
 function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, count }: About): Message[] {
   const keys = uniqueKeys()
-  const calls = new Map<string, Call>()
+  const calls = new Map<string, RooCall>()
   const messages: Message[] = []
   let model: string | undefined
   for (const [index, turn] of turns.entries()) {
     const at = time(turn.ts)
-    model = modelIn(turn) ?? model
+    model = findModel(turn) ?? model
     const content = contentOfTurn(turn, { promptOrigin, workspace, calls, count })
     if (content.parts.length === 0) continue
     messages.push({
@@ -101,7 +101,7 @@ function rooUsage(counted: RawRecord, money: string): Usage | undefined {
   return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
-export type Call = { tool: string | undefined; args: RawRecord }
+export type RooCall = { tool: string | undefined; args: RawRecord }
 /**
  * The state while turns are parsed. `calls` has the calls of earlier turns by id; `""` is the last one that was written into a
  * text.
@@ -109,7 +109,7 @@ export type Call = { tool: string | undefined; args: RawRecord }
 type TurnContext = {
   promptOrigin: Origin
   workspace: string | undefined
-  calls: Map<string, Call>
+  calls: Map<string, RooCall>
   count: (type: string) => void
 }
 type Content = Pick<Message, "role" | "parts" | "effects">
@@ -125,7 +125,7 @@ function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
 }
 
 /** Finds the model in the text that Roo Code adds to a prompt. */
-export function modelIn(turn: RawRecord): string | undefined {
+export function findModel(turn: RawRecord): string | undefined {
   if (string(turn.model)) return string(turn.model)
   const texts = records(turn.content).flatMap(({ text }) => string(text) ?? [])
   return texts.map((text) => /<model>([^<\n]{1,100})<\/model>/.exec(text)?.[1]).find((name) => name !== undefined)
@@ -160,13 +160,13 @@ function thoughts(...texts: unknown[]): Part[] {
 }
 
 /** Splits a text and the calls that are written into it. */
-function writtenParts(text: string, calls: Map<string, Call>): Part[] {
+function writtenParts(text: string, calls: Map<string, RooCall>): Part[] {
   const parts: Part[] = []
   let from = 0
   const addText = (piece: string) => {
     if (piece.trim() !== "") parts.push({ type: "text", text: piece.trim(), origin: "agent" })
   }
-  for (const { tool, args, from: begin, to } of writtenCalls(text)) {
+  for (const { tool, args, from: begin, to } of findWrittenCalls(text)) {
     addText(text.slice(from, begin))
     parts.push(callPart(tool, args, undefined))
     calls.set("", { tool, args })
@@ -221,7 +221,7 @@ function spoken(text: string, promptOrigin: Origin): Part[] {
 }
 
 function resultOf(
-  call: Call | undefined,
+  call: RooCall | undefined,
   id: string | undefined,
   output: string,
   is_error: boolean,
@@ -230,7 +230,7 @@ function resultOf(
   const around =
     call?.tool === "execute_command" ? /^Command executed [\s\S]{0,2000}?\nOutput:\n/.exec(output)?.[0] : undefined
   const code = /\bExit code: (-?\d{1,10})/.exec(around ?? "")?.[1]
-  return finishedCall({
+  return resultOfCall({
     tool: call?.tool,
     call_id: id,
     output,
@@ -314,7 +314,7 @@ const WRITTEN = [
 ]
 
 /** Finds calls in a text. Takes linear time: a tag that does not end is text. */
-export function writtenCalls(text: string): WrittenCall[] {
+export function findWrittenCalls(text: string): WrittenCall[] {
   const calls: WrittenCall[] = []
   const unended = new Set<string>()
   for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {

@@ -10,7 +10,7 @@ import type {
 } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
+  prependFacts,
   type Report,
   readJsonFile,
   type UnitWithFacts,
@@ -80,7 +80,7 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
   const reading = unit.path.endsWith(".json")
     ? readJsonFile(unit.path, after, recordsOfFile)
     : readJsonl(unit.path, after, { strip: stripEntry })
-  return factsFirst(reading, unit, after)
+  return prependFacts(reading, unit, after)
 }
 
 /** Yields one record for the session and one per request, so that a new request does not change all of them. */

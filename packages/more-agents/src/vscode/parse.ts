@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url"
 import {
   actionByName,
   type CallAction,
-  finishedCall,
+  resultOfCall,
   type ToolNames,
   toolCallPart,
 } from "../../../../src/agents/kit/calls.ts"
@@ -38,7 +38,7 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     else
       unknown.add(string(one.type) ?? (one.kind === undefined ? "(no kind)" : `kind ${String(one.kind).slice(0, 20)}`))
   }
-  const replayed = replayedSession(log, () => unknown.add("(a change to what is not there)"))
+  const replayed = replaySession(log, () => unknown.add("(a change to what is not there)"))
   const current = replayed ?? session
   const id = string(current.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
   const keys = uniqueKeys()
@@ -63,7 +63,7 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
   const result = record(request.result)
   const abandoned = request.shouldBeRemovedOnSend !== undefined && request.shouldBeRemovedOnSend !== false
   const prompt = string(record(request.message)?.text) ?? string(request.message)
-  const { parts, effects } = responseOf(request, count)
+  const { parts, effects } = parseResponse(request, count)
   const metadata = record(result?.metadata)
   const model = string(metadata?.resolvedModel) ?? string(request.modelId)?.replace(/^copilot\//, "")
   const usage = vscodeUsage(metadata)
@@ -126,7 +126,7 @@ type Content = { parts: Part[]; effects: Effect[] }
 /** The model's own request, which the window's record of a call omits. */
 type Call = { name: string | undefined; args: RawRecord; output: string | undefined }
 
-export function responseOf(request: RawRecord, count: (type: string) => void): Content {
+export function parseResponse(request: RawRecord, count: (type: string) => void): Content {
   const calls = callsOf(record(record(request.result)?.metadata))
   const content: Content = { parts: [], effects: [] }
   const edits: Hunk[] = []
@@ -218,7 +218,7 @@ function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string
   const input = request?.args ?? parseObject(string(details?.input) ?? "") ?? shownInput(item, command)
   const exit_status = number(record(data?.terminalCommandState)?.exitCode)
   const action = actionOfVscode(tool, input)
-  const { part, effects: done } = finishedCall({
+  const { part, effects: done } = resultOfCall({
     tool,
     call_id: id,
     output: request?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
@@ -312,7 +312,7 @@ const DELETE = 3
  * Replays a log of changes and returns the resulting session, or undefined if there is no snapshot. Entries that cannot be
  * applied, because an earlier line was damaged, are counted by `skip`. The entries are not modified.
  */
-export function replayedSession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
+export function replaySession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
   let session: RawRecord | undefined
   for (const entry of entries) {
     const value = structuredClone(entry.v)

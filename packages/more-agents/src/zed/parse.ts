@@ -1,5 +1,5 @@
 import { basename } from "node:path"
-import { type CallAction, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
@@ -131,7 +131,7 @@ function answerAndResults(
     if (!result) continue
     const output = textIn(result.content)
     const [around = "", code] = /^Command "[\s\S]{0,4000}?" failed with exit code (\d{1,5})\.\s*/.exec(output) ?? []
-    const finished = finishedCall({
+    const finished = resultOfCall({
       tool: call.tool,
       call_id: call.id,
       output,

@@ -33,7 +33,7 @@ function sourcesIn(db: Db): SourceId[] {
 }
 
 /** Returns the conversations whose id equals the input or begins with it. An exact id is never ambiguous. */
-export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
+export function findConversations(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
   const { owner, source } = query
   const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
   const exact = joined(db, "where c.source = ? and c.native_id = ?")
@@ -44,12 +44,12 @@ export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): Conversati
   return toRows(db, begun, onDamage)
 }
 
-export function conversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
+export function loadConversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
   const rows = joined(db, "where c.source = ? and c.native_id = ?").all(sourceWithOwner(ref), ref.id)
   return toRows(db, rows, onDamage)[0]
 }
 
-export function titles(db: Db, refs: Ref[]): string[] {
+export function readTitles(db: Db, refs: Ref[]): string[] {
   const title = valueQuery(db, "select title from conversation where source = ? and native_id = ?", "text?")
   return refs.map((ref) => title.get(sourceWithOwner(ref), ref.id) ?? "")
 }
@@ -120,7 +120,7 @@ function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform
   }
 }
 
-export function usingModel(db: Db, model: string): Ref[] {
+export function conversationsUsingModel(db: Db, model: string): Ref[] {
   const sql = "select source, native_id as id from conversation where instr(lower(models), ?) > 0"
   return rowQuery(db, sql, { source: "text", id: "text" }).all(model.toLowerCase())
 }

@@ -7,7 +7,7 @@ import { ENDED_AT, NOT_DAMAGED, STARTED_AT } from "./rows.ts"
 
 // Queries for totals: projects, collections, counts.
 
-export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
+export function readProjects(db: Db, onDamage: OnDamage): ProjectRow[] {
   return toProjects(rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
 }
 
@@ -42,7 +42,7 @@ export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[]
   }))
 }
 
-export function collections(db: Db, onDamage: OnDamage): Collection[] {
+export function readCollections(db: Db, onDamage: OnDamage): Collection[] {
   const rows = rowQuery(db, "select * from collection order by name", TABLES.collection).all()
   return rows.flatMap((stored) => {
     const row = asWritten("collection", stored, () => onDamage(`a collection of documents (${stored.name})`))

@@ -3,13 +3,13 @@ import { isValidTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { FLAG } from "../flags.ts"
+import { MESSAGE_FLAGS } from "../flags.ts"
 import { asWritten, damagedIds, type OnDamage } from "../rot/checked-rows.ts"
 import { intactSql } from "../rot/table-sql.ts"
 import { readRowCounts } from "../row-counts.ts"
 import type { CommandRow, CommitRow, MadeRow, Work } from "../store.ts"
 import { TABLES } from "../tables.ts"
-import { messages } from "./messages.ts"
+import { loadMessages } from "./messages.ts"
 import { NOT_DAMAGED, type Owner, ownerOf, rowsOf, spellingsAsJson } from "./rows.ts"
 
 // Queries about the work in conversations: files, commands, commits.
@@ -85,7 +85,7 @@ export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
        where c.source = ? and c.native_id = ? order by m.number`,
     "integer",
   ).all(sourceWithOwner(ref), ref.id)
-  return messages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
+  return loadMessages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command") return []
       const { command, exit_status, failed, error } = effect
@@ -102,7 +102,7 @@ export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
   )
 }
 
-export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
+export function madeRows(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
   const owner = ownerOf(db, ref)
   const rows = owner ? rowsOf(db, "made", owner, () => onDamage(ref)) : []
   return rows
@@ -114,7 +114,7 @@ export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
     }))
 }
 
-export function commits(
+export function commitRows(
   db: Db,
   { limit, inside }: { limit: number; inside?: string },
   onDamage: OnDamage,
@@ -132,7 +132,7 @@ export function commits(
   ).all({
     limit,
     inside: spellingsAsJson(db, inside, platform),
-    uncounted: FLAG.superseded | FLAG.copied,
+    uncounted: MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied,
     damaged: damagedIds(db, onDamage),
   })
   return rows.map(({ source, id, number, hash, subject, at }) => ({
@@ -146,7 +146,7 @@ export function commits(
 const COUNTED = `left join message m on m.conversation_id = t.conversation_id and m.number = t.number
   where t.conversation_id = @id`
 
-export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
+export function readWork(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
   // Checks every row that is neither a read nor a mention: no single flipped bit turns an edit into one of those.
   const edits = rowQuery(
     db,
@@ -183,7 +183,7 @@ const EDITED = {
   touches: "integer",
 } as const
 
-const UNCOUNTED = FLAG.superseded | FLAG.copied
+const UNCOUNTED = MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied
 
 /** Like `work`, but from rows that were checked one by one. */
 function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
