@@ -65,7 +65,7 @@ function put(path: string, text: string): void {
 function addToList(): void {
   const path = `${AGENTS_FOLDER}/records.ts`
   const list = readFileSync(join(root, path), "utf8")
-  const end = list.lastIndexOf("\n/** A new agent is one more record")
+  const end = list.lastIndexOf("\n/** All agents of this package.")
   const names = list.slice(end).replace("vscode, copilot", `vscode, copilot, ${variableOf({ name })}`)
   put(path, `${list.slice(0, end)}\n${agentRecord(agent)}${names}`)
 }

@@ -31,7 +31,7 @@ export type ReadCommitsResult = {
   commits: Commit[]
   /** True if the stored commits are from another history, or too old to connect to these. */
   replaces: boolean
-  /** What was left out, as sentences for a person. */
+  /** Descriptions of what was left out, as sentences for a person. */
   left_out: string[]
 }
 
@@ -122,7 +122,9 @@ async function readLog(project: string, wanted: Wanted): Promise<Log> {
     // hashes.
     parser = commitParser(isShallow)
     end = await runLog(project, wanted, "-M100%", parser.take)
-    left_out.push("Only files renamed without a change are followed: this repository lacks contents.")
+    left_out.push(
+      "Only files that were renamed without changes are followed, because this repository is a partial clone.",
+    )
   }
   if (end.stopped === "cancelled" || (end.code !== 0 && !end.stopped)) throw notRead(project, end)
   const commits = parser.commits(end.stopped === undefined)

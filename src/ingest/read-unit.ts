@@ -156,7 +156,7 @@ async function parsedLines(
       return [JSON.parse(line) as RawRecord]
     } catch (cause) {
       if (onlyReadable) return []
-      throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`, { cause })
+      throw new DexError("damaged", `The stored records of ${unitKey} are damaged.`, { cause })
     }
   })
 }

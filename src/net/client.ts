@@ -172,7 +172,7 @@ function refuseKeyInClear({ protocol, hostname }: URL): void {
   if (protocol === "https:" || isThisMachine(hostname)) return
   throw new NetError(
     "key_in_clear",
-    `The key would travel to ${hostname} for everyone on the way to read. Use an https address, or a server without a key.`,
+    `The key would be sent to ${hostname} unencrypted. Use an https address, or a server without a key.`,
   )
 }
 

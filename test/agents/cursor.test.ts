@@ -443,7 +443,7 @@ describe("the command line", () => {
     const missing = await cursorConnector.read(unit!)
     expect([...missing.records]).toEqual([])
     expect(missing.end().skipped).toEqual([
-      { reason: "the store does not hold its newest state", where: "blob deadbeef" },
+      { reason: "the store does not contain its newest state", where: "blob deadbeef" },
     ])
     const self = "ab".repeat(32)
     const child = Buffer.concat([Buffer.from([0x0a, 0x20]), Buffer.from(self, "hex")])

@@ -87,7 +87,7 @@ function projectsOf(root: string, report: Report): Project[] {
   const text = textAt(path, MAX_LIST_BYTES, report)
   if (text === undefined) return []
   const list = parseObject(text)
-  if (!list) report({ unreadable: "not a whole JSON object", path })
+  if (!list) report({ unreadable: "not a complete JSON object", path })
   return records(list?.projects).flatMap((project) => {
     const [folder, data = ".crush"] = [string(project.path), string(project.data_dir)]
     if (folder === undefined) return []

@@ -163,7 +163,7 @@ function read(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Reading | Pro
 /** The cursor counts decompressed bytes, so reading continues where it stopped in the uncompressed file. */
 async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Promise<Reading> {
   const { path, problem, remove } = await decompressZstd(unit.path, scratch)
-  const damage = problem === undefined ? [] : [{ reason: problem, where: "whole file" }]
+  const damage = problem === undefined ? [] : [{ reason: problem, where: "the file" }]
   if (path === undefined) {
     remove()
     const cursor = after ?? { offset: 0, crc: 0 }

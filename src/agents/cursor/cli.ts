@@ -51,7 +51,7 @@ export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch
     const blob = (id: string) => bytesOf(db.all("select data from blobs where id = ?", id)[0]?.data)
     const root = string(meta?.latestRootBlobId)
     if (root === undefined) return { meta, turns: [] }
-    if (!blob(root)) skipped.push({ reason: "the store does not hold its newest state", where: `blob ${root}` })
+    if (!blob(root)) skipped.push({ reason: "the store does not contain its newest state", where: `blob ${root}` })
     return { meta, turns: turnsFrom(root, blob, skipped) }
   }
   // Read the current state, because discovery did not open the database.

@@ -137,7 +137,7 @@ function readText(unit: Unit, after: Cursor | undefined): Reading {
     return {
       mode: "append",
       records: [],
-      end: () => ({ cursor: cursorBefore, skipped: [{ reason, where: "whole file" }], pending: false }),
+      end: () => ({ cursor: cursorBefore, skipped: [{ reason, where: "the file" }], pending: false }),
     }
   }
   const content = readBytes(unit.path, MAX_TEXT_BYTES)

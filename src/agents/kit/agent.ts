@@ -65,7 +65,7 @@ export type AgentHooks = {
   piece(text: string): string
 }
 
-/** What an agent reports at a hook. The project is derived from `cwd`. */
+/** The facts that an agent reports at a hook. The project is derived from `cwd`. */
 export type HookMoment = Omit<Moment, "project" | "source" | "at"> & {
   session: string
   cwd: string

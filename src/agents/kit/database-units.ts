@@ -42,7 +42,7 @@ export function* unitsOfDatabase(
 /** Throws if the table is missing, because the database belongs to another program, or to a version that dex does not know. */
 export function expectTable(db: ForeignDatabase, table: string, agent: string): void {
   if (columnsOf(db, table).size === 0)
-    throw new Error(`no table ${table}: not a database of ${agent}, or one of a new kind`)
+    throw new Error(`there is no table ${table}: this is not a database of ${agent}, or it has an unknown format`)
 }
 
 /**

@@ -151,7 +151,7 @@ export function readJsonFile(
   if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
   const parsed = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
   if (!parsed) {
-    if (isSettled(mtimeMs, now)) return nothing(cursor, "not a whole JSON object")
+    if (isSettled(mtimeMs, now)) return nothing(cursor, "not a complete JSON object")
     return { ...nothing(before), end: () => waiting(before) } // the agent may still be writing it
   }
   if (isDeeperThan(parsed, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
@@ -159,7 +159,7 @@ export function readJsonFile(
 }
 
 function nothing(cursor: Cursor, reason?: string): Reading {
-  const skipped = reason === undefined ? [] : [{ reason, where: "whole file" }]
+  const skipped = reason === undefined ? [] : [{ reason, where: "the file" }]
   return { mode: "append", records: [], end: () => ({ cursor, skipped, pending: false }) }
 }
 

@@ -272,7 +272,7 @@ function makeCopy(scratch: string, file: string): string {
     throw isFull(error) ? noRoom(scratch, readDatabaseState(file)) : error
   }
   removeCopy(scratch, file)
-  throw new Error("the database changes faster than it can be copied; the next sync tries again")
+  throw new Error("the database changes faster than it can be copied; the next sync retries")
 }
 
 function removeCopy(scratch: string, file: string): void {

@@ -37,7 +37,8 @@ export const UNIT_PREFIX = "db:"
 
 export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   const tables = (["session", "session_v2"] as const).filter((table) => columnsOf(db, table).has("id"))
-  if (tables.length === 0) throw new Error("no session table: not a database of OpenCode, or a new kind")
+  if (tables.length === 0)
+    throw new Error("there is no session table: this is not a database of OpenCode, or it has an unknown format")
   const sessions = new Map<unknown, Required<DatabaseSession>>()
   for (const table of tables) {
     for (const row of db.iterate(SESSIONS_OF[table])) {

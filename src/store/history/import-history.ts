@@ -136,7 +136,7 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     !unknown ||
     !redactions
   ) {
-    leaveOut("files whose record is wrong")
+    leaveOut("files with an invalid record")
     return undefined
   }
   const conversations = conversationsIn(work, Number(unit.id), source)
@@ -221,7 +221,7 @@ function conversationsIn(work: Import, unitId: number, source: string): Conversa
     .all({ unit: unitId })
   return rows.flatMap((row) => {
     if (row.source !== source) {
-      work.leaveOut("conversations of another agent than their file")
+      work.leaveOut("conversations that belong to another agent than their file")
       return []
     }
     return conversationIn(work, row, unitId, source) ?? []
@@ -247,7 +247,7 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   const kind = knownKind(row.kind, source === options.notes)
   const [cwds, authority] = [parseNames(row.cwds), nonNegativeInteger(row.authority)]
   if (id === undefined || !kind || !cwds || authority === undefined) {
-    leaveOut("conversations whose record is wrong")
+    leaveOut("conversations with an invalid record")
     return undefined
   }
   const messages = messagesIn(work, row, unitId)
@@ -256,12 +256,11 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   for (const [name, read] of Object.entries(DESCRIPTIONS)) {
     const value = read(row[name])
     if (value !== undefined) described[name] = value
-    else if (row[name] !== null)
-      leaveOut(name.endsWith("_at") ? "times that no clock shows" : "descriptions that are wrong")
+    else if (row[name] !== null) leaveOut(name.endsWith("_at") ? "impossible times" : "invalid descriptions")
   }
   // Without a valid folder, it is unclear in which project the conversation may be shown.
   if (row.project_id !== null && described.project === undefined) {
-    leaveOut("conversations whose project is not known")
+    leaveOut("conversations without a known project")
     return undefined
   }
   const [title, from] = [boundedText(row.title), titleFrom(row.title_from)]
@@ -289,7 +288,7 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
     else above = parentOf.get(source, above)
   }
   if (id === undefined || above === row.native_id) {
-    leaveOut("parents that lead nowhere")
+    leaveOut("invalid parents")
     return undefined
   }
   const call_id = cleanName(row.parent_call_id)
@@ -360,12 +359,12 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
     const record = number === undefined ? undefined : parseRecord(lines.get(number) ?? "")
     const body = record && parseBody(options.redact(record))
     if (number === undefined || !key || !role || flags === undefined || !body || seen.has(key.toString("latin1"))) {
-      leaveOut("messages that are damaged or wrong")
+      leaveOut("damaged or invalid messages")
       return []
     }
     seen.add(key.toString("latin1"))
     const at = parseTime(stored.at)
-    if (at === undefined && stored.at !== null) leaveOut("times that no clock shows")
+    if (at === undefined && stored.at !== null) leaveOut("impossible times")
     const { dropped, ...content } = body
     for (const what of dropped) leaveOut(what)
     return [

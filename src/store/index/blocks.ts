@@ -293,5 +293,5 @@ function damaged(what: string): DexError {
 }
 
 export function indexDamage(what: string): DexError {
-  return new DexError("index_damaged", `The search index is damaged (${what}). \`dex sync\` builds it again.`)
+  return new DexError("index_damaged", `The search index is damaged (${what}). \`dex sync\` rebuilds it.`)
 }

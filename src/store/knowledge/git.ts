@@ -86,7 +86,7 @@ export type GitWrite = {
   commits: CommitWrite[]
   /** If true, deletes the stored commits first. */
   replaces: boolean
-  /** What was left out, for people. With `replaces`, these descriptions replace the earlier ones. */
+  /** Descriptions of what was left out, for people. With `replaces`, these descriptions replace the earlier ones. */
   left_out: string[]
   /** The maximum number of commits. If there are more, the oldest are deleted and `when_more` is reported. */
   most: number

@@ -229,7 +229,7 @@ function titleOf(session: RawRecord): Conversation["title"] {
   return { text: name, from: number(session.user_set_name) === 1 ? "person" : "agent" }
 }
 
-/** What a call did. Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
+/** Derives the action of a call. Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
 function actionOfGoose(name: string | undefined, args: RawRecord): CallAction {
   const tool = name?.replace(/^\w+?__/, "")
   const path = string(args.path) ?? string(args.file_path)
@@ -244,7 +244,7 @@ function actionOfGoose(name: string | undefined, args: RawRecord): CallAction {
   return tool === "text_editor" ? olderEditorAction(path, args) : {}
 }
 
-/** What a call did before 1.29, when one tool had all file operations. */
+/** Derives the action of a call before 1.29, when one tool had all file operations. */
 function olderEditorAction(path: string, args: RawRecord): CallAction {
   const diff = string(args.diff)
   switch (args.command) {

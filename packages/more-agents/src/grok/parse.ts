@@ -179,7 +179,7 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
   log.messages.push({ key, role: "tool", at, parts: [part], ...did })
 }
 
-/** What a call did. A result shows its changes and their positions. */
+/** Derives the action of a call. A result shows its changes and their positions. */
 function actionOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): CallAction {
   const shown = content.filter(({ type }) => type === "diff").flatMap(hunksOfShown)
   const done = actionByName(GROK_TOOLS, tool, args)

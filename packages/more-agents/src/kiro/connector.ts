@@ -224,7 +224,7 @@ function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
 /** The agent may still be writing the file. */
 function incompleteReading({ modifiedAt }: Unit, after?: Cursor): Reading {
   const settled = isSettled(modifiedAt, Date.now())
-  const skipped = settled ? [{ reason: "not a whole JSON object", where: "whole file" }] : []
+  const skipped = settled ? [{ reason: "not a complete JSON object", where: "the file" }] : []
   return {
     mode: "append",
     records: [],
@@ -248,7 +248,7 @@ function logsIn(folder: string | undefined): Map<string, string> {
 function actionsIn(path: string, skipped: Skipped[]): RawRecord[] {
   try {
     const log = parseObject(readText(path, MAX_BYTES))
-    if (!log) throw new Error("not a whole JSON object")
+    if (!log) throw new Error("not a complete JSON object")
     return records(log.actions).map(({ actionId, actionType, emittedAt, input, output }) => {
       const { originalContent, modifiedContent, ...request } = record(input) ?? {}
       const [before, after] = [string(originalContent) ?? "", string(modifiedContent) ?? ""]

@@ -123,7 +123,7 @@ function crcOf(names: string[], count: number): number {
 function eventAt(path: string): RawRecord | string {
   try {
     const event = parseObject(readText(path, MAX_EVENT_BYTES))
-    if (!event) return "not a whole JSON object"
+    if (!event) return "not a complete JSON object"
     return isDeeperThan(event, MAX_DEPTH) ? `nested deeper than ${MAX_DEPTH} levels` : stripOpenhandsEvent(event)
   } catch (error) {
     return messageOf(error)

@@ -237,7 +237,7 @@ function exitIn(output: string): number | undefined {
   return code === undefined ? undefined : Number(code)
 }
 
-/** What a call did. The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
+/** Derives the action of a call. The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
 function actionOf({ tool, args }: Call, display: RawRecord): CallAction {
   const requested = actionByName(TOOLS, tool, args)
   const [path, diff] = [string(args.file_path) ?? string(display.filePath), string(display.fileDiff)]

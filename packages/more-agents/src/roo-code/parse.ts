@@ -264,7 +264,7 @@ const TOOLS: ToolNames = {
   patch: ["apply_patch"],
 }
 
-/** What a call did. Paths are relative to the workspace. */
+/** Derives the action of a call. Paths are relative to the workspace. */
 function actionOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): CallAction {
   const within = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
   const files = array(args.files).flatMap((file) => string(record(file)?.path) ?? string(file) ?? [])

@@ -55,7 +55,7 @@ export function rawLines(
   const blocks = rawBlocks(db, unit, kind === "live" ? 0 : 1)
   return blocks.flatMap((block) => {
     const lines = block && readBlock(block.data)
-    if (!lines && !onlyReadable) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
+    if (!lines && !onlyReadable) throw new DexError("damaged", `The stored records of ${unitKey} are damaged.`)
     return lines ?? []
   })
 }
