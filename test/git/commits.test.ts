@@ -269,7 +269,7 @@ describe("a malicious repository", () => {
       renameSync(path, `${path}.away`)
       const read = await readCommits(repository.folder, { now })
       expect(read.commits).toHaveLength(3)
-      expect(read.left_out.join()).toMatch(/lacks contents/)
+      expect(read.left_out.join()).toMatch(/partial clone/)
       expect(existsSync(sprung), remote("bait")).toBe(false)
       try {
         execFileSync("git", ["-C", repository.folder, "log", "-M", "--name-status", "--no-show-signature"], {
