@@ -13,7 +13,7 @@ export const BASELINE = readFileSync(join(ROOT, "bench/baseline"), "utf8").trim(
 export function buildBaseline(): Baseline | string {
   try {
     const folder = join(tmpdir(), `dex-bench-${userInfo().username}`, fullHash())
-    // Its packages may be links to those of another clone, which may be gone.
+    // The packages may be links to those of another clone, which may be gone.
     const isThere = ["dist/dex.js", "node_modules/better-sqlite3"].every((path) => existsSync(join(folder, path)))
     if (!isThere) build(folder)
     const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string }

@@ -9,15 +9,15 @@ import { anyOf, type Build, checkIndexedAlike, type Prepared } from "./prepare.t
 export type Measure = {
   name: string
   what: string
-  /** A baseline without this command is not compared. */
+  /** The command's name. If the baseline has no such command, it is not compared. */
   command: string
-  /** How many runs make one of the five pairs: short ones vary more. */
+  /** The number of runs in each of the five pairs. Short commands vary more. */
   runs: number
   dex: (build: Build, prepared: Prepared, nth: number) => Command
   floor: (prepared: Prepared, nth: number) => Command
   /** A run must print this to count. */
   answer: RegExp
-  /** Throws if the two did not do the same. */
+  /** Throws if the two sides did not do the same. */
   check?: (prepared: Prepared) => void
 }
 
@@ -137,7 +137,7 @@ function emptied(folder: string): string {
   return folder
 }
 
-/** One to four words, the same for every side of a pair. */
+/** Returns one to four words, the same for every side of a pair. */
 function someOf(words: string[], nth: number): string[] {
   return Array.from({ length: 1 + ((nth + 4) % 4) }, (_, i) => words[(4 * nth + 4 + i) % words.length]!)
 }
@@ -146,7 +146,7 @@ function failureOf({ failures }: Prepared, nth: number) {
   return failures[(nth + 1) % failures.length]!
 }
 
-/** A new session each time: dex does not repeat itself within one. */
+/** Uses a new session each time, because dex does not repeat itself within one. */
 function failureInput(prepared: Prepared, nth: number): string {
   const { project, command, error } = failureOf(prepared, nth)
   const session_id = `bench-${process.pid}-${nth}-${performance.now()}`

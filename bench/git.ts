@@ -75,7 +75,7 @@ function timed(work: () => void): number {
 
 const fileName = (i: number) => `src/part-${i % 40}/file-${i}.ts`
 
-/** The same each time; files close to each other change together. */
+/** Generates the same history each time; files close to each other change together. */
 function history(): string {
   let seed = 7
   const random = (below: number) => {

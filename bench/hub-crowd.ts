@@ -10,7 +10,7 @@ import { type Outgoing, pushOne } from "./hub-start.ts"
 /** `searches` and `pushes` are per second, for all people together. */
 export type CrowdSize = { people: number; pushers: number; searches: number; pushes: number }
 export const CROWD: CrowdSize = { people: 50, pushers: 20, searches: 10, pushes: 4 }
-/** A busy minute of theirs. */
+/** A busy minute of a team of ten. */
 export const TEAM_OF_TEN: CrowdSize = { people: 10, pushers: 4, searches: 2, pushes: 1 }
 
 export type CrowdTimes = { searches: number[]; pushes: number[]; errors: string[] }
@@ -38,8 +38,8 @@ export async function addCrowd(
   })
 }
 
-/** `seconds` of everybody's day. People push conversations that the hub already has, under new ids. */
-export async function crowd(
+/** Simulates `seconds` of everybody's day. People push conversations that the hub already has, under new ids. */
+export async function runCrowd(
   people: HubClient[],
   size: CrowdSize,
   { seconds, questions, ready }: { seconds: number; questions: string[]; ready: Outgoing[] },

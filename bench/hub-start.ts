@@ -87,7 +87,7 @@ export type Outgoing = { project: string; head: WireHead; chunks: Chunk[] }
 type Chunk = ReturnType<typeof chunksOf> extends Iterable<infer C> ? C : never
 
 /** Unchanged from the history: what the client removes before sending is measured elsewhere. */
-export async function outgoing(history: HistoryReader, ref: Ref): Promise<Outgoing> {
+export async function outgoingConversation(history: HistoryReader, ref: Ref): Promise<Outgoing> {
   const row = (await history.conversation(ref))!
   const versions = new Map((await history.versions(ref)).map(({ number, version }) => [number, version]))
   const { private: _, cwds: __, path: ___, archived: ____, ref: _____, project = "none", ...told } = row

@@ -10,19 +10,19 @@ import { chunksOf, type WireHead, type WireMessage } from "../src/hub-client/wir
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { search } from "../src/tools/search/search.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
-import { addCrowd, CROWD, type CrowdSize, crowd, TEAM_OF_TEN } from "./hub-crowd.ts"
-import { BUILT_HUB, type Outgoing, outgoing, pushOne, type StartedHub, startHub } from "./hub-start.ts"
+import { addCrowd, CROWD, type CrowdSize, runCrowd, TEAM_OF_TEN } from "./hub-crowd.ts"
+import { BUILT_HUB, type Outgoing, outgoingConversation, pushOne, type StartedHub, startHub } from "./hub-start.ts"
 import { DEX, ROOT, sizeOf } from "./measure.ts"
 import { ordinaryWords } from "./prepare.ts"
 import { percentile, type Row } from "./report.ts"
 
 const PUSHERS = 4
 const QUERIES = 100
-/** How often to measure the time until a pushed conversation can be found. */
+/** The number of measurements of the time until a pushed conversation can be found. */
 const FRESH_RUNS = 5
-/** As in its image (hub/Dockerfile). */
+/** The settings of the hub's image (hub/Dockerfile). */
 const SMALL = { NODE_OPTIONS: "--max-semi-space-size=4", MALLOC_ARENA_MAX: "2" }
-/** One token stands for many people here. */
+/** One token stands for many people here, so there are no limits per token. */
 const NO_LIMITS = { DEX_HUB_PUSHES_PER_MINUTE: "1000000", DEX_HUB_READS_PER_MINUTE: "1000000" }
 
 /** A hub with PostgreSQL as installed, and its clients, all on this machine. */
@@ -53,7 +53,7 @@ async function measure(about: Measured): Promise<Row[]> {
   const { hub, owner, data, server, again, messages, textBytes, laptop, store, crowdSeconds } = about
   const refs = (await store.list({ limit: 1e6, offset: 0 })).rows.map(({ ref }) => ref)
   const ready: Outgoing[] = []
-  for (const ref of refs) ready.push(await outgoing(store, ref))
+  for (const ref of refs) ready.push(await outgoingConversation(store, ref))
   const projects = new Set(ready.map((one) => one.project))
   for (const project of projects) await hub.consent(project, ["said"])
   const started = performance.now()
@@ -80,7 +80,7 @@ async function measure(about: Measured): Promise<Row[]> {
   const questions = Array.from({ length: 200 }, (_, i) => chosenFrom(words, 1 + (i % 4), random))
   const crowdAt = async (address: string, size: CrowdSize) => {
     const people = await addCrowd(owner, address, size, projects)
-    const times = await crowd(people, size, { seconds: crowdSeconds, questions, ready })
+    const times = await runCrowd(people, size, { seconds: crowdSeconds, questions, ready })
     if (times.errors.length > 0) console.log(`errors of ${size.people}: ${[...new Set(times.errors)].join("; ")}`)
     return times
   }
@@ -143,7 +143,7 @@ async function measure(about: Measured): Promise<Row[]> {
     }
   }
 
-  /** The same queries, to each in turn. */
+  /** Sends the same queries to each in turn. */
   async function compared(words: string[]): Promise<{ hub: number; laptop: number }> {
     const random = generator(4)
     const times = { hub: [] as number[], laptop: [] as number[] }
@@ -161,7 +161,7 @@ async function measure(about: Measured): Promise<Row[]> {
       await search.run(laptop, { ...input, explain: false, offset: 0 })
       times.laptop.push(performance.now() - here)
     }
-    // The first ones open files on both sides.
+    // The first queries open files on both sides, so they do not count.
     return { hub: percentile(times.hub.slice(10), 0.95), laptop: percentile(times.laptop.slice(10), 0.95) }
   }
 }
@@ -175,12 +175,12 @@ async function ended(server: ChildProcess): Promise<void> {
   await once(server, "exit")
 }
 
-/** In MB, since its start. */
+/** The peak memory in MB since the start. */
 function mostMemory({ pid }: ChildProcess): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1000
 }
 
-/** In MB. Memory that its processes share is counted once. */
+/** PostgreSQL's memory in MB. Memory that its processes share is counted once. */
 function postgresMemory(): number {
   let bytes = 0
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name)))

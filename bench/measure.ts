@@ -9,10 +9,10 @@ import { type CorpusOptions, generateCorpus } from "./corpus.ts"
 export const ROOT = fileURLToPath(new URL("..", import.meta.url))
 export const DEX = join(ROOT, "dist", "dex.js")
 
-export type Timed = { ms: number; rssMb: number; stdout: string; stderr: string; code: number | null }
+export type TimedRun = { ms: number; rssMb: number; stdout: string; stderr: string; code: number | null }
 
 /** Runs a process to its end and measures its time from outside. */
-export function time(args: string[], env: Record<string, string> = {}, input?: string, cwd?: string): Timed {
+export function time(args: string[], env: Record<string, string> = {}, input?: string, cwd?: string): TimedRun {
   const started = process.hrtime.bigint()
   const run = spawnSync(process.execPath, args, {
     env: { PATH: process.env.PATH ?? "", NODE_COMPILE_CACHE: join(tmpdir(), "dex-bench-cache"), NO_COLOR: "1", ...env },
@@ -27,9 +27,10 @@ export function time(args: string[], env: Record<string, string> = {}, input?: s
 }
 
 /**
- * The same with peak memory, including child processes. Measuring memory takes time, so do not use this for a few milliseconds.
+ * Like `time`, with peak memory, including child processes. Measuring memory takes time, so do not use this for a few
+ * milliseconds.
  */
-export function timeWithMemory(args: string[], env: Record<string, string> = {}, cwd?: string): Timed {
+export function timeWithMemory(args: string[], env: Record<string, string> = {}, cwd?: string): TimedRun {
   const run = time([join(ROOT, "bench/tree-memory.ts"), ...args], env, undefined, cwd)
   const [, peak, ms] = /peak (\w+) bytes, ([\d.]+) ms\s*$/.exec(run.stderr) ?? []
   return { ...run, ms: Number(ms), rssMb: Number(peak) / 1e6 }

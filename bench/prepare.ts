@@ -16,7 +16,7 @@ import {
   TEXT_COLUMNS,
   tagsOf,
 } from "../src/store/index/fields.ts"
-import { CARD_FILES } from "../src/store/index/follow-feed.ts"
+import { MAX_CARD_FILES } from "../src/store/index/follow-feed.ts"
 import { call, put, writer } from "../test/support/claude-code.ts"
 import { generateCorpus, generator, makeVocabulary } from "./corpus.ts"
 import { costOf, DEX, ROOT } from "./measure.ts"
@@ -29,13 +29,13 @@ const GENUINE = join(ROOT, "../shared/corpus/claude-code-real.tar.xz")
 export type Build = { dex: string; home: string; env: Record<string, string> }
 export type Prepared = {
   folder: string
-  /** Where Claude Code's transcripts are. */
+  /** The folder of Claude Code's transcripts. */
   transcripts: string
   now: Build
   baseline?: Build
   floor: Floor
   conversation: string
-  /** Errors that were solved in them. */
+  /** Errors that were solved in these transcripts. */
   failures: Failure[]
   /** Words that some messages contain but most do not. */
   words: string[]
@@ -134,7 +134,7 @@ async function writeTexts({ history, index, texts }: Floor): Promise<string> {
     const tags = tagsOf(row, project)
     const add = (fields: IndexedText, own: string) =>
       lines.push(JSON.stringify([...TEXT_COLUMNS.map((column) => fields[column]), `${tags} ${own}`]))
-    const card = cardOf(row, await store.editedFiles(row.ref, CARD_FILES))
+    const card = cardOf(row, await store.editedFiles(row.ref, MAX_CARD_FILES))
     if (card) add(card, CARD_TAG)
     const copied = new Set((await store.versions(row.ref)).filter((one) => one.copied).map(({ number }) => number))
     for (const message of await store.messages(row.ref))

@@ -5,20 +5,20 @@ import { BASELINE, type Baseline, buildBaseline } from "./baseline.ts"
 import { type Measure, measures } from "./commands.ts"
 import { type Command, type Cost, costOf } from "./measure.ts"
 import { type Build, type Prepared, prepare } from "./prepare.ts"
-import { ABOVE_LIMIT, type Measured, ratioToBaseline, type Sample } from "./report.ts"
+import { ABOVE_LIMIT, type MeasuredCommand, ratioToBaseline, type Sample } from "./report.ts"
 
 // The quick bench: runs each command, its floor and the baseline in turn, so that other load on the machine affects all of them.
 
 const PAIRS = 5
 const TRIES = 10
 
-/** `times`: multiplies the usual number of runs. */
+/** `times` multiplies the default number of runs. */
 export type QuickOptions = { messages: number | "genuine"; times: number; only?: string[] }
 
 export async function benchQuick(
   { messages, times, only }: QuickOptions,
   say: (line: string) => void,
-): Promise<{ measured: Measured[]; failed: string[]; baseline: Baseline | string }> {
+): Promise<{ measured: MeasuredCommand[]; failed: string[]; baseline: Baseline | string }> {
   const unknown = [...Object.keys(ABOVE_LIMIT), ...(only ?? [])].filter((name) =>
     measures.every((one) => one.name !== name),
   )
@@ -36,7 +36,7 @@ export async function benchQuick(
     messages,
     baseline: typeof baseline === "string" ? undefined : baseline.dex,
   })
-  const measured: Measured[] = []
+  const measured: MeasuredCommand[] = []
   const failed: string[] = []
   for (const measure of measures.filter(({ name }) => only === undefined || only.includes(name))) {
     const one = await measureInTurn({ ...measure, runs: measure.runs * times }, prepared).catch((error: Error) => {
@@ -53,7 +53,7 @@ export async function benchQuick(
 
 type Side = (nth: number) => Promise<Cost>
 
-async function measureInTurn(measure: Measure, prepared: Prepared): Promise<Measured> {
+async function measureInTurn(measure: Measure, prepared: Prepared): Promise<MeasuredCommand> {
   const { now, baseline } = prepared
   const isMissing = baseline !== undefined && !(await hasCommand(baseline, measure.command))
   const build =

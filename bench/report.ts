@@ -5,12 +5,12 @@ export type Stamp = { commit: string; date: string }
 
 /** The cost of one measure of the quick bench, pair by pair. */
 export type Sample = { cpuMs: number; wallMs: number }
-export type Measured = {
+export type MeasuredCommand = {
   name: string
   what: string
   now: Sample[]
   floor: Sample[]
-  /** Undefined: the baseline could not be built. `"missing"`: it has no such command. */
+  /** Undefined if the baseline could not be built, `"missing"` if it has no such command. */
   baseline: Sample[] | "missing" | undefined
   /** The wall time of every single run. */
   walls: { now: number[]; floor: number[] }
@@ -20,8 +20,8 @@ export type Measured = {
 export const LIMIT = 1.25
 
 /**
- * These need more than that today. Each has its own ceiling, which may only be lowered, a little above the medians that were
- * measured when it was set: sync 1.39 to 1.49, sync-again 1.25 to 1.35, search 1.32 and 1.33, first-search 1.37 to 1.47.
+ * Measures that need more than that today. Each has its own ceiling, which may only be lowered, a little above the medians that
+ * were measured when it was set: sync 1.39 to 1.49, sync-again 1.25 to 1.35, search 1.32 and 1.33, first-search 1.37 to 1.47.
  * `test/shape/bench.test.ts` has the same ceilings.
  */
 export const ABOVE_LIMIT: Readonly<Record<string, { ceiling: number; because: string }>> = {
@@ -52,12 +52,12 @@ export function ratioOf(now: Sample[], other: Sample[]): number {
   return median(now.map(({ cpuMs }, i) => cpuMs / other[i]!.cpuMs))
 }
 
-export function ratioToBaseline({ now, baseline }: Measured): number | undefined {
+export function ratioToBaseline({ now, baseline }: MeasuredCommand): number | undefined {
   return Array.isArray(baseline) ? ratioOf(now, baseline) : undefined
 }
 
 /** `tooSlow` makes the bench fail. `notes` are about measures with their own ceiling, `advice` is for people who work on dex. */
-export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: string[]; advice: string[] } {
+export function verdictOf(measured: MeasuredCommand[]): { tooSlow: string[]; notes: string[]; advice: string[] } {
   const tooSlow: string[] = []
   const notes: string[] = []
   const advice: string[] = []
@@ -74,8 +74,8 @@ export function verdictOf(measured: Measured[]): { tooSlow: string[]; notes: str
   return { tooSlow, notes, advice }
 }
 
-/** For goals about the slowest runs. */
-export function slowestRuns({ name, walls }: Measured): string {
+/** Formats the slowest runs, for goals about them. */
+export function slowestRuns({ name, walls }: MeasuredCommand): string {
   const [now, floor] = [percentile(walls.now, 0.95), percentile(walls.floor, 0.95)]
   const said = `${milliseconds(now)}, floor ${milliseconds(floor)}, ${(now / floor).toFixed(2)} ×`
   return `${name}: p95 of the wall time of ${walls.now.length} runs ${said}.`
@@ -83,7 +83,7 @@ export function slowestRuns({ name, walls }: Measured): string {
 
 const QUICK_COLUMNS = ["what", "dex", "floor", "× floor", "baseline", "× baseline", "limit", "commit", "date"]
 
-export function quickTable(all: Measured[], { commit, date }: Stamp): string {
+export function quickTable(all: MeasuredCommand[], { commit, date }: Stamp): string {
   const cost = (samples: Sample[]) =>
     [median(samples.map((one) => one.cpuMs)), median(samples.map((one) => one.wallMs))].map(milliseconds).join("; ")
   return table(

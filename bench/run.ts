@@ -9,7 +9,7 @@ import { machine, ROOT } from "./measure.ts"
 import { benchQuick } from "./quick.ts"
 import {
   faultsOf,
-  type Measured,
+  type MeasuredCommand,
   partTable,
   quickTable,
   type Row,
@@ -113,7 +113,7 @@ async function quick(): Promise<void> {
 }
 
 /** The median of five pairs differs by up to a tenth between two runs, so a command that seems too slow is measured again with three times as many runs. */
-async function measuredAgain(measured: Measured[]): Promise<Measured[]> {
+async function measuredAgain(measured: MeasuredCommand[]): Promise<MeasuredCommand[]> {
   const only = measured.filter((one) => verdictOf([one]).tooSlow.length > 0).map(({ name }) => name)
   if (only.length === 0) return measured
   console.log(`Measured again with three times as many runs, because it seems too slow: ${only.join(", ")}`)

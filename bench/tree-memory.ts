@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 const EVERY_MS = 10
 const PAGE = 4096
 
-/** In bytes; undefined if the system does not report it. */
+/** Returns the peak in bytes, or undefined if the system does not report it. */
 export function watchMemory(pid: number): { stop(): number | undefined } {
   if (!existsSync("/proc/self/statm")) return { stop: () => undefined }
   let peak = 0
@@ -30,7 +30,7 @@ function treeOf(pid: number): number[] {
   return all
 }
 
-/** A thread may also start a process. */
+/** Finds the children of a process. A thread may also start one. */
 function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>

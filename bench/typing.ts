@@ -3,7 +3,7 @@ import { rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { INDEX_FILE } from "../src/core/formats.ts"
-import { searchAsTyped, type TypedRead } from "../src/search/typing.ts"
+import { searchAsTyped, type TypedSearchCache } from "../src/search/typing.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { readIndex } from "../src/store/index/search-index.ts"
 import { generateCorpus, generator } from "./corpus.ts"
@@ -82,7 +82,7 @@ async function measured(what: string, { store, index }: Opened, lines: string[])
   const times: number[] = []
   const processor: number[] = []
   let [rows, longest] = [0, { ms: 0, line: "" }]
-  let read: TypedRead = new Map()
+  let read: TypedSearchCache = new Map()
   for (const text of lines) {
     if (text.length <= 1) read = new Map() // another line, from somebody who has just started
     const [started, used] = [performance.now(), process.cpuUsage()]

@@ -12,7 +12,7 @@ import { MIGRATIONS } from "./scan-vectors.ts"
 
 const DIMS = 384
 const QUERIES = 40
-/** Finding exact neighbours takes longer than all the rest. */
+/** The number of queries. Finding exact neighbours takes longer than all the rest. */
 const EXACT_QUERIES = 20
 const K = 10
 const EMBEDDER = `bench:clustered@1:${DIMS}:p0`

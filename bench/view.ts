@@ -17,7 +17,7 @@ import { median, type Row } from "./report.ts"
 
 const RUNS = 7
 const IDLE_SECONDS = 60
-/** By then, everything that opening a page started has ended. */
+/** The time after which everything that opening a page started has ended, in seconds. */
 const SETTLED_SECONDS = 10
 const SCREENS = 40
 const LIVE_RUNS = 5

@@ -10,9 +10,9 @@ import { median, percentile, type Row } from "./report.ts"
 const TRANSCRIPTS = 5_000
 const SOURCE_FILES = 5_000
 const APPENDS = 20
-/** Longer than the pace of an active conversation, so that each append is read separately. */
+/** The time between appends, longer than the pace of an active conversation, so that each append is read separately. */
 const BETWEEN_MS = 3_000
-/** After this long the reading process has ended, which is the case for one append in four. */
+/** The time after which the reading process has ended, which is the case for one append in four. */
 const ENDED_MS = 23_000
 
 /** `dex watch` over 10,000 files: its cost while nothing happens, and how soon a new message can be found. */
@@ -149,7 +149,7 @@ function eventsOf(child: ChildProcess) {
     heard()
   })
   return {
-    /** Resolves when there are more than this many of the kind. */
+    /** Resolves when there are more than this many events of the kind. */
     next: (kind: string, before = 0) =>
       new Promise<void>((resolve) => {
         heard = () => {

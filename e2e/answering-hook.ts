@@ -1,4 +1,4 @@
-import { fields } from "../src/agents/hooks.ts"
+import { hookFields } from "../src/agents/hooks.ts"
 import { agentOf } from "../src/agents/registry.ts"
 import { contextText } from "../src/serve/hooks/main.ts"
 
@@ -8,7 +8,7 @@ const [source, event] = process.argv.slice(2) as [string, string]
 let stdin = ""
 for await (const chunk of process.stdin) stdin += chunk
 const agent = await agentOf(source)!.hooks!()
-const moment = agent.moment(event, fields(JSON.parse(stdin)))
+const moment = agent.moment(event, hookFields(JSON.parse(stdin)))
 if (moment)
   process.stdout.write(
     agent.answer(

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { parseArgs } from "node:util"
-import { outgoing, pushOne, startHub } from "../bench/hub-start.ts"
+import { outgoingConversation, pushOne, startHub } from "../bench/hub-start.ts"
 import { runAs } from "../hub/test/support/start-postgres.ts"
 import { createDex } from "../src/app/dex.ts"
 import { openKnowledge, readKnowledge } from "../src/store/knowledge/knowledge.ts"
@@ -37,7 +37,7 @@ const refs = (await home.store.changes(undefined, 1e6)).changes.flatMap(({ ref }
 const projects = new Set<string>()
 let [pushed, refused, textBytes] = [0, 0, 0]
 for (const ref of refs) {
-  const whole = await outgoing(home.store, ref)
+  const whole = await outgoingConversation(home.store, ref)
   const one = shards > 1 ? { ...whole, project: `eval/part-${pushed % shards}` } : whole
   if (!projects.has(one.project)) await hub.consent(one.project, ["said"])
   projects.add(one.project)

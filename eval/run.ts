@@ -3,7 +3,7 @@ import { wordWeights } from "../src/search/floor.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { rank } from "../src/search/rank.ts"
 import { scopeOf } from "../src/search/scope.ts"
-import { addTitles } from "../src/search/titles.ts"
+import { addTitleScores } from "../src/search/titles.ts"
 import type { SearchIndex } from "../src/store/index/search-index.ts"
 import { openBaseline } from "./baseline.ts"
 import { type EvalHome, openHome, projectPath } from "./home.ts"
@@ -114,7 +114,7 @@ async function ranked(home: EvalHome, set: EvalSet, question: Question): Promise
   const { messages, conversations } = await rank(index, query, scope!.filters)
   if (set.unit === "message")
     return messages.filter((hit) => hit.number > 0).map((hit) => home.docOf(hit.ref.id, hit.number))
-  const titled = await addTitles(home.store, conversations, query, await wordWeights(index, query))
+  const titled = await addTitleScores(home.store, conversations, query, await wordWeights(index, query))
   return titled.map((hit) => home.chatOf(hit.ref.id))
 }
 

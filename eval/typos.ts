@@ -1,5 +1,5 @@
 import { messageText } from "../src/core/format.ts"
-import { forgive } from "../src/search/forgive.ts"
+import { correctWords } from "../src/search/forgive.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { searchHistory } from "../src/search/search.ts"
 import { searchAsTyped } from "../src/search/typing.ts"
@@ -46,7 +46,8 @@ try {
       typed = mistyped(word, random)
     const started = performance.now()
     const by =
-      (await forgive({ store, index, hidden: [], few: FEW }, parseQuery(`the ${typed} here`)))?.replaced[0]?.by ?? []
+      (await correctWords({ store, index, hidden: [], few: FEW }, parseQuery(`the ${typed} here`)))?.replaced[0]?.by ??
+      []
     longest = Math.max(longest, performance.now() - started)
     tried++
     if (by[0] === word) first++
@@ -64,7 +65,8 @@ try {
       const query = parseQuery(word.slice(0, length))
       const asked = { query, by: "conversation" as const, limit: 20, offset: 0 }
       const exact = await searchHistory(store, index, asked)
-      const forgiven = exact.total <= FEW ? await forgive({ store, index, hidden: [], few: FEW }, query) : undefined
+      const forgiven =
+        exact.total <= FEW ? await correctWords({ store, index, hidden: [], few: FEW }, query) : undefined
       const found = forgiven ? await searchHistory(store, index, { ...asked, query: forgiven.query }) : exact
       prefixes++
       if (found.hits.length === 0) vanished++

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 
-/** Written at the end of a complete build: the key of its sources. Not part of the package. */
+/** The file in which a complete build stores the key of its sources. It is not part of the package. */
 export const KEY_FILE = "dist/.built-from"
 /** Everything that the build reads. The lockfile represents the packages that it bundles. */
 export const FOLDERS = ["packages/more-agents/src", "scripts", "src"]

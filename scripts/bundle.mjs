@@ -8,8 +8,8 @@ import { compiledAhead } from "./compile-ahead.mjs"
 // dist/main.js, and the rest stays in pieces that are loaded when a command needs them.
 
 /**
- * Loaded with `import()`, but needed by nearly every command that reads, so part of the first file. Everything else is loaded
- * late.
+ * Modules that are loaded with `import()` but needed by nearly every command that reads, so they are part of the first file.
+ * Everything else is loaded late.
  */
 const HOT = [
   /^src\/tools\/(list|search|stats)\/run\.ts$/,
@@ -18,11 +18,11 @@ const HOT = [
   /^src\/cli\/print\/(blame|config|keeping|list|search|show)\.ts$/,
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
-/** A hook has no time to look for another file. */
+/** The same for hooks, which have no time to look for another file. */
 const HOT_IN_HOOKS = [...HOT, /^src\/agents\/hooks\.ts$/, /^src\/serve\/hooks\/late\.ts$/]
 /**
- * With a smaller share, the shared file becomes large for commands that need little of it: at a sixth of the pieces `dex mcp`
- * took 1.12 times as long to start.
+ * The share of the pieces that must use a file before it becomes part of the shared file. With a smaller share, the shared file
+ * becomes large for commands that need little of it: at a sixth of the pieces `dex mcp` took 1.12 times as long to start.
  */
 const MANY_PIECES = 1 / 5
 /** The entry points from which the first file chooses, each in one piece. */
@@ -50,12 +50,12 @@ export async function bundle({ outdir, version, plugins = [] }) {
     format: /** @type {const} */ ("esm"),
     platform: /** @type {const} */ ("node"),
     target: "node22",
-    // Finds its WebAssembly next to itself.
+    // This package finds its WebAssembly next to itself.
     external: ["web-tree-sitter"],
     alias: {
-      // Its CommonJS loads its own files in a way that no bundler can follow.
+      // The CommonJS version loads its own files in a way that no bundler can follow.
       "jsonc-parser": "jsonc-parser/lib/esm/main.js",
-      // One of its users requires it, another imports it: one copy is enough.
+      // One package requires acorn, another imports it: one copy is enough.
       acorn: fileURLToPath(import.meta.resolve("acorn")),
     },
     // The database driver is CommonJS and loads Node's modules with `require`.
@@ -185,7 +185,7 @@ const loadTogether = ({ shared, users }) => ({
 })
 
 /**
- * zod has its messages in fifty languages, and imports them all. dex speaks English.
+ * zod imports its messages in fifty languages. dex speaks English.
  * @type {import("esbuild").Plugin}
  */
 const withoutLocales = {

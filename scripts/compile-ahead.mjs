@@ -4,7 +4,7 @@ import { parse } from "acorn"
 // compiles most functions only when they are called, and again at every start. A function in parentheses looks to V8 like one
 // that is called immediately, so it is compiled with the file, and cached.
 
-/** esbuild calls these once to run a module. */
+/** Functions that esbuild calls once to run a module. */
 const RUNS_MODULES = ["__esm", "__commonJS"]
 
 /**

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { basename, dirname, join, relative, resolve, sep } from "node:path"
 import { fileURLToPath } from "node:url"
-import { agentFiles, agentRecord, HOME_OF_AGENTS, type NewAgent, variableOf } from "./new-agent-files.ts"
+import { AGENTS_FOLDER, agentFiles, agentRecord, type NewAgent, variableOf } from "./new-agent-files.ts"
 import { redactedSession } from "./redacted.ts"
 
 const [name = "", session = "", root = fileURLToPath(new URL("..", import.meta.url))] = process.argv.slice(2)
@@ -22,7 +22,7 @@ if (extension === undefined)
   stop(
     "Only sessions in JSON and in JSON lines can be begun with. For a database, start from packages/more-agents/src/crush.ts.",
   )
-for (const place of ["src/agents", HOME_OF_AGENTS])
+for (const place of ["src/agents", AGENTS_FOLDER])
   for (const path of [`${place}/${name}`, `${place}/${name}.ts`])
     if (existsSync(join(root, path))) stop(`${path} is there already.`)
 
@@ -48,7 +48,7 @@ console.log(
 )
 if (process.argv[4] === undefined) makeGolden()
 
-/** Its place below the home, so that the fixture has it there too. */
+/** The path below the home folder, so that the fixture has the same path. */
 function placeInHome(path: string): string {
   const below = relative(process.env.HOME ?? homedir(), path)
   return below.startsWith("..") || !below.includes(sep)
@@ -63,9 +63,9 @@ function put(path: string, text: string): void {
 }
 
 function addToList(): void {
-  const path = `${HOME_OF_AGENTS}/records.ts`
+  const path = `${AGENTS_FOLDER}/records.ts`
   const list = readFileSync(join(root, path), "utf8")
-  const end = list.lastIndexOf("\n/** A new agent is one more record")
+  const end = list.lastIndexOf("\n/** All agents of this package.")
   const names = list.slice(end).replace("vscode, copilot", `vscode, copilot, ${variableOf({ name })}`)
   put(path, `${list.slice(0, end)}\n${agentRecord(agent)}${names}`)
 }
@@ -73,7 +73,7 @@ function addToList(): void {
 function makeGolden(): void {
   const run = (command: string[], env = {}) =>
     spawnSync(process.execPath, command, { cwd: root, stdio: "inherit", env: { ...process.env, ...env } })
-  run([join(root, "node_modules", "@biomejs", "biome", "bin", "biome"), "check", "--write", HOME_OF_AGENTS])
+  run([join(root, "node_modules", "@biomejs", "biome", "bin", "biome"), "check", "--write", AGENTS_FOLDER])
   run([join(root, "node_modules", "vitest", "vitest.mjs"), "run", "--project", "test", `test/agents/${name}.test.ts`], {
     DEX_ACCEPT_GOLDEN: "1",
   })

@@ -7,7 +7,7 @@ const NEEDED = [
   "dist/THIRD_PARTY_LICENSES.txt",
 ]
 const ALLOWED = /^(dist\/|recipes\/|README\.md$|CHANGELOG\.md$|LICENSE$|package\.json$)/
-/** A little more than it has: if somebody makes it grow, they notice, and explain why. */
+/** The most bytes of the package, slightly more than its current size, so that whoever makes it grow notices and explains why. */
 const MOST_BYTES = 1_580_000
 
 /**

@@ -11,7 +11,7 @@ import type { ListedPrice, PriceSource, Rates } from "../src/usage/price-of.ts"
 
 /** In this order: the first row whose pattern matches a model's name is its price. */
 const PROVIDERS = ["anthropic", "openai", "google", "x-ai", "deepseek", "moonshotai", "mistral", "zai", "minimax"]
-/** For these makers there are only a reseller's prices. */
+/** Makers for which there are only a reseller's prices. */
 const RESOLD = { openrouter: /^(?:qwen|z-ai)\/(?!.*:free$)/ }
 
 const RATES = {
@@ -83,7 +83,7 @@ function stepsOf(prices: ModelPrice): number[] {
   return [...new Set(starts)].sort((a, b) => a - b)
 }
 
-/** A regular expression for a model's name, without the folder of its reseller or maker. */
+/** Builds a regular expression for a model's name, without the folder of its reseller or maker. */
 function patternOf(match: MatchLogic): string {
   if ("or" in match) return match.or.map(patternOf).join("|")
   if ("and" in match) return match.and.map((one) => `(?=.*(?:${patternOf(one)}))`).join("")

@@ -9,5 +9,5 @@ if (file === undefined) {
   console.error("Which file? For example: npm run --silent redact -- session.jsonl > redacted.jsonl")
   process.exit(2)
 }
-// npm changes into the package's folder, but the person means the folder they are in.
+// npm changes into the package's folder, but the user means the current one.
 process.stdout.write(redactedSession(readFileSync(resolve(process.env.INIT_CWD ?? ".", file), "utf8")))

@@ -1,12 +1,12 @@
 import { isDeeperThan, MAX_DEPTH } from "../src/core/record.ts"
 import { redactRecord, redactText } from "../src/redact/redact.ts"
 
-/** A session without its secrets, by dex's own rules. JSON stays JSON, as one document or line by line. */
+/** Removes the secrets from a session, by dex's own rules. JSON stays JSON, as one document or line by line. */
 export function redactedSession(text: string): string {
   return redactedJson(text) ?? redactedLines(text) ?? redactText(text)
 }
 
-/** Undefined if the text is not JSON. */
+/** Returns undefined if the text is not JSON. */
 function redactedJson(text: string): string | undefined {
   try {
     const parsed: unknown = JSON.parse(text)
@@ -18,7 +18,7 @@ function redactedJson(text: string): string | undefined {
   }
 }
 
-/** Undefined if the first line is not an object: then it is text, and a key may span many lines of it. */
+/** Returns undefined if the first line is not an object: the file is then text, and a key may span many lines of it. */
 function redactedLines(text: string): string | undefined {
   const lines = text.split("\n")
   if (!lines[0]?.startsWith("{") || redactedJson(lines[0]) === undefined) return undefined

@@ -13,7 +13,7 @@ const { tag } = parseArgs({ options: { tag: { type: "string" } } }).values
 const manifest = JSON.parse(read("package.json"))
 const { version } = manifest
 
-/** Each returns its problems: what is wrong, and what to do. */
+/** The checks. Each returns its problems: what is wrong, and what to do. */
 const CHECKS = {
   "the working tree is clean": cleanTree,
   "every file has the version of package.json": sameVersion,

@@ -23,7 +23,7 @@ export function problemsOfChangelog(text, version) {
 }
 
 /**
- * Before the release no tag may have its name; a given tag must be the commit that is checked out.
+ * Before the release no tag may have the version's name; a given tag must be the commit that is checked out.
  * @param {string} root
  * @param {string} version
  * @param {string | undefined} tag

@@ -1,5 +1,5 @@
-// Runs a development tool on the Node that package.json pins, whatever Node the machine has.
-// `npm test` must not depend on the machine: better-sqlite3 crashes on Node 20 instead of refusing.
+// Runs a development tool on the Node that package.json pins, whatever Node the machine has. `npm test` must not depend on the
+// machine: better-sqlite3 crashes on Node 20 and does not refuse.
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { join } from "node:path"

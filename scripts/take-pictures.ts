@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { chromium, type Page } from "playwright-core"
 import { createDex } from "../src/app/dex.ts"
-import { hasToLearn } from "../src/learn/behind.ts"
+import { needsLearning } from "../src/learn/outdated.ts"
 import { environment } from "../test/support/dex.ts"
 import { startView } from "../test/view/process.ts"
 
@@ -39,7 +39,7 @@ export async function takePictures(home: string, folder: string): Promise<void> 
       for (const [name, pathOf] of Object.entries(PAGES)) {
         await page.goto(`${base}${await pathOf(base, page)}`)
         await page.locator("main h1").waitFor()
-        // Wait until everything that loads later is there.
+        // Wait until everything that loads later has arrived.
         await page.locator("[data-late], [data-part]:not(a)").first().waitFor({ state: "detached" })
         if ((await page.locator(".learning").count()) > 0) throw new Error(`The page ${name} is still being filled.`)
         await page.screenshot({ path: join(folder, `view-${name}.png`) })
@@ -55,7 +55,7 @@ export async function takePictures(home: string, folder: string): Promise<void> 
 async function hasLearned(home: string): Promise<boolean> {
   const dex = createDex({ env: environment(home, {}), cwd: home, version: "0.0.0" })
   try {
-    return !(await hasToLearn(await dex.store(), await dex.knowledge()))
+    return !(await needsLearning(await dex.store(), await dex.knowledge()))
   } finally {
     dex.close()
   }

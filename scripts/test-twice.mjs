@@ -10,7 +10,7 @@ import { join, relative } from "node:path"
 // If other stages run at the same time, nothing runs alone, so DEX_RUN_AGAIN names a file for the list of failed files. The stage
 // then ends with 75, and `node scripts/test-twice.mjs --again` runs the listed files.
 
-/** More than this is not an accident. */
+/** The most failed files that are repeated. More are not an accident. */
 const MOST_FILES = 5
 const LATER = 75
 

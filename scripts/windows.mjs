@@ -47,7 +47,7 @@ function say(what) {
   console.log(`-- ${what} (${Math.round((Date.now() - started) / 1000)} s)`)
 }
 
-/** Only root can install it, and only with Debian's packages. */
+/** Only root can install Wine, and only with Debian's packages. */
 function hasWine() {
   if (run("wine", ["--version"]) === 0) return true
   if (run("apt-get", ["--version"]) !== 0) return false
@@ -92,7 +92,7 @@ function askHere(home) {
   return dex("list", "--all", "--limit", "1000", "--json")
 }
 
-/** Into a file: on a Unix pipe, Windows' Node under Wine crashes or loses output. */
+/** Writes the output to a file: on a Unix pipe, Windows' Node under Wine crashes or loses output. */
 function underWine(node, words) {
   const prefix = join(work, "wine")
   const env = {
@@ -125,7 +125,7 @@ function underWine(node, words) {
   return ended
 }
 
-/** The exit code; 1 if it could not be started or was stopped. */
+/** Returns the exit code, or 1 if the program could not be started or was stopped. */
 function run(program, args, options = {}) {
   return spawnSync(program, args, { stdio: "ignore", ...options }).status ?? 1
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { DAY_MS } from "../../src/core/dates.ts"
-import { parseWholeRef } from "../../src/core/ref.ts"
+import { parseCompleteRef } from "../../src/core/ref.ts"
 import type { Item, Moment } from "../../src/core/suggestion.ts"
 import { pathBelow } from "../../src/learn/paths.ts"
 import type { HistoryReader, StoredMessage } from "../../src/store/history/store.ts"
@@ -126,7 +126,7 @@ function countRising(sum: MomentFigures, found: (at: number) => Found, at: numbe
 }
 
 function refOf(text: string): { id: string; number: number } {
-  const { id, number } = parseWholeRef(text) ?? {}
+  const { id, number } = parseCompleteRef(text) ?? {}
   if (id === undefined || number === undefined) throw new Error(`${text} does not name a message`)
   return { id, number }
 }
@@ -136,7 +136,7 @@ type Edits = (id: string, number: number) => Promise<string[]>
 async function isHelpful(item: Item, { helpful }: Label, editsNear: Edits): Promise<boolean> {
   for (const { ref } of helpful) {
     const { id, number } = refOf(ref)
-    const at = item.ref === undefined ? undefined : parseWholeRef(item.ref)
+    const at = item.ref === undefined ? undefined : parseCompleteRef(item.ref)
     if (at?.id === id && at.number !== undefined) {
       const failed = item.kind === "fix" ? Number(item.key.slice(item.key.lastIndexOf("#") + 1)) : at.number
       if (number >= failed - NEAR && number <= at.number + NEAR) return true

@@ -35,10 +35,10 @@ export function dexAnswers(facts: BlameFacts, hashOf: ((told: string) => string 
     const diffs = await diffsOf(folder, asked)
     return asked.map(({ hash, without }) => {
       const commit = diffs.get(hash)!
-      const { ranked, told, files } = attributeCommit(commit, withoutThese({ ...facts, ran }, without))
+      const { ranked, attributed, files } = attributeCommit(commit, withoutThese({ ...facts, ran }, without))
       return {
         ranked: ranked.map(({ worker }) => worker.ref.id),
-        ...(told && { told: told.worker.ref.id }),
+        ...(attributed && { told: attributed.worker.ref.id }),
         lines: files.flatMap(({ path, lines }, f) =>
           lines.map((line, l) => ({
             path,

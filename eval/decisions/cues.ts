@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
-import { anyPhrase, STATES, SUPPORTS, TASKS } from "../../src/learn/decisions/cues.ts"
-import { ownLines, sentencesOf } from "../../src/learn/decisions/typed.ts"
+import { anyPhrase, SCOPE_PHRASES, STATING_PHRASES, TASK_PHRASES } from "../../src/learn/decisions/cues.ts"
+import { sentencesOf, typedLines } from "../../src/learn/decisions/typed.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openDecisionsHome, type Place } from "../answers/decisions-home.ts"
 import { openGenuineHome } from "../genuine-home.ts"
@@ -21,7 +21,7 @@ async function typedIn(store: HistoryReader): Promise<string[][]> {
   for (const { ref } of rows) {
     const parts = (await store.messages(ref)).flatMap(({ parts }) => parts)
     const texts = parts.flatMap((part) => (part.type === "text" && part.origin === "person" ? part.text : []))
-    chats.push(texts.flatMap((text) => ownLines(text.slice(0, 20_000)).flatMap(sentencesOf)))
+    chats.push(texts.flatMap((text) => typedLines(text.slice(0, 20_000)).flatMap(sentencesOf)))
   }
   return chats
 }
@@ -36,7 +36,7 @@ try {
     chats.push(...(await typedIn(home.store)))
     home.close()
   }
-  const cues = [...STATES.flatMap(([, phrases]) => phrases), ...SUPPORTS, ...TASKS]
+  const cues = [...STATING_PHRASES.flatMap(([, phrases]) => phrases), ...SCOPE_PHRASES, ...TASK_PHRASES]
   const holding = (phrase: string) => {
     const pattern = anyPhrase([phrase])
     return chats.filter((sentences) => sentences.some((sentence) => pattern.test(sentence))).length

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { formatRef } from "../../src/core/ref.ts"
 import { type Decision, decisionsIn } from "../../src/learn/decisions/decisions.ts"
-import { supersede } from "../../src/learn/decisions/supersede.ts"
+import { findReversals } from "../../src/learn/decisions/supersede.ts"
 import type { ConversationRow, StoredMessage } from "../../src/store/history/store.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import { Absent } from "../set.ts"
@@ -126,7 +126,7 @@ function measureSuperseded(all: Found[], spoken: Map<string, StoredMessage[]>): 
     const ordered = made
       .toSorted((a, b) => (a.at ?? 0) - (b.at ?? 0) || a.number - b.number)
       .map((one) => ({ ...one, conversation: one.row.ref.id }))
-    for (const [earlier, later] of supersede(ordered))
+    for (const [earlier, later] of findReversals(ordered))
       marks.push({ earlier: byKey.get(earlier)!, later: byKey.get(later)! })
   }
   const everywhere = wantedIn(new Set([...labels.conversations.held, ...labels.conversations.develop]), spoken)

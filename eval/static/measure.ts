@@ -6,11 +6,11 @@ import { formatRef } from "../../src/core/ref.ts"
 import type { EmbedSettings } from "../../src/embed/embedder.ts"
 import { openEmbedder } from "../../src/embed/open-embedder.ts"
 import { embedMessages } from "../../src/ingest/embed-messages.ts"
-import { addMeaning } from "../../src/search/hybrid.ts"
+import { addVectorResults } from "../../src/search/hybrid.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { rank } from "../../src/search/rank.ts"
 import { scopeOf } from "../../src/search/scope.ts"
-import { coveredBy } from "../../src/search/search.ts"
+import { coverageOfBest } from "../../src/search/search.ts"
 import { openHome, projectPath } from "../home.ts"
 import { serveLocal } from "../local/serve.ts"
 import { mean, pairedDifference, type Scores, scoresOf } from "../metrics.ts"
@@ -100,8 +100,8 @@ async function measure(set: EvalSet, homeName: string): Promise<Answer[]> {
     const query = parseQuery(question.text)
     const lexical = await rank(index, query, scope.filters)
     const meaning = { settings: () => settings, timeoutMs: 60_000, text: query.text }
-    const { fused, degraded } = await addMeaning(index, lexical, scope.filters, meaning, () =>
-      coveredBy(store, index, lexical, query),
+    const { fused, degraded } = await addVectorResults(index, lexical, scope.filters, meaning, () =>
+      coverageOfBest(store, index, lexical, query),
     )
     if (!fused) throw new Error(degraded.join(" "))
     const [vector] = await embedder.embed([query.text], { role: "query" })

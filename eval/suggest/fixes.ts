@@ -46,7 +46,7 @@ export async function fixOffers(store: HistoryReader, dir: string): Promise<FixO
     for (const { moment, session, number } of momentsOf(one)) {
       const { command, error, project } = moment
       if (command === undefined || error === undefined) continue
-      const asked = { asked: error, ran: command, inside: project }
+      const query = { query: error, ran: command, inside: project }
       const put = (fix: FoundFix, here: boolean, summary: string) =>
         offers.push({
           conversation: one.row.ref.id,
@@ -58,10 +58,10 @@ export async function fixOffers(store: HistoryReader, dir: string): Promise<FixO
           error,
           fix: { command: fix.command, error: fix.error, edit: fix.edit, likeness: fix.likeness, summary },
         })
-      const { solved } = findFixes(knowledge, { ...asked, here: true })
+      const { solved } = findFixes(knowledge, { ...query, here: true })
       for (const { key, summary } of findFix({ knowledge }, moment, session))
         put(solved.find((fix) => key === `fix:${fix.source}:${fix.id}#${fix.failed_number}`)!, true, summary)
-      const [elsewhere] = findFixes(knowledge, asked).solved.filter((fix) => fix.project !== project)
+      const [elsewhere] = findFixes(knowledge, query).solved.filter((fix) => fix.project !== project)
       if (elsewhere) put(elsewhere, false, "")
     }
   return offers

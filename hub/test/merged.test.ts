@@ -54,7 +54,7 @@ test("documents of several indexes are kept separate, and each index is asked ab
   expect(new Set(hits.map(({ doc }) => doc)).size).toBe(3)
   const docs = hits.map(({ doc }) => doc)
   const holding = async (words: string) => {
-    const found = await index.holding({ words }, docs)
+    const found = await index.containing({ words }, docs)
     return hits.filter(({ doc }) => found.has(doc)).map(({ ref }) => ref.id)
   }
   expect(await holding("wombat")).toEqual(["c"])

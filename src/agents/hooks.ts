@@ -1,14 +1,14 @@
-import { tellsOfError } from "../core/error-text.ts"
+import { namesError } from "../core/error-text.ts"
 import type { AgentHooks, HookInput, HookMoment } from "./kit/agent.ts"
 
-const LONGEST_NAME = 300
-const LONGEST_PATH = 4_000
-/** Enough to see the request, the command and the error. */
-const LONGEST_PROMPT = 8_000
-const LONGEST_COMMAND = 2_000
-const LONGEST_OUTPUT = 20_000
+const MAX_NAME_LENGTH = 300
+const MAX_PATH_LENGTH = 4_000
+/** The most characters of a prompt, enough to see the request, the command and the error. */
+const MAX_PROMPT_LENGTH = 8_000
+const MAX_COMMAND_LENGTH = 2_000
+const MAX_OUTPUT_LENGTH = 20_000
 
-/** The facts of an event, without the caller. `given` is the input of the tool. */
+/** The facts of an event, without its session and folder. `given` is the input of the tool. */
 type EventFacts = Omit<HookMoment, "session" | "cwd" | "transcript">
 type EventReader = (input: HookInput, given: HookInput) => EventFacts | undefined
 
@@ -17,7 +17,8 @@ function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "an
   return {
     moment: (event, input) => {
       const caller = callerOf(input)
-      const facts = caller && Object.hasOwn(events, event) ? events[event]!(input, fields(input.tool_input)) : undefined
+      const facts =
+        caller && Object.hasOwn(events, event) ? events[event]!(input, hookFields(input.tool_input)) : undefined
       return caller && facts && { ...caller, ...facts }
     },
     ...how,
@@ -26,9 +27,9 @@ function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "an
 
 /** The fields that all agents have in common: the session and its folder. */
 function callerOf(input: HookInput): Pick<HookMoment, "session" | "cwd" | "transcript"> | undefined {
-  const session = text(input.session_id, LONGEST_NAME)
-  const cwd = text(input.cwd, LONGEST_PATH)
-  const transcript = text(input.transcript_path, LONGEST_PATH)
+  const session = text(input.session_id, MAX_NAME_LENGTH)
+  const cwd = text(input.cwd, MAX_PATH_LENGTH)
+  const transcript = text(input.transcript_path, MAX_PATH_LENGTH)
   if (session === undefined || cwd === undefined) return undefined
   return { session, cwd, transcript }
 }
@@ -36,25 +37,25 @@ function callerOf(input: HookInput): Pick<HookMoment, "session" | "cwd" | "trans
 const sessionStart: EventReader = () => ({ event: "session_start" })
 
 const promptOf: EventReader = (input) => {
-  const prompt = text(input.prompt, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_PROMPT)
+  const prompt = text(input.prompt, Number.POSITIVE_INFINITY)?.slice(0, MAX_PROMPT_LENGTH)
   return prompt === undefined ? undefined : { event: "prompt", prompt }
 }
 
 function atFile(event: "before_read" | "before_edit", path: unknown): EventFacts | undefined {
-  const file = text(path, LONGEST_PATH)
+  const file = text(path, MAX_PATH_LENGTH)
   return file === undefined ? undefined : { event, file }
 }
 
 /** Keeps the beginning and the end of a long output; programs usually report errors at the end. */
 function failedCommand(command: unknown, output: string): EventFacts | undefined {
-  const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, LONGEST_COMMAND)
+  const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, MAX_COMMAND_LENGTH)
   if (ran === undefined || output.trim() === "") return undefined
-  const half = LONGEST_OUTPUT / 2
-  const error = output.length <= LONGEST_OUTPUT ? output : `${output.slice(0, half)}\n${output.slice(-half)}`
+  const half = MAX_OUTPUT_LENGTH / 2
+  const error = output.length <= MAX_OUTPUT_LENGTH ? output : `${output.slice(0, half)}\n${output.slice(-half)}`
   return { event: "failed_command", command: ran, error }
 }
 
-export function fields(value: unknown): HookInput {
+export function hookFields(value: unknown): HookInput {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as HookInput) : {}
 }
 
@@ -62,13 +63,13 @@ function text(value: unknown, longest: number): string | undefined {
   return typeof value === "string" && value.trim() !== "" && value.length <= longest ? value : undefined
 }
 
-/** The content of a JSON string, without the quotes. */
+/** Escapes a text for the inside of a JSON string. */
 const insideJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** The format that Claude Code introduced; Codex and Gemini CLI use it too. */
+/** Formats an answer as Claude Code introduced it; Codex and Gemini CLI use the same format. */
 export function additionalContext(event: string, text: string, platform = process.platform): string {
   const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: event, additionalContext: text } })
-  // On Windows a shell in between may read the output in another code page.
+  // On Windows, a shell in between may read the output in another code page.
   return platform === "win32" ? answer.replace(/[^\x20-\x7e]/g, escaped) : answer
 }
 
@@ -78,7 +79,7 @@ function escaped(sign: string): string {
 
 const asContext = { answer: additionalContext, piece: insideJson }
 
-/** Authors of a prompt, if Claude Code names one; all others are wake-ups and notices. */
+/** The values for a person as the author of a prompt; all others are wake-ups and notices. */
 const PEOPLE = new Set<unknown>([undefined, "user", "sdk"])
 
 export const claudeCodeHooks = hooksFor(
@@ -107,7 +108,7 @@ export const codexHooks = hooksFor(
       tool_name === "apply_patch" ? atFile("before_edit", patchedFile(command)) : undefined,
     // Codex passes the output of a command, but not its exit code.
     PostToolUse: ({ tool_name, tool_response: output }, { command }) =>
-      tool_name === "Bash" && typeof output === "string" && tellsOfError(output)
+      tool_name === "Bash" && typeof output === "string" && namesError(output)
         ? failedCommand(command, output)
         : undefined,
   },
@@ -124,10 +125,10 @@ export const geminiCliHooks = hooksFor(
   {
     SessionStart: sessionStart,
     BeforeAgent: promptOf,
-    // The output of BeforeTool does not reach the model, so a file's past is shown after it was read.
+    // The output of BeforeTool does not reach the model, so a file's past is shown after the file was read.
     AfterTool: ({ tool_name, tool_response }, given) => {
       if (tool_name === "read_file") return atFile("before_read", given.file_path ?? given.absolute_path)
-      const output = fields(tool_response).llmContent
+      const output = hookFields(tool_response).llmContent
       const isFailure = tool_name === "run_shell_command" && typeof output === "string" && hasFailed(output)
       return isFailure ? failedCommand(given.command, outputIn(output)) : undefined
     },
@@ -150,7 +151,7 @@ function outputIn(output: string): string {
     .replace(/^Output: /, "")
 }
 
-/** The requests of dex's own plugin (`opencode/wiring.ts`), which inserts the plain text itself. */
+/** Reads the requests of dex's own plugin (`opencode/wiring.ts`), which inserts the plain text itself. */
 export const opencodeHooks = hooksFor(
   {
     "session.start": sessionStart,

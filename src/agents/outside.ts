@@ -8,15 +8,15 @@ import { choice, decimal, integer, listOf, mapOf, object, optional, readAs, type
 import { type Connector, isUnreadable, type OutsideAgent } from "./kit/connector.ts"
 import { sourceIds } from "./registry.ts"
 
-// Agents that a user adds: modules named in their settings, each exporting a record like ours. They are found, read and
+// Agents that a user adds: modules named in the settings, each exporting a record like dex's own. They are found, read and
 // resumed like any other; only agents that dex itself knows have hooks and wiring.
 
-export type Unloaded = { path: string; reason: string }
-export type Outside = { agents: (OutsideAgent & { path: string })[]; unloaded: Unloaded[] }
+export type UnloadedAgent = { path: string; reason: string }
+export type OutsideAgents = { agents: (OutsideAgent & { path: string })[]; unloaded: UnloadedAgent[] }
 
-/** An agent that cannot be loaded does not stop the others. */
-export async function loadOutside(names: readonly string[], dexDir: string): Promise<Outside> {
-  const outside: Outside = { agents: [], unloaded: [] }
+/** Loads agents. One that cannot be loaded does not stop the others. */
+export async function loadOutside(names: readonly string[], dexDir: string): Promise<OutsideAgents> {
+  const outside: OutsideAgents = { agents: [], unloaded: [] }
   for (const name of names) {
     try {
       const path = fileOf(name, dexDir)
@@ -58,7 +58,7 @@ function problemWith(agent: Partial<OutsideAgent> | undefined): string | undefin
 
 const METHODS = ["roots", "discover", "read", "parse"] as const
 
-/** Checks the results at run time: the compiler checks only our own connectors. */
+/** Checks the results at run time, because the compiler checks only dex's own connectors. */
 function checkedConnector(connector: Connector, source: string): Connector {
   if (typeof connector !== "object" || connector === null) throw new Error("its `connector` returns nothing")
   const missing = METHODS.find((method) => typeof connector[method] !== "function")

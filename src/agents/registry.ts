@@ -6,16 +6,16 @@ import type { Agent } from "./kit/agent.ts"
 import type { Machine } from "./kit/connector.ts"
 import { belowHome, localAppData, type Roots, settingsFolder } from "./kit/places.ts"
 
-/** Claude Desktop has one configuration folder per Cowork session, several levels below this one. */
-export const COWORK = "local-agent-mode-sessions"
+/** The folder of Claude Desktop's Cowork sessions. Each has its own configuration folder, several levels below this one. */
+export const COWORK_FOLDER = "local-agent-mode-sessions"
 
 export function claudeCodeRoots(machine: Machine): string[] {
   const { home, env, platform } = machine
   const configured = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((dir) => dir.trim())
   const own = configured.filter((dir) => dir !== "")
   const config = own.length > 0 ? own : belowHome(".claude")(machine)
-  const desktop = join(settingsFolder(machine), "Claude", COWORK)
-  const store = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK]
+  const desktop = join(settingsFolder(machine), "Claude", COWORK_FOLDER)
+  const store = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK_FOLDER]
   const desktops = platform === "win32" ? [desktop, join(localAppData(machine), ...store)] : [desktop]
   return [...new Set([...config, join(home, ".config", "claude"), ...desktops])]
 }
@@ -60,7 +60,7 @@ function threadOfCall(meta: Record<string, unknown>): string | undefined {
   return string(turn?.thread_id) ?? string(turn?.session_id)
 }
 
-/** Includes agents that share the schema; each has it in its own folder. */
+/** The names of OpenCode's databases, including those of agents that share the schema in their own folder. */
 export const OPENCODE_DATABASE = /^(?:opencode|kilo|mimocode).*\.db$/
 
 export function opencodeRoots({ home, env }: Machine): string[] {
@@ -100,7 +100,7 @@ const cursor: Agent = {
   basis: "recorded",
   connector: async () => (await import("./cursor/connector.ts")).cursorConnector,
   resume: (id) => ["cursor-agent", `--resume=${id}`],
-  // Not verified.
+  // This command is not verified.
   open: ["cursor-agent"],
   wiring: async () => (await import("./cursor/connector.ts")).cursorWiring,
 }
@@ -158,14 +158,14 @@ export const agents: readonly Agent[] = [
   ...[dexChat, dexNote],
 ]
 
-/** dex's own sources, which are not installed agents. */
-export function isOwn(source: SourceId): boolean {
+/** Whether this is one of dex's own sources, which are not installed agents. */
+export function isDexSource(source: SourceId): boolean {
   return source === dexChat.source || source === dexNote.source
 }
 
 /** Filters counts by source to those of agents. */
-export function agentsIn(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
-  return Object.fromEntries(Object.entries(sources).filter(([source]) => !isOwn(source)))
+export function onlyAgents(sources: Readonly<Record<SourceId, number>>): Record<SourceId, number> {
+  return Object.fromEntries(Object.entries(sources).filter(([source]) => !isDexSource(source)))
 }
 
 /** The possible sources of a conversation: an agent that is read, or a document. */

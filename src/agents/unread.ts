@@ -4,14 +4,14 @@ import { lookAt } from "../core/look-at.ts"
 import type { Machine } from "./kit/connector.ts"
 import { agents } from "./registry.ts"
 
-/** Conversations on this machine that dex does not read. `files` is counted up to `MOST_FILES`. */
+/** Conversations on this machine that dex does not read. `files` is counted up to `MAX_COUNTED_FILES`. */
 type UnreadFound = { name: string; path: string; files: number; why?: string }
 
-export const MOST_FILES = 10_000
-const DEEPEST = 8
+export const MAX_COUNTED_FILES = 10_000
+const MAX_DEPTH = 8
 
-/** The known stores on this machine that dex does not read. An absent place costs a single look. */
-export function unreadOn({ home, env, otherHomes = [] }: Machine): UnreadFound[] {
+/** Finds the known stores on this machine that dex does not read. Checking an absent one costs a single system call. */
+export function findUnreadStores({ home, env, otherHomes = [] }: Machine): UnreadFound[] {
   const read = new Set(agents.flatMap(({ source, connector }) => (connector ? source : [])))
   return UNREAD_STORES.filter(({ source }) => !read.has(source)).flatMap((store) =>
     placesOf(store, [home, ...otherHomes], env).flatMap((path) => {
@@ -37,14 +37,14 @@ function filesAt(path: string, counted: RegExp | undefined): number {
 function filesIn(folder: string, counted = /(?:)/): number {
   let files = 0
   const open = [{ folder, depth: 0 }]
-  for (let next = open.pop(); next && files < MOST_FILES; next = open.pop()) {
+  for (let next = open.pop(); next && files < MAX_COUNTED_FILES; next = open.pop()) {
     for (const entry of entriesIn(next.folder)) {
       if (entry.isFile()) files += counted.test(entry.name) ? 1 : 0
-      else if (entry.isDirectory() && next.depth < DEEPEST)
+      else if (entry.isDirectory() && next.depth < MAX_DEPTH)
         open.push({ folder: join(next.folder, entry.name), depth: next.depth + 1 })
     }
   }
-  return Math.min(files, MOST_FILES)
+  return Math.min(files, MAX_COUNTED_FILES)
 }
 
 function entriesIn(folder: string) {
@@ -56,18 +56,18 @@ function entriesIn(folder: string) {
 }
 
 /**
- * Where a program stores conversations that dex does not read yet, or cannot. `at` are places below the home folder,
- * for every system; `variable` names a folder to use instead of the home folder, with the conversations at `below`.
+ * Where a program stores conversations that dex does not read yet, or cannot. `at` are paths below the home folder, for every
+ * system; `variable` names a folder to use in place of the home folder, with the conversations at `below`.
  */
 type UnreadStore = {
-  /** The source that the agent would have. A store that dex has learned to read is no longer searched for. */
+  /** The source that the agent would have. Once dex can read a store, it is no longer searched for. */
   source: string
   name: string
   at: readonly string[]
   variable?: { name: string; below?: string }
-  /** The names of files with conversations; without it, all files count. */
+  /** The names of files with conversations. Without it, all files count. */
   files?: RegExp
-  /** Why only the program itself can read it. */
+  /** Why only the program itself can read the store. */
   why?: string
 }
 
@@ -85,7 +85,7 @@ function dataFolders(name: string, below = ""): string[] {
   )
 }
 
-/** Ordered by name. The locations are those that other programs for reading conversations use. */
+/** The known stores, ordered by name. The locations are those that other programs for reading conversations use. */
 export const UNREAD_STORES: readonly UnreadStore[] = [
   { source: "amp_editor", name: "Amp in an editor", at: inEditors("sourcegraph.amp/threads3") },
   { source: "astrbot", name: "AstrBot", at: [".astrbot/data/data_v4.db", ".astrbot_launcher/instances"] },

@@ -1,4 +1,4 @@
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import { collectionOf, formatRef, parseRef } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
@@ -117,7 +117,7 @@ export async function answerOf(
 
 export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) {
   const { input, output, is_estimate, cost_usd } = used()
-  return defined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
+  return withoutUndefined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
 }
 
 /** The answer without a model: quotes. */
@@ -165,7 +165,7 @@ export async function finish(
     const evidence = evidenceOf(statements)
     const confidence = confidenceOf(evidence, parseQuery(input.query).words.length)
     const probability = sentences.length === 0 ? 0 : Number(probabilityOf(evidence).toFixed(2))
-    return defined({
+    return withoutUndefined({
       answer: sentences.length === 0 ? NOT_FOUND : sentences.map(({ text }) => text).join(rest.extractive ? "\n" : " "),
       sources: sources.map(describe),
       confidence: sentences.length === 0 ? ("none" as const) : rest.doubtful ? atMostMedium(confidence) : confidence,
@@ -189,7 +189,7 @@ function citedBy(sentences: Cited[], library: PassageLibrary): Passage[] {
 function describe({ n, ref, title, origins, at, file }: Passage) {
   const query = file ? undefined : parseRef(ref)
   const collection = query?.source === "docs" ? collectionOf(query.prefix) : undefined
-  return defined({
+  return withoutUndefined({
     n,
     ref,
     collection,

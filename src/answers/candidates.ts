@@ -1,4 +1,4 @@
-import { planIn } from "../core/plan.ts"
+import { findPlan } from "../core/plan.ts"
 import { parseQuery } from "../search/query.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
@@ -58,7 +58,7 @@ function messageCandidates(found: FoundMessages["found"], passages: Passages): A
 function textsIn(row: PassageRow, { parts, role }: StoredMessage): { text: string; is: Source["is"] }[] {
   return parts.flatMap((part) => {
     if (part.origin === "injected" || (part.type !== "text" && part.type !== "summary")) return []
-    const plan = planIn(part)
+    const plan = findPlan(part)
     const is =
       row.kind === "document" ? "document" : part.origin === "person" ? "person" : role === "user" ? "plan" : "agent"
     return [{ text: plan ?? part.text, is }]

@@ -1,4 +1,4 @@
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelRequest } from "../llm/model.ts"
@@ -136,7 +136,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
         cited: answer.sources.flatMap(({ n }) => library.passages.get(n) ?? []),
       })
     const notes = [answer.note, sentences.breaks() > 0 ? BROKE : undefined].filter((note) => note !== undefined)
-    return defined({
+    return withoutUndefined({
       ...answer,
       note: notes.length > 0 ? notes.join(" ") : undefined,
       stopped: run.byPerson,

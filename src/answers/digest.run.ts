@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { isoDate } from "../core/dates.ts"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import type { Dex } from "../tools/context.ts"
 import { configuredModel } from "../tools/model.ts"
 import { type ProjectFacts, projectFacts } from "./digest/facts.ts"
@@ -52,7 +52,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
       task,
       schema,
       format,
-      filters: { ...filters, ...period.filters, ...defined({ project: input.project }) },
+      filters: { ...filters, ...period.filters, ...withoutUndefined({ project: input.project }) },
     },
     others,
   )

@@ -1,5 +1,5 @@
-import { defined } from "../core/defined.ts"
-import { testCommand } from "../learn/test-runs/commands.ts"
+import { withoutUndefined } from "../core/defined.ts"
+import { parseTestCommand } from "../learn/test-runs/commands.ts"
 import { testRunsIn } from "../learn/test-runs/runs.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
@@ -60,7 +60,12 @@ function buildOutcomes({ messages, refOf, ended_at }: Spoken): Outcome[] {
 }
 
 function outcomeOf(command: string, error: string | undefined, ref: string, at: number): Omit<Outcome, "failed"> {
-  return defined({ at, ref, command: command.replace(/\s+/g, " ").trim(), error: error?.slice(0, ERROR_CHARS) })
+  return withoutUndefined({
+    at,
+    ref,
+    command: command.replace(/\s+/g, " ").trim(),
+    error: error?.slice(0, ERROR_CHARS),
+  })
 }
 
 /** True if the later run covers everything that the earlier one ran. */
@@ -99,5 +104,5 @@ function isBuild(line: string): boolean {
     .map((command) => command.trim())
     .filter((command) => command !== "" && !QUIET_WORD.test(command))
   const isBuilder = (command: string) => BUILDER.test(command.replace(STARTER, ""))
-  return commands.some(isBuilder) && commands.every((command) => isBuilder(command) || testCommand(command))
+  return commands.some(isBuilder) && commands.every((command) => isBuilder(command) || parseTestCommand(command))
 }

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { DexError, messageOf } from "../core/error.ts"
-import { formatRef, wholeOf } from "../core/ref.ts"
+import { conversationRefOf, formatRef } from "../core/ref.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
@@ -73,14 +73,14 @@ export async function mapAll(
   const model = await configuredModel(dex, { model: options.model, only_named: options.dry_run === true })
   if (!model && !options.dry_run) throw noModel()
   const prepared = await prepare(dex, job, model)
-  const about = defined({ title, ...describe(job, prepared), model: model?.id })
+  const about = withoutUndefined({ title, ...describe(job, prepared), model: model?.id })
   const kinds = leftOutNotes(job, prepared)
   if (options.dry_run)
     return {
       ...about,
       dry_run: true,
       packed: prepared.batches.map((batch) => ({
-        conversations: new Set(batch.pieces.map(({ ref }) => formatRef(wholeOf(ref)))).size,
+        conversations: new Set(batch.pieces.map(({ ref }) => formatRef(conversationRefOf(ref)))).size,
         estimated_tokens: tokensOfBatch(batch),
         cached: prepared.isDone(batch),
       })),
@@ -100,7 +100,7 @@ export async function mapAll(
   const written = options.output === undefined ? undefined : resolve(dex.cwd, options.output)
   if (written !== undefined)
     write(written, /\.json$/i.test(written) ? json(mapped.result) : page(title, mapped.result, notes))
-  return defined({
+  return withoutUndefined({
     ...about,
     batches: {
       ...about.batches,
@@ -116,7 +116,7 @@ export async function mapAll(
     refs_not_in_result: mapped.refs_not_in_result,
     result: mapped.result,
     partial: mapped.not_done > 0 || mapped.failed.length > 0 || undefined,
-    used: defined({ requests, input_tokens: input, output_tokens: output, is_estimate, cost_usd }),
+    used: withoutUndefined({ requests, input_tokens: input, output_tokens: output, is_estimate, cost_usd }),
     written,
     notes,
   })
@@ -178,11 +178,11 @@ function lastRun(dex: Dex, now: MapInput): MapInput {
     throw new DexError("nothing_to_resume", 'There is no earlier run to continue. Start one: dex map "…"')
   const { max_tokens_total: _, ...before } = last
   const { max_tokens_total, output, dry_run } = now
-  return { ...before, ...defined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
+  return { ...before, ...withoutUndefined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
 }
 
 function filtersOf({ project, source, from, to, all, limit }: MapFilters): MapFilters {
-  return defined({ project, source, from, to, all: all || undefined, limit })
+  return withoutUndefined({ project, source, from, to, all: all || undefined, limit })
 }
 
 export function costOf({ batch_tokens, parallel, max_tokens_total }: Cost) {

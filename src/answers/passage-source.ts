@@ -3,8 +3,8 @@ import { collectionOf, formatRef, parseRef, type Ref } from "../core/ref.ts"
 import type { HubClient } from "../hub-client/client.ts"
 import { wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
-import { isReachable } from "../search/scope.ts"
-import { leftOut, type SearchOutcome } from "../search/search.ts"
+import { isSearchedByDefault } from "../search/scope.ts"
+import { type SearchOutcome, unsearchedShards } from "../search/search.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import { withSubsections } from "../tools/docs/sections.ts"
@@ -76,7 +76,7 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
         isLast: results.length < wanted.limit,
         weights: index ? await wordWeights(index, query) : query.words.map(() => 1),
         notes,
-        shards: index && leftOut(index).shards,
+        shards: index && unsearchedShards(index).shards,
       }
     },
     async read(ref) {
@@ -137,5 +137,5 @@ async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: An
 async function isOpen(dex: Dex, name: string, { collections, noGlobal }: AnswerScope): Promise<boolean> {
   if (collections) return collections.includes(name)
   const collection = (await (await dex.store()).collections()).find((one) => one.name === name)
-  return collection !== undefined && isReachable(collection, { noGlobal, inside: dex.project })
+  return collection !== undefined && isSearchedByDefault(collection, { noGlobal, inside: dex.project })
 }

@@ -1,6 +1,6 @@
 import { lstat, readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { outlined } from "../core/prose.ts"
+import { outlineLines } from "../core/prose.ts"
 import { formatOf } from "../documents/document.ts"
 import { listDocuments, readDocument } from "../documents/files.ts"
 import { redactText } from "../redact/redact.ts"
@@ -43,7 +43,7 @@ export async function projectSections(
 /** The text below each heading. */
 function sectionsIn(text: string): Pick<ProjectSection, "line" | "headings" | "text">[] {
   const found: { line: number; headings: string[]; lines: string[] }[] = [{ line: 1, headings: [], lines: [] }]
-  for (const [i, { text: line, kind, headings }] of [...outlined(text.replaceAll("\r\n", "\n"))].entries()) {
+  for (const [i, { text: line, kind, headings }] of [...outlineLines(text.replaceAll("\r\n", "\n"))].entries()) {
     if (kind === "heading") found.push({ line: i + 1, headings, lines: [] })
     else found.at(-1)!.lines.push(line)
   }

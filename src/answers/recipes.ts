@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { sourceIds } from "../agents/registry.ts"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { MapFilters } from "./map/run.ts"
@@ -148,7 +148,7 @@ function filtersIn(facts: Map<string, string>, file: string): MapFilters {
   const limit = facts.has("limit") ? Number(facts.get("limit")) : undefined
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0))
     throw bad(file, "needs a whole number as its limit")
-  return defined({
+  return withoutUndefined({
     project: facts.get("project"),
     source,
     from: facts.get("from"),

@@ -1,4 +1,4 @@
-import { isProse, outlined } from "../core/prose.ts"
+import { isProse, outlineLines } from "../core/prose.ts"
 
 /** A piece of a text that can be quoted in an answer: a sentence, a list item, a table row or a line of code. */
 export type TextStatement = {
@@ -38,7 +38,7 @@ export function statementsIn(text: string): TextStatement[] {
     if (trimmed.length > LONGEST || !/[\p{L}\p{N}]/u.test(trimmed)) return
     found.push({ start: from, end: from + trimmed.length, text: trimmed, kind, headings, lead, place: found.length })
   }
-  for (const { text: line, start, kind, headings: above } of outlined(text)) {
+  for (const { text: line, start, kind, headings: above } of outlineLines(text)) {
     if (found.length >= MOST_STATEMENTS) break
     const end = start + line.length
     headings = above

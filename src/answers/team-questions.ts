@@ -1,4 +1,4 @@
-import { formatRef, parseWholeRef } from "../core/ref.ts"
+import { formatRef, parseCompleteRef } from "../core/ref.ts"
 import { choice, integer, listOf, object, optional, text } from "../core/schema.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
@@ -45,7 +45,7 @@ const edited: TeamQuestionKind<typeof editedInput, EditedFiles> = {
   name: "edited_files",
   input: editedInput,
   run: async (dex, { ids }) => {
-    const refs = ids.slice(0, MOST_FOUND).flatMap((id) => parseWholeRef(id) ?? [])
+    const refs = ids.slice(0, MOST_FOUND).flatMap((id) => parseCompleteRef(id) ?? [])
     const files = await ownHistory(dex, CONVERSATIONS_ONLY).editedBy(refs)
     return { edited: refs.map((ref, i) => ({ id: formatRef(ref), files: files[i]! })) }
   },
@@ -64,7 +64,7 @@ const reasons: TeamQuestionKind<typeof reasonsInput, SentReasons> = {
   name: "reasons",
   input: reasonsInput,
   run: async (dex, { id, ...written }) => {
-    const ref = parseWholeRef(id)
+    const ref = parseCompleteRef(id)
     const found = ref && (await reasonsFor(await dex.store(), { ref, ...written }))
     if (!found) return {}
     const { ref: own, title, started_at, ended_at } = found.row

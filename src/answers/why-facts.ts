@@ -1,4 +1,4 @@
-import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { formatRef, type Ref, siblingRef } from "../core/ref.ts"
 import { decisionsIn } from "../learn/decisions/decisions.ts"
 import { testRunsIn } from "../learn/test-runs/runs.ts"
 import { type Brief, briefOf } from "../render/brief.ts"
@@ -167,7 +167,7 @@ async function editsIn(
       for (const { number } of some) numbers.add(number)
       continue
     }
-    const started = (await store.conversation(besideOf(own, id)))?.started_at
+    const started = (await store.conversation(siblingRef(own, id)))?.started_at
     const before = messages.findLast(({ at }) => at !== undefined && started !== undefined && at <= started)
     if (before) numbers.add(before.number)
   }

@@ -1,5 +1,5 @@
 import { isoDate } from "../core/dates.ts"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { formatRef } from "../core/ref.ts"
 import type { CommitHead } from "../git/commit-diffs.ts"
 import type { BlameFacts, Worker } from "../learn/blame/facts.ts"
@@ -61,7 +61,7 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
     input.facts || dex.caller !== undefined || found.length === 0
       ? undefined
       : await asProse(dex, input, commits, found, hub)
-  return defined({
+  return withoutUndefined({
     target: input.target,
     commits: commits.slice(0, MOST_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
     lines: owners.length,

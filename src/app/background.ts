@@ -1,5 +1,5 @@
 import type { SyncProgress } from "../ingest/sync-types.ts"
-import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startDetached, startProcess } from "../subprocess/process.ts"
 import type { DexOptions } from "./dex.ts"
 
@@ -21,7 +21,7 @@ export async function runInSubprocess(work: SubprocessWork, options: DexOptions)
   try {
     return await process.ask(work, { signal, onEvent: onProgress })
   } catch (error) {
-    if (!hasSubprocessEnded(error) || error.isNotStarted) throw error
+    if (!isSubprocessEnded(error) || error.isNotStarted) throw error
     throw new Error("The background process ended early.", { cause: error })
   } finally {
     await process.end()

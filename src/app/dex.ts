@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
 import type { Machine } from "../agents/kit/connector.ts"
-import type { Outside } from "../agents/outside.ts"
+import type { OutsideAgents } from "../agents/outside.ts"
 import { dexHome } from "../config/home.ts"
 import { loadSettings } from "../config/load.ts"
 import { inHome } from "../config/secret.ts"
@@ -17,14 +17,14 @@ import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import type { Dex } from "../tools/context.ts"
 import { clearListings, readListing } from "./listing.ts"
 
-const NONE: Outside = { agents: [], unloaded: [] }
+const NONE: OutsideAgents = { agents: [], unloaded: [] }
 
 /** Enough for half a million messages; a sync with nothing left to do ends sooner. */
 const EMBEDS_SECONDS = 6 * 3600
 /** Half of the default. */
 const SMALL_CACHE_KB = 8_000
 
-async function loadOutside(names: string[], dexDir: string): Promise<Outside> {
+async function loadOutside(names: string[], dexDir: string): Promise<OutsideAgents> {
   return names.length === 0 ? NONE : (await import("../agents/outside.ts")).loadOutside(names, dexDir)
 }
 
@@ -79,7 +79,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     ))
   let project: string | undefined
   const outsideNames = () => splitNames(loadSettings({ file: home.config, env: {} }).settings.agents)
-  let outside: Promise<Outside> | undefined
+  let outside: Promise<OutsideAgents> | undefined
   return {
     home,
     machine,
@@ -120,7 +120,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const store = await openStore()
       // Computed once: from here on it is also passed to threads.
       const looked = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
-      const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.keptSources() })
+      const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.storedSources() })
       return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
     },
     everyConnector: async () => {

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util"
 import { DATE_EXAMPLES } from "../core/dates.ts"
 import { DexError } from "../core/error.ts"
-import { nearest } from "../core/nearest.ts"
+import { nearestNames } from "../core/nearest.ts"
 import { flag, readAs, type Schema } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
 
@@ -212,5 +212,5 @@ const SHORTEST_BEGINNING = 3
 export function didYouMean(word: string, names: readonly string[]): string | undefined {
   const begins = (longer: string, shorter: string) =>
     shorter.length >= SHORTEST_BEGINNING && longer.startsWith(shorter.toLowerCase())
-  return nearest(word, names, 1)[0] ?? names.find((name) => begins(name, word) || begins(word.toLowerCase(), name))
+  return nearestNames(word, names, 1)[0] ?? names.find((name) => begins(name, word) || begins(word.toLowerCase(), name))
 }

@@ -2,12 +2,12 @@ import { basename } from "node:path"
 import { agents } from "../agents/registry.ts"
 import { createDex } from "../app/dex.ts"
 import { VERSION } from "../app/version.ts"
-import { PERSONS_KINDS } from "../core/conversation.ts"
+import { LISTED_KINDS } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
 import type { Tool } from "../core/tool.ts"
 import { safeLine } from "../render/terminal.ts"
-import { hiddenFrom } from "../search/scope.ts"
+import { projectsHiddenFrom } from "../search/scope.ts"
 import type { Dex } from "../tools/context.ts"
 import { type Flag, flagsOf } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
@@ -192,7 +192,7 @@ export async function completeValues(kind: string | undefined, typed = ""): Prom
 const VALUES: Record<Completed, (dex: Dex, typed: string) => Promise<Value[]>> = {
   refs: async (dex, typed) => {
     const store = await dex.store()
-    const { rows } = await store.list({ kinds: PERSONS_KINDS, inside: dex.project, limit: NEWEST, offset: 0 })
+    const { rows } = await store.list({ kinds: LISTED_KINDS, inside: dex.project, limit: NEWEST, offset: 0 })
     return rows.map(({ ref, title }) => ({
       // Shorter without the agent's name. Also, bash treats the text after a colon as a separate word.
       value: typed.includes(":") ? formatRef(ref) : ref.id,
@@ -201,7 +201,7 @@ const VALUES: Record<Completed, (dex: Dex, typed: string) => Promise<Value[]>> =
   },
   projects: async (dex) => {
     const projects = await (await dex.store()).projects()
-    const hidden = new Set(hiddenFrom(projects, dex.project))
+    const hidden = new Set(projectsHiddenFrom(projects, dex.project))
     const shown = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
     return shown.map((path) => ({ value: basename(path), description: path }))
   },

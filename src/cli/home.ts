@@ -1,9 +1,9 @@
 import type { Agent } from "../agents/kit/agent.ts"
-import { agents, isOwn } from "../agents/registry.ts"
+import { agents, isDexSource } from "../agents/registry.ts"
 import { createDex } from "../app/dex.ts"
 import { keepsListings, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
-import { grouped, listed } from "../core/format.ts"
+import { grouped, joinNames } from "../core/format.ts"
 import { lookAt } from "../core/look-at.ts"
 import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
@@ -56,7 +56,9 @@ export async function showHome(): Promise<number> {
     const found = await sources.run(dex, {})
     const withConversations = found.sources.filter((source) => source.kept > 0)
     if (withConversations.length === 0 && !report.busy) {
-      sayWrapped(`No conversations were found yet. dex reads ${listed(agents.filter(isRead).map(({ name }) => name))}.`)
+      sayWrapped(
+        `No conversations were found yet. dex reads ${joinNames(agents.filter(isRead).map(({ name }) => name))}.`,
+      )
       sayWrapped("`dex doctor sources` shows where it looked.")
       return 1
     }
@@ -65,7 +67,7 @@ export async function showHome(): Promise<number> {
         `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
     if (!report.complete)
-      for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && !isOwn(one.source)))
+      for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && !isDexSource(one.source)))
         if (looked_in.some((path) => lookAt(path) !== undefined))
           say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, nothing of it is read yet`)
     say()
@@ -141,5 +143,5 @@ async function rarestWord(dex: Dex, titles: string[]): Promise<string | undefine
 }
 
 function isRead({ source, connector }: Agent): boolean {
-  return connector !== undefined && !isOwn(source)
+  return connector !== undefined && !isDexSource(source)
 }

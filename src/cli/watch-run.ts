@@ -2,7 +2,7 @@ import { isAbsolute, relative } from "node:path"
 import { createDex } from "../app/dex.ts"
 import { VERSION } from "../app/version.ts"
 import { optedIn, optIn } from "../config/projects.ts"
-import { isSamePath, spelledBelow } from "../core/path-key.ts"
+import { isSamePath, withFolderSpelling } from "../core/path-key.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
 import { visibleIn } from "../render/visible.ts"
@@ -56,7 +56,7 @@ function projectToWatch(dex: {
   home: { dir: string }
 }): string | undefined {
   const { home } = dex.machine
-  const way = relative(dex.project, spelledBelow(dex.project, home))
+  const way = relative(dex.project, withFolderSpelling(dex.project, home))
   const containsHome = isSamePath(dex.project, home) || (!way.startsWith("..") && !isAbsolute(way))
   return containsHome ? undefined : dex.project
 }

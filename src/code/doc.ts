@@ -15,20 +15,20 @@ export function firstSentence(comment: string): string | undefined {
   return sentence.length > MAX_DOC_CHARS ? `${sentence.slice(0, MAX_DOC_CHARS - 1).trimEnd()}…` : sentence
 }
 
-/** The deprecation note in a comment: empty if there is only the mark, undefined if it is not deprecated. */
-export function deprecatedInComment(comment: string): string | undefined {
+/** The deprecation note in a comment. Empty if the comment has only the tag, undefined if it has none. */
+export function deprecationInComment(comment: string): string | undefined {
   if (!/deprecated/i.test(comment)) return undefined
   const found = COMMENT_MARK.exec(comment)
   return found ? note(bare(found[1]!)) : undefined
 }
 
-/** The same for attributes, annotations and decorators. */
-export function deprecatedInMark(mark: string): string | undefined {
+/** Like `deprecationInComment`, for attributes, annotations and decorators. */
+export function deprecationInMark(mark: string): string | undefined {
   const found = /deprecated|obsolete/i.test(mark) ? ATTRIBUTE.exec(mark) : null
   return found ? note(found[1] ?? "") : undefined
 }
 
-/** Only comment markers may come before the tag: a sentence about `@deprecated` is not a mark. */
+/** A deprecation tag. Only comment markers may come before it, because a sentence about `@deprecated` is not a tag. */
 const COMMENT_MARK = /^[\s/*#"'!]*(?:@deprecated\b|deprecated:|\.\. deprecated::)[ \t:]*([^\n]*)/im
 const ATTRIBUTE =
   /(?:@|\[|\(\(|\\)\s*(?:[\w.\\]{1,80}[.\\])?_{0,2}(?:deprecated|obsolete)(?:attribute)?_{0,2}\b(?:\s*[(=]\s*[^"')\]]{0,80}["']([^"']{0,200})["'])?/i

@@ -1,29 +1,29 @@
 import { createRequire } from "node:module"
 import { Language, type Node, Parser, Query, type QueryMatch } from "web-tree-sitter"
 import type { Definition, DefinitionKind, FileFacts, Import, Use } from "../core/code.ts"
-import { deprecatedInComment, deprecatedInMark, firstSentence } from "./doc.ts"
+import { deprecationInComment, deprecationInMark, firstSentence } from "./doc.ts"
 import type { Container, Grammar } from "./grammars/grammar.ts"
 import { GRAMMARS } from "./grammars/index.ts"
 import { LANGUAGES, type LanguageId } from "./languages.ts"
 
 /**
- * Limits are counted in the parser's own steps, not in time: a busy machine must get the same result. Ordinary code takes one
- * step per hundred characters. The time of a query grows with depth, so nodes that are nested deeper than anybody writes are not
- * queried.
+ * The most steps for a text. Steps of the parser are counted instead of time, because a busy machine must get the same result.
+ * Ordinary code takes one step per hundred characters. The time of a query grows with depth, so nodes that are nested deeper than
+ * anybody writes are not queried.
  */
 const stepsFor = (text: string) => 5_000 + text.length / 30
 const MAX_DEPTH = 300
-/** For a text that does not parse at all: the time of a query grows with the square of the loose pieces. */
+/** The most unparsed pieces of a text that does not parse. The time of a query grows with the square of their number. */
 const MAX_LOOSE_PIECES = 5_000
-/** The last resort: twenty times what a query takes on the largest file. */
+/** The time limit of a query, in milliseconds, as a last resort: twenty times what the largest file takes. */
 const MAX_QUERY_MS = 10_000
 const MAX_NAME_CHARS = 200
 const MAX_HEAD_CHARS = 2_000
 const MAX_RECEIVER_CHARS = 80
 
-/** Reads code. A grammar is loaded with the first text in its language. Close it: trees live outside the heap. */
+/** A parser for code. It loads a grammar with the first text in its language. Close it, because trees live outside the heap. */
 export type CodeParser = {
-  /** Undefined if the text takes more work than allowed. Never throws because of a text's content. */
+  /** Returns undefined if the text takes more work than allowed. Never throws because of a text's content. */
   parse(language: LanguageId, text: string): Promise<FileFacts | undefined>
   close(): void
 }
@@ -64,7 +64,7 @@ function readFacts(
   maxSteps: number,
 ): FileFacts | undefined {
   let steps = 0
-  // Typed as returning nothing, but returning `true` stops it.
+  // Its type returns nothing, but returning `true` stops the parser.
   const progressCallback = () => ++steps > maxSteps
   parser.setLanguage(language)
   const tree = parser.parse(text, null, { progressCallback })
@@ -99,7 +99,7 @@ type Found = {
   warns: Node[]
   uses: FoundUse[]
 }
-/** Looking up a node's parent walks down from the root, so what encloses a definition is found by its span instead. */
+/** An enclosing node. Looking up a node's parent walks down from the root, so enclosing nodes are found by their span instead. */
 type Wrap = Span & { row: number }
 type FoundUse = { start: number; node: Node; receiver: Node | undefined; isCall: boolean }
 /** A comment or an attribute, stored under the row on which it ends. */
@@ -138,7 +138,7 @@ function sortOut(matches: QueryMatch[]): Found {
   for (const { captures } of matches) {
     const first = captures[0]
     if (!first) continue
-    // Nine of ten matches are uses of a name.
+    // Nine of ten matches are uses of a name, so handle them first.
     if (captures.length === 1 && (first.name === "ref" || first.name === "call")) {
       const { node } = first
       found.uses.push({ start: node.startIndex, node, receiver: undefined, isCall: first.name === "call" })
@@ -176,12 +176,12 @@ function addAbove(comments: Map<number, Above>, node: Node, name: string): void 
   comments.set(lastRow(node), { start, end, firstRow: startPosition.row, isMark: name === "mark" })
 }
 
-/** Some grammars include the line's end in a comment or a directive. */
+/** Some grammars include the line break in a comment or a directive. */
 function lastRow({ startPosition: start, endPosition: end }: Node): number {
   return end.column === 0 && end.row > start.row ? end.row - 1 : end.row
 }
 
-/** Definitions and scopes in the order of the text, each with its innermost container. */
+/** Returns definitions and scopes in the order of the text, each with its innermost container. */
 function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, text: string): Scope[] {
   const candidates = found.definitions
     .map((one) => ({ ...one, start: one.node.startIndex, end: one.node.endIndex, at: one.name.startIndex }))
@@ -215,7 +215,7 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
     seen.add(at)
     const scope: Scope = { start, end, kind, name }
     if (kind !== "scope") {
-      // If it is assigned again, the first assignment is its definition.
+      // If a variable is assigned again, the first assignment is its definition.
       if (kind === "variable" || kind === "constant") {
         const key = `${around?.name ?? ""}\n${name}`
         if (variables.has(key)) continue
@@ -238,7 +238,7 @@ function scopesOf(found: Found, imports: ImportStatement[], grammar: Grammar, te
 
 type Candidate = {
   node: Node
-  /** From its beginning, including `export` and decorators, to its name. */
+  /** The text from the beginning of the definition, including `export` and decorators, to its name. */
   head: string
   outer: { start: number; row: number }
   nameRow: number
@@ -259,7 +259,7 @@ function definitionOf(
   const above = isFirstOnLine(text, start) ? commentsAbove(comments, own, text) : NOTHING_ABOVE
   const { comment, marks } = above.comment || own === outer.row ? above : commentsAbove(comments, outer.row, text)
   const doc = comment ? firstSentence(comment) : undefined
-  const deprecated = deprecatedInMark(marks + head) ?? (comment ? deprecatedInComment(comment) : undefined)
+  const deprecated = deprecationInMark(marks + head) ?? (comment ? deprecationInComment(comment) : undefined)
   return {
     name,
     kind,
@@ -276,7 +276,7 @@ function definitionOf(
   }
 }
 
-/** `Foo::bar` is `bar` in `Foo`; names of properties may be quoted. */
+/** Splits `Foo::bar` into `bar` in `Foo`. Names of properties may be quoted. */
 function splitName(text: string): { name: string; qualifier?: string } {
   const at = text.lastIndexOf("::")
   if (at > 0) return { name: text.slice(at + 2), qualifier: text.slice(0, at) }
@@ -293,7 +293,7 @@ function containerName(text: string): string | undefined {
 const MAX_ABOVE = 20
 const NOTHING_ABOVE = { comment: "", marks: "" }
 
-/** The text directly above a row, with nothing between: one block comment or a run of line comments, and attributes. */
+/** Returns the comments and attributes directly above a row: one block comment or a run of line comments, and attributes. */
 function commentsAbove(comments: Map<number, Above>, row: number, text: string): { comment: string; marks: string } {
   const lines: string[] = []
   let marks = ""
@@ -312,7 +312,7 @@ function commentsAbove(comments: Map<number, Above>, row: number, text: string):
   return { comment: lines.join("\n"), marks }
 }
 
-/** Attributes and decorators may come before it. */
+/** Text that may precede a definition on its line: attributes and decorators. */
 const BEFORE_FIRST = /^\s*(?:(?:@[\w.]+(?:\([^()]*\))?|#\[[^\]]*\])\s*)*$/
 
 function isFirstOnLine(text: string, start: number): boolean {
@@ -327,7 +327,7 @@ function isLastOnLine(text: string, end: number): boolean {
 function addDocstring(definition: Definition | undefined, text: string): void {
   if (!definition) return
   const doc = firstSentence(text)
-  const deprecated = deprecatedInComment(text)
+  const deprecated = deprecationInComment(text)
   if (doc !== undefined) definition.doc = doc
   if (deprecated !== undefined) definition.deprecated ??= deprecated
 }
@@ -355,7 +355,7 @@ function usesOf(found: Found, scopes: Scope[], statements: ImportStatement[], te
   // Positions that are already a definition or a call.
   const taken = new Set(found.definitions.map(({ name }) => name.startIndex))
   for (const { start, isCall } of found.uses) if (isCall) taken.add(start)
-  /** References to names that are neither imported nor defined here are mostly locals. */
+  /** References to names that are neither imported nor defined here are mostly local variables. */
   const isKnown = (name: string, receiver: string | undefined) =>
     receiver === undefined ? known.has(name) && !spaces.has(name) : imported.has(receiver)
   const scopeAt = scopeFinder(scopes)
@@ -373,7 +373,7 @@ function usesOf(found: Found, scopes: Scope[], statements: ImportStatement[], te
     const earlier = seen.get(key)
     const line = node.startPosition.row + 1
     if (!earlier) seen.set(key, useOf(name, receiver, scope?.name, line, isCall))
-    // A call says more than a reference.
+    // A call is more informative than a reference.
     else if (isCall && earlier.kind === "reference") seen.set(key, useOf(name, receiver, scope?.name, line, isCall))
   }
   return [...seen.values()]

@@ -3,8 +3,8 @@ import type { BoundUse, Definition, FileFacts, Import, Use } from "../core/code.
 import { LANGUAGES, type LanguageId } from "./languages.ts"
 
 /**
- * Binds the uses of a file to its own definitions and imports. A local variable with the name of an import or of a definition in
- * the file is mistaken for it: scopes inside functions are not followed.
+ * Binds the uses of a file to its own definitions and imports. It does not follow scopes inside functions, so a local variable
+ * with the name of an import or a definition is mistaken for it.
  */
 export function bindUses({ definitions, imports, uses }: Omit<FileFacts, "has_errors">): BoundUse[] {
   const byName = new Map(imports.map((one, index) => [one.as, { ...one, index }]))
@@ -27,7 +27,7 @@ export function bindUses({ definitions, imports, uses }: Omit<FileFacts, "has_er
 
 function bindPlain(use: Use, imported: (Import & { index: number }) | undefined, own: Definition[] = []): BoundUse {
   if (imported) {
-    // A module that is called is its default export.
+    // A module that is called stands for its default export.
     const name = imported.name === "*" ? "default" : imported.name
     return { ...use, name, via: { type: "import", index: imported.index } }
   }
@@ -38,7 +38,7 @@ function classAround(classes: Definition[], line: number): string | undefined {
   return classes.findLast((one) => one.line <= line && line <= one.end_line)?.name
 }
 
-/** The parts of a project that are needed to find a module. Paths are relative, with forward slashes. */
+/** The parts of a project that are needed to resolve a module. Paths are relative, with forward slashes. */
 export type ProjectPaths = {
   hasFile(path: string): boolean
   hasFolder(path: string): boolean
@@ -46,7 +46,10 @@ export type ProjectPaths = {
   goModule(path: string): { folder: string; module: string } | undefined
 }
 
-/** The project's file that an import names, a folder with a trailing slash for a Go package, or undefined. */
+/**
+ * Resolves an import to a file of the project, or to a folder with a trailing slash for a Go package. Returns undefined if it is
+ * neither.
+ */
 export function importTarget(
   importer: string,
   language: LanguageId,
@@ -74,10 +77,10 @@ function scriptPaths(folder: string, module: string): string[] {
   const bases = module.startsWith(".")
     ? [posix.join(folder, module)]
     : /^[@~]\//.test(module)
-      ? [`src/${module.slice(2)}`, module.slice(2)] // the source folder in most bundlers' templates
+      ? [`src/${module.slice(2)}`, module.slice(2)] // most bundlers' templates map this to the source folder
       : []
   return bases.flatMap((base) => {
-    // A TypeScript file is imported under its compiled name.
+    // A TypeScript file may be imported under its compiled name.
     const written = /\.([mc]?)jsx?$/.test(base)
       ? [base.replace(/\.([mc]?)js(x?)$/, ".$1ts$2"), base.replace(/\.js$/, ".tsx")]
       : []
@@ -105,7 +108,7 @@ function pythonTarget(folder: string, { module, name }: Pick<Import, "module" | 
 
 const modulePaths = (base: string) => [`${base}.py`, posix.join(base, "__init__.py"), `${base}.pyi`]
 
-/** Where absolute names begin: folders above the file that are not packages, the nearest first, and `src`. */
+/** The folders in which absolute names begin: folders above the file that are not packages, the nearest first, and `src`. */
 function pythonRoots(folder: string, project: ProjectPaths): string[] {
   const roots: string[] = []
   for (let at: string | undefined = folder; at !== undefined; at = up(at, 1))

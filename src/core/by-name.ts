@@ -1,6 +1,6 @@
-// Names that other people chose may be `constructor` or `__proto__`, which every plain object seems to have.
+// Safe lookups and counts for names from outside: a plain object seems to have `constructor` and `__proto__`.
 
-/** Looks up such a name in a table. */
+/** Returns the table's own entry, never an inherited one such as `constructor`. */
 export function byName<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined
 }
@@ -11,7 +11,7 @@ export type Counts = {
   all(): Record<string, number>
 }
 
-/** Counts by name, safe for such names. */
+/** Counts by name; `constructor` and `__proto__` are ordinary names here. */
 export function createCounts(): Counts {
   const counts = new Map<string, number>()
   return {

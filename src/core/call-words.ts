@@ -1,6 +1,6 @@
 import type { Message } from "./conversation.ts"
 
-// Describes a tool call in a few words, whichever agent's tool it is.
+// A short description of any agent's tool call.
 
 type CallWords = { what: string; old?: string; new?: string }
 
@@ -26,8 +26,8 @@ const DESCRIPTIVE_FIELDS = [
   "taskId",
 ]
 
-/** `text` is the call's input as the agent wrote it: JSON, or the plain text of a freeform tool. */
-export function callWords(text: string): CallWords {
+/** Describes a tool call. `text` is the call's input as the agent wrote it: JSON, or the plain text of a freeform tool. */
+export function describeToolCall(text: string): CallWords {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
   const what = DESCRIPTIVE_FIELDS.map((key) => argumentText(input[key])).find((value) => value !== "")
@@ -39,7 +39,7 @@ export function callWords(text: string): CallWords {
   }
 }
 
-/** `["bash", "-lc", "npm test"]` is `npm test`. */
+/** `["bash", "-lc", "npm test"]` becomes `npm test`. */
 function argumentText(value: unknown): string {
   if (typeof value === "string") return value
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) return ""
@@ -61,8 +61,8 @@ function patchedFiles(text: string): string | undefined {
   return files.length === 0 ? undefined : files.join(", ")
 }
 
-/** The input of each call, by the call's id. */
-export function callTexts(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
+/** Maps each call's id to its input. */
+export function callInputs(messages: readonly Pick<Message, "parts">[]): Map<string, string> {
   const calls = new Map<string, string>()
   for (const { parts } of messages)
     for (const part of parts)

@@ -1,14 +1,14 @@
 import { string } from "./record.ts"
 
-const LONGEST_NAME = 40
-/** Words that suggest the person, or something that only the person does. */
+const MAX_NAME_LENGTH = 40
+/** Words in a client's name that could make it look like the person. */
 const PERSONS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed|approved)\b/i
 
 /**
- * The name that an agent gives itself, in plain letters. Any client can choose any name, so one that could be mistaken for the
- * person is not used.
+ * The name that a client gives itself, in plain letters. Any client can choose any name, so dex rejects one that could be
+ * mistaken for the person.
  */
 export function callerName(given: unknown): string {
   const plain = (string(given) ?? "").replaceAll(/[^\w.@/-]+/g, " ").trim()
-  return plain === "" || PERSONS.test(plain.replaceAll("_", " ")) ? "an agent" : plain.slice(0, LONGEST_NAME).trim()
+  return plain === "" || PERSONS.test(plain.replaceAll("_", " ")) ? "an agent" : plain.slice(0, MAX_NAME_LENGTH).trim()
 }

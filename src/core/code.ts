@@ -14,19 +14,19 @@ export const DEFINITION_KINDS = [
 ] as const
 export type DefinitionKind = (typeof DEFINITION_KINDS)[number]
 
-/** Lines are counted from 1. */
+/** A definition in code. Line numbers start at 1. */
 export type Definition = {
   name: string
   kind: DefinitionKind
-  /** The innermost class, module or function around it. */
+  /** The innermost class, module or function that contains the definition. */
   container?: string
   line: number
   end_line: number
-  /** True if other files may use it; `default` if its file exports it without a name. */
+  /** True if other files may use the definition; `default` if the file exports it without a name. */
   exported?: true | "default"
-  /** The text of its deprecation mark, which may be empty. Absent if it is not deprecated. */
+  /** The text of the deprecation notice, which may be empty. Absent if the definition is not deprecated. */
   deprecated?: string
-  /** The first sentence of the comment above it. */
+  /** The first sentence of the comment above the definition. */
   doc?: string
 }
 
@@ -37,11 +37,11 @@ export type Import = {
   /** The local name. */
   as: string
   line: number
-  /** True if the file exports it again. */
+  /** True if the file re-exports the name. */
   reexport?: true
 }
 
-/** A use of a name, once for each definition that uses it. */
+/** A use of a name. Several uses in one definition count once. */
 export type Use = {
   name: string
   /** The text before the dot: `fs` in `fs.read()`, `a.b` in `a.b.c()`, `?` if it is not a plain name. */
@@ -53,8 +53,8 @@ export type Use = {
 
 export type FileFacts = { definitions: Definition[]; imports: Import[]; uses: Use[]; has_errors: boolean }
 
-/** How a use was resolved: to the file's own definition, to an import (by its index), or only by its name. */
+/** How a use was resolved: to a definition in the same file, to an import (by its index), or not at all. */
 export type Via = { type: "local" } | { type: "import"; index: number } | { type: "unknown" }
 
-/** `name` is the name at the definition: `default` for a file's unnamed export. */
+/** `name` is the name at the definition; it is `default` for an unnamed export. */
 export type BoundUse = Use & { via: Via }

@@ -1,12 +1,12 @@
 /** One program of a command line, with its arguments. */
 export type CommandPart = {
-  /** `npm run test`: the program and the one or two words that select what it does. */
+  /** The program and the one or two words that select what it does: `npm run test`. */
   kind: string
   /** The other arguments, without flags, redirections and bare numbers. */
   args: string[]
 }
 
-/** Enough to recognise a command. */
+/** The number of characters of a command that are examined, enough to recognise it. */
 const LOOKED_AT = 2000
 const LOOKS =
   /^(?:(?:ls|cat|head|tail|grep|rg|ag|find|fd|which|pwd|echo|printf|sed|awk|wc|test|\[|\[\[|cd|stat|file|tree|less|diff|jq|env|type|command|true|sleep|mkdir|rm|cp|mv|touch|chmod|sort|uniq|xxd|od|ps|kill|export|source)(?: .*)?|gh (?:api|pr (?:diff|view|list|checks|status)|issue (?:view|list)|run (?:view|list|watch))|git (?:log|show|diff|status|branch|blame|rev-parse|ls-files|remote|config|check-ignore|merge-base|ls-tree|for-each-ref|reflog))$/
@@ -15,8 +15,8 @@ const HEREDOC = /<<-?\s*['"]?\w/
 const QUOTED = /'[^']*'|"(?:[^"\\]|\\.)*"/g
 
 /**
- * The programs that a command line runs, without those that only look at something, and whether a pipe hides the exit status: `cd
- * api && npm run test -- -u 2>&1 | tail` is one program, `npm run test`, in a pipe.
+ * The programs that a command line runs, except those that only display something, and whether a pipe hides the exit status. In
+ * `cd api && npm run test -- -u 2>&1 | tail`, the only program is `npm run test`, and it is piped.
  */
 export function commandParts(command: string): { parts: CommandPart[]; piped: boolean } {
   const looked = command.slice(0, LOOKED_AT)
@@ -34,8 +34,8 @@ export function commandParts(command: string): { parts: CommandPart[]; piped: bo
   return { parts: parts.filter(({ kind }) => !LOOKS.test(kind)), piped }
 }
 
-/** Each kind once. */
-export function kindsOf(command: string): { kinds: string[]; piped: boolean } {
+/** Returns each kind of program once. */
+export function commandKinds(command: string): { kinds: string[]; piped: boolean } {
   const { parts, piped } = commandParts(command)
   return { kinds: [...new Set(parts.map(({ kind }) => kind))], piped }
 }
@@ -56,7 +56,7 @@ function partOf(segment: string, unquote: (word: string) => string): CommandPart
     : { kind: `${program} ${first}`, args: args(1) }
 }
 
-/** A commit message says nothing about what was run. */
+/** Leaves out a commit message, because it says nothing about what was run. */
 function argsIn(words: string[]): string[] {
   return words.filter(
     (word, i) => !/^(?:-|\d*[<>&]|\d+$)/.test(word) && !/^(?:-\w*m|--message|\d*>>?)$/.test(words[i - 1] ?? ""),

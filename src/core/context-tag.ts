@@ -1,2 +1,2 @@
-/** Encloses the text that dex adds to an agent's conversation; ingest labels it `injected`. */
+/** The tag around text that dex adds to an agent's conversation. Ingest marks that text as `injected`. */
 export const CONTEXT_TAG = "dex-context"

@@ -1,9 +1,6 @@
 import type { Usage } from "./usage.ts"
 
-/**
- * The id of the agent, as its record in agents/ names it, or `docs`: a document is stored like a conversation, and its sections
- * are its messages.
- */
+/** The agent's id in agents/, or `docs` for documents, which are stored like conversations with their sections as messages. */
 export type SourceId = string
 
 /** Whose words a part contains. `injected` is text that a hook, a skill or dex inserted; it is never evidence. */
@@ -24,20 +21,20 @@ export type Part =
       tool?: string
       call_id?: string
       is_error: boolean
-      /** The change this result reports, so that a line can later be traced to the conversation that wrote it. */
+      /** The change that this result reports, so that dex can later trace a line to the conversation that wrote it. */
       hunks?: Hunk[]
     }
-  /** The image's bytes are not stored, only this description of them. */
+  /** dex stores this description of the image, and never its bytes. */
   | { type: "image"; text: string; origin: Origin; mime?: string; bytes?: number; sha256?: string }
   /** A compaction's summary of the messages before it. */
   | { type: "summary"; text: string; origin: "agent" }
 
-/** The place of a section in its document. */
+/** Where a section is in its document. */
 export type SectionMark = {
-  /** Its heading, or its anchor if the document has that heading twice. A ref has this after `§`. */
+  /** The section's heading, or its anchor if the document repeats that heading. A ref shows this name after `§`. */
   name: string
   anchor: string
-  /** From the document's title down to its own heading. Empty for text before the first heading. */
+  /** The headings from the document's title down to this section. Empty for text before the first heading. */
   headings: string[]
   first_line: number
   last_line: number
@@ -69,8 +66,8 @@ export type Effect =
 
 export type Message = {
   /**
-   * The id of the native record, unique within its conversation. The same key in two conversations of one source means the same
-   * message, copied by a fork or a resume. So a key that is derived from a position must contain the conversation's id.
+   * The id of the native record, unique within its conversation. If two conversations of one source have the same key, a fork or
+   * a resume copied the message, so a key that is derived from a position must contain the conversation's id.
    */
   key: string
   role: Role
@@ -80,19 +77,19 @@ export type Message = {
   parts: Part[]
   effects?: Effect[]
   usage?: Usage
-  /** True if the person went back (rewind, rollback, edit) and left this branch. It can still be read. */
+  /** True if the person left this branch (rewind, rollback, edit). Its messages can still be read. */
   abandoned?: boolean
 }
 
-/** Where a title comes from, best first. */
+/** The possible sources of a title, best first. */
 const TITLE_SOURCES = ["person", "agent", "summary", "plan", "commit", "first_prompt"] as const
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
-/** Who ran it: a person, another conversation, a script, or dex. Nobody ran a document or a note. */
+/** Who ran the conversation: a person, another conversation, a script or dex. Nobody ran a document or a note. */
 export const CONVERSATION_KINDS = ["person", "subagent", "automation", "dex", "document", "note"] as const
 export type Kind = (typeof CONVERSATION_KINDS)[number]
-/** The kinds that a listing shows unless all are requested. */
-export const PERSONS_KINDS: Kind[] = ["person"]
+/** The kinds that a listing shows by default. */
+export const LISTED_KINDS: Kind[] = ["person"]
 
 /** One conversation as a connector reads it from the records; the store numbers its messages. */
 export type Conversation = {
@@ -116,8 +113,8 @@ export type Conversation = {
   /** In chronological order. */
   messages: Message[]
   /**
-   * Several files can describe one conversation (a database and its older JSON tree, a subagent's own file and its parent's
-   * progress records). The one with the highest authority is stored.
+   * Several files can describe one conversation, such as a subagent's own file and its parent's progress records. The one with
+   * the highest authority is stored.
    */
   authority: number
 }

@@ -6,7 +6,7 @@ const CHUNK_BYTES = 1 << 20
 
 /**
  * Copies a regular file so that only its owner can read the copy. Returns false if there is no such file. copyFileSync would wait
- * at a pipe, and it would give the copy the permissions of the original until it is complete.
+ * at a pipe, and the copy would have the original's permissions until it was complete.
  */
 export function copyPrivately(from: string, to: string, { toDisk = false } = {}): boolean {
   rmSync(to, { force: true })
@@ -17,7 +17,7 @@ export function copyPrivately(from: string, to: string, { toDisk = false } = {})
     try {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
       for (let got = readSync(source, chunk); got > 0; got = readSync(source, chunk))
-        writeFileSync(target, chunk.subarray(0, got)) // all of it; writeSync may write only a part
+        writeFileSync(target, chunk.subarray(0, got)) // writeFileSync writes all bytes; writeSync may write only some
       if (toDisk) fsyncSync(target)
     } finally {
       closeSync(target)

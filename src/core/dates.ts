@@ -3,13 +3,13 @@ import { DexError } from "./error.ts"
 export const DAY_MS = 86_400_000
 const UNIT_MS: Record<string, number> = { m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
 
-/** The accepted forms, with examples. */
+/** Examples of the accepted date formats, for messages. */
 export const DATE_EXAMPLES =
   "a day (2026-11-03, today, yesterday), a month (2026-11), a moment (2026-11-03T10:00), or how long ago (30m, 12h, 7d, 2w)"
 
 /**
- * Parses a moment as people write it: `2026-11-03`, `2026-11-03T10:00`, `2026-11`, `7d`, `12h`, `2w`, `today`, `yesterday`. A day
- * without a time is a local day; as the end of a range it means the end of that day.
+ * Parses a date as people write it: `2026-11-03`, `2026-11-03T10:00`, `2026-11`, `7d`, `12h`, `2w`, `today`, `yesterday`. A date
+ * without a time is a local day; at the end of a range it means the end of that day.
  */
 export function parseDate(text: string, edge: "from" | "to", now: number): number {
   const word = text.trim().toLowerCase()
@@ -41,17 +41,17 @@ function dayEdge(year: number, month: number, day: number, edge: "from" | "to"):
   return edge === "from" ? new Date(year, month, day).getTime() : new Date(year, month, day + 1).getTime() - 1
 }
 
-/** 2026-11-03T09:12:00.000Z */
+/** Formats a time as 2026-11-03T09:12:00.000Z. */
 export function isoDate(at: number): string {
   return new Date(at).toISOString()
 }
 
-/** 2026-11-03, in local time. */
+/** Formats a time as 2026-11-03, in local time. */
 export function localDay(at: number): string {
   return localMinute(at).slice(0, 10)
 }
 
-/** 2026-11-03 09:12, in local time. */
+/** Formats a time as 2026-11-03 09:12, in local time. */
 export function localMinute(at: number): string {
   const date = new Date(at)
   const [month, day, hour, minute] = [date.getMonth() + 1, date.getDate(), date.getHours(), date.getMinutes()].map(

@@ -3,6 +3,6 @@ type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] }
 }
 
 /** A copy without the undefined fields, to be spread over another object. */
-export function defined<T extends object>(fields: T): Defined<T> {
+export function withoutUndefined<T extends object>(fields: T): Defined<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
 }

@@ -1,15 +1,18 @@
-// Separates what an error is from where and when it happened.
+// Functions that separate what an error is from where and when it happened.
 
-/** Longer lines are data that a program printed. The end is included because some linters print the rule there. */
-const LONGEST_LINE = 500
+/**
+ * The number of characters of a line that are examined. Longer lines are data that a program printed. The end of a line counts
+ * too, because some linters print the rule there.
+ */
+const MAX_LINE_LENGTH = 500
 const LINE_END = 100
 const LOOKED_AT = 20_000
-const MOST_LINES = 40
+const MAX_LINES = 40
 
 const HELD = "(?<held><(?:url|time|id|path|n|text)>)"
 const URL = String.raw`(?<url>\b[a-z][a-z0-9+.-]{1,20}:\/\/[^\s'"<>)\]]+)`
 const TIME = String.raw`(?<time>\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)?(?:Z|[+-]\d\d:?\d\d)?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?|\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|seconds?|min|minutes?|h|hours?)\b)`
-/** Followed by a slash, it is the beginning of a path. */
+/** A hexadecimal id. If a slash follows, it is the beginning of a path instead. */
 const ID = String.raw`(?<id>\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64})\b(?![\\/])|\bsha\d{3}[:-][\w+/=]+)`
 const TEXT =
   String.raw`(?<text>(?<![\p{L}\p{N}])'[^'\n]{1,300}'|"[^"\n]{1,300}"|` +
@@ -19,20 +22,20 @@ const PLACE = String.raw`(?:(?::\d+){1,2}\b|\(\d+(?:,\d+)?\))?`
 const FILE_ENDING =
   "(?:[cm]?[jt]sx?|py|go|rs|java|kts?|rb|php|cs|c|cc|cpp|h|hpp|swift|vue|svelte|json|ya?ml|toml|md|html?|s?css|sh|sql|lock|txt)"
 const PATH = String.raw`(?<path>(?:\b[a-z]:)?(?:[\\/]|~[\\/]|\.{1,2}[\\/]|[\w@.+-]+[\\/])[\w@.+\\/-]*[\w@+/-]${PLACE}|\b[\w@+-][\w@.+-]*\.${FILE_ENDING}\b${PLACE})`
-/** A status code is part of the error; other numbers are masked. */
+/** A status code, which is part of the error. Other numbers are masked. */
 const STATUS_CODE = String.raw`(?<kept>\b(?:status|http|code)(?:\/\d(?:\.\d)?)?(?: code)?:? [1-5]\d\d\b)`
 const NUMBER = String.raw`(?<n>(?<![\p{L}\p{N}_])\d+(?:[.,:]\d+)*%?(?![\p{L}\p{N}_]))`
 const VARIABLE = new RegExp([HELD, STATUS_CODE, URL, TIME, ID, TEXT, PATH, NUMBER].join("|"), "giu")
 /** Terminal colour sequences. */
 const COLOUR = /\u001b\[[0-9;?]*[A-Za-z]/g
 
-/** Masks what changes from run to run: places, numbers, hashes, times, and quoted text. */
+/** Masks what changes from run to run: file positions, numbers, hashes, times and quoted text. */
 export function normaliseError(text: string): string {
   let now = plainLine(text)
   for (;;) {
     const next = now.replace(VARIABLE, mask).replaceAll(/\s+/g, " ").trim()
     if (next === now) return now
-    now = next // a mask may bring two quotes onto one line; each round masks more, so this ends
+    now = next // masking may bring two quotes onto one line; each round masks more, so this loop ends
   }
 }
 
@@ -49,12 +52,12 @@ function mask(...match: unknown[]): string {
 const TASK = /^(?:\[(?!(?:error|fatal|warn|warning|info|debug|trace)\])[\w:./-]+\] (?=\S))+/i
 
 function plainLine(text: string): string {
-  const line = shortened(text.replaceAll(COLOUR, ""), LONGEST_LINE).replaceAll(/\s+/g, " ").trim()
+  const line = shortenLine(text.replaceAll(COLOUR, ""), MAX_LINE_LENGTH).replaceAll(/\s+/g, " ").trim()
   return line.replace(TASK, "")
 }
 
-/** The beginning and the end of a line. */
-export function shortened(line: string, most: number): string {
+/** Returns the beginning and the end of a long line. */
+export function shortenLine(line: string, most: number): string {
   return line.length <= most ? line : `${line.slice(0, most - LINE_END - 1)}…${line.slice(-LINE_END)}`
 }
 
@@ -62,20 +65,20 @@ const ERROR_WORDS =
   /error|fatal|panic|exception|fail|cannot|can't|could not|couldn't|not found|denied|no such|undefined|unexpected|invalid|mismatch|missing|unknown|refused|unresolved|timed out|time-?out|assert|expected|unused|\bwant\b|does not|is not|must |✗|×|^E /i
 const NAMES =
   /\b[A-Z]\w*(?:Error|Exception)\b|\berror(?:\[\w+\]|\s+[A-Z]+\d+)?:|\berror TS\d+|\bpanicked at|\bpanic:|\bfatal:|\bFAILED\b.* - |^E /
-/** The format of a compiler or a linter: the place, then the problem. An address in a stack trace is not a problem. */
+/** A line of a compiler or a linter: the file position, then the problem. An address in a stack trace does not match. */
 const PLACED =
   /^(?<file>(?:[A-Za-z]:)?[^\s:()]+\.\w+)(?::(?<line>\d+)(?::\d+)?:?|\((?<row>\d+)(?:,\d+)?\):?) (?:- )?(?!\+0x)(?<says>\S.{4,})/
-/** eslint's format, below the file's name. */
+/** A line in eslint's format, printed under the file's name. */
 const PLACED_BELOW = /^\d+:\d+ (?:error|warning) (?<says>\S.{4,})/
-/** Other lines that matter even if some lines have a place: an assertion of pytest, an exception, a panic. */
+/** Other lines that matter even if some lines have a file position: a pytest assertion, an exception, a panic. */
 const NAMED_FIRST = /^(?:E |(?:\w+\.){0,9}[A-Z]\w*(?:Error|Exception)\b|panic:|thread .{1,99} panicked at)/
-/** Says that something failed, but not what. */
+/** A line that says that something failed, but not what. */
 const VAGUE =
   /\btask failed\b|\[(?:build|setup) failed\]|\bexit(?:ed)?(?: with)? (?:code|status)\b|^\W*FAIL(?:ED)?\W*(?:\S+\W*)?(?:\S*s\)?)?$|^make(?:\[\d+\])?: \*\*\*|^npm (?:ERR!|error)|\bcommand failed\b|ELIFECYCLE/i
-/** Says which test failed, but not why. */
+/** A line that says which test failed, but not why. */
 const TEST_NAME =
   /^(?:--- FAIL: .*|(?:FAIL|✗|×|✖|not ok \d+) [^:]*|FAILED (?!.* - ).*|test .* \.\.\. FAILED|● .* › .*)$/
-/** Announces the lines after it, or is a value that means nothing without them. */
+/** A line that introduces the lines after it, or a value that means nothing without them. */
 const HEAD = /^(?:[\w '"]{0,40}:|--- \w+|(?:error )?trace:.*|(?:expected|actual|received|got|want)\b:?.{0,12})$/i
 /** A stack frame of a panic or an exception. */
 const STACK = /^(?:at \S|goroutine \d+ \[|created by \S|[\w./*()-]{1,200}\((?:\{?0x|\.\.\.\)))/
@@ -84,8 +87,8 @@ const COUNTS =
   /^[\s\W]*(?:(?:found )?\d+ (?:errors?|failed|failures?|problems?|issues?|passed)|tests?:|test files|(?:\[\S+\] )?\* [\w-]+: \d+$|exit code \d+$)/i
 
 /**
- * The lines of an output that say what went wrong, the most informative first. If some of them have a place, the others are noise
- * around them.
+ * Returns the lines of an output that say what went wrong, the most informative first. If some lines name a file position, the
+ * others are noise.
  */
 export function errorLines(output: string): string[] {
   const lines = [...new Set(output.slice(0, LOOKED_AT).split("\n").map(plainLine))].filter(
@@ -99,19 +102,19 @@ export function errorLines(output: string): string[] {
     : telling
   return (placed.length > 0 ? placed : ranked)
     .sort((a, b) => a.rank - b.rank)
-    .slice(0, MOST_LINES)
+    .slice(0, MAX_LINES)
     .map(({ line }) => line)
 }
 
-/** False if the line only says that something failed. Two failures that share such a line have nothing in common. */
-export function isTelling(line: string): boolean {
+/** Returns false if the line only says that something failed. Two failures that share such a line have nothing in common. */
+export function isInformative(line: string): boolean {
   return rankOf(plainLine(line)) < UNCLEAR
 }
 
 const LAST_LINES = 60
 
-/** True if the end of an output names an error. For commands whose exit status is unknown. */
-export function tellsOfError(output: string): boolean {
+/** Returns true if the end of an output names an error. Used for commands whose exit status is unknown. */
+export function namesError(output: string): boolean {
   const end = output.slice(-LOOKED_AT).trimEnd().split("\n").slice(-LAST_LINES).map(plainLine)
   return end.some((line) => line !== "" && !COUNTS.test(line) && rankOf(line) <= 1)
 }
@@ -134,23 +137,25 @@ function isPlaced(line: string): boolean {
   return PLACED.test(line) || PLACED_BELOW.test(line)
 }
 
-/** The place that an error line names. */
-export function placeInError(line: string): { file: string; line: number } | undefined {
+/** The file and line that an error names. */
+export function locationInError(line: string): { file: string; line: number } | undefined {
   const { file, line: after, row } = PLACED.exec(plainLine(line))?.groups ?? {}
   return file === undefined ? undefined : { file, line: Number(after ?? row) }
 }
 
 /** `error TS2339`, `error[E0425]`, `clippy::needless_return`. */
 const CODE = /\berror (?<code>[A-Z]{1,5}\d{3,5})\b|\berror\[(?<rust>E\d{4})\]|\bclippy::(?<clippy>[\w-]+)/
-/** At the beginning of a placed line's text: ruff's `F401`, biome's `lint/style/useConst`, rubocop's `Style/Not`. */
+/** A rule at the beginning of the message: ruff's `F401`, biome's `lint/style/useConst`, rubocop's `Style/Not`. */
 const CODE_FIRST =
   /^(?:(?:fatal error|error|warning|[CEFW]): )?(?:\[\w+\] )?(?<code>[A-Z]{1,4}\d{3,5}\b|(?:lint|parse|assist)(?:\/\w+)+|[A-Z]\w+\/[A-Z]\w+(?=:))/
-/** At its end: golangci-lint's `(nilerr)`, mypy's `[assignment]`; eslint's has no brackets. */
+/**
+ * A rule at the end of the message: golangci-lint's `(nilerr)`, mypy's `[assignment]`. eslint prints its rules without brackets.
+ */
 const RULE_LAST = /[([](?<rule>[\w@][\w@/-]+)[)\]]$/
 const RULE_BARE = /\s(?<rule>@?[a-z][\w/]*[-/][\w/-]+)$/
-/** Distinguishes rules that share a name because one linter contains others: `shadow: … (govet)`. */
+/** A prefix that distinguishes rules with the same name, because one linter contains others: `shadow: … (govet)`. */
 const KIND = /^(?!error:|warning:|note:)(?<kind>[\w-]+): /
-/** Compiler errors that a linter passes on, and values. */
+/** Names at the end of a message that are not rules: compiler errors that a linter passes on, and values. */
 const NO_RULE = new Set(["typecheck", "nil", "null", "none", "true", "false"])
 
 /** The name that a compiler or a linter gives to this kind of error. */
@@ -167,7 +172,7 @@ function codeOf(line: string): string | undefined {
   return kind === undefined ? rule : `${rule} ${kind}`
 }
 
-/** A line of an error, prepared for comparison. */
+/** An error line, prepared for comparison. */
 export type ErrorText = { normalised: string; code?: string; words: Set<string>; particulars: Set<string> }
 
 const COMMON = new Set(
@@ -191,7 +196,7 @@ export function errorText(line: string): ErrorText {
   }
 }
 
-/** The masked text that an error may still be about: the module's name, the file. */
+/** The masked details that an error may be about, such as a module or a file. */
 function particularsOf(line: string, code = ""): Set<string> {
   const found = [...plainLine(line).matchAll(VARIABLE)].flatMap(({ groups }) => {
     const { text, path } = (groups ?? {}) as Groups
@@ -208,14 +213,14 @@ function particularsOf(line: string, code = ""): Set<string> {
   return new Set(found.filter((text) => text !== "" && !code.includes(text)).map((text) => text.toLowerCase()))
 }
 
-/** The names differ: the error is of the same kind, but may be about something else. */
+/** The factor for two errors of the same kind that name different things. */
 const OTHER_PARTICULARS = 0.75
 
 /**
- * How similar a known error is to the query, from 0 to 1. If the query has a code, the code decides, because the words around it
- * are the same for many errors. Otherwise the query may be a part of the error.
+ * How similar a known error is to the query, from 0 to 1. If the query has a code, only the code counts, because the surrounding
+ * words are the same for many errors. Otherwise the query may be a part of the error.
  */
-export function likeness(query: ErrorText, known: ErrorText): number {
+export function errorSimilarity(query: ErrorText, known: ErrorText): number {
   const sharesName = [...query.particulars].some((name) => known.particulars.has(name))
   if (query.code !== undefined) return query.code !== known.code ? 0 : sharesName ? 1 : OTHER_PARTICULARS
   const shared = [...query.words].filter((word) => known.words.has(word)).length
@@ -225,8 +230,8 @@ export function likeness(query: ErrorText, known: ErrorText): number {
   return (0.6 * covered + 0.4 * alike) * (query.particulars.size > 0 && !sharesName ? OTHER_PARTICULARS : 1)
 }
 
-/** False if the line cannot reach this likeness. Looks only at the text, which is cheaper than `errorText`. */
-export function mayBeLike({ code, words }: ErrorText, line: string, least: number): boolean {
+/** Returns false if the line cannot reach this similarity. Checks only the text, which is cheaper than `errorText`. */
+export function mayBeSimilar({ code, words }: ErrorText, line: string, least: number): boolean {
   const text = line.toLowerCase()
   if (code !== undefined) {
     const dashed = text.replaceAll("_", "-")

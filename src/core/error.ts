@@ -9,14 +9,14 @@ export class DexError extends Error {
   }
 }
 
-/** By name, because the bundle may contain this class in more than one file. */
+/** Checks the name, because the bundle may contain this class in more than one file. */
 export function isDexError(error: unknown): error is DexError {
   return error instanceof Error && error.name === "DexError"
 }
 
 /**
- * A readable error for a disk that is full or fails. Undefined if the error is something else. SQLite reports both as an I/O
- * error if it has no room for its own bookkeeping, so `hasNoRoom` decides.
+ * Converts an error about a full or failing disk into a readable one. Returns undefined for other errors. SQLite reports both as
+ * an I/O error if it has no room for its own bookkeeping, so `hasNoRoom` decides.
  */
 export function diskError(error: unknown, path: string, hasNoRoom: () => boolean): DexError | undefined {
   const code = codeOf(error)
@@ -39,7 +39,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** The code that the system, Node or SQLite gives it: `ENOENT`, `SQLITE_BUSY`. Empty if it has none. */
+/** The error code of the system, Node or SQLite, such as `ENOENT` or `SQLITE_BUSY`. Empty if there is none. */
 export function codeOf(error: unknown): string {
   const hasCode = typeof error === "object" && error !== null && "code" in error
   return hasCode && typeof error.code === "string" ? error.code : ""

@@ -1,16 +1,16 @@
-import { callWords } from "./call-words.ts"
+import { describeToolCall } from "./call-words.ts"
 import type { Part } from "./conversation.ts"
-import { planIn } from "./plan.ts"
+import { findPlan } from "./plan.ts"
 import { estimateTokens } from "./tokens.ts"
 
 export const FORMATS = ["full", "stripped", "user_only", "outline"] as const
 export type Format = (typeof FORMATS)[number]
 
-/** A tool's input can be a complete file; the stripped format shows its beginning. */
+/** The number of characters of a tool's input that the stripped format shows. An input can be a complete file. */
 const CALL_CHARS = 400
 const OUTLINE_CHARS = 100
 
-/** The fields of a part that its text depends on, both in the store and in a tool's output. */
+/** The fields of a part from which its text is made, in the store and in a tool's output. */
 type ShownPart = Pick<Part, "type" | "text"> & {
   origin: string
   tool?: string
@@ -20,9 +20,9 @@ type ShownPart = Pick<Part, "type" | "text"> & {
 }
 
 /**
- * A message in one of the formats. `full` is everything; `stripped` replaces tool outputs and injected text by their size;
- * `user_only` is the person's words and the plans that they approved, and may be empty; `outline` is the first line. Parts for
- * which `isFull` returns true are shown in full in any format.
+ * Formats a message. `full` is everything; `stripped` replaces tool outputs and injected text by their size; `user_only` contains
+ * the person's words and the plans that they approved, and may be empty; `outline` is the first line. Parts for which `isFull`
+ * returns true are always shown in full.
  */
 export function messageText<P extends ShownPart>(
   message: { parts: readonly P[] },
@@ -39,7 +39,8 @@ export function messageTokens(message: { parts: readonly ShownPart[] }, format: 
 }
 
 function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
-  if (format === "user_only") return part.type === "text" && part.origin === "person" ? part.text : (planIn(part) ?? "")
+  if (format === "user_only")
+    return part.type === "text" && part.origin === "person" ? part.text : (findPlan(part) ?? "")
   const isFull = format === "full"
   switch (part.type) {
     case "text":
@@ -60,7 +61,7 @@ function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
 }
 
 /**
- * The first line that says something, preferring the person's or the agent's words to a tool's. A call looks like `[Read:
+ * The first meaningful line. The person's or the agent's words take precedence over a tool's. A call looks like `[Read:
  * cmd/x.go]`; paths below `roots` are shortened.
  */
 export function outlineOf(message: { parts: readonly ShownPart[] }, roots: readonly string[]): string {
@@ -68,17 +69,17 @@ export function outlineOf(message: { parts: readonly ShownPart[] }, roots: reado
   const spoken = parts.find((part) => part.type === "text" && part.origin !== "injected")
   const first = spoken ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
   if (!first) return ""
-  const plan = planIn(first)
+  const plan = findPlan(first)
   if (first.type === "tool_call" && plan === undefined) return callLine(first, roots)
   return clip((plan ?? partText(first, "stripped").trim()).split("\n", 1)[0] ?? "", OUTLINE_CHARS, "…")
 }
 
 function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
-  const line = callWords(text).what.trim().split("\n", 1)[0] ?? ""
+  const line = describeToolCall(text).what.trim().split("\n", 1)[0] ?? ""
   const what = roots.reduce((shown, root) => shown.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""), line)
   if (what === "") return `[${tool}]`
   if (what.length <= OUTLINE_CHARS) return `[${tool}: ${what}]`
-  // The end of a path says which file it is.
+  // Keep the end of a path, which names the file.
   return /^\S*[\\/]\S+$/.test(what)
     ? `[${tool}: …${what.slice(-OUTLINE_CHARS)}]`
     : `[${tool}: ${what.slice(0, OUTLINE_CHARS)}…]`
@@ -92,19 +93,19 @@ function size(text: string): string {
   return `${formatCount(estimateTokens(text))} tokens`
 }
 
-/** 42, 1.2k, 15k, 3.4M */
+/** Formats a count as 42, 1.2k, 15k or 3.4M. */
 export function formatCount(count: number): string {
   if (count < 1000) return String(count)
   const [value, unit] = count < 999_500 ? [count / 1000, "k"] : [count / 1_000_000, "M"]
   return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)}${unit}`
 }
 
-/** 12,345. Does not use Intl: loading it takes as long as starting Node. */
+/** Formats a count as 12,345, without Intl, which takes as long to load as Node takes to start. */
 export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",")
 }
 
-/** a, b and c. */
-export function listed(names: readonly string[]): string {
+/** Joins names as "a, b and c". */
+export function joinNames(names: readonly string[]): string {
   return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
 }

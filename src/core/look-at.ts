@@ -1,13 +1,12 @@
 import { lstatSync, type Stats, statSync } from "node:fs"
 
 /**
- * The entry at a path that somebody else wrote down. Undefined if there is none; `unknown` if the system does not say (no
- * permission, a loop of links, a name that is too long or contains a NUL, a mount whose server is gone). Never throws: an
- * unreadable folder is no reason to drop the conversations that happened in it.
- *
- * This is one system call, and it has no time limit: if a network file system is mounted so that it waits for its server forever
- * (NFS with `hard`), the kernel blocks the caller, and nothing in this process can end that. Mounts that answer with an error
- * (sshfs, NFS with `soft`) return here at the first one.
+ * Looks up a path that another program recorded. Returns undefined if nothing exists there, and `unknown` if the system cannot
+ * tell (no permission, a loop of links, a name that is too long or contains a NUL, a mount whose server is gone). Never throws:
+ * an unreadable folder is no reason to drop the conversations that happened in it.
+ * This is one system call without a time limit. If a network file system waits for its server forever (NFS mounted with `hard`),
+ * the kernel blocks the caller, and nothing in this process can end that. Mounts that answer with an error (sshfs, NFS with
+ * `soft`) return at the first error.
  */
 export function lookAt(path: string, { follow = true } = {}): Stats | "unknown" | undefined {
   try {

@@ -1,4 +1,4 @@
-/** The agents that can be used as a model, in the order in which `agent` looks for one. */
+/** The agents that can be used as a model, in the order in which dex tries them if the provider is `agent`. */
 export const MODEL_AGENTS = ["claude_code", "codex", "gemini_cli", "opencode"] as const
 export type ModelAgent = (typeof MODEL_AGENTS)[number]
 
@@ -10,16 +10,16 @@ export function isAgentProvider(provider: string): provider is AgentProvider {
   return (AGENT_PROVIDERS as readonly string[]).includes(provider)
 }
 
-/** Set for an agent that is used as a model, and for everything that it starts. dex does nothing there (`cli/dex.ts`). */
+/**
+ * The environment variable that is set for an agent used as a model, and for everything that it starts. dex does nothing there
+ * (`cli/dex.ts`).
+ */
 export const MODEL_RUN_VARIABLE = "DEX_MODEL_RUN"
 
-/** The name of the folder in which such an agent works, or the beginning of its name. */
+/** The name, or the beginning of the name, of the folder in which an agent used as a model works. */
 export const MODEL_RUN_FOLDER = "dex-model-run"
 
-/**
- * A conversation in such a folder is not the user's work. Only the name is checked, because dex's own folder may have moved
- * since.
- */
+/** A conversation in such a folder is not the user's work. Only the name is checked, because dex's own folder may have moved. */
 export function isModelRunFolder(path: string): boolean {
   return path.split(/[\\/]/).some((name) => name === MODEL_RUN_FOLDER || name.startsWith(`${MODEL_RUN_FOLDER}-`))
 }

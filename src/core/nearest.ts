@@ -1,8 +1,8 @@
 /**
- * The names most similar to a typed word, the most similar first, then in their own order. At most two edits away, and fewer than
- * half of the word's letters; swapping two neighbours is one edit. Ignores case.
+ * Returns the names that are most similar to a typed word: the most similar first, then in the given order. A name may be at most
+ * two edits away, and fewer than half of the word's letters. Swapping two neighbours is one edit. Ignores case.
  */
-export function nearest(word: string, names: readonly string[], most = 3): string[] {
+export function nearestNames(word: string, names: readonly string[], most = 3): string[] {
   const typed = word.toLowerCase()
   const within = Math.min(2, Math.ceil(typed.length / 2) - 1)
   return names
@@ -14,8 +14,8 @@ export function nearest(word: string, names: readonly string[], most = 3): strin
 }
 
 /**
- * How many letters must be inserted, removed, replaced or swapped with their neighbour to turn one word into the other. Returns
- * `most + 1` if it is more than `most`.
+ * The number of letters to insert, remove, replace or swap with their neighbour to turn one word into the other. Returns `most +
+ * 1` if it exceeds `most`.
  */
 export function editDistance(one: string, other: string, most: number): number {
   const [a, b] = PAIRED.test(one + other) ? [[...one], [...other]] : [one, other]
@@ -38,5 +38,5 @@ export function editDistance(one: string, other: string, most: number): number {
   return Math.min(last[b.length]!, most + 1)
 }
 
-/** Letters that JavaScript counts as two. */
+/** The halves of characters that JavaScript counts as two. */
 const PAIRED = /[\ud800-\udfff]/

@@ -1,19 +1,19 @@
-/** Whether several spellings of a path lead to one file: macOS and Windows in their default setup. */
-export function isFolding(platform: NodeJS.Platform): boolean {
+/** Whether this platform treats several spellings of a path as one file, as macOS and Windows do by default. */
+export function foldsPaths(platform: NodeJS.Platform): boolean {
   return platform === "darwin" || platform === "win32"
 }
 
 /**
- * A key that is the same for all spellings of one file. macOS ignores case and whether a letter is composed of two characters;
- * Windows ignores case and the kind of slash. Elsewhere a path is its own key. On a disk that does distinguish them, two files
- * may have one key; then something private is hidden once too often.
+ * Returns the same key for all spellings of one file. macOS ignores case and Unicode composition; Windows ignores case and the
+ * kind of slash. Elsewhere a path is its own key. On a case-sensitive disk, two files may share a key; then dex may hide
+ * something that is not private.
  */
 export function pathKey(path: string, platform: NodeJS.Platform = process.platform): string {
-  if (!isFolding(platform)) return path
+  if (!foldsPaths(platform)) return path
   return foldPath(path, platform).replace(platform === "win32" ? /(?<=[^:\\])\\+$/ : /(?<=.)\/+$/, "")
 }
 
-/** The same for a piece of a path, which may end in a slash. */
+/** Like `pathKey`, for a piece of a path, which may end in a slash. */
 export function foldPath(piece: string, platform: NodeJS.Platform = process.platform): string {
   if (platform === "darwin") return folded(piece.normalize("NFC"))
   if (platform !== "win32") return piece
@@ -21,16 +21,16 @@ export function foldPath(piece: string, platform: NodeJS.Platform = process.plat
 }
 
 export function isSamePath(a: string, b: string, platform: NodeJS.Platform = process.platform): boolean {
-  return a === b || (isFolding(platform) && pathKey(a, platform) === pathKey(b, platform))
+  return a === b || (foldsPaths(platform) && pathKey(a, platform) === pathKey(b, platform))
 }
 
-/** If the path is below the folder under another spelling, returns it with the folder's own spelling. */
-export function spelledBelow(folder: string, path: string, platform: NodeJS.Platform = process.platform): string {
-  if (!isFolding(platform)) return path
+/** If the path is inside the folder under another spelling, returns it with the folder's own spelling. */
+export function withFolderSpelling(folder: string, path: string, platform: NodeJS.Platform = process.platform): string {
+  if (!foldsPaths(platform)) return path
   const separator = platform === "win32" ? /[\\/]/ : /\//
   const base = folder.replace(/(?<=.)[\\/]+$/, "")
   const steps = base.split(separator).length
-  // Cut after as many names as the folder has, because another spelling of a name may have another length.
+  // Cut by the number of path segments, because another spelling of a segment may have another length.
   let at = -1
   for (let step = 0; step < steps; step++) {
     const next = path.slice(at + 1).search(separator)
@@ -40,7 +40,9 @@ export function spelledBelow(folder: string, path: string, platform: NodeJS.Plat
   return isSamePath(path.slice(0, at), base, platform) ? base + path.slice(at) : path
 }
 
-/** Compares as these systems do: character by character, and a character whose capital would be two stays as it is. */
+/**
+ * Folds case as these systems do: character by character, and a character whose capital would be two characters stays as it is.
+ */
 function folded(text: string): string {
   if (/^[\x20-\x7e]*$/.test(text)) return text.toUpperCase()
   return Array.from(text, (sign) => {

@@ -1,19 +1,19 @@
 import type { Part } from "./conversation.ts"
 import { parseObject } from "./record.ts"
 
-// A plan that the agent wrote and the person approved is part of the task.
+// Finds plans that the agent wrote and the person approved. Such a plan is part of the task.
 
-/** How an agent begins a new session with an approved plan. */
+/** The text with which an agent begins a new session from an approved plan. */
 export const PLAN_OPENING = "Implement the following plan:"
 
 /** The fields that identify a plan. */
 type PlanPart = Pick<Part, "type" | "text"> & { origin: string; tool?: string; call_id?: string; is_error?: boolean }
 
 /**
- * The plan in a prompt that starts with one, or in the result that reports its approval. If that result does not repeat the plan,
- * it is in the call.
+ * Finds the plan in a prompt that starts with one, or in the result that reports its approval. If that result does not repeat the
+ * plan, the plan is in the call.
  */
-export function planIn(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
+export function findPlan(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
   if (part.type === "text") {
     const text = part.origin === "agent" ? part.text.trimStart() : ""
     return text.startsWith(PLAN_OPENING) ? text.slice(PLAN_OPENING.length).trimStart() : undefined

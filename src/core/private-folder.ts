@@ -2,12 +2,12 @@ import { lstatSync, mkdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
-/** The address of a Unix socket has at most 104 bytes on a Mac and 108 on Linux. */
-export const LONGEST_SOCKET = 100
+/** The longest address of a Unix socket that dex uses, in bytes. macOS allows 104 and Linux 108. */
+export const MAX_SOCKET_BYTES = 100
 
 /**
- * Makes a folder that only this user can read, or accepts an existing one. Undefined if somebody else made it or can read it, if
- * it is a link, or if it cannot be made. On Windows it inherits the permissions of its parent folder.
+ * Creates a folder that only this user can read, or accepts an existing one. Returns undefined if somebody else created it or can
+ * read it, if it is a link, or if it cannot be created. On Windows it inherits the permissions of its parent folder.
  */
 export function privateFolder(folder: string): string | undefined {
   try {
@@ -16,25 +16,25 @@ export function privateFolder(folder: string): string | undefined {
     const isOpen = process.platform !== "win32" && (mode & 0o077) !== 0
     return lstatSync(folder).isDirectory() && uid === ownUid(uid) && !isOpen ? folder : undefined
   } catch {
-    return undefined // a read-only or full disk, or a file in its place
+    return undefined // a read-only or full disk, or a file with this name
   }
 }
 
-/** Whether others could replace our files in a folder with their own. */
+/** Whether other users could replace files in this folder. */
 export function isWritableByOthers(folder: string): boolean {
   if (process.platform === "win32") return false
   const { mode, uid } = lstatSync(folder)
   return (mode & 0o022) !== 0 || uid !== ownUid(uid)
 }
 
-/** Whether this is a file or a socket of this user, and not a link. */
+/** Whether the path is a file or a socket of this user, and not a link. */
 export function belongsToUser(path: string, kind: "file" | "socket"): boolean {
   const found = lstatSync(path, { throwIfNoEntry: false })
   return found !== undefined && found.uid === ownUid(found.uid) && (kind === "file" ? found.isFile() : found.isSocket())
 }
 
-/** For sockets whose own folder has a path that is too long. */
-export function shortFolder(): string {
+/** A folder for sockets whose own path would be too long. */
+export function shortSocketFolder(): string {
   return join(tmpdir(), `dex-${process.getuid?.() ?? 0}`)
 }
 

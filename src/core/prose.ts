@@ -1,23 +1,22 @@
 /**
- * The lines of a text that are written for people to read: without code blocks, JSON, numbered listings, diffs, logs and stack
- * traces. May be empty.
+ * Keeps the lines of a text that are written for people: no code blocks, JSON, numbered listings, diffs, logs or stack traces.
+ * The result may be empty.
  */
 export function proseOf(text: string): string {
-  return [...outlined(text)]
+  return [...outlineLines(text)]
     .filter(({ kind, text }) => (kind === "text" || kind === "heading") && isProse(text))
     .map(({ text }) => text)
     .join("\n")
 }
 
-/** A longer line is a file or a server's answer. */
-const LONGEST_LINE = 4_000
+/** The number of characters after which a line counts as data: a file or a server's reply. */
+const MAX_LINE_LENGTH = 4_000
 /** The share of a line's characters that must be letters, spaces and punctuation. */
 const READABLE_SHARE = 0.8
 
-/** Whether a line is written for people to read. */
 export function isProse(line: string): boolean {
-  if (line.length > LONGEST_LINE || MACHINE.some((pattern) => pattern.test(line))) return false
-  // Names and links within a sentence count as words.
+  if (line.length > MAX_LINE_LENGTH || MACHINE.some((pattern) => pattern.test(line))) return false
+  // Treat names and links within a sentence as words.
   const plain = line.replace(/`[^`]*`|https?:\/\/\S+|\*\*|[\w@~.-]*\/[\w@~./-]+/g, "x").trim()
   if (plain === "") return false
   const readable = plain.replace(/[^\p{L}\p{M}\p{N}\s.,:;!?'’"“”()—–-]/gu, "").length
@@ -37,13 +36,13 @@ const MACHINE = [
   /^\s*(?:[$%>] \S|[-\w]+@[\w-]+[:~])/, // a shell
   /^\s*<\/?[a-z][\w-]*(?:\s[^>]*)?>/i, // markup
   /^\s*[\w.-]+\s*[:=]\s*(?:\d+|true|false|null|"[^"]*"|\S+)$/i, // settings
-  /^[\s|:+=─━═-]+$|^\s*={2,} /, // rules
+  /^[\s|:+=─━═-]+$|^\s*={2,} /, // horizontal rules
 ]
 
 /** A line of Markdown. `headings` are those above it, including its own, the nearest last. */
 type OutlinedLine = {
   text: string
-  /** Its offset in the text. */
+  /** The line's offset in the text. */
   start: number
   kind: "text" | "heading" | "fence" | "code"
   headings: string[]
@@ -51,14 +50,14 @@ type OutlinedLine = {
 
 const FENCE = /^\s*(`{3,}|~{3,})/
 const HEADING = /^ {0,3}(#{1,6})\s+(.+?)\s*#*\s*$/
-/** A longer line is never a heading, however it begins: the pattern would try every space in it. */
-const LONGEST_HEADING = 1_000
+/** The longest line that may be a heading. The pattern would try every space of a longer one. */
+const MAX_HEADING_LENGTH = 1_000
 
 /**
- * Markdown line by line, with headings and code marked. It handles nothing else of Markdown: that is enough to find sentences,
- * and a complete parser took nearly half of the time of an answer.
+ * Yields the lines of a Markdown text, with headings and code marked. It handles nothing else of Markdown, which is enough to
+ * find sentences; a complete parser took nearly half of the time of an answer.
  */
-export function* outlined(text: string): Generator<OutlinedLine> {
+export function* outlineLines(text: string): Generator<OutlinedLine> {
   let above: { level: number; text: string }[] = []
   let headings: string[] = []
   let fence: string | undefined
@@ -70,7 +69,7 @@ export function* outlined(text: string): Generator<OutlinedLine> {
       fence = fence === undefined ? mark : undefined
       kind = "fence"
     }
-    const heading = kind === "text" && line.length <= LONGEST_HEADING ? HEADING.exec(line) : null
+    const heading = kind === "text" && line.length <= MAX_HEADING_LENGTH ? HEADING.exec(line) : null
     if (heading) {
       const level = heading[1]!.length
       above = [...above.filter((one) => one.level < level), { level, text: heading[2]! }]

@@ -1,20 +1,20 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs"
 
-// The only way in which dex reads a file that somebody else controls: an agent's, a project's, a cloned repository's. It may be a
-// pipe that nobody writes into, a device without an end, or a file of a terabyte.
+// dex reads every file that somebody else controls through this module. Such a file may be a pipe that nobody writes into, an
+// endless device, or a terabyte long.
 
 export type OpenedFile = { fd: number; stat: Stats }
 export type OpenFileOptions = {
-  /** False: refuses a link as the last name of the path. */
+  /** If false, refuses a path whose last segment is a link. */
   follow?: boolean
-  /** Refuses a larger file. */
+  /** Refuses files that are larger than this. */
   maxBytes?: number
 }
 
-/** The file was not read. The message is the end of a sentence about it: "not a regular file". */
+/** Thrown if a file was not read. The message completes a sentence about it: "not a regular file". */
 export class RefusedFile extends Error {}
 
-/** Opens a regular file without waiting for anything; the caller closes it. Throws a RefusedFile, or the system's error. */
+/** Opens a regular file without blocking; the caller closes it. Throws a RefusedFile or the system's error. */
 export function openFile(path: string, { follow = true, maxBytes = Infinity }: OpenFileOptions = {}): OpenedFile {
   const fd = open(path, follow ? READ : READ | (constants.O_NOFOLLOW ?? 0))
   try {
@@ -28,7 +28,7 @@ export function openFile(path: string, { follow = true, maxBytes = Infinity }: O
   }
 }
 
-/** Reads a regular file completely. Throws like `openFile`, and refuses a larger file. */
+/** Reads a complete regular file. Throws like `openFile`, and refuses a larger file. */
 export function readBytes(path: string, maxBytes: number, options?: OpenFileOptions): Buffer {
   const file = openFile(path, options)
   try {
@@ -42,7 +42,7 @@ export function readText(path: string, maxBytes: number, options?: OpenFileOptio
   return readBytes(path, maxBytes, options).toString("utf8")
 }
 
-/** The first bytes of a regular file of any size. */
+/** Reads the first bytes of a regular file of any size. */
 export function readStart(path: string, bytes: number): Buffer {
   const { fd } = openFile(path)
   try {
@@ -53,7 +53,7 @@ export function readStart(path: string, bytes: number): Buffer {
   }
 }
 
-/** A file may have grown since it was opened, and some of the system's own files claim to be empty. */
+/** Does not rely on the file's size: the file may have grown since it was opened, and some system files claim to be empty. */
 export function readOpened({ fd, stat }: OpenedFile, maxBytes: number): Buffer {
   if (stat.size > maxBytes) throw tooLarge(maxBytes)
   let bytes = Buffer.allocUnsafe(stat.size + 1)
@@ -73,7 +73,7 @@ function open(path: string, flags: number): number {
     return openSync(path, flags)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // The errors for a socket, a device without a driver, and a folder.
+    // The error codes for a socket, a device without a driver, and a folder.
     if (code === "ENXIO" || code === "ENODEV" || code === "EOPNOTSUPP" || code === "EISDIR")
       throw new RefusedFile(NOT_REGULAR, { cause: error })
     if (code === "ELOOP" && flags !== READ) throw new RefusedFile("a symbolic link, not followed", { cause: error })

@@ -1,6 +1,6 @@
-// Reads fields of records that other programs wrote: returns the value if it has the right type, otherwise undefined.
+// Readers for fields of records that other programs wrote. They return undefined if the value has the wrong type.
 
-/** Untrusted: any field may be missing or have another type. */
+/** A record that another program wrote. Any field may be missing or have the wrong type. */
 export type RawRecord = Record<string, unknown>
 
 export function isRecord(value: unknown): value is RawRecord {
@@ -9,19 +9,19 @@ export function isRecord(value: unknown): value is RawRecord {
 
 export function parseObject(text: string): RawRecord | undefined {
   try {
-    const value: unknown = JSON.parse(thinned(text))
+    const value: unknown = JSON.parse(limitJsonValues(text))
     return isRecord(value) ? value : undefined
   } catch {
-    return undefined // a damaged record is data: the caller counts it
+    return undefined // the caller counts damaged records
   }
 }
 
 export function parseArray(text: string): unknown[] | undefined {
   try {
-    const value: unknown = JSON.parse(thinned(text))
+    const value: unknown = JSON.parse(limitJsonValues(text))
     return Array.isArray(value) ? value : undefined
   } catch {
-    return undefined // as above
+    return undefined // the caller counts damaged records
   }
 }
 
@@ -45,15 +45,15 @@ export function records(value: unknown): RawRecord[] {
   return array(value).filter(isRecord)
 }
 
-/** The last moment that a Date can represent; printing a later one throws. */
+/** The latest time that a Date can represent, in milliseconds. Printing a later one throws. */
 const LATEST_MS = 8.64e15
 
-/** Whether a stored value is a moment that can be shown. */
-export function isTime(value: unknown): value is number {
+/** Whether a stored value is a time that can be shown. */
+export function isValidTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= LATEST_MS
 }
 
-/** Milliseconds since 1970 from an ISO string, or from a number in seconds or milliseconds. */
+/** Parses an ISO string, or a number in seconds or milliseconds, to milliseconds since 1970. */
 export function time(value: unknown): number | undefined {
   if (typeof value === "number") {
     if (!Number.isFinite(value) || value <= 0) return undefined
@@ -65,7 +65,10 @@ export function time(value: unknown): number | undefined {
   return Number.isNaN(at) ? undefined : at
 }
 
-/** JSON.parse accepts a million levels, but code that walks or prints the result overflows at 5,000. */
+/**
+ * The deepest nesting of JSON that dex reads. JSON.parse accepts a million levels, but code that walks or prints the result
+ * overflows at 5,000.
+ */
 export const MAX_DEPTH = 200
 
 export function isDeeperThan(value: unknown, levels: number): boolean {
@@ -85,20 +88,23 @@ export function isDeeperThan(value: unknown, levels: number): boolean {
 const QUOTE = 34
 const COMMA = 44
 const BACKSLASH = 92
-const OPENS = new Set([91, 123]) // [ {
-const CLOSES = new Set([93, 125]) // ] }
+const OPENS = new Set([91, 123]) // the character codes of [ and {
+const CLOSES = new Set([93, 125]) // the character codes of ] and }
 
-/** A shorter text cannot contain enough values to matter. */
+/** The length from which a text is checked. A shorter text cannot contain enough values to matter. */
 const LONG_TEXT = 64 << 10
-/** A list of points or pixels takes 20 times its text once it is parsed; no conversation needs more values than this. */
+/**
+ * The most values in one list or object. Once parsed, a list of points or pixels needs 20 times the memory of its text; no
+ * conversation needs more values than this.
+ */
 export const MAX_VALUES = 20_000
 const SHOWN_CHARS = 100
 
 /**
- * Replaces every list or object with too many values in a JSON text by a string that says so. Memory is then bounded by the
- * text's length, whatever its shape. Text that is not JSON is returned as it is, or changed, but never becomes JSON.
+ * Replaces every list or object with too many values in a JSON text by a string that says so. This bounds memory by the text's
+ * length. Text that is not JSON may be returned as it is or changed, but never becomes JSON.
  */
-export function thinned(text: string): string {
+export function limitJsonValues(text: string): string {
   if (text.length < LONG_TEXT || !hasManyCommas(text)) return text
   const open: { at: number; before: number }[] = []
   let cuts: { from: number; to: number; values: number }[] = []
@@ -132,7 +138,7 @@ function hasManyCommas(text: string): boolean {
   return false
 }
 
-/** The index of the closing quote. */
+/** Returns the index of the closing quote. */
 function endOfString(text: string, from: number): number {
   for (let i = from; i < text.length; i++) {
     const char = text.charCodeAt(i)

@@ -1,13 +1,13 @@
 import type { SourceId } from "./conversation.ts"
 
 /**
- * Names a conversation or one message in it: `claude_code:1f3c…#12`; or a document or one section in it:
- * `docs:react/hooks.md§Rules`. Printed everywhere, accepted everywhere. If several people share a history, each conversation has
- * an owner: `alice/claude_code:1f3c…#12`. On a laptop there is none.
+ * The name of a conversation or one of its messages (`claude_code:1f3c…#12`), or of a document or one of its sections
+ * (`docs:react/hooks.md§Rules`). If several people share a history, each conversation has an owner: `alice/claude_code:1f3c…#12`.
+ * On a laptop there is none.
  */
 export type Ref = { owner?: string; source: SourceId; id: string; number?: number; section?: string }
 
-/** A ref as a person may type it: complete, a native id or a unique prefix of one, each with or without `#number`. */
+/** A ref as a person may type it: complete, or a native id, or a unique prefix of one, each with or without `#number`. */
 export type RefQuery = { owner?: string; source?: SourceId; prefix: string; number?: number; section?: string }
 
 export function formatRef(ref: Ref): string {
@@ -16,14 +16,14 @@ export function formatRef(ref: Ref): string {
   return ref.number === undefined ? name : `${name}#${ref.number}`
 }
 
-/** Undefined if the text cannot be a ref. */
+/** Returns undefined if the text cannot be a ref. */
 export function parseRef(text: string): RefQuery | undefined {
   const [, owner, typed] = /^(?:([a-z0-9][\w.-]*)\/(?=[a-z][a-z0-9_]*:))?(.*)$/s.exec(text.trim())!
   const query = parseOwn(typed!)
   return query && owner !== undefined ? { owner, ...query } : query
 }
 
-/** The text before the colon: one value to store and to compare instead of two. */
+/** The part of a ref before the colon, so that owner and source are stored and compared as one value. */
 export function sourceWithOwner({ owner, source }: Pick<Ref, "owner" | "source">): string {
   return owner === undefined ? source : `${owner}/${source}`
 }
@@ -34,25 +34,25 @@ export function refFrom(sourceWithOwner: string, id: string): Ref {
   return slash === -1 ? { source, id } : { owner: sourceWithOwner.slice(0, slash), source, id }
 }
 
-/** Parses a ref that was printed in full. Undefined if it has no source. */
-export function parseWholeRef(text: string): Ref | undefined {
+/** Parses a complete ref. Returns undefined if it has no source. */
+export function parseCompleteRef(text: string): Ref | undefined {
   const { prefix: id, source, ...rest } = parseRef(text) ?? {}
   return source === undefined || id === undefined ? undefined : { ...rest, source, id }
 }
 
-/** The owner, in a team's history: `ann` of ann/claude_code:1f3c. */
+/** The owner in a ref of a team's history: `ann` in `ann/claude_code:1f3c`. */
 export function ownerIn(text: string): string | undefined {
-  return parseWholeRef(text)?.owner
+  return parseCompleteRef(text)?.owner
 }
 
 /** The ref of the conversation that contains this message or section. */
-export function wholeOf({ owner, source, id }: Ref): Ref {
+export function conversationRefOf({ owner, source, id }: Ref): Ref {
   return { owner, source, id }
 }
 
 /** The ref of another conversation of the same agent and owner: a parent, or the original of a fork. */
-export function besideOf(ref: Ref, id: string): Ref {
-  return { ...wholeOf(ref), id }
+export function siblingRef(ref: Ref, id: string): Ref {
+  return { ...conversationRefOf(ref), id }
 }
 
 export function isSameConversation(a: Ref, b: Ref): boolean {
@@ -71,7 +71,7 @@ function parseOwn(typed: string): RefQuery | undefined {
   }
 }
 
-/** A path may contain spaces and number signs. */
+/** Unlike other refs, a document's path may contain spaces and number signs. */
 function parseDocument(typed: string): RefQuery | undefined {
   const [, prefix, section, number] = /^([^§]+?)(?:§(.*)|#(\d{1,9}))?$/s.exec(typed) ?? []
   if (prefix === undefined) return undefined
@@ -88,7 +88,7 @@ export function collectionOf(documentId: string): string {
   return documentId.slice(0, documentId.indexOf("/"))
 }
 
-/** The message that a search row shows. A section's row already contains its heading. */
+/** The ref of the message that a search row shows. A section's ref already names its heading. */
 export function hitRef({ id, message_index }: { id: string; message_index: number }): string {
   return id.includes("§") ? id : `${id}#${message_index}`
 }

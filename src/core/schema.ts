@@ -63,7 +63,7 @@ export const mapOf = <S extends Schema>(values: S, description?: string): Schema
 })
 export const optional = <S extends Schema>(schema: S): Schema<Infer<S> | undefined> =>
   ({ ...schema, [OPTIONAL]: true }) as Schema<Infer<S> | undefined>
-/** Optional for the caller, always present for the tool. */
+/** Makes a field optional for the caller; the tool always receives a value. */
 export const withDefault = <S extends Schema>(schema: S, value: Infer<S>): S => ({ ...schema, default: value })
 
 export function object<P extends Shape>(properties: P, description?: string): Schema<ObjectOf<P>> {
@@ -77,7 +77,7 @@ function described(description: string | undefined): { description?: string } {
   return description === undefined ? {} : { description }
 }
 
-/** The value with its defaults filled in, or a readable description of what is wrong with it. */
+/** Returns the value with its defaults filled in, or a readable description of what is wrong with it. */
 export function readAs<T>(schema: Schema<T>, value: unknown): { ok: T } | { wrong: string } {
   const problem = { text: "" }
   const result = check(schema, value, "", problem)

@@ -36,17 +36,17 @@ export type Moment = {
 
 export type Item = {
   kind: ItemKind
-  /** The same thing has the same key, so that it is shown only once in a session. */
+  /** Two items about the same thing have the same key, so that a session shows it only once. */
   key: string
   title: string
   summary: string
   reason: string
-  /** A ref to open: a conversation's message, a document's section, or `git:<hash>`. */
+  /** A ref that can be opened: a conversation's message, a document's section, or `git:<hash>`. */
   ref?: string
   /** Relative to the project. */
   file?: string
   symbol?: string
-  /** From 0 to 1: how likely it is to be used. */
+  /** How likely the item is to be used, from 0 to 1. */
   relevance: number
   features: Record<string, number>
   estimated_tokens: number
@@ -57,14 +57,17 @@ export type Status = (typeof STATUSES)[number]
 
 export type Suggestion = { id: string; moment: Moment; items: Item[]; status: Status; latency_ms: number }
 
-/** Short enough to type. It is not a secret: loading node:crypto would take too long in a hook. */
+/**
+ * Creates an id that is short enough to type. It is not a secret, so it needs no node:crypto, which would take too long to load
+ * in a hook.
+ */
 export function newSuggestionId(): string {
   return Math.floor(Math.random() * 2 ** 48)
     .toString(16)
     .padStart(12, "0")
 }
 
-/** A subscription matches one of these. `file` is a glob below the project; the others are words. */
+/** The types of patterns that a subscription can match. `file` is a glob below the project; the others are words. */
 export const PATTERN_TYPES = ["file", "symbol", "topic", "entity"] as const
 export type Pattern = { type: (typeof PATTERN_TYPES)[number]; pattern: string; priority: number }
 
@@ -84,7 +87,7 @@ export type Subscription = {
   cooldown_ms: number
   last_triggered_at?: number
   enabled: boolean
-  /** Set if dex itself disabled it. */
+  /** The reason, if dex itself disabled the subscription. */
   disabled_because?: string
   created_at: number
 }

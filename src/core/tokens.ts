@@ -1,13 +1,16 @@
-/** Measured: source code and prose have 3.55 characters per token. Exact counting runs at 3 MB/s, too slow for every message. */
+/**
+ * The assumed number of characters per token. Measured: source code and prose have 3.55. Exact counting runs at 3 MB/s, too slow
+ * for every message.
+ */
 const CHARS_PER_TOKEN = 3.5
 
-/** The only estimate of size in tokens. Output always calls it an estimate. */
+/** Estimates the size of a text in tokens. Everything that dex prints calls this an estimate. */
 export function estimateTokens(text: string): number {
-  return tokensOf(text.length)
+  return tokensForChars(text.length)
 }
 
-/** The same estimate, from a length. */
-export function tokensOf(characters: number): number {
+/** Estimates the tokens of a text with this many characters. */
+export function tokensForChars(characters: number): number {
   return Math.ceil(characters / CHARS_PER_TOKEN)
 }
 

@@ -1,6 +1,6 @@
-/** The record of how a retrieval reached its answer: ids, scores and short summaries, never a message's text. */
+/** The record of how a retrieval reached its answer. It contains ids, scores and short summaries, never a message's text. */
 export type Trace = {
-  /** `T-` and 16 hexadecimal digits. */
+  /** `T-` and 16 hexadecimal digits, such as `T-0a1b2c3d4e5f6071`. */
   trace_id: string
   /** When the command began. */
   ts: string
@@ -9,7 +9,7 @@ export type Trace = {
   args: Record<string, unknown>
   query?: string
   mode?: string
-  /** The project in which the command ran: private projects answer differently outside. */
+  /** The project in which the command ran. A private project gives other answers outside its folder. */
   project: string
   inputs: TraceInputs
   /** Best first. A trace has a bounded length, so these may be only the first of `ranking_total`. */
@@ -36,11 +36,11 @@ export type TraceInputs = {
   messages?: number
   index_is_current?: boolean
   candidates?: number
-  /** Why it used less than what is configured. */
+  /** Why the answer used less than what is configured. */
   degraded?: string[]
 }
 
-/** `terms` add up to `score_final`. A row that was requested by name has no terms and a score of 0. */
+/** `terms` add up to `score_final`. A row that the user named has no terms and a score of 0. */
 export type TraceRow = {
   rank: number
   ref: string
@@ -58,12 +58,15 @@ export const SKIPPED_REASONS = ["filter", "floor", "duplicate", "folded", "budge
 export type SkippedReason = (typeof SKIPPED_REASONS)[number]
 export type SkippedRow = { ref: string; score?: number; skipped_reason: SkippedReason }
 
-/** The facts that a tool reports about its own retrieval. Summaries and lists may have any length: they are cut when written. */
+/**
+ * The facts that a tool reports about its own retrieval. Summaries and lists may have any length; they are cut when they are
+ * written.
+ */
 export type TraceFacts = Partial<
   Pick<Trace, "args" | "mode" | "inputs" | "ranking" | "skipped" | "skipped_total" | "budgets" | "truncation">
 >
 
-/** True if the terms add up to the score, except for rounding. */
+/** Whether the terms add up to the score, except for rounding. */
 export function addsUp({ score_final, terms }: Pick<TraceRow, "score_final" | "terms">): boolean {
   const sum = terms.reduce((total, term) => total + term.value, 0)
   const scale = terms.reduce((most, term) => Math.max(most, Math.abs(term.value)), Math.abs(score_final))
@@ -71,16 +74,16 @@ export function addsUp({ score_final, terms }: Pick<TraceRow, "score_final" | "t
 }
 
 const SUMMARY_CHARS = 80
-/** White space, control characters and invisible characters. Written as ranges, because Unicode classes take 2 ms to compile. */
+/** White space, control characters and invisible characters, written as ranges because Unicode classes take 2 ms to compile. */
 const UNSHOWN =
   /[\0- \x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]+/gu
 
-/** A short text on one line, without control characters. */
+/** Shortens a text to one line without control characters. */
 export function summaryOf(text: string): string {
   return clipText(text.slice(0, 1000).replace(UNSHOWN, " ").trim(), SUMMARY_CHARS)
 }
 
-/** At most this many characters, with an ellipsis if something was cut. Never cuts a character in half. */
+/** Cuts a text to this many characters, with an ellipsis. Never cuts a character in half. */
 export function clipText(text: string, most: number): string {
   if (text.length <= most) return text
   return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…`

@@ -1,10 +1,10 @@
-/** Tokens as the provider counted them; `input` excludes what came from the cache, whatever the agent reports. */
+/** Tokens as the provider counted them. `input` excludes what came from the cache, even if the agent reports it otherwise. */
 export type Usage = {
   input: number
   output: number
   cache_read: number
   cache_write: number
-  /** `cache_write` by lifetime, if the agent reports it: an hour costs more than five minutes. */
+  /** `cache_write` by lifetime, if the agent reports it. One hour costs more than five minutes. */
   cache_write_5m?: number
   cache_write_1h?: number
   /** Part of `output`. */
@@ -12,14 +12,14 @@ export type Usage = {
   web_searches?: number
   web_fetches?: number
   cost?: number
-  /** The context size of the longest request, if this is the sum of several requests of one message: long ones cost more. */
+  /** The context size of the longest request, if this is the sum of several requests. Long requests cost more. */
   longest?: number
-  /** The price category of this answer, in the provider's words. A sum has one only if all its answers have the same. */
+  /** The provider's name for the price category of this answer. A sum has one only if all its answers share it. */
   service_tier?: string
   speed?: string
 }
 
-/** The required fields are always present; an optional one is present if either operand has it. */
+/** The fields that are always present. An optional field is present if either operand has it. */
 const REQUIRED = ["input", "output", "cache_read", "cache_write"] as const
 const OPTIONAL = ["cache_write_5m", "cache_write_1h", "reasoning", "web_searches", "web_fetches", "cost"] as const
 
@@ -27,7 +27,7 @@ export function addUsage(a: Usage | undefined, b: Usage): Usage {
   return a ? combineUsage(a, b, (x, y) => x + y) : b
 }
 
-/** `by` gets 0 for a field that one operand does not have. */
+/** Combines two usages field by field. `by` receives 0 for a field that one operand does not have. */
 export function combineUsage(a: Usage, b: Usage, by: (x: number, y: number) => number): Usage {
   const both = {} as Usage
   for (const field of REQUIRED) both[field] = by(a[field], b[field])
@@ -36,23 +36,23 @@ export function combineUsage(a: Usage, b: Usage, by: (x: number, y: number) => n
   return both
 }
 
-/** Adds another request of the same message. */
+/** Adds another request of the same message to a usage. */
 export function addRequest(a: Usage | undefined, b: Usage): Usage {
   if (!a) return b
   return {
     ...addUsage(a, b),
-    longest: Math.max(longestIn(a), longestIn(b)),
+    longest: Math.max(longestRequest(a), longestRequest(b)),
     service_tier: a.service_tier === b.service_tier ? a.service_tier : undefined,
     speed: a.speed === b.speed ? a.speed : undefined,
   }
 }
 
 /** The context size of the longest request. */
-export function longestIn({ longest, input, cache_read, cache_write }: Usage): number {
+export function longestRequest({ longest, input, cache_read, cache_write }: Usage): number {
   return longest ?? input + cache_read + cache_write
 }
 
-/** Undefined if nothing was counted. */
+/** The sum of these usages. Undefined if nothing was counted. */
 export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefined {
   let total: Usage | undefined
   for (const usage of counted)
@@ -60,16 +60,16 @@ export function totalUsage(counted: Iterable<Usage | undefined>): Usage | undefi
   return total
 }
 
-/** The tokens of one model at one price: the sum of requests that do not differ in anything that decides the price. */
+/** The tokens of one model at one price: the sum of requests that share everything that affects the price. */
 export type Spending = {
-  /** Undefined if no record names it. */
+  /** Undefined if no record names the model. */
   model?: string
   at: number
-  /** The size class of these requests: the last step at which prices change that each of them exceeds. */
+  /** The size class of these requests: the largest price step that all of them exceed. */
   context: number
   service_tier?: string
   speed?: string
-  /** How many answers were added up. */
+  /** The number of answers in the sum. */
   answers: number
   input: number
   output: number
@@ -78,10 +78,10 @@ export type Spending = {
   cache_read: number
   cache_write_5m: number
   cache_write_1h: number
-  /** With a lifetime that the agent does not report; it costs as much as five minutes. */
+  /** Tokens whose cache lifetime the agent does not report. They are priced as five minutes. */
   cache_write_other: number
   web_searches: number
   web_fetches: number
-  /** Dollars, as calculated by the agent. */
+  /** The cost in dollars, as the agent calculated it. */
   recorded: number
 }

@@ -1,6 +1,6 @@
-// Words as developers write them, and as a full-text index needs them.
+// Functions for words as developers write them and as a full-text index needs them.
 
-/** Words that occur in nearly every message and distinguish nothing. */
+/** Words that occur in nearly every message, so they distinguish nothing. */
 const STOPWORDS = new Set(
   (
     "a about an and are as at be been but by can could did do does for from had has have he her him his how i if in into is it its " +
@@ -13,21 +13,21 @@ export function isStopword(word: string): boolean {
   return STOPWORDS.has(word.toLowerCase())
 }
 
-const LONGEST_IDENTIFIER = 64
-/** From the first letter of a name to its end. The length is bounded because a text may be one long word. */
+const MAX_IDENTIFIER_LENGTH = 64
+/** An identifier, from its first letter to its end. Its length is bounded because a text may be one long word. */
 const IDENTIFIER =
   /(?<![A-Za-z])[A-Za-z][A-Za-z0-9]{0,62}[a-z0-9][A-Z][A-Za-z0-9]*|(?<![A-Z])[A-Z]{2,64}[a-z][A-Za-z0-9]*/g
 
-/** Splits `readFileSync` into `read File Sync`. Undefined if there is nothing to split. */
+/** Splits `readFileSync` into `read File Sync`. Returns undefined if there is nothing to split. */
 export function splitIdentifier(word: string): string | undefined {
-  if (word.length > LONGEST_IDENTIFIER) return undefined
+  if (word.length > MAX_IDENTIFIER_LENGTH) return undefined
   const parts = word.replace(/([a-z0-9])([A-Z])/g, "$1 $2").replace(/([A-Z]+)([A-Z][a-z])/g, "$1 $2")
   return parts === word ? undefined : parts
 }
 
 const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー]+/gu
 
-/** Text without spaces between its words, as overlapping pairs of characters: 東京都 becomes 東京 京都. */
+/** Splits text without spaces into overlapping pairs of characters: 東京都 becomes 東京 京都. */
 export function pairsOfCharacters(run: string): string {
   const characters = [...run]
   if (characters.length < 2) return run
@@ -41,7 +41,7 @@ export function cjkRuns(text: string): string[] {
   return text.match(CJK) ?? []
 }
 
-/** Words of a text that a tokenizer would not see: the parts of identifiers, each once, and pairs of CJK characters. */
+/** Returns words that a tokenizer would not see: the parts of identifiers, each once, and pairs of CJK characters. */
 export function hiddenWords(text: string): string {
   const found = new Set<string>()
   for (const word of text.match(IDENTIFIER) ?? []) {

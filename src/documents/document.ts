@@ -4,10 +4,10 @@ import { splitLines } from "./sections.ts"
 
 export type DocumentFormat = "markdown" | "mdx" | "html" | "text"
 
-/** A longer document is refused: nobody reads it, and parsing it takes more memory than a command may use. */
+/** The largest document, in bytes. Nobody reads a longer one, and parsing it needs more memory than a command may use. */
 export const MAX_DOCUMENT_BYTES = 2_000_000
 
-/** undefined: not a document. */
+/** Returns undefined if the file is not a document. */
 export function formatOf(path: string): DocumentFormat | undefined {
   return FORMATS.get(/\.([a-z]+)$/i.exec(path)?.[1]?.toLowerCase() ?? "")
 }
@@ -29,9 +29,9 @@ const FORMATS = new Map<string, DocumentFormat>([
 ])
 
 /**
- * Never throws: a document that does not parse is read as plain text, and `problems` says so. In Markdown and text every line
- * belongs to exactly one section, except for front matter and blank lines before the first section, which belong to none. Lines
- * end at LF, CRLF and CR; a byte order mark is not text.
+ * Splits a document into sections. Never throws: a document that does not parse is read as plain text, with a note in `problems`.
+ * In Markdown and text, every line belongs to exactly one section, except front matter and blank lines before the first section.
+ * Lines end at LF, CRLF and CR; a byte order mark is not text.
  */
 export async function parseDocument(text: string, format: DocumentFormat): Promise<ParsedDocument> {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text

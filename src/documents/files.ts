@@ -13,7 +13,7 @@ const MAX_FILES = 50_000
 const MAX_DEPTH = 64
 
 /**
- * The documents below a root, in order of their paths. The root may be a link or a single file; no links below it are followed.
+ * Lists the documents below a root, ordered by path. The root may be a link or a single file; links below it are not followed.
  * Hidden folders and `node_modules` are skipped. Everything skipped is reported, except files of other kinds.
  */
 export async function listDocuments(
@@ -57,10 +57,10 @@ export async function listDocuments(
 }
 
 /**
- * The text of a document that `listDocuments` returned. Only a regular file that is below the root without any link is read, and
- * after opening it is checked that the open file is that one. A hard link cannot be distinguished from its original. If the
- * system does not report the path of an open file (all but Linux), a folder that is exchanged for a link and back at exactly the
- * right moments, five times, is not noticed.
+ * Reads a document that `listDocuments` returned. It must be a regular file below the root that no link leads to, and the opened
+ * file is checked to be that one. A hard link cannot be distinguished from its original. If the system does not report the path
+ * of an open file (all but Linux), dex does not notice a folder that is replaced by a link and restored at exactly the right
+ * moments, five times.
  */
 export async function readDocument(root: string, path: string): Promise<string> {
   const { folder, only } = await openRoot(root)
@@ -76,11 +76,11 @@ export async function readDocument(root: string, path: string): Promise<string> 
   if (!before) throw refused(path, "it is gone or cannot be read")
   const reason = whyNotRead(before)
   if (reason) throw refused(path, reason)
-  const place = filePlaceOf(file)
+  const place = fileIdentityOf(file)
   if (place?.folder !== dirname(file)) throw refused(path, EXCHANGED)
   const opened = opening(file, path)
   try {
-    if (!isAt(opened.fd, file, place)) throw refused(path, EXCHANGED)
+    if (!isSameOpenFile(opened.fd, file, place)) throw refused(path, EXCHANGED)
     return decode(readOpened(opened, MAX_DOCUMENT_BYTES), path)
   } catch (error) {
     throw error instanceof RefusedFile ? refused(path, error.message, error) : error
@@ -97,7 +97,7 @@ function opening(file: string, path: string): OpenedFile {
   }
 }
 
-/** The real folder of a root, and the one file in it if the root is a file. */
+/** The real path of a root folder, or the folder and name if the root is a file. */
 async function openRoot(root: string): Promise<{ folder: string; only?: string }> {
   const real = await realpath(root).catch((error: unknown) => {
     throw new DexError("no_such_folder", `${root} cannot be read. Is it still there? \`dex docs list\` shows all.`, {
@@ -114,7 +114,7 @@ async function entriesOf(folder: string, at: string, skipped: SkippedFile[]): Pr
   const full = join(folder, ...at.split("/"))
   try {
     const names = await readdir(full)
-    // No file is read here; but if the folder has become a link, not even its names are returned.
+    // No file is read here. But if the folder has become a link, not even its names are returned.
     if ((await realpath(full)) === full) return names.sort()
     skipped.push({ path: at, reason: "a symbolic link" })
   } catch {
@@ -143,7 +143,7 @@ function whyNotRead(found: { isFile(): boolean; isSymbolicLink(): boolean; size:
 
 const EXCHANGED = "it is reached through a symbolic link, or was replaced while it was read"
 
-/** UTF-8, or UTF-16 if a byte order mark says so. */
+/** Decodes UTF-8, or UTF-16 if there is a byte order mark for it. */
 function decode(bytes: Buffer, path: string): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return new TextDecoder("utf-16le").decode(bytes)
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return new TextDecoder("utf-16be").decode(bytes)
@@ -162,30 +162,33 @@ function byPath(a: { path: string }, b: { path: string }): number {
 /** The identity of a file, and its real folder. */
 type FilePlace = { folder: string; dev: bigint; ino: bigint }
 
-/** Undefined if no regular file is there, or if its folder is being exchanged. */
-export function filePlaceOf(file: string): FilePlace | undefined {
+/** Returns undefined if there is no regular file, or if its folder is being replaced. */
+export function fileIdentityOf(file: string): FilePlace | undefined {
   try {
     const folder = realpathSync.native(dirname(file))
     const found = lstatSync(file, { bigint: true })
     if (!found.isFile() || realpathSync.native(dirname(file)) !== folder) return undefined
     return { folder, dev: found.dev, ino: found.ino }
   } catch {
-    return undefined // gone, or not readable for us
+    return undefined // gone or not readable
   }
 }
 
-/** Each look requires one more exchange of a folder, there and back, between two consecutive calls. */
+/**
+ * The number of checks. To go unnoticed, a folder must be replaced and restored once more for each, between two consecutive
+ * calls.
+ */
 const LOOKS = 4
 
 /**
- * True if the open file is the one that was at this place before it was opened, and still is. Linux reports the path of an open
- * file; on other systems the place is checked several times.
+ * Whether the open file is the one that was at this path before it was opened, and still is. Linux reports the path of an open
+ * file; on other systems the path is checked several times.
  */
-export function isAt(fd: number, file: string, before: FilePlace, openName = nameOfOpen): boolean {
+export function isSameOpenFile(fd: number, file: string, before: FilePlace, openName = nameOfOpen): boolean {
   const opened = fstatSync(fd, { bigint: true })
   const named = openName(fd)
-  if (named !== undefined) return named === join(before.folder, basename(file)) && isSame(filePlaceOf(file), opened)
-  const looks = [before, ...Array.from({ length: LOOKS }, () => filePlaceOf(file))]
+  if (named !== undefined) return named === join(before.folder, basename(file)) && isSame(fileIdentityOf(file), opened)
+  const looks = [before, ...Array.from({ length: LOOKS }, () => fileIdentityOf(file))]
   return looks.every((look) => look?.folder === before.folder && isSame(look, opened))
 }
 
@@ -197,6 +200,6 @@ function nameOfOpen(fd: number): string | undefined {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`)
   } catch {
-    return undefined // only Linux has it
+    return undefined // only Linux has this
   }
 }

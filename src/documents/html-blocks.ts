@@ -1,9 +1,17 @@
-import { attribute, CODE, type Element, inlineText, isLineNumber, preformattedText, walk } from "./html-text.ts"
+import {
+  attribute,
+  CODE_TAGS,
+  type Element,
+  inlineText,
+  isLineNumber,
+  preformattedText,
+  walkNodes,
+} from "./html-text.ts"
 import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 
-/** The readable text of elements, in blocks that are never cut, each with its lines in the file. */
-export function blocksOf(
+/** Returns the readable text of elements, in blocks that are never cut, each with its lines in the file. */
+export function blocksOfElements(
   roots: Element[],
   { isFullPage, lineAt }: { isFullPage: boolean; lineAt: (offset: number) => number },
 ): DocumentBlock[] {
@@ -16,18 +24,18 @@ export function blocksOf(
   let lastWasIndented = false
 
   for (const root of roots) {
-    walk([root], { text: addText, enter, leave })
+    walkNodes([root], { text: addText, enter, leave })
     endParagraph()
   }
   return blocks
 
   function enter(node: Element): boolean {
     const name = node.tagName
-    if (node !== roots[0] && isSkipped(node, isFullPage)) return false
+    if (node !== roots[0] && isSkippedElement(node, isFullPage)) return false
     if (!BLOCKS.has(name)) {
       if (name === "br") words.push("\n")
       else if (name === "img") addWord(attribute(node, "alt") ?? "", node)
-      else if (CODE.has(name)) words.push("`")
+      else if (CODE_TAGS.has(name)) words.push("`")
       return true
     }
     endParagraph()
@@ -46,7 +54,7 @@ export function blocksOf(
 
   function leave(node: Element): void {
     const name = node.tagName
-    if (CODE.has(name)) words.push("`")
+    if (CODE_TAGS.has(name)) words.push("`")
     if (!BLOCKS.has(name)) return
     endParagraph()
     if (name === "ul" || name === "ol" || name === "menu") lists.pop()
@@ -95,7 +103,9 @@ export function blocksOf(
   }
 
   function addHeading(node: Element): void {
-    const text = headingText(inlineText(node, { skip: (inner) => isSkipped(inner, false) || isPermalink(inner) }))
+    const text = headingText(
+      inlineText(node, { skip: (inner) => isSkippedElement(inner, false) || isPermalink(inner) }),
+    )
     if (!text) return
     const level = Number(node.tagName[1])
     const heading: Heading = { text, level, anchor: anchorOf(node) }
@@ -113,14 +123,14 @@ export function blocksOf(
 
   function addTable(table: Element): void {
     const rows: { cells: string[]; isHead: boolean; at: Lines }[] = []
-    walk(table.childNodes, {
+    walkNodes(table.childNodes, {
       text: () => {},
       enter: (node) => {
-        if (isSkipped(node, false)) return false
+        if (isSkippedElement(node, false)) return false
         if (node.tagName === "tr") rows.push({ cells: [], isHead: false, at: linesOf(node) })
         const isCell = node.tagName === "td" || node.tagName === "th"
         if (!isCell && node.tagName !== "caption") return true
-        const text = inlineText(node, { code: true, skip: (inner) => isSkipped(inner, false) })
+        const text = inlineText(node, { code: true, skip: (inner) => isSkippedElement(inner, false) })
         if (!isCell) add(text, linesOf(node))
         rows.at(-1)?.cells.push(text)
         if (node.tagName === "th" && rows.length === 1) rows[0]!.isHead = true
@@ -167,8 +177,8 @@ const NEVER_TEXT = new Set(
 )
 const AROUND_CONTENT = new Set(["header", "aside"])
 
-/** A header or aside is a part of the main content if it is inside; outside, it belongs to the site. */
-export function isSkipped(node: Element, isFullPage: boolean): boolean {
+/** A header or aside inside the main content is part of it; outside, it belongs to the site. */
+export function isSkippedElement(node: Element, isFullPage: boolean): boolean {
   return (
     NEVER_TEXT.has(node.tagName) ||
     (isFullPage && AROUND_CONTENT.has(node.tagName)) ||
@@ -177,11 +187,11 @@ export function isSkipped(node: Element, isFullPage: boolean): boolean {
   )
 }
 
-/** Tables that contain code, headings or tables are only for layout. */
+/** Finds tables that are only used for layout: they contain code, headings or other tables. */
 function layoutTables(roots: Element[]): Set<Element> {
   const layout = new Set<Element>()
   const tables: Element[] = []
-  walk(roots, {
+  walkNodes(roots, {
     text: () => {},
     enter: (node) => {
       const around = tables.at(-1)
@@ -198,7 +208,7 @@ function layoutTables(roots: Element[]): Set<Element> {
 
 const countLines = (space: string): number => space.split("\n").length - 1
 
-/** Its own id, that of a link inside it, or that of the section that it opens. */
+/** The id of a heading, of a link inside it, or of the section that it opens. */
 function anchorOf(node: Element): string | undefined {
   const inside = node.childNodes.find(
     (child) => "tagName" in child && (attribute(child, "id") || attribute(child, "name")),

@@ -6,20 +6,20 @@ export type Child = DefaultTreeAdapterTypes.ChildNode
 export const attribute = (node: Element, name: string): string | undefined =>
   node.attrs.find((attribute) => attribute.name === name)?.value
 
-/** The words of an element on one line, with white space collapsed. With `code`, code is in backticks. */
+/** The text of an element on one line, with white space collapsed. With `code`, code is in backticks. */
 export function inlineText(node: Element, options: { code?: boolean; skip?: (node: Element) => boolean } = {}): string {
   const words: string[] = []
-  walk(node.childNodes, {
+  walkNodes(node.childNodes, {
     text: (value) => words.push(value),
     enter: (inner) => {
       if (options.skip?.(inner)) return false
       if (inner.tagName === "img") words.push(attribute(inner, "alt") ?? "")
-      if (options.code && CODE.has(inner.tagName)) words.push("`")
+      if (options.code && CODE_TAGS.has(inner.tagName)) words.push("`")
       if (!INLINE_CODE_OR_STYLE.has(inner.tagName)) words.push(" ")
       return true
     },
     leave: (inner) => {
-      if (options.code && CODE.has(inner.tagName)) words.push("`")
+      if (options.code && CODE_TAGS.has(inner.tagName)) words.push("`")
       if (!INLINE_CODE_OR_STYLE.has(inner.tagName)) words.push(" ")
     },
   })
@@ -29,13 +29,13 @@ export function inlineText(node: Element, options: { code?: boolean; skip?: (nod
     .trim()
 }
 
-/** The text of `pre` as it is shown: without line numbers, with a line for each `br` and `div`. */
+/** The text of a `pre` as a browser shows it: without line numbers, with a line for each `br` and `div`. */
 export function preformattedText(node: Element): string {
   const parts: string[] = []
   const endLine = () => {
     if (parts.length > 0 && !parts.at(-1)!.endsWith("\n")) parts.push("\n")
   }
-  walk(node.childNodes, {
+  walkNodes(node.childNodes, {
     text: (value) => value && parts.push(value),
     enter: (inner) => {
       if (inner.tagName === "br") parts.push("\n")
@@ -55,7 +55,7 @@ export function isLineNumber(node: Element): boolean {
   )
 }
 
-export const CODE = new Set(["code", "kbd", "samp", "tt"])
+export const CODE_TAGS = new Set(["code", "kbd", "samp", "tt"])
 const INLINE_CODE_OR_STYLE = new Set(
   "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q ruby s samp small span strike strong sub sup time tt u var wbr".split(
     " ",
@@ -64,13 +64,13 @@ const INLINE_CODE_OR_STYLE = new Set(
 
 type Visitor = {
   text: (value: string, node: Extract<Child, { nodeName: "#text" }>) => void
-  /** false: its children are skipped, and `leave` is not called. */
+  /** If this returns false, the children are skipped and `leave` is not called. */
   enter: (node: Element) => boolean
   leave: (node: Element) => void
 }
 
-/** In document order, without recursion: pages may nest deeper than the stack. */
-export function walk(nodes: Child[], visitor: Visitor): void {
+/** Walks in document order, without recursion, because pages may nest deeper than the stack. */
+export function walkNodes(nodes: Child[], visitor: Visitor): void {
   const open: { nodes: Child[]; next: number; of?: Element }[] = [{ nodes, next: 0 }]
   for (let frame = open.at(-1); frame; frame = open.at(-1)) {
     const node = frame.nodes[frame.next++]

@@ -1,28 +1,30 @@
 import { defaultTreeAdapter, parse } from "parse5"
-import { blocksOf, isSkipped } from "./html-blocks.ts"
+import { blocksOfElements, isSkippedElement } from "./html-blocks.ts"
 import { type Child, type Element, inlineText } from "./html-text.ts"
 import type { ParsedDocument } from "./sections.ts"
 import { headingText, lineFinder, titleOf, toSections } from "./sections.ts"
 
 type Adapter = typeof defaultTreeAdapter
 
-/** The main content of a page, cut at its headings. Navigation, scripts and hidden elements are not text. */
+/** Cuts the main content of a page at its headings. Navigation, scripts and hidden elements are not text. */
 export function parseHtml(text: string): ParsedDocument {
   const page = parse(text, { treeAdapter: boundedAdapter(), sourceCodeLocationInfo: true, scriptingEnabled: false })
   const found = findContent(page.childNodes)
-  const lineAt = lineFinder(text) // the parser's own line count is wrong after a `&` at the end of a line
-  const inMain = found.main.length > 0 ? blocksOf(found.main, { isFullPage: false, lineAt }) : []
-  const blocks = inMain.length > 0 ? inMain : blocksOf(found.body, { isFullPage: true, lineAt })
+  const lineAt = lineFinder(text) // the parser's own line numbers are wrong after a `&` at the end of a line
+  const inMain = found.main.length > 0 ? blocksOfElements(found.main, { isFullPage: false, lineAt }) : []
+  const blocks = inMain.length > 0 ? inMain : blocksOfElements(found.body, { isFullPage: true, lineAt })
   const headings = blocks.flatMap(({ heading }) => heading ?? [])
   const title = titleOf(headings, found.title ? headingText(inlineText(found.title)) : "")
   return { title, sections: toSections(blocks), problems: [] }
 }
 
-const MAX_DEPTH = 512 // the limit of browsers
+const MAX_DEPTH = 512 // browsers use the same limit
 const MAX_ELEMENTS = 300_000
 const MAX_MOVES = 50_000_000
 
-/** Elements that were left open are searched, and opened again, at each tag: limits on depth and number bound that time. */
+/**
+ * At each tag, the parser searches the elements that were left open and reopens them. Limits on depth and number bound that time.
+ */
 function boundedAdapter(): Adapter {
   let depth = 0
   let elements = 0
@@ -58,7 +60,7 @@ function boundedAdapter(): Adapter {
   } as Adapter
 }
 
-/** `main`, otherwise the element with that role, otherwise the articles. */
+/** Finds `main`, otherwise the element with that role, otherwise the articles. */
 function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title: Element | undefined } {
   const main: Element[] = []
   const role: Element[] = []
@@ -68,7 +70,7 @@ function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title:
   const queue = nodes.map((node) => ({ node, inArticle: false })).reverse()
   for (let next = queue.pop(); next; next = queue.pop()) {
     const { node } = next
-    if (!("tagName" in node) || (node.tagName !== "body" && isSkipped(node, false))) continue
+    if (!("tagName" in node) || (node.tagName !== "body" && isSkippedElement(node, false))) continue
     if (node.tagName === "main") main.push(node)
     if (node.tagName === "body") body.push(node)
     if (node.tagName === "title") title ??= node

@@ -5,7 +5,7 @@ import { gfm } from "micromark-extension-gfm"
 import type { ParsedDocument } from "./sections.ts"
 import { blocksOfLines, type Heading, headingText, isBlank, splitLines, titleOf, toSections } from "./sections.ts"
 
-/** Sections begin at headings of the document itself, not at those in lists, quotes, code or comments. */
+/** Cuts Markdown at headings of the document itself, not at those in lists, quotes, code or comments. */
 export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDocument {
   const lines = splitLines(text)
   const matter = frontMatter(lines)
@@ -18,14 +18,14 @@ export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDo
   return { title: titleOf(headings, titleInMatter(matter)), sections, problems: [] }
 }
 
-/** The lines from `---` (YAML) or `+++` (TOML) at the very beginning to the closing one, both included. */
+/** The lines from `---` (YAML) or `+++` (TOML) at the beginning to the closing one, both included. */
 function frontMatter(lines: string[]): string[] {
   const fence = /^(---|\+\+\+)[ \t]*$/.exec(lines[0] ?? "")?.[1]
   const end = fence ? lines.findIndex((line, i) => i > 0 && line.startsWith(fence) && isBlank(line.slice(3))) : -1
   return lines.slice(0, end + 1)
 }
 
-/** `## Text {#anchor}` and `## Text {/* anchor *\/}` name their own anchor. */
+/** Parses a heading. `## Text {#anchor}` and `## Text {/* anchor *\/}` name their own anchor. */
 function headingOf({ level, source }: NonNullable<BlockStart["heading"]>): Heading {
   const raw = source.slice(0, 1_000)
   const own = /\s*\{(?:#([\w.:-]{1,200})|\/\*\s*([\w.:-]{1,200})\s*\*\/)\}\s*$/.exec(raw)
@@ -39,7 +39,7 @@ function inlineText(source: string): string {
   return heading ? nodeText(heading) : source
 }
 
-/** Without the transforms, which look for bare links in every text. */
+/** The inline syntax without the transforms, which look for bare links in every text. */
 const INLINE = {
   extensions: [gfm()],
   mdastExtensions: gfmFromMarkdown().map(({ transforms: _, ...extension }): Tree => extension),
@@ -47,7 +47,7 @@ const INLINE = {
 
 type Node = ReturnType<typeof fromMarkdown>["children"][number]
 
-/** The words of a heading, without tags and with the descriptions of images. */
+/** The text of a heading, without tags and with the descriptions of images. */
 function nodeText(node: Node): string {
   const words: string[] = []
   const queue: unknown[] = [node]
@@ -61,7 +61,7 @@ function nodeText(node: Node): string {
   return words.join("")
 }
 
-/** `title: …` in YAML, `title = "…"` in TOML, at the outermost level. */
+/** Finds `title: …` in YAML or `title = "…"` in TOML, at the outermost level. */
 function titleInMatter(lines: string[]): string {
   for (const [i, line] of lines.entries()) {
     const value = /^["']?title["']?\s*[:=]\s*(.*)$/.exec(line.slice(0, 2_000))?.[1]?.trim()
@@ -77,16 +77,15 @@ function titleInMatter(lines: string[]): string {
 type Syntax = ReturnType<typeof gfm>
 type BlockStart = { line: number; heading?: { level: number; source: string } }
 
-/** The additions of MDX. Created for each document, because its scripts have a budget. */
+/** The MDX extensions. They are created for each document, because its scripts have a budget. */
 type MarkdownDialect = Syntax
 
 /**
- * The lines on which blocks of the document itself begin, in order, with the headings among them. A list's items are blocks, and
- * so is the content between the tags of a component.
- *
- * The parser copies everything it has read whenever a list closes, so time grows with the square of the text. That is why it
+ * The lines on which the document's own blocks begin, in order, with the headings among them. A list's items are blocks, and so
+ * is the content between the tags of a component.
+ * The parser copies everything it has read whenever a list closes, so its time grows with the square of the text. That is why it
  * reads one window at a time. The last block in a window may continue after it, so the next window begins with an earlier block
- * that parses the same whatever came before it.
+ * that always parses the same.
  */
 export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowChars = 8_000): BlockStart[] {
   refuseDeepNesting(lines)
@@ -115,11 +114,11 @@ export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowCh
   return starts
 }
 
-/** Enough for a list item or a quotation of 32,000 characters or 2,000 lines. */
+/** The most work for one text, enough for a list item or a quotation of 32,000 characters or 2,000 lines. */
 const MAX_WORK = 1.5e9
 const MAX_DEPTH = 100
 
-/** Nothing inside paragraphs is parsed: sections do not need it, and links and emphasis are slow on hostile text. */
+/** Parses nothing inside paragraphs: sections do not need it, and links and emphasis are slow on hostile text. */
 const BLOCKS_ONLY: Syntax = {
   disable: {
     null: [
@@ -142,7 +141,7 @@ function blocksOnly({ document, flow, disable }: Syntax): Syntax {
   return { ...(document && { document }), ...(flow && { flow }), ...(disable && { disable }) }
 }
 
-/** A short line counts as 16 characters, because the lines of a quotation without a mark cost by their number. */
+/** A short line counts as 16 characters, because unmarked lines of a quotation cost time by their number. */
 function windowEnd(lines: string[], from: number, size: number): number {
   let to = from
   for (let chars = 0; to < lines.length && (chars < size || to === from); to++) chars += Math.max(lines[to]!.length, 16)
@@ -150,13 +149,13 @@ function windowEnd(lines: string[], from: number, size: number): number {
 }
 
 /**
- * `isFree`: no open block can absorb it. Other starts may be absorbed if there is no blank line before them: for example a list
- * that begins with 2.
+ * `isFree` is true if no open block can absorb this start. Other starts, such as a list that begins with 2, may be absorbed if no
+ * blank line precedes them.
  */
 type Start = BlockStart & { isFree: boolean }
 type Found = { starts: Start[]; isContainer: boolean }
 
-/** undefined: it does not parse, but may do so with more of the text. */
+/** Returns undefined if the text does not parse, but may parse with more of the document. */
 function startsIn(text: string, syntax: Syntax[], isLast: boolean): Found | undefined {
   try {
     const chunks = preprocess()(text, undefined, true)
@@ -179,7 +178,7 @@ function startsOf(events: Event[]): Found {
       if (depth === 0 && !BETWEEN.has(token.type)) lastEnd = token.end.line
       continue
     }
-    // After a quotation the parser ends indented code with its first line, and begins it again.
+    // After a quotation, the parser ends indented code after its first line and begins it again.
     const continues = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
     if (depth === 0 && !BETWEEN.has(token.type)) outer = token.type
     const begins =
@@ -213,7 +212,7 @@ function readHeading(start: BlockStart | undefined, [, token, context]: Event): 
   if (type === "setextHeadingLineSequence") heading.level = context.sliceSerialize(token).startsWith("=") ? 1 : 2
 }
 
-/** Nested quotes and lists on one line cost more than their length. */
+/** Rejects nested quotes and lists on one line, which cost more than their length. */
 function refuseDeepNesting(lines: string[]): void {
   const deep = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){101}/
   for (const line of lines) {

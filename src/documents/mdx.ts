@@ -5,7 +5,7 @@ import { messageOf } from "../core/error.ts"
 import { parseMarkdown } from "./markdown.ts"
 import type { ParsedDocument } from "./sections.ts"
 
-/** Headings between the tags of a component also begin sections. Text that is not MDX is read as Markdown. */
+/** Parses MDX. Headings between the tags of a component also begin sections. Text that is not MDX is read as Markdown. */
 export function parseMdx(text: string): ParsedDocument {
   try {
     return parseMarkdown(text, mdxjs({ acorn: boundedAcorn(), addResult: false }))
@@ -20,13 +20,13 @@ export function parseMdx(text: string): ParsedDocument {
 
 const MAX_SCRIPT_CHARS = 2_000_000
 
-/** The MDX grammar retries a script with every blank line and brace that may end it; the budget is for all tries together. */
+/** The MDX grammar retries a script at every blank line and brace that may end it. All tries share one budget. */
 function boundedAcorn(): NonNullable<NonNullable<Parameters<typeof mdxjs>[0]>["acorn"]> {
   const parser = Parser.extend(jsx())
   let chars = 0
   const spend = (source: string) => {
     chars += source.length
-    // The grammar reads the place of an error from `pos`.
+    // The grammar reads the position of an error from `pos`.
     if (chars > MAX_SCRIPT_CHARS)
       throw Object.assign(new Error("its scripts take too long to parse"), { pos: 0, raisedAt: -1 })
   }

@@ -5,7 +5,10 @@ import { DexError } from "../core/error.ts"
 import { readText } from "../core/read-file.ts"
 import { formatOf } from "./document.ts"
 
-/** `only`: the one file in `root` to read. `name` is valid in a ref: letters, digits, `.`, `_` and `-`. */
+/**
+ * A source of documents. `only` is set if only one file in `root` is read. `name` is valid in a ref: letters, digits, `.`, `_`
+ * and `-`.
+ */
 export type CollectionOrigin = {
   kind: "folder" | "file" | "git" | "npm"
   root: string
@@ -22,17 +25,17 @@ export type CopyRepository = (
 
 type Options = {
   cwd: string
-  /** Where copies of repositories are stored. */
+  /** The folder for copies of repositories. */
   cacheDir: string
-  /** Makes such a copy, and returns its version. */
+  /** Copies a repository and returns its version. */
   copyRepository: CopyRepository
-  /** Fetch the newest commit; otherwise an existing copy is used as it is. */
+  /** Fetches the newest commit. Without it, an existing copy is used as it is. */
   update?: boolean
   timeoutMs?: number
   signal?: AbortSignal
 }
 
-/** The source of documents: a folder, a file, `npm:package` as installed, or the address of a git repository. */
+/** Resolves the source of documents: a folder, a file, `npm:package` as installed, or the address of a git repository. */
 export async function resolveOrigin(spec: string, options: Options): Promise<CollectionOrigin> {
   if (spec.startsWith("npm:")) return npmOrigin(spec.slice(4), options.cwd)
   const url = gitUrl(spec)
@@ -69,11 +72,11 @@ async function npmOrigin(wanted: string, cwd: string): Promise<CollectionOrigin>
   throw new DexError("not_installed", message)
 }
 
-const MOST_BYTES = 4 << 20
+const MAX_BYTES = 4 << 20
 
 function manifestIn(root: string): string | undefined {
   try {
-    return readText(join(root, "package.json"), MOST_BYTES)
+    return readText(join(root, "package.json"), MAX_BYTES)
   } catch {
     return undefined // no package, or not readable
   }
@@ -84,11 +87,11 @@ function versionIn(manifest: string): string | undefined {
     const { version } = JSON.parse(manifest) as { version?: unknown }
     return typeof version === "string" ? version.slice(0, 100) : undefined
   } catch {
-    return undefined // a damaged manifest: the documents can still be read
+    return undefined // a damaged manifest; the documents can still be read
   }
 }
 
-/** undefined: a path. Throws for addresses for which git would run commands or send secrets. */
+/** Returns undefined for a path. Throws for addresses for which git would run commands or send secrets. */
 function gitUrl(spec: string): string | undefined {
   if (/^[\w.-]+@[\w][\w.-]*:(?!\/\/)[^\0\s:][^\0\s]*$/.test(spec) && !spec.startsWith("-")) return spec
   const scheme = /^([a-z][a-z0-9+.-]*)(?:::|:\/\/)/i.exec(spec)

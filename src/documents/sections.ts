@@ -1,29 +1,32 @@
 export type Section = {
-  /** Unique within its document: the heading's anchor, with -1, -2 … for repeats and ~2, ~3 … for further parts. */
+  /** Unique within the document: the heading's anchor, with -1, -2 … for repeats and ~2, ~3 … for further parts. */
   anchor: string
-  /** The headings above it and its own, outermost first. Empty before the first heading. */
+  /** The headings of this section, outermost first. Empty before the first heading. */
   headings: string[]
   /** 0 before the first heading, otherwise 1–6. */
   level: number
-  /** First and last line in the file, from 1, both included. */
+  /** The first and the last line in the file, from 1, both included. */
   first_line: number
   last_line: number
-  /** For Markdown and text as written, its lines joined by \n; for HTML the readable text, code blocks fenced. */
+  /** In Markdown and text, the lines as written, joined by \n; in HTML, the readable text with fenced code blocks. */
   text: string
 }
 
-/** `title` is "" if the document has none; use its path instead. */
+/** `title` is "" if the document has none; callers then use its path. */
 export type ParsedDocument = { title: string; sections: Section[]; problems: string[] }
 
-/** A unit that is never cut: a paragraph, a code block, an item of a list. `gap` comes before it within its section. */
+/** Text that is never cut: a paragraph, a code block or a list item. `gap` precedes it within its section. */
 export type DocumentBlock = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
 export type Heading = { text: string; level: number; anchor?: string | undefined }
 
-/** A section is longer only if a single block is. */
+/** The target length of a section, in characters. Only a single long block exceeds it. */
 const MAX_SECTION_CHARS = 6_000
 const MAX_HEADING_CHARS = 200
 
-/** A section runs from its heading to the next one of any level; a long one is cut between blocks into parts. */
+/**
+ * Groups blocks into sections. A section runs from its heading to the next one of any level; a long one is cut between blocks
+ * into parts.
+ */
 export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS): Section[] {
   const unique = createAnchors()
   const sections: Section[] = []
@@ -69,8 +72,8 @@ export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS
 }
 
 /**
- * Blocks of a file whose text is its lines: each runs from its start to the line before the next one. Blank lines before the
- * first start belong to no block.
+ * Splits a file into blocks; each runs from its start to the line before the next one. Blank lines before the first start belong
+ * to no block.
  */
 export function blocksOfLines(lines: string[], starts: { line: number; heading?: Heading }[]): DocumentBlock[] {
   return starts.map(({ line, heading }, i) => {
@@ -89,7 +92,7 @@ export function titleOf(headings: Heading[], otherTitle = ""): string {
   return headings.find(({ level, text }) => level === 1 && text)?.text || otherTitle || (headings[0]?.text ?? "")
 }
 
-/** One line of at most 200 characters: it is repeated in the path of every section below it. */
+/** Shortens a heading to one line of at most 200 characters, because it is repeated in the path of every section below it. */
 export function headingText(text: string): string {
   const line = text.replace(/\s+/g, " ").trim()
   return line.length > MAX_HEADING_CHARS
@@ -97,7 +100,7 @@ export function headingText(text: string): string {
     : line
 }
 
-/** As on GitHub: lower case, letters, digits, `_` and `-`, spaces as `-`. */
+/** Builds an anchor as GitHub does: lower case, letters, digits, `_` and `-`, with `-` for spaces. */
 function slugOf(heading: string): string {
   const slug = heading
     .toLowerCase()
@@ -118,7 +121,10 @@ function createAnchors(): (wanted: string) => string {
   }
 }
 
-/** The lines that an editor shows, without their ends (LF, CRLF or CR). A final line end does not add an empty line. */
+/**
+ * Splits a text into the lines that an editor shows, without line breaks (LF, CRLF or CR). A final line break does not add an
+ * empty line.
+ */
 export function splitLines(text: string): string[] {
   const lines = text.split(/\r\n|\n|\r/)
   if (lines.at(-1) === "") lines.pop()
@@ -127,7 +133,7 @@ export function splitLines(text: string): string[] {
 
 export const isBlank = (line: string): boolean => /^[ \t]*$/.test(line)
 
-/** The line of a character, by its offset: always one of the file's lines. */
+/** Returns a function that maps a character's offset to its line, which always exists in the file. */
 export function lineFinder(text: string): (offset: number) => number {
   const starts = [0]
   for (const end of text.matchAll(/\r\n|\n|\r/g)) starts.push(end.index + end[0].length)

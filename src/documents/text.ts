@@ -3,7 +3,9 @@ import { blocksOfLines, firstTextLine, type Heading, headingText, isBlank, title
 
 const PIECE_CHARS = 2_000
 
-/** Pieces of about 2,000 characters, cut at blank lines and at underlined titles; at any line if there are none. */
+/**
+ * Cuts a text into pieces of about 2,000 characters, at blank lines and at underlined titles, or at any line if there are none.
+ */
 export function parseText(lines: string[]): ParsedDocument {
   const starts: { line: number; heading?: Heading }[] = []
   const styles: string[] = []
@@ -32,7 +34,8 @@ export function parseText(lines: string[]): ParsedDocument {
 }
 
 /**
- * A line with a row of one repeated character below it, at least as long, and perhaps the same row above, as in reStructuredText.
+ * Finds a title as in reStructuredText: a line with a row of one repeated character below it, at least as long, and possibly the
+ * same row above.
  */
 function underlinedAt(lines: string[], line: number): { text: string; style: string; lines: number } | undefined {
   const over = rowOf(lines[line - 1]!)

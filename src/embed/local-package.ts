@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DexError } from "../core/error.ts"
-import { LONGEST_SOCKET, privateFolder, shortFolder } from "../core/private-folder.ts"
+import { MAX_SOCKET_BYTES, privateFolder, shortSocketFolder } from "../core/private-folder.ts"
 import { readText } from "../core/read-file.ts"
 import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
 import type { EmbedRole } from "./embedder.ts"
@@ -73,15 +73,15 @@ export function helperPlace(dexDir: string, { id, version }: LocalPackage, role:
   const lock = join(folder, `${role}.${name}.lock`)
   if (process.platform === "win32") return { socket: `\\\\.\\pipe\\dex-${name}`, lock }
   const socket = join(folder, `${role}.${name}.sock`)
-  return { socket: Buffer.byteLength(socket) <= LONGEST_SOCKET ? socket : join(forLongPaths(), `${name}.sock`), lock }
+  return { socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(forLongPaths(), `${name}.sock`), lock }
 }
 
 /** For a home with a long path. Only its owner may read it: others could read the search queries. */
 function forLongPaths(): string {
-  const folder = privateFolder(shortFolder())
+  const folder = privateFolder(shortSocketFolder())
   if (folder !== undefined) return folder
   throw new DexError(
     "embed_settings",
-    `${shortFolder()} belongs to someone else or can be read by others. Delete it: rm -r ${shortFolder()}`,
+    `${shortSocketFolder()} belongs to someone else or can be read by others. Delete it: rm -r ${shortSocketFolder()}`,
   )
 }

@@ -124,7 +124,8 @@ async function ollamaRevision(
     )
     return typeof named?.digest === "string" ? named.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12) : undefined
   } catch (error) {
-    if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined // an older or partial server
+    // an older or partial server
+    if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined
     throw error
   }
 }

@@ -1,5 +1,5 @@
 import { DexError, isDexError, messageOf } from "../core/error.ts"
-import { isNetError, type NetReply, pauseBeforeRetry, retryAfterMs, send, withoutKey } from "../net/client.ts"
+import { isNetError, type NetReply, pauseBeforeRetry, removeKey, retryAfterMs, send } from "../net/client.ts"
 
 export type Request = {
   url: string
@@ -93,7 +93,7 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
 /** The server's own message, short, and without the key, which some servers repeat. */
 function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
-  const clean = withoutKey(found, apiKey)
+  const clean = removeKey(found, apiKey)
     .replace(/[^ -~]+|\\./g, " ")
     .slice(0, 160)
   return clean.trim() === "" ? "" : `: ${clean.trim()}`

@@ -1,31 +1,31 @@
 import { join } from "node:path"
 import { DexError } from "../core/error.ts"
 import { lookAt } from "../core/look-at.ts"
-import { nameIn } from "./commit-diffs.ts"
-import { type RunEnd, runGit } from "./run.ts"
+import { decodeGitName } from "./commit-diffs.ts"
+import { type GitRunResult, runGit } from "./run.ts"
 
 export type BlamedLine = {
   line: number
   text: string
-  /** The commit that added it; all zeros if it is not committed. */
+  /** The commit that added the line; all zeros if the line is not committed. */
   hash: string
-  /** Its line number and file in that commit. */
+  /** The line's number and file in that commit. */
   was: { line: number; path: string }
 }
 
 export type BlameOptions = {
-  /** The hash of a commit: a name could be mistaken for an option. */
+  /** The hash of a commit. A name could be mistaken for an option. */
   rev?: string | undefined
   from?: number | undefined
   to?: number | undefined
-  /** Git's -M and -C. */
+  /** Follows moved and copied lines (git's -M and -C). */
   moves?: boolean | undefined
   copies?: boolean | undefined
   signal?: AbortSignal | undefined
 }
 
 const LIMITS = { timeoutMs: 60_000, mostBytes: 256 << 20 }
-/** Where projects list commits that only moved or formatted code. */
+/** The file in which projects list commits that only moved or formatted code. */
 const IGNORED_REVS = ".git-blame-ignore-revs"
 
 /**
@@ -35,7 +35,7 @@ export async function blameLines(folder: string, path: string, options: BlameOpt
   const { rev, from, to, moves, copies, signal } = options
   const args = [
     ...["-c", "core.quotePath=false", "blame", "--porcelain", "--encoding=UTF-8", "--no-progress"],
-    // Both could run a program that the repository's settings name.
+    // Without these options, git could run a program that the repository's settings name.
     ...["--no-textconv", "--no-ext-diff"],
     ...(moves ? ["-M"] : []),
     ...(copies ? ["-C"] : []),
@@ -58,7 +58,7 @@ export async function blameLines(folder: string, path: string, options: BlameOpt
   return linesIn(read.text)
 }
 
-/** Disables the filters in a repository's settings: git would run them on a file that it reads. */
+/** Returns settings that disable the repository's filters, which git would run on a file that it reads. */
 async function withoutFilters(folder: string, signal: AbortSignal | undefined): Promise<Record<string, string>> {
   const { text, end } = await outputOf(
     folder,
@@ -94,7 +94,9 @@ async function outputOf(
   return { end, text: Buffer.concat(chunks).toString("utf8") }
 }
 
-/** Each line has a header, then facts about its commit if that commit is new, then the line itself after a tab. */
+/**
+ * Each line has a header, then facts about its commit if the commit has not occurred before, then the line itself after a tab.
+ */
 function linesIn(text: string): BlamedLine[] {
   const paths = new Map<string, string>()
   const lines: BlamedLine[] = []
@@ -107,12 +109,12 @@ function linesIn(text: string): BlamedLine[] {
       const { hash, was, line } = head
       lines.push({ line, text: row.slice(1), hash, was: { line: was, path: paths.get(hash) ?? "" } })
       head = undefined
-    } else if (row.startsWith("filename ")) paths.set(head.hash, nameIn(row.slice(9)))
+    } else if (row.startsWith("filename ")) paths.set(head.hash, decodeGitName(row.slice(9)))
   }
   return lines
 }
 
-function notBlamed(path: string, { stopped, errors, code }: RunEnd): DexError {
+function notBlamed(path: string, { stopped, errors, code }: GitRunResult): DexError {
   const why =
     stopped === "time"
       ? "it took too long"

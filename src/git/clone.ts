@@ -4,19 +4,19 @@ import { DexError } from "../core/error.ts"
 import { runGit } from "./run.ts"
 
 export type CopyOptions = {
-  /** Fetch the newest commit; otherwise an existing copy is used as it is. */
+  /** Fetches the newest commit. Without it, an existing copy is used as it is. */
   update?: boolean | undefined
   timeoutMs?: number | undefined
   signal?: AbortSignal | undefined
 }
 
-/** Copies a repository into `folder` at its newest commit, and returns the commit's short hash. */
+/** Copies a repository into `folder` at its newest commit and returns the commit's short hash. */
 export async function copyRepository(url: string, folder: string, options: CopyOptions = {}): Promise<string> {
   await (options.update ? updateRepository : cloneRepository)(url, folder, options)
   return (await git([`--git-dir=${join(folder, ".git")}`, "rev-parse", "--short=12", "HEAD"], options)).trim()
 }
 
-/** Makes a shallow copy of a repository in `folder` if there is none. Its links become plain files, and its hooks never run. */
+/** Makes a shallow copy of a repository in `folder` if there is none. Links become plain files, and hooks never run. */
 async function cloneRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (await isFolder(join(folder, ".git"))) return
   await mkdir(dirname(folder), { recursive: true, mode: 0o700 })
@@ -32,10 +32,10 @@ async function cloneRepository(url: string, folder: string, options: CopyOptions
 }
 
 const PARTIAL = ".partial-"
-/** Far longer than any copy may take. */
+/** The age, in milliseconds, from which an unfinished copy counts as abandoned: far longer than any copy may take. */
 const ABANDONED_MS = 24 * 3_600_000
 
-/** Removes what killed processes left behind. */
+/** Removes unfinished copies of killed processes. */
 async function removePartial(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((one) => one.includes(PARTIAL))) {
     const path = join(folder, name)
@@ -47,7 +47,7 @@ async function removePartial(folder: string): Promise<void> {
 /** Fetches the newest commit. On failure the copy stays as it was. */
 async function updateRepository(url: string, folder: string, options: CopyOptions): Promise<void> {
   if (!(await isFolder(join(folder, ".git")))) return cloneRepository(url, folder, options)
-  // A git that was killed leaves its locks behind; only one sync runs at a time.
+  // A git that was killed leaves lock files. Deleting them is safe because only one sync runs at a time.
   for (const lock of ["index.lock", "shallow.lock"]) await rm(join(folder, ".git", lock), { force: true })
   const inside = [`--git-dir=${join(folder, ".git")}`, `--work-tree=${folder}`]
   await git([...inside, "fetch", ...SHALLOW, "--force", "--", url, "HEAD"], options)
@@ -56,7 +56,7 @@ async function updateRepository(url: string, folder: string, options: CopyOption
 }
 
 const SHALLOW = ["--depth=1", "--no-tags", "--no-recurse-submodules"]
-const MOST_BYTES = 10_000
+const MAX_BYTES = 10_000
 
 async function git(args: string[], { timeoutMs = 120_000, signal }: CopyOptions): Promise<string> {
   let out = ""
@@ -65,7 +65,7 @@ async function git(args: string[], { timeoutMs = 120_000, signal }: CopyOptions)
     mostBytes: Number.POSITIVE_INFINITY,
     signal,
     onOutput: (bytes) => {
-      out = (out + bytes.toString("utf8")).slice(0, MOST_BYTES)
+      out = (out + bytes.toString("utf8")).slice(0, MAX_BYTES)
     },
   })
   if (code === 0 && !stopped) return out

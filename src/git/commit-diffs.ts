@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto"
-import { type RunEnd, runGit } from "./run.ts"
+import { type GitRunResult, runGit } from "./run.ts"
 
 // The changes of commits, line by line.
 
 export type DiffFile = {
   /** Relative to the repository's root. */
   path: string
-  /** Its previous name. */
+  /** The previous name, if the file was renamed. */
   from?: string
   added: { line: number; text: string }[]
   removed: string[]
@@ -19,7 +19,7 @@ export type CommitHead = {
   author: string
   subject: string
   body: string
-  /** The note that git-ai wrote in refs/notes/ai; empty if there is none. */
+  /** The note of git-ai in refs/notes/ai; empty if there is none. */
   note: string
 }
 
@@ -34,32 +34,32 @@ const DIFF_LIMITS: DiffLimits = { timeoutMs: 20_000, bytes: 96 << 20 }
 export type DiffOptions = {
   limits?: Partial<DiffLimits>
   signal?: AbortSignal | undefined
-  /** Only changes to these files, under any name that they have in these commits. */
+  /** Returns only changes to these files, under any name that they have in these commits. */
   paths?: readonly string[]
 }
 
-export type ReadDiffs = {
+export type ReadDiffsResult = {
   commits: CommitDiff[]
-  /** Why not all of them were read. */
-  stopped?: RunEnd["stopped"] | "failed"
+  /** Why not all commits were read. */
+  stopped?: GitRunResult["stopped"] | "failed"
 }
 
 /**
- * The changes of these commits, in any order. Commits that git did not finish are left out, and `stopped` says why. Changes
+ * Reads the changes of these commits, in any order. Leaves out commits that git did not finish; `stopped` is the reason. Changes
  * nothing in the repository.
  */
 export async function readCommitDiffs(
   folder: string,
   revisions: readonly string[],
   options: DiffOptions = {},
-): Promise<ReadDiffs> {
+): Promise<ReadDiffsResult> {
   const { commits, end } = await commitsOf(folder, revisions, options, PATCH)
   if (end.stopped === undefined && end.code === 0) return { commits }
-  // The last one may be incomplete.
+  // The last commit may be incomplete.
   return { commits: commits.slice(0, -1), stopped: end.stopped ?? "failed" }
 }
 
-/** The same without their changes, which is far faster. */
+/** Reads these commits without their changes, which is far faster. */
 export async function readCommitHeads(
   folder: string,
   revisions: readonly string[],
@@ -77,8 +77,8 @@ async function commitsOf(folder: string, revisions: readonly string[], options: 
   return { commits: diffsIn(text, mark), end }
 }
 
-/** How many files each of these commits touched. Commits that git cannot read are missing. */
-export async function countTouched(
+/** Counts the files that each of these commits touched. Commits that git cannot read are missing. */
+export async function countTouchedFiles(
   folder: string,
   revisions: readonly string[],
   options: DiffOptions = {},
@@ -97,7 +97,7 @@ export async function countTouched(
 }
 
 async function logOf(folder: string, revisions: readonly string[], options: DiffOptions, what: string[]) {
-  if (revisions.length === 0) return { text: "", end: { code: 0, errors: "" } as RunEnd }
+  if (revisions.length === 0) return { text: "", end: { code: 0, errors: "" } as GitRunResult }
   const { timeoutMs, bytes } = { ...DIFF_LIMITS, ...options.limits }
   const chunks: Buffer[] = []
   const end = await runGit(
@@ -116,7 +116,7 @@ async function logOf(folder: string, revisions: readonly string[], options: Diff
   return { text: Buffer.concat(chunks).toString("utf8"), end }
 }
 
-/** `mark` encloses the facts about each commit, so that no message and no file can be mistaken for them. */
+/** `mark` encloses the facts about each commit, so that no message or file can be mistaken for them. */
 function diffsIn(text: string, mark: string): CommitDiff[] {
   const pieces = text.split(`${mark} `).slice(1)
   return pieces.map((piece) => {
@@ -128,7 +128,7 @@ function diffsIn(text: string, mark: string): CommitDiff[] {
   })
 }
 
-/** The files of a patch without context lines. A hunk's header says how many lines belong to it. */
+/** Parses a patch without context lines. A hunk's header says how many lines belong to it. */
 export function filesOfDiff(patch: string): DiffFile[] {
   const files: DiffFile[] = []
   let file: DiffFile | undefined
@@ -148,10 +148,11 @@ export function filesOfDiff(patch: string): DiffFile[] {
       file = { path: "", added: [], removed: [] }
       files.push(file)
     } else if (!file) continue
-    else if (line.startsWith("rename from ")) file.from = nameIn(line.slice(12))
-    else if (line.startsWith("rename to ")) file.path = nameIn(line.slice(10))
-    else if (line.startsWith("--- a/") || line.startsWith('--- "a/')) file.path ||= nameIn(line.slice(4)).slice(2)
-    else if (line.startsWith("+++ b/") || line.startsWith('+++ "b/')) file.path = nameIn(line.slice(4)).slice(2)
+    else if (line.startsWith("rename from ")) file.from = decodeGitName(line.slice(12))
+    else if (line.startsWith("rename to ")) file.path = decodeGitName(line.slice(10))
+    else if (line.startsWith("--- a/") || line.startsWith('--- "a/'))
+      file.path ||= decodeGitName(line.slice(4)).slice(2)
+    else if (line.startsWith("+++ b/") || line.startsWith('+++ "b/')) file.path = decodeGitName(line.slice(4)).slice(2)
     else {
       const hunk = /^@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec(line)
       if (!hunk) continue
@@ -174,8 +175,8 @@ function* linesOf(text: string): Generator<string> {
 
 const ESCAPED: Record<string, string> = { n: "\n", t: "\t", r: "\r", a: "\x07", b: "\b", v: "\v", f: "\f" }
 
-/** Decodes a name as git writes it: quoted if it contains special characters, and followed by a tab if it contains a space. */
-export function nameIn(written: string): string {
+/** Decodes a name as git prints it: quoted if it contains special characters, and followed by a tab if it contains a space. */
+export function decodeGitName(written: string): string {
   const name = written.replace(/\t$/, "")
   if (!/^".*"$/.test(name)) return name
   return name

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto"
 
 /** Facts in a commit's message that are not in its diff. */
 export type CommitMarks = {
-  /** The breaking change, in the message's words. */
+  /** The description of the breaking change in the message. */
   breaking?: string
-  /** The subject of the commit that it reverts, and its hash if the message names it. */
+  /** The subject of the commit that this one reverts, and its hash if the message names it. */
   reverts?: { subject: string; hash?: string }
 }
 
@@ -13,19 +13,19 @@ const FOOTER =
 const BANG = /^[a-z][\w-]*(?:\([^()\n]*\))?!:[ \t]*(?<what>\S.*)$/i
 const REVERT = /^Revert(?:ed)?:? "(?<subject>.+)"$|^revert(?:\([^()\n]*\))?!?:[ \t]*(?<plain>\S.*)$/i
 const REVERTED_HASH = /\bThis reverts commit (?<hash>[0-9a-f]{7,64})\b|^Refs?: (?<ref>[0-9a-f]{7,64})\b/im
-const LONGEST = 500
+const MAX_LENGTH = 500
 
-/** Identifies a commit by its subject, which a rebase keeps and a revert quotes. */
-export function subjectMark(subject: string): string {
+/** Identifies a commit by its subject, which survives a rebase and which a revert quotes. */
+export function subjectKey(subject: string): string {
   return createHash("sha1").update(subject.trim()).digest("hex").slice(0, 16)
 }
 
-/** Pure: footers and marks of Conventional Commits, and the text of `git revert`. A revert of a revert does not count. */
-export function commitMarks(subject: string, body: string): CommitMarks {
+/** Parses the footers and marks of Conventional Commits and the text of `git revert`. Ignores a revert of a revert. */
+export function parseCommitMarks(subject: string, body: string): CommitMarks {
   const breaking = FOOTER.exec(body)?.groups?.what ?? BANG.exec(subject)?.groups?.what
   const reverts = revertOf(subject, body)
   return {
-    breaking: breaking?.replaceAll(/\s+/g, " ").trim().slice(0, LONGEST),
+    breaking: breaking?.replaceAll(/\s+/g, " ").trim().slice(0, MAX_LENGTH),
     reverts,
   }
 }
@@ -36,5 +36,5 @@ function revertOf(subject: string, body: string): CommitMarks["reverts"] {
   if (reverted === undefined || (quoted !== undefined && REVERT.test(quoted))) return undefined
   const { hash, ref } = REVERTED_HASH.exec(body)?.groups ?? {}
   const named = hash ?? ref
-  return { subject: reverted.slice(0, LONGEST), hash: named?.toLowerCase() }
+  return { subject: reverted.slice(0, MAX_LENGTH), hash: named?.toLowerCase() }
 }

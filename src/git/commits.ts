@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer"
 import { lstat } from "node:fs/promises"
 import { dirname, join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
-import { type RunEnd, runGit } from "./run.ts"
+import { type GitRunResult, runGit } from "./run.ts"
 
 /** Paths are relative to the project's folder; bytes that are not UTF-8 are written as `\xff`. */
 export type TouchedFile =
@@ -13,25 +13,25 @@ export type Commit = {
   hash: string
   /** The author date, in milliseconds. */
   at: number
-  /** The commit date, which git orders by: a rebase gives an old commit a new one. */
+  /** The commit date, by which git orders. A rebase changes it. */
   committed_at: number
   subject: string
   body: string
   files: TouchedFile[]
-  /** How many there were; `files` may contain only the first of them. */
+  /** The number of files that the commit touched; `files` may contain only the first of them. */
   file_count: number
 }
 
-export type ReadCommits = {
-  /** Absent if there is no repository, or nothing was committed yet. */
+export type ReadCommitsResult = {
+  /** Absent if there is no repository, or if it has no commits. */
   head?: string
-  /** Identifies where a shallow history is cut off; empty if the history is complete. */
+  /** Identifies where a shallow history ends; empty if the history is complete. */
   shallow?: string
   /** Newest first, without merges. */
   commits: Commit[]
-  /** The stored commits are from another history, or too far back to connect to these. */
+  /** True if the stored commits are from another history, or too old to connect to these. */
   replaces: boolean
-  /** In words for a person. */
+  /** Descriptions of what was left out, as sentences for a person. */
   left_out: string[]
 }
 
@@ -40,16 +40,19 @@ export const COMMIT_LIMITS: CommitLimits = { commits: 2_000, days: 365, timeoutM
 
 export type CommitOptions = {
   now: number
-  /** The head when it was last read: only commits after it are read. */
+  /** The head at the last read. Only later commits are read. */
   known?: string | undefined
-  /** Where the history was cut off then. If that has changed, everything is read again. */
+  /** Where the shallow history ended at the last read. If that has changed, everything is read again. */
   knownShallow?: string | undefined
   limits?: Partial<CommitLimits>
   signal?: AbortSignal | undefined
 }
 
-/** The commits of the project's current branch, within the limits. Runs and changes nothing in the repository. */
-export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommits> {
+/**
+ * Reads the commits of the project's current branch, within the limits. Runs no program of the repository and changes nothing in
+ * it.
+ */
+export async function readCommits(project: string, options: CommitOptions): Promise<ReadCommitsResult> {
   const limits = { ...COMMIT_LIMITS, ...options.limits }
   const until = Date.now() + limits.timeoutMs
   const git = gitIn(project, until, options.signal)
@@ -59,7 +62,7 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   const found = await git(["rev-parse", ...args])
   if (found.stopped) throw notRead(project, found)
   const [prefix, isShallow, head] = found.output.split("\n")
-  // The project has no repository, but a folder above it does.
+  // The project has no repository of its own, but a folder above it does.
   if (prefix !== "" && found.errors === "") return nothing
   if (!isHash(head)) {
     if (found.errors !== "") throw notRead(project, found)
@@ -90,14 +93,14 @@ export async function readCommits(project: string, options: CommitOptions): Prom
   }
 }
 
-/** Deepening rewrites the file. */
+/** Identifies where a shallow history ends. Deepening it rewrites this file. */
 async function shallowMark(project: string, git: ReturnType<typeof gitIn>): Promise<string> {
   const { output } = await git(["rev-parse", "--git-path", "shallow"])
   const file = await lstat(resolve(project, output.trimEnd())).catch(() => undefined)
   return file ? `${file.size} ${Math.trunc(file.mtimeMs)}` : "shallow"
 }
 
-export const onlyNewest = (commits: number): string => `Only the newest ${commits} commits are known.`
+export const describeNewestOnly = (commits: number): string => `Only the newest ${commits} commits are known.`
 
 type Log = { commits: Commit[]; left_out: string[]; isCut: boolean; hasOlder: boolean }
 type Wanted = {
@@ -115,11 +118,13 @@ async function readLog(project: string, wanted: Wanted): Promise<Log> {
   let end = await runLog(project, wanted, "-M", parser.take)
   const left_out: string[] = []
   if (end.code !== 0 && !end.stopped) {
-    // A partial clone lacks the contents by which git recognises renames; unchanged renamed files can still be recognised by
-    // their hashes.
+    // A partial clone lacks the contents by which git recognises renames, but unchanged renamed files can be recognised by their
+    // hashes.
     parser = commitParser(isShallow)
     end = await runLog(project, wanted, "-M100%", parser.take)
-    left_out.push("Only files renamed without a change are followed: this repository lacks contents.")
+    left_out.push(
+      "Only files that were renamed without changes are followed, because this repository is a partial clone.",
+    )
   }
   if (end.stopped === "cancelled" || (end.code !== 0 && !end.stopped)) throw notRead(project, end)
   const commits = parser.commits(end.stopped === undefined)
@@ -134,7 +139,7 @@ function runLog(
   { head, after, limits, until, options }: Wanted,
   renames: string,
   onOutput: (bytes: Buffer) => void,
-): Promise<RunEnd> {
+): Promise<GitRunResult> {
   const oldest = Math.floor(options.now / 1000) - limits.days * 86_400
   return runGit(
     [
@@ -148,8 +153,8 @@ function runLog(
   )
 }
 
-function cutShort(stopped: RunEnd["stopped"], commits: number, limits: CommitLimits): string | undefined {
-  if (stopped === undefined) return commits > limits.commits ? onlyNewest(limits.commits) : undefined
+function cutShort(stopped: GitRunResult["stopped"], commits: number, limits: CommitLimits): string | undefined {
+  if (stopped === undefined) return commits > limits.commits ? describeNewestOnly(limits.commits) : undefined
   const after = stopped === "time" ? `${limits.timeoutMs / 1000} s` : `${limits.bytes >> 20} MB`
   return `Reading commits was stopped after ${after}: only the newest ${commits} are known.`
 }
@@ -160,12 +165,12 @@ function olderOnes({ isCut, hasOlder, commits }: Log, continues: boolean): strin
 
 const FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s%x00%b%x00"
 const FIELDS = 6
-const LONGEST_SUBJECT = 2_000
-const LONGEST_BODY = 20_000
-/** The beginning of a message of several megabytes is enough. */
-const LONGEST_TOKEN = 1 << 20
-/** A commit that moves a complete tree names each of its files. */
-const MOST_FILES = 5_000
+const MAX_SUBJECT_LENGTH = 2_000
+const MAX_BODY_LENGTH = 20_000
+/** The longest field that is read. The beginning of a message of several megabytes is enough. */
+const MAX_TOKEN_LENGTH = 1 << 20
+/** The most files of one commit that are read. A commit that moves a complete tree names each of its files. */
+const MAX_FILES = 5_000
 
 /**
  * Parses git's output incrementally. Every field and every name ends with a NUL, which none of them can contain, and the status
@@ -185,7 +190,7 @@ function commitParser(isShallow: boolean) {
   }
   const takeHead = (token: Buffer) => {
     head.push(token.toString("utf8"))
-    // The format itself is one more entry, which also ends with a NUL.
+    // The format adds an entry of its own, which also ends with a NUL.
     if (head.length <= FIELDS) return
     const [hash, parents, at, committedAt, subject, body] = head as [string, string, string, string, string, string]
     lastParents = parents
@@ -193,8 +198,8 @@ function commitParser(isShallow: boolean) {
       hash,
       at: Number(at) * 1000,
       committed_at: Number(committedAt) * 1000,
-      subject: subject.slice(0, LONGEST_SUBJECT),
-      body: body.trim().slice(0, LONGEST_BODY),
+      subject: subject.slice(0, MAX_SUBJECT_LENGTH),
+      body: body.trim().slice(0, MAX_BODY_LENGTH),
       files: [],
       file_count: 0,
     }
@@ -202,10 +207,10 @@ function commitParser(isShallow: boolean) {
   }
   const takeFile = (file: TouchedFile) => {
     pending = undefined
-    // In a shallow copy, the oldest commit seems to have added everything.
+    // In a shallow copy, the oldest commit appears to have added everything.
     if (!current || (isShallow && lastParents === "")) return
     current.file_count++
-    if (current.files.length < MOST_FILES) current.files.push(file)
+    if (current.files.length < MAX_FILES) current.files.push(file)
   }
   const takeToken = (token: Buffer) => {
     if (pending) {
@@ -233,9 +238,9 @@ function commitParser(isShallow: boolean) {
         rest = Buffer.alloc(0)
         from = end + 1
       }
-      if (from < bytes.length && rest.length < LONGEST_TOKEN) rest = Buffer.concat([rest, bytes.subarray(from)])
+      if (from < bytes.length && rest.length < MAX_TOKEN_LENGTH) rest = Buffer.concat([rest, bytes.subarray(from)])
     },
-    /** The current commit counts only if git finished. */
+    /** Includes the current commit only if git finished. */
     commits(isFinished: boolean): Commit[] {
       if (isFinished) finish()
       return done
@@ -252,7 +257,7 @@ function pathOfBytes(bytes: Buffer): string {
 }
 
 function gitIn(project: string, until: number, signal: AbortSignal | undefined) {
-  return async (args: string[]): Promise<RunEnd & { output: string }> => {
+  return async (args: string[]): Promise<GitRunResult & { output: string }> => {
     let output = ""
     const end = await runGit(args, {
       ...running(project, until, signal),
@@ -285,7 +290,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   )
 
-function notRead(project: string, { stopped, errors, code }: RunEnd): DexError {
+function notRead(project: string, { stopped, errors, code }: GitRunResult): DexError {
   const why =
     stopped === "time"
       ? "it took too long"

@@ -4,9 +4,9 @@ const TIMEOUT_MS = 30_000
 const MAX_OUTPUT_BYTES = 64 << 20
 
 /**
- * The tracked files of a folder in a repository, existing or not, and the untracked files that are not ignored, relative to the
- * folder with forward slashes. Undefined if the folder is not in a repository, or if git is missing or does not answer; the
- * caller then walks the folder.
+ * Lists the tracked files of a folder in a repository, existing or not, and the untracked files that are not ignored, relative to
+ * the folder with forward slashes. Returns undefined if the folder is not in a repository, or if git is missing or does not
+ * answer; the caller then walks the folder.
  */
 export async function listGitFiles(folder: string, signal?: AbortSignal): Promise<string[] | undefined> {
   const chunks: Buffer[] = []

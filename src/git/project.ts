@@ -1,35 +1,34 @@
 import { realpathSync } from "node:fs"
 import { dirname, isAbsolute, join, resolve } from "node:path"
 import { lookAt } from "../core/look-at.ts"
-import { isFolding, isSamePath } from "../core/path-key.ts"
+import { foldsPaths, isSamePath } from "../core/path-key.ts"
 import { readStart } from "../core/read-file.ts"
 
 /**
- * The project that a working directory belongs to: its git root, with worktrees folded into their repository, or the directory
- * itself. Folders that are gone or cannot be read are taken as written; worktrees among them are still recognised by their path.
- * Never throws.
+ * Finds the project of a working directory: its git root, with worktrees folded into their repository, or the directory itself. A
+ * folder that is gone or cannot be read is used as written; worktrees are still recognised by their path. Never throws.
  */
 export function createProjectFinder(platform = process.platform): (cwd: string) => string {
   const cache = new Map<string, string>()
   return (cwd) => {
-    const found = cache.get(cwd) ?? asOnDisk(find(cwd), platform)
+    const found = cache.get(cwd) ?? diskSpelling(find(cwd), platform)
     cache.set(cwd, found)
     return found
   }
 }
 
 /**
- * The disk's own spelling, if several spellings lead to one folder. A path through a link stays as written; a short name of
- * Windows (PROGRA~1) is expanded.
+ * Returns the disk's own spelling if several spellings lead to one folder. A path through a link stays as written; a short
+ * Windows name (PROGRA~1) is expanded.
  */
-export function asOnDisk(path: string, platform: NodeJS.Platform, realPath = realpathSync.native): string {
-  if (!isFolding(platform)) return path
+export function diskSpelling(path: string, platform: NodeJS.Platform, realPath = realpathSync.native): string {
+  if (!foldsPaths(platform)) return path
   try {
     const real = realPath(path)
     const isShort = platform === "win32" && /~\d/.test(path)
     return isShort || isSamePath(real, path, platform) ? real : path
   } catch {
-    return path // gone, or not readable for us
+    return path // gone or not readable
   }
 }
 
@@ -41,8 +40,8 @@ function find(cwd: string): string {
 }
 
 /**
- * The nearest folder, from this one upwards, that contains a `.git`. Stops at the first that cannot be read: it may be the root
- * itself, and the folders above it may be another project.
+ * Finds the nearest folder, from this one upwards, that contains a `.git`. Stops at the first unreadable folder: it may be the
+ * root, and the folders above it may belong to another project.
  */
 function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boolean } | undefined {
   for (let root = resolve(cwd); ; root = dirname(root)) {
@@ -54,19 +53,21 @@ function checkoutFrom(cwd: string): { root: string; git: string; isFolder: boole
   }
 }
 
-/** In a worktree `.git` is a file that points into the main repository; in a submodule it points into its parent. */
+/** In a worktree, `.git` is a file that points into the main repository; in a submodule, it points into the parent. */
 function mainWorktree(folder: string, gitFile: string): string {
   const own = gitFolder(folder, gitFile)
-  // Unreadable: the folder itself is the best guess.
+  // If the file is unreadable, the folder itself is the best guess.
   return (own && /^(.*)[\\/]\.git[\\/]worktrees[\\/][^\\/]+$/.exec(own)?.[1]) ?? folder
 }
 
-/** Agents put their worktrees below the project, in folders that are removed when the work is done. */
+/**
+ * Removes the worktree from a path. Agents create worktrees below the project, in folders that they delete when the work is done.
+ */
 function withoutWorktree(path: string): string {
   return /^(.+?)[\\/]\.(?:claude[\\/]worktrees|worktrees|git[\\/]worktrees)[\\/][^\\/]+/.exec(path)?.[1] ?? path
 }
 
-/** The checkout that contains a folder: its own root (of the worktree, not of its repository), and the branch. */
+/** The checkout that contains a folder: its root (of the worktree, not of the main repository) and its branch. */
 export function checkoutAt(cwd: string): { root: string; branch?: string } | undefined {
   const checkout = checkoutFrom(cwd)
   if (!checkout) return undefined
@@ -75,22 +76,22 @@ export function checkoutAt(cwd: string): { root: string; branch?: string } | und
   return { root, branch }
 }
 
-/** The folder in which git keeps the files of a repository; in a worktree, the worktree's own. */
+/** The folder in which git stores the files of a repository; in a worktree, the worktree's own. */
 export function gitFolderOf(cwd: string): string | undefined {
   const checkout = checkoutFrom(cwd)
   return checkout && (checkout.isFolder ? checkout.git : gitFolder(checkout.root, checkout.git))
 }
 
-/** Whether the history of a checkout is incomplete: a shallow clone, or one with grafts. */
-export function isCutOff(root: string): boolean {
+/** Whether the history of a checkout is incomplete because of a shallow clone or grafts. */
+export function hasIncompleteHistory(root: string): boolean {
   const own = gitFolderOf(root)
   if (own === undefined) return false
-  const common = resolve(own, readHead(join(own, "commondir"))?.trim() ?? ".")
+  const common = resolve(own, readGitFile(join(own, "commondir"))?.trim() ?? ".")
   return ["shallow", "info/grafts"].some((name) => lookAt(join(common, name)) !== undefined)
 }
 
 function gitFolder(folder: string, gitFile: string): string | undefined {
-  const target = readHead(gitFile)
+  const target = readGitFile(gitFile)
     ?.match(/^gitdir:\s*(.+)$/m)?.[1]
     ?.trim()
   return target === undefined ? undefined : resolve(folder, target)
@@ -99,17 +100,17 @@ function gitFolder(folder: string, gitFile: string): string | undefined {
 function branchIn(gitFolder: string | undefined): string | undefined {
   return (
     gitFolder &&
-    readHead(join(gitFolder, "HEAD"))
+    readGitFile(join(gitFolder, "HEAD"))
       ?.match(/^ref: refs\/heads\/(.+)$/m)?.[1]
       ?.trim()
   )
 }
 
-/** The beginning of one of git's small files. */
-export function readHead(path: string): string | undefined {
+/** Reads the beginning of one of git's small files. */
+export function readGitFile(path: string): string | undefined {
   try {
     return readStart(path, 4096).toString("utf8")
   } catch {
-    return undefined // not there, a pipe, or not readable for us, so nothing is known
+    return undefined // missing, a pipe, or not readable
   }
 }

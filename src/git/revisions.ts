@@ -3,8 +3,8 @@ import { runGit } from "./run.ts"
 const LIMITS = { timeoutMs: 20_000, mostBytes: 4 << 20, readsOnly: true }
 const CHANGES_MS = 5_000
 
-/** The hash of a commit, named in any way that git accepts; undefined if there is none. */
-export async function commitNamed(folder: string, name: string, signal?: AbortSignal): Promise<string | undefined> {
+/** Returns the hash of a commit that is named in any way that git accepts, or undefined if there is none. */
+export async function resolveCommit(folder: string, name: string, signal?: AbortSignal): Promise<string | undefined> {
   const hashes = await hashesIn(
     folder,
     ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`],
@@ -14,7 +14,7 @@ export async function commitNamed(folder: string, name: string, signal?: AbortSi
 }
 
 /** The commits of a range (`main..topic`), newest first, without merges. Returns one more than `most` if there are more. */
-export function commitsIn(
+export function commitsInRange(
   folder: string,
   range: string,
   most: number,
@@ -33,7 +33,7 @@ export type CommitOfFile = { hash: string; at: number; subject: string }
  * The commits that changed a file under any name that it had, newest first. Returns one more than `most` if there are more.
  * Undefined if the search takes too long. `path` is relative to the folder.
  */
-export async function changesTo(
+export async function commitsChanging(
   folder: string,
   path: string,
   { most, rev = "HEAD", signal }: { most: number; rev?: string | undefined; signal?: AbortSignal | undefined },

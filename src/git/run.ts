@@ -2,31 +2,31 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { join, resolve } from "node:path"
 import { DexError } from "../core/error.ts"
 import { lookAt } from "../core/look-at.ts"
-import { gitFolderOf, readHead } from "./project.ts"
+import { gitFolderOf, readGitFile } from "./project.ts"
 
 type RunOptions = {
-  /** Where git runs. It does not run at all if the repository contains a pipe that git would wait at. */
+  /** The folder in which git runs. git does not run at all if the repository contains a pipe that it would wait at. */
   folder?: string
   timeoutMs: number
-  /** More output than this ends it. */
+  /** The most bytes of output; git is stopped if it prints more. */
   mostBytes: number
   signal?: AbortSignal | undefined
-  /** No way to reach another machine, and no lock in the repository. */
+  /** Prevents access to other machines and locks in the repository. */
   readsOnly?: boolean
-  /** The search for the repository does not go above this folder. */
+  /** The folder above which git does not look for a repository. */
   ceiling?: string
   /**
    * Settings that no file can override. Passed in the environment, because `-c` cannot name a section that contains an equals
    * sign.
    */
   settings?: Readonly<Record<string, string>>
-  /** Its standard input; empty if absent. */
+  /** The standard input; empty if absent. */
   input?: string
   onOutput: (bytes: Buffer) => void
 }
 
-/** How it ended; `stopped` says what ended it early. */
-export type RunEnd = { code: number | null; stopped?: "time" | "size" | "cancelled"; errors: string }
+/** How the run ended; `stopped` is the reason if it was ended early. */
+export type GitRunResult = { code: number | null; stopped?: "time" | "size" | "cancelled"; errors: string }
 
 const SAFE = {
   "core.symlinks": "false",
@@ -46,11 +46,11 @@ const SETTINGS = Object.entries(SAFE).flatMap(([name, value]) => ["-c", `${name}
 const INHERITED = /^GIT_(SSH|SSH_COMMAND|SSL_.*|CONFIG_GLOBAL|CONFIG_NOSYSTEM|EXEC_PATH|PROXY_COMMAND|HTTP_.*)$/
 
 /**
- * The only way in which dex runs git: never through a shell, with no program that a repository's settings name, in its own
- * session so that nothing can ask for a password on the terminal, and killed with all its children if it takes too much. Throws
- * only if git cannot be started.
+ * Runs git for all of dex: never through a shell, without programs that a repository's settings name, in its own session so that
+ * nothing can ask for a password on the terminal, and killed with all its children if it exceeds a limit. Throws only if git
+ * cannot be started.
  */
-export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
+export function runGit(args: string[], options: RunOptions): Promise<GitRunResult> {
   options.signal?.throwIfAborted()
   const obstacle = options.folder && obstacleIn(options.folder)
   if (obstacle) return Promise.resolve({ code: 128, errors: `${obstacle} is not a regular file` })
@@ -58,19 +58,19 @@ export function runGit(args: string[], options: RunOptions): Promise<RunEnd> {
   return new Promise((resolve, reject) => {
     const child = spawn("git", [...SETTINGS, "--no-pager", ...where, ...args], {
       env: environment(options),
-      // On Windows this would open a window for each program that git starts.
+      // On Windows, `detached` would open a window for each program that git starts.
       detached: process.platform !== "win32",
       windowsHide: true,
       stdio: [options.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     })
-    // If git ends before it has read everything, its exit code says why.
+    // If git ends before it has read all input, its exit code is the reason.
     child.stdin?.on("error", () => {}).end(options.input)
     let errors = ""
     let bytes = 0
-    let stopped: RunEnd["stopped"]
-    const stop = (why: RunEnd["stopped"]) => {
+    let stopped: GitRunResult["stopped"]
+    const stop = (why: GitRunResult["stopped"]) => {
       stopped ??= why
-      killTree(child)
+      killProcessTree(child)
     }
     const timer = setTimeout(() => stop("time"), options.timeoutMs)
     const onAbort = () => stop("cancelled")
@@ -123,22 +123,22 @@ function settingsInEnvironment(settings: Readonly<Record<string, string>>): Reco
   return Object.fromEntries([["GIT_CONFIG_COUNT", String(all.length)], ...pairs])
 }
 
-/** Files that git opens for any command. */
+/** Files that git opens for every command. */
 const OPENED = [
   ...["HEAD", "config", "config.worktree", "index", "packed-refs", "shallow", "commondir"],
   ...["info/exclude", "info/attributes", "info/grafts", "objects/info/alternates", "objects/info/commit-graph"],
 ]
 
 /**
- * The first file of a repository that git would open and that is not a regular file: git would wait forever at a pipe. Undefined
- * if there is none. Deeper files, mostly objects, are covered by git's time limit.
+ * Finds a file of the repository that git would open and that is not a regular file: git would wait forever at a pipe. Returns
+ * undefined if there is none. git's time limit covers deeper files, mostly objects.
  */
 function obstacleIn(folder: string): string | undefined {
   const own = gitFolderOf(folder)
   if (own === undefined) return undefined
-  const common = readHead(join(own, "commondir"))?.trim()
+  const common = readGitFile(join(own, "commondir"))?.trim()
   const places = common === undefined ? [own] : [own, resolve(own, common)]
-  const head = readHead(join(own, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
+  const head = readGitFile(join(own, "HEAD"))?.match(/^ref: (refs\/[^\0\n]+)$/m)?.[1]
   const names = head === undefined ? OPENED : [...OPENED, head.trim()]
   return places
     .flatMap((place) => names.map((name) => join(place, name)))
@@ -152,10 +152,10 @@ function isObstacle(path: string): boolean {
 }
 
 /**
- * Ends a process and everything that it has started. It must have been started as the first of its own group (`detached`); on
- * Windows, which has no such groups, its children are looked up instead. A process that has already ended is not an error.
+ * Kills a process and everything that it started. It must have been started as the leader of its own group (`detached`). Windows
+ * has no such groups, so its children are looked up instead. A process that has already ended is not an error.
  */
-export function killTree(child: ChildProcess): void {
+export function killProcessTree(child: ChildProcess): void {
   if (child.pid === undefined) return
   if (process.platform === "win32") {
     killByParents(child)
@@ -164,7 +164,7 @@ export function killTree(child: ChildProcess): void {
   try {
     process.kill(-child.pid, "SIGKILL")
   } catch {
-    child.kill("SIGKILL") // no process groups here, or it has ended
+    child.kill("SIGKILL") // no process groups here, or the process has ended
   }
 }
 

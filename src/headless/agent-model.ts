@@ -7,7 +7,7 @@ import type { HeadlessReply } from "../agents/kit/headless.ts"
 import { DexError, isDexError } from "../core/error.ts"
 import { MODEL_RUN_FOLDER, MODEL_RUN_VARIABLE } from "../core/model-run.ts"
 import { isRecord } from "../core/record.ts"
-import { charactersWithin, tokensOf } from "../core/tokens.ts"
+import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelReply, ModelRequest, ModelTool } from "../llm/model.ts"
 import { addModelUsage, jsonIn, type ModelUsage, readCalls } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
@@ -113,8 +113,8 @@ function withoutOurs(env: Machine["env"]): Machine["env"] {
 
 function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string, prompt: string): ModelUsage {
   return {
-    input: input || tokensOf(system.length + prompt.length),
-    output: output ?? tokensOf(text.length),
+    input: input || tokensForChars(system.length + prompt.length),
+    output: output ?? tokensForChars(text.length),
     is_estimate: !input || output === undefined,
     cost_usd,
   }

@@ -1,13 +1,13 @@
 import { accessSync, constants } from "node:fs"
 import { delimiter, join } from "node:path"
 import type { Agent } from "../agents/kit/agent.ts"
-import type { Headless } from "../agents/kit/headless.ts"
+import type { HeadlessAgent } from "../agents/kit/headless.ts"
 import { agents } from "../agents/registry.ts"
 import { DexError } from "../core/error.ts"
 import { type AgentProvider, MODEL_AGENTS, type ModelAgent } from "../core/model-run.ts"
 
 /** An agent to be used as a model. */
-export type ChosenAgent = { agent: Agent; headless: Headless }
+export type ChosenAgent = { agent: Agent; headless: HeadlessAgent }
 type Env = Record<string, string | undefined>
 
 /** The agent that `llm.provider` names; for `agent`, the first one that is installed, if any. */

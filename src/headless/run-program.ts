@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { killTree } from "../git/run.ts"
+import { killProcessTree } from "../git/run.ts"
 
 export type ProgramRun = {
   program: string
@@ -42,7 +42,7 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
     let stopped: ProgramEnd["stopped"]
     const stop = (why: ProgramEnd["stopped"]) => {
       stopped ??= why
-      killTree(child)
+      killProcessTree(child)
       // A process that has left its session may survive and keep these open: do not wait for it.
       child.stdout.destroy()
       child.stderr.destroy()
@@ -99,7 +99,7 @@ function endWithUs(child: ChildProcess): () => void {
 }
 
 function killAll(): void {
-  for (const child of running) killTree(child)
+  for (const child of running) killProcessTree(child)
 }
 
 /** If there is no other listener for the signal, do what it does by default. */

@@ -5,9 +5,9 @@ import {
   isThisMachine,
   openConnections,
   pauseBeforeRetry,
+  removeKey,
   retryAfterMs,
   send,
-  withoutKey,
 } from "../net/client.ts"
 import type {
   CommitRequest,
@@ -293,7 +293,7 @@ function problemOf(
   { host, token, otherwise }: { host: string; token: string | undefined; otherwise: string },
 ): HubError {
   const { code, message, rules } = wireProblemIn(text)
-  const words = message === undefined ? "" : `: ${withoutKey(message, token).slice(0, 300)}`
+  const words = message === undefined ? "" : `: ${removeKey(message, token).slice(0, 300)}`
   if (status === 401)
     return new HubError("token", `The hub at ${host} does not accept your token. Log in again: dex hub login ${host}`)
   if (status === 403) return new HubError("denied", `The hub at ${host} does not allow this${words}`)

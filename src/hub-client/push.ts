@@ -1,5 +1,5 @@
 import { type Consent, consentFor, type HubChoices } from "../config/hub.ts"
-import { besideOf, isSameConversation, type Ref } from "../core/ref.ts"
+import { isSameConversation, type Ref, siblingRef } from "../core/ref.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { ConversationRow, HistoryWriter, MessageVersion } from "../store/history/store.ts"
 import type { Pushed, PushedRow } from "../store/hub/pushed.ts"
@@ -204,7 +204,7 @@ async function isHeldBack(
     for (const one of line) {
       if (pushed.isHeld(one.ref)) return true
       for (const id of [one.parent?.id, one.fork_of]) {
-        const ref = id === undefined ? undefined : besideOf(one.ref, id)
+        const ref = id === undefined ? undefined : siblingRef(one.ref, id)
         if (!ref || seen.some((other) => isSameConversation(other, ref))) continue
         if (pushed.isHeld(ref)) return true
         seen.push(ref)

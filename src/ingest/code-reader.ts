@@ -1,7 +1,7 @@
 import { CODE_VERSION, isUnoptimized, languageOf } from "../code/languages.ts"
 import type { CodeParser } from "../code/parse.ts"
 import { redactName } from "../redact/name.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
 import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
@@ -72,7 +72,7 @@ function processReader(project: string): CodeReader {
     await stopping?.reading.kill() // it only reads
   }
   /** True if the error was not caused by the files. */
-  const isOurs = (error: unknown) => closed || (hasSubprocessEnded(error) && error.isNotStarted)
+  const isOurs = (error: unknown) => closed || (isSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
     if (closed) throw new Error("The code reader is closed")
     if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()

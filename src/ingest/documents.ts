@@ -3,7 +3,7 @@ import { listDocuments } from "../documents/files.ts"
 import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, HistoryWriter, UnitMark } from "../store/history/store.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
 import {
   DOCUMENTS_VERSION,
@@ -143,7 +143,7 @@ function processReader(): DocumentReader {
       try {
         return await readIn(HEAP, order)
       } catch (error) {
-        if (!hasSubprocessEnded(error) || error.isNotStarted) throw error
+        if (!isSubprocessEnded(error) || error.isNotStarted) throw error
         await stop()
         return await readIn(LARGE_HEAP, order).finally(stop)
       }

@@ -5,7 +5,7 @@ import type { Embedder, EmbedSettings } from "../embed/embedder.ts"
 import { keptId, openEmbedder } from "../embed/open-embedder.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import type { Unembedded, VectorIndex } from "../store/index/vector-index.ts"
+import type { UnembeddedMessage, VectorIndex } from "../store/index/vector-index.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 
 type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string } }
@@ -119,10 +119,10 @@ async function embedAll(
 }
 
 /** People's prompts describe a conversation best, so they come first. A text that failed there is not retried at once. */
-function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<Unembedded[]> {
-  const seen = new Set<Unembedded["doc"]>()
+function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<UnembeddedMessage[]> {
+  const seen = new Set<UnembeddedMessage["doc"]>()
   for (const among of ["prompts", undefined] as const) {
-    let last: Unembedded | undefined
+    let last: UnembeddedMessage | undefined
     for (;;) {
       const page = vectors.missing(embedder, size, last, among)
       if (page.length === 0) break
@@ -134,13 +134,13 @@ function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generat
 }
 
 type Failures = { inARow: number; texts: number; reason?: string }
-type Row = { message: Unembedded; vector?: Float32Array }
+type Row = { message: UnembeddedMessage; vector?: Float32Array }
 
 /** The rows of a page that could be embedded before it had to stop. */
 async function embedPage(
   store: HistoryReader,
   embedder: Embedder,
-  page: Unembedded[],
+  page: UnembeddedMessage[],
   stop: AbortSignal,
   failures: Failures,
 ): Promise<Row[]> {
@@ -170,8 +170,8 @@ async function embedPage(
 const STOPS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
 /** A message that is no longer in the history is in neither list. */
-async function textsOf(store: HistoryReader, page: Unembedded[]) {
-  const texts: { message: Unembedded; text: string }[] = []
+async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
+  const texts: { message: UnembeddedMessage; text: string }[] = []
   // A conversation's card. Vectors of titles were tried, and found nothing more: docs/retrieval.md.
   const empty = page.filter(({ number }) => number === 0)
   for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {

@@ -1,5 +1,5 @@
 import { sep } from "node:path"
-import { type Connector, isUnreadable, type Seen, type Unit } from "../agents/kit/connector.ts"
+import { type Connector, type IsUnchanged, isUnreadable, type Unit } from "../agents/kit/connector.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
@@ -78,7 +78,7 @@ function discoverUnits(
   connector: Connector,
   deps: SyncDeps,
   known: Map<string, UnitMark>,
-  seen: Seen,
+  seen: IsUnchanged,
   skippedContainers: Set<string>,
 ): { present: Map<string, NamedUnit>; unreadable: UnreadableFile[] } {
   const present = new Map<string, NamedUnit>()
@@ -130,7 +130,7 @@ async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise
   )
 }
 
-function* discoverAll(connector: Connector, { machine, home }: SyncDeps, seen: Seen) {
+function* discoverAll(connector: Connector, { machine, home }: SyncDeps, seen: IsUnchanged) {
   for (const root of connector.roots(machine)) {
     try {
       yield* connector.discover(root, seen, syncScratch(home.dir))
@@ -156,7 +156,7 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
 /** A unit whose source is gone, to be parsed again; undefined if its records are not stored, or not completely. */
 async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
-  if (!known || known.raw_withheld || !(await store.hasWholeRecords(source, key))) return undefined
+  if (!known || known.raw_withheld || !(await store.hasReadableRecords(source, key))) return undefined
   return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
 }
 

@@ -40,7 +40,7 @@ export async function syncProjectCode(
   { knowledge, project }: { knowledge: Knowledge; project: string },
   options: CodeSyncOptions = {},
 ): Promise<CodeSync> {
-  knowledge.projects.useRedaction(REDACTION_VERSION)
+  knowledge.projects.setRedactionVersion(REDACTION_VERSION)
   const { paths, not_listed } = await listCodeFiles(project, options)
   const known = knowledge.code.codeStamps(project)
   const names = paths.map(redactName)
@@ -90,7 +90,7 @@ export async function updateCodeFile(
   if (path === "" || path.startsWith("../") || isAbsolute(path)) return "same"
   if (posix.basename(path) === "go.mod") relinkIfDue(knowledge, project, storedProject(knowledge, project))
   if (languageOf(path) === undefined) return "same"
-  knowledge.projects.useRedaction(REDACTION_VERSION)
+  knowledge.projects.setRedactionVersion(REDACTION_VERSION)
   const name = redactName(path)
   const known = knowledge.code.codeStamps(project, name).get(name)
   const stamp = codeStampOf(project, path)

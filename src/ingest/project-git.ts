@@ -1,5 +1,5 @@
-import { commitMarks } from "../git/commit-marks.ts"
-import { COMMIT_LIMITS, type Commit, type CommitLimits, onlyNewest, readCommits } from "../git/commits.ts"
+import { parseCommitMarks } from "../git/commit-marks.ts"
+import { COMMIT_LIMITS, type Commit, type CommitLimits, describeNewestOnly, readCommits } from "../git/commits.ts"
 import { redactName } from "../redact/name.ts"
 import { redactText } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
@@ -18,7 +18,7 @@ export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; li
 
 /** Updates the knowledge about a project's git history. Throws a DexError if git cannot read it; earlier data remains. */
 export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
-  db.projects.useRedaction(REDACTION_VERSION)
+  db.projects.setRedactionVersion(REDACTION_VERSION)
   const known = db.git.gitProject(project)
   const read = await readCommits(project, { ...options, known: known?.head, knownShallow: known?.shallow })
   if (read.head === undefined) {
@@ -36,7 +36,7 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
     replaces: read.replaces,
     left_out: read.left_out,
     most,
-    when_more: onlyNewest(most),
+    when_more: describeNewestOnly(most),
   })
   return {
     added,
@@ -71,6 +71,6 @@ function written(commits: Commit[]): CommitWrite[] {
         ? { ...file, path: redactedName(file.path), from: redactedName(file.from) }
         : { ...file, path: redactedName(file.path) },
     )
-    return { ...commit, ...message, files: touched, ...commitMarks(message.subject, message.body) }
+    return { ...commit, ...message, files: touched, ...parseCommitMarks(message.subject, message.body) }
   })
 }

@@ -21,7 +21,7 @@ export type ReadContext = {
   dexDir: string
   store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
   /** Some stored records are damaged: use only the others. */
-  onlyWhole?: boolean
+  onlyReadable?: boolean
 }
 
 /** Prepares a unit for storing: the new data of its source, or (`replay`) its stored records, parsed by today's code. */
@@ -38,7 +38,7 @@ export async function takeUnit(
   } catch (error) {
     if (!known || !isDexError(error) || error.code !== "damaged") throw error
     // The source exists, so all of it is read again; the undamaged records show what it no longer has.
-    return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyWhole: true })
+    return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyReadable: true })
   }
 }
 
@@ -86,7 +86,7 @@ async function readUnit(
       modifiedAt: unit.modifiedAt,
     },
     seen: true,
-    partial: context.onlyWhole,
+    partial: context.onlyReadable,
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
@@ -100,8 +100,8 @@ async function readUnit(
             left: pack(linesOf(supersededNow.slice(superseded.length))),
           },
     conversations: parsed.conversations,
-    tellsAll: hasRecords || resumed.mode === "append",
-    dropsUntold: hasRecords && known.connector_version !== connector.version,
+    isComplete: hasRecords || resumed.mode === "append",
+    dropsMissing: hasRecords && known.connector_version !== connector.version,
     skipped: end.skipped,
     unknown: parsed.unknown,
     redactions,
@@ -128,8 +128,8 @@ async function replayUnit(
     redaction_version: REDACTION_VERSION,
     raw: { mode: "rewrite", live: pack(live.lines), left: pack(superseded.lines) },
     conversations: parsed.conversations,
-    tellsAll: true,
-    dropsUntold: known.connector_version !== connector.version,
+    isComplete: true,
+    dropsMissing: known.connector_version !== connector.version,
     skipped: [],
     unknown: parsed.unknown,
     redactions,
@@ -150,13 +150,13 @@ async function parsedLines(
   unitKey: string,
   kind: "live" | "left",
 ): Promise<RawRecord[]> {
-  const { store, onlyWhole = false } = context
-  return (await store.rawLines(connector.source, unitKey, kind, { onlyWhole })).flatMap((line) => {
+  const { store, onlyReadable = false } = context
+  return (await store.rawLines(connector.source, unitKey, kind, { onlyReadable })).flatMap((line) => {
     try {
       return [JSON.parse(line) as RawRecord]
     } catch (cause) {
-      if (onlyWhole) return []
-      throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`, { cause })
+      if (onlyReadable) return []
+      throw new DexError("damaged", `The stored records of ${unitKey} are damaged.`, { cause })
     }
   })
 }

@@ -1,7 +1,7 @@
 import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/history/store.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
 import { takeUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
@@ -86,7 +86,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
     }
     to.ask(one.order).then(
       (write) => settle(() => one.resolve(write)),
-      (error) => hasSubprocessEnded(error) || settle(() => one.reject(error)),
+      (error) => isSubprocessEnded(error) || settle(() => one.reject(error)),
     )
   }
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import type { Machine } from "../agents/kit/connector.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
-import { hasSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
 import { heapLimits, SECOND_TRY, THREADS_PAY_FROM_BYTES } from "./reader.ts"
 import { syncHistory } from "./sync.ts"
@@ -67,7 +67,7 @@ async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOpti
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
     // Stored data remains. A unit of many small values can need more memory than others of its size.
-    if (!hasSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
+    if (!isSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
     return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
   })
   return { ...report, archived: report.archived + done.archived }

@@ -1,5 +1,5 @@
 import type { Connector, Machine } from "../agents/kit/connector.ts"
-import type { Unloaded } from "../agents/outside.ts"
+import type { UnloadedAgent } from "../agents/outside.ts"
 import type { SourceId } from "../core/conversation.ts"
 import type { Ref } from "../core/ref.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
@@ -13,7 +13,7 @@ export type SyncDeps = {
   connectors: readonly Connector[]
   /** The agents that the user added, by name, and those that could not be loaded. */
   outside?: readonly string[]
-  unloaded?: readonly Unloaded[]
+  unloaded?: readonly UnloadedAgent[]
   machine: Machine
   home: { dir: string; history: string; lock: string }
 }

@@ -1,6 +1,6 @@
 import { isDexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
-import { endRestore } from "../store/history/kept-histories.ts"
+import { cleanUpRestore } from "../store/history/kept-histories.ts"
 import { damageFile, dropDamage, notedDamage } from "../store/history/rot/damage-list.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
@@ -44,7 +44,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   const spending = spendingOfSync(deps, options)
   try {
     removeLeftovers(deps.home.dir)
-    endRestore(deps.home.history)
+    cleanUpRestore(deps.home.history)
     const noted = await healNoted(deps)
     const plan = await planSync(deps, options, report)
     if (options.mostBytes !== undefined && plannedBytes(plan) > options.mostBytes) {

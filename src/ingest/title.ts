@@ -1,6 +1,6 @@
-import { callTexts } from "../core/call-words.ts"
+import { callInputs } from "../core/call-words.ts"
 import type { Conversation, Message, Part, Title } from "../core/conversation.ts"
-import { planIn } from "../core/plan.ts"
+import { findPlan } from "../core/plan.ts"
 
 const MAX_TITLE = 120
 /** Later prompts are about details. */
@@ -60,8 +60,8 @@ function promptsIn(messages: Message[]): Part[] {
 }
 
 function plansIn(messages: Message[]): string[] {
-  const calls = callTexts(messages)
-  return messages.flatMap(({ parts }) => parts.flatMap((part) => planIn(part, calls) ?? []))
+  const calls = callInputs(messages)
+  return messages.flatMap(({ parts }) => parts.flatMap((part) => findPlan(part, calls) ?? []))
 }
 
 /** The heading of a plan, without the word "plan". */

@@ -5,7 +5,7 @@ import type { Machine } from "../agents/kit/connector.ts"
 import {
   type Bin,
   batchFile,
-  READING,
+  READ_COMMANDS,
   RETRIEVAL_AGENT,
   shellStart,
   shellWord,
@@ -173,7 +173,7 @@ exit 0
 function guardProgram(dex: string): string {
   const start = JSON.stringify(shellWord(dex)).slice(1, -1)
   const escaped = start.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
-  const pattern = `"command" *: *"${escaped} (${READING.join("|")})( ([^"\\;|&$\`<>(){}]|\\\\")*)?"`
+  const pattern = `"command" *: *"${escaped} (${READ_COMMANDS.join("|")})( ([^"\\;|&$\`<>(){}]|\\\\")*)?"`
   return `#!/bin/sh
 # Lets the ${RETRIEVAL_AGENT} sub-agent run what reads the memory, and nothing else. Written by \`dex install\`;
 # \`dex uninstall\` removes it.
@@ -183,7 +183,7 @@ if [ "$named" = 1 ] && printf %s "$asked" | grep -Eq ${quoted(pattern)}; then
   echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"it only reads"}}'
   exit 0
 fi
-echo "This sub-agent may only run dex to read: ${READING.join(", ")}. One command, no pipes, no redirection, no \\$ ( ) { }." >&2
+echo "This sub-agent may only run dex to read: ${READ_COMMANDS.join(", ")}. One command, no pipes, no redirection, no \\$ ( ) { }." >&2
 exit 2
 `
 }
@@ -271,12 +271,12 @@ let command
 try {
   command = JSON.parse(asked).tool_input.command
 } catch {}
-const reads = /^(?:${READING.join("|")})(?: [^\\\\;|&$\`<>(){}\\x00-\\x1f]*)?$/
+const reads = /^(?:${READ_COMMANDS.join("|")})(?: [^\\\\;|&$\`<>(){}\\x00-\\x1f]*)?$/
 if (typeof command === "string" && command.startsWith(dex) && reads.test(command.slice(dex.length))) {
   const permissionDecision = { permissionDecision: "allow", permissionDecisionReason: "it only reads" }
   process.stdout.write(JSON.stringify({ hookSpecificOutput: { hookEventName: "PreToolUse", ...permissionDecision } }))
 } else {
-  process.stderr.write("This sub-agent may only run dex to read: ${READING.join(", ")}. One command, no pipes, no redirection, no $ ( ) { }.\\n")
+  process.stderr.write("This sub-agent may only run dex to read: ${READ_COMMANDS.join(", ")}. One command, no pipes, no redirection, no $ ( ) { }.\\n")
   process.exitCode = 2
 }
 `

@@ -3,9 +3,9 @@ import {
   commandHook,
   geminiAgent,
   RETRIEVAL_AGENT,
-  skill,
+  skillFile,
   syncLine,
-  WHEN_TO_ASK,
+  WHEN_TO_USE_DEX,
 } from "../agents/kit/wiring.ts"
 
 const DESCRIPTION = "The memory that all of your coding agents share: past conversations, found and read back."
@@ -23,7 +23,7 @@ export function pluginFiles(version: string): Record<string, string | object> {
   const sync = commandHook({ command: syncLine(dex) })
   const hooks = { hooks: { SessionStart: [sync], SessionEnd: [sync] } }
   const about = { name: "dex", version, description: DESCRIPTION }
-  const { content: skillText } = skill({ subagent: true })
+  const { content: skillText } = skillFile({ subagent: true })
   return {
     ".claude-plugin/marketplace.json": {
       name: "dex",
@@ -48,7 +48,7 @@ export function pluginFiles(version: string): Record<string, string | object> {
       contextFileName: "GEMINI.md",
       mcpServers: { dex: server },
     },
-    "plugins/gemini-cli/GEMINI.md": `# Recall with dex\n\n${WHEN_TO_ASK}`,
+    "plugins/gemini-cli/GEMINI.md": `# Recall with dex\n\n${WHEN_TO_USE_DEX}`,
     "plugins/gemini-cli/hooks/hooks.json": hooks,
     "plugins/gemini-cli/skills/dex/SKILL.md": skillText,
     [`plugins/gemini-cli/agents/${RETRIEVAL_AGENT}.md`]: geminiAgent(dex).content,

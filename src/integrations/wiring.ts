@@ -4,7 +4,7 @@ import type { Machine } from "../agents/kit/connector.ts"
 import type { Bin } from "../agents/kit/wiring.ts"
 import { agents } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
 import { absentProgram, isInstalled, loadWirings, namedAgents } from "./agents.ts"
@@ -181,7 +181,7 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
       delete record[plan.path]
       writeRecord(file, record)
     }
-    return { ...change, ...defined({ backup }) }
+    return { ...change, ...withoutUndefined({ backup }) }
   } catch (error) {
     if (!(error instanceof EditProblem)) throw error
     if (known) record[plan.path] = known

@@ -1,24 +1,24 @@
 import { setImmediate } from "node:timers/promises"
 import type { Hunk } from "../core/conversation.ts"
-import { errorText, placeInError, shortened } from "../core/error-text.ts"
-import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { errorText, locationInError, shortenLine } from "../core/error-text.ts"
+import { formatRef, type Ref, siblingRef } from "../core/ref.ts"
 import { patchText } from "../render/patch.ts"
 import type { Change, ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { LearnedFacts } from "../store/knowledge/conversations.ts"
 import type { WorkedFile } from "../store/knowledge/files.ts"
-import type { FixedFile, KeptFix } from "../store/knowledge/fixes.ts"
+import type { FixedFile, StoredFix } from "../store/knowledge/fixes.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { LinesWrite } from "../store/knowledge/lines.ts"
-import { LEARNER_VERSION } from "./behind.ts"
-import { linesIn } from "./blame/lines-in.ts"
-import { decisionInNote, decisionsIn, mayDecide } from "./decisions/decisions.ts"
-import { supersede } from "./decisions/supersede.ts"
+import { linesWrittenIn } from "./blame/lines-in.ts"
+import { decisionInNote, decisionsIn, mayBeDecisionRecord } from "./decisions/decisions.ts"
+import { findReversals } from "./decisions/supersede.ts"
 import { type Fix, type FixEdit, fixesIn, type Subagent } from "./fixes/fixes.ts"
+import { LEARNER_VERSION } from "./outdated.ts"
 import { fileNameOf, pathBelow } from "./paths.ts"
 import { testRunsIn } from "./test-runs/runs.ts"
 
 const BATCH = 16
-const MOST_SUBAGENTS = 50
+const MAX_SUBAGENTS = 50
 
 type LearnOptions = {
   /** Learns only who wrote which lines, without titles and branches. */
@@ -35,7 +35,7 @@ export async function learn(
   options: LearnOptions = {},
 ): Promise<{ learned: number; complete: boolean }> {
   let learned = 0
-  knowledge.conversations.useLearner(LEARNER_VERSION)
+  knowledge.conversations.setLearnerVersion(LEARNER_VERSION)
   for (;;) {
     const token = knowledge.conversations.learnedToken()
     const feed = await store.changes(token, BATCH)
@@ -47,20 +47,23 @@ export async function learn(
     const isOnlyLines = options.only === "lines"
     for (const change of isOnlyLines ? feed.changes : await withParents(store, knowledge, feed.changes)) {
       facts.push(await (isOnlyLines ? lineFacts(store, change) : factsOf(store, change)))
-      await setImmediate() // lets an abort signal through
+      await setImmediate() // lets an abort signal arrive
     }
     if (feed.token !== token && !knowledge.conversations.saveLearned(facts, token, feed.token)) continue
     learned += feed.changes.length
     if (feed.changes.length > 0) options.onProgress?.(learned)
     const complete = !feed.more
     if (complete || options.signal?.aborted || (options.deadline !== undefined && Date.now() > options.deadline)) {
-      knowledge.decisions.renewReversals(supersede)
+      knowledge.decisions.renewReversals(findReversals)
       return { learned, complete }
     }
   }
 }
 
-/** A subagent's work is part of its parent's facts until it is forgotten. An unknown parent is in the feed itself. */
+/**
+ * Adds the parents of subagents, because a subagent's work is part of its parent's facts until it is forgotten. An unknown parent
+ * is in the feed itself.
+ */
 async function withParents(store: HistoryReader, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
   const all = new Map(changes.map((change) => [change.conversation, change]))
   const add = (name: string, ref: Ref) => {
@@ -68,16 +71,16 @@ async function withParents(store: HistoryReader, knowledge: Knowledge, changes: 
   }
   for (const { conversation, ref } of changes) {
     const row = ref && (await store.conversation(ref))
-    const parent = row?.parent && besideOf(row.ref, row.parent.id)
+    const parent = row?.parent && siblingRef(row.ref, row.parent.id)
     const name = parent && knowledge.conversations.feedNameOf(parent)
     if (name !== undefined) add(name, parent!)
-    const gone = knowledge.conversations.goneFrom(conversation, row?.ref)
-    for (const { name, ref } of gone ? knowledge.conversations.toldOfBy(gone) : []) add(name, ref)
+    const gone = knowledge.conversations.removedConversation(conversation, row?.ref)
+    for (const { name, ref } of gone ? knowledge.conversations.possibleReporters(gone) : []) add(name, ref)
   }
   return [...all.values()]
 }
 
-/** Learns one conversation only, to reproduce what was known at some time. */
+/** Learns a single conversation, to reproduce what was known at some time. */
 export async function learnConversation(
   store: HistoryReader,
   knowledge: Knowledge,
@@ -103,7 +106,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
     row,
     web_at,
     worked: row.project === undefined ? [] : workedFiles(messages, row.project),
-    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => storedFix(fix, row.project)),
+    fixes: fixesIn(messages, await subagentsOf(store, row)).map((fix) => toStoredFix(fix, row.project)),
     test_runs: row.project === undefined ? [] : testRunsIn(messages, row.project),
     decisions: decisionsIn(row, messages),
     lines: project === undefined ? undefined : linesOf(row, project, messages),
@@ -111,7 +114,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
 }
 
 function linesOf(row: ConversationRow, project: string, messages: StoredMessage[]): LinesWrite {
-  return linesIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at)
+  return linesWrittenIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at)
 }
 
 async function lineFacts(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
@@ -123,15 +126,15 @@ async function lineFacts(store: HistoryReader, { conversation: name, ref }: Chan
   return { name, gone: false, ref: row.ref, row, ...nothing, lines: linesOf(row, found.project, messages) }
 }
 
-/** From a document, only its decisions are learned. */
+/** Learns only decisions from a document. */
 async function documentFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
-  const decisions = mayDecide(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
+  const decisions = mayBeDecisionRecord(row.ref.id) ? decisionsIn(row, await store.messages(row.ref)) : []
   return decisions.length === 0
     ? { name, gone: true, ref: row.ref }
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
-/** Nothing is learned from an agent's note until the person confirms it, so it is not suggested to anybody unasked. */
+/** Learns nothing from an agent's note until the person confirms it, so that it is never suggested unasked. */
 async function noteFacts(store: HistoryReader, name: string, row: ConversationRow): Promise<LearnedFacts> {
   const decisions = decisionInNote(row, await store.messages(row.ref))
   return decisions.length === 0
@@ -139,13 +142,15 @@ async function noteFacts(store: HistoryReader, name: string, row: ConversationRo
     : { name, gone: false, ref: row.ref, row, worked: [], fixes: [], test_runs: [], decisions }
 }
 
-/** Only subagents in the same project: another project may become private at any time, but what was learned stays. */
+/**
+ * Returns only subagents in the same project. Another project may become private at any time, but what was learned would stay.
+ */
 async function subagentsOf(store: HistoryReader, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
   if (kind === "subagent") return []
   const { rows } = await store.list({
     conversation: ref,
     kinds: ["subagent"],
-    limit: MOST_SUBAGENTS,
+    limit: MAX_SUBAGENTS,
     offset: 0,
     in_project: project,
     inside: project,
@@ -190,14 +195,14 @@ function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
   return [...files.values()]
 }
 
-/** A worktree may be anywhere. Its files count as the project's. */
+/** Maps a path into any of these folders. A worktree may be anywhere, and its files count as the project's. */
 function belowAny(folders: string[]): (path: string) => string | undefined {
   return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
 }
 
-// The time from which a conversation may contain words of a stranger.
+// Finds the time from which a conversation may contain a stranger's words.
 
-/** When text from the web or a remote tool first occurs. A message without a time counts as the start. */
+/** The time at which text from the web or a remote tool first occurs. A message without a time counts as the start. */
 function webAt(messages: readonly StoredMessage[]): number | undefined {
   const times = messages.flatMap((message) => (readsElsewhere(message) ? [message.at ?? 0] : []))
   return times.length === 0 ? undefined : Math.min(...times)
@@ -206,52 +211,52 @@ function webAt(messages: readonly StoredMessage[]): number | undefined {
 function readsElsewhere({ parts, effects }: StoredMessage): boolean {
   return (
     parts.some(({ origin }) => origin === "web") ||
-    effects.some((effect) => effect.type === "command" && isRemote(effect.command))
+    effects.some((effect) => effect.type === "command" && printsRemoteText(effect.command))
   )
 }
 
-/** Programs that print other people's text. They match anywhere in the command line. */
+/** Programs that print other people's text, anywhere in the command line. */
 const FETCHES = /(?<![\w.-])(?:curl|wget|aria2c|xh|httpie|lynx|w3m|e?links|ssh|nc|ncat|telnet|glab|hub)(?![\w.-])/
 const HTTPIE = /(?:^|[;&|(`]|\$\()\s*https?\s+[^|;&\n]/
 const ASKS_REGISTRY = /(?<![\w.-])(?:npm|pnpm|yarn|bun|pip3?|cargo|gem)\s+(?:view|info|show|search|v)\s/
-/** `gh` prints issues, reviews and logs, except for the subcommands that only change something. */
+/** Calls of `gh` that print issues, reviews and logs. Subcommands that only change something do not match. */
 const GH =
   /(?<![\w./-])gh\s+(?!(?:auth|config|alias|extension|completion|version)\b|\w+\s+(?:create|checkout|merge|ready|close|reopen|delete|edit|comment|lock|develop|clone|fork|rerun|cancel|upload)\b)/
 const URL_HOST = /\bhttps?:\/\/(?:[^\s/"'@]*@)?(\[[^\]\s]*\]|[^\s/:"'?#]+)/g
 const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
 
-/** True if a command may print a stranger's words. A server on the same machine belongs to the project. */
-export function isRemote(command: string): boolean {
+/** Whether a command may print a stranger's words. A server on the same machine belongs to the project. */
+export function printsRemoteText(command: string): boolean {
   if (ASKS_REGISTRY.test(command) || GH.test(command)) return true
   if (!FETCHES.test(command) && !HTTPIE.test(command)) return false
   const hosts = [...command.matchAll(URL_HOST)].map(([, host]) => host!)
   return hosts.length === 0 || !hosts.every((host) => LOCAL.test(host))
 }
 
-// The stored form of a fix, so that it can be found and shown without reading its conversation again.
+// Converts a fix to its stored form, so that it can be found and shown without reading its conversation again.
 
-const MOST_LINES = 10
-const LONGEST_LINE = 300
-const LONGEST_COMMAND = 1000
-const MOST_FILES = 40
-const MOST_EDIT_LINES = 40
+const MAX_LINES = 10
+const MAX_LINE_LENGTH = 300
+const MAX_COMMAND_LENGTH = 1000
+const MAX_FILES = 40
+const MAX_EDIT_LINES = 40
 
-export function storedFix(fix: Fix, project: string | undefined): KeptFix & { words: string } {
+export function toStoredFix(fix: Fix, project: string | undefined): StoredFix & { words: string } {
   const edits = fix.edits.map((edit) => below(edit, project))
-  const lines = fix.lines.slice(0, MOST_LINES).map((line) => shortened(line, LONGEST_LINE))
+  const lines = fix.lines.slice(0, MAX_LINES).map((line) => shortenLine(line, MAX_LINE_LENGTH))
   const hunks = inOrder(edits, lines)
   return {
-    command: fix.command.slice(0, LONGEST_COMMAND),
+    command: fix.command.slice(0, MAX_COMMAND_LENGTH),
     lines,
     failed_number: fix.failed_at,
     fixed_number: fix.fixed_at,
     at: fix.at,
-    files: filesOf(edits).slice(0, MOST_FILES),
+    files: filesOf(edits).slice(0, MAX_FILES),
     edits: edits.length,
     edit: firstLines(hunks)
-      .map((line) => line.slice(0, LONGEST_LINE))
+      .map((line) => line.slice(0, MAX_LINE_LENGTH))
       .join("\n"),
-    edit_lines_left_out: Math.max(0, lineCount(hunks) - MOST_EDIT_LINES),
+    edit_lines_left_out: Math.max(0, lineCount(hunks) - MAX_EDIT_LINES),
     words: wordsOf(lines, fix.command).join(" "),
   }
 }
@@ -259,29 +264,29 @@ export function storedFix(fix: Fix, project: string | undefined): KeptFix & { wo
 /** Formats only the lines that are stored, because an edit may be a file of thousands of lines. */
 function firstLines(hunks: Hunk[]): string[] {
   const first: Hunk[] = []
-  for (let i = 0, lines = 0; i < hunks.length && lines < MOST_EDIT_LINES; i++) {
+  for (let i = 0, lines = 0; i < hunks.length && lines < MAX_EDIT_LINES; i++) {
     const hunk = hunks[i]!
-    first.push({ ...hunk, lines: hunk.lines.slice(0, MOST_EDIT_LINES) })
+    first.push({ ...hunk, lines: hunk.lines.slice(0, MAX_EDIT_LINES) })
     lines += hunk.lines.length + 1
   }
-  return patchText(first).split("\n").slice(0, MOST_EDIT_LINES)
+  return patchText(first).split("\n").slice(0, MAX_EDIT_LINES)
 }
 
-/** Counts the lines that `patchText` would write. */
+/** The number of lines that `patchText` would write. */
 function lineCount(hunks: Hunk[]): number {
   return hunks.reduce((sum, { path, lines }, i) => sum + (path === hunks[i - 1]?.path ? 1 : 3) + lines.length, 0)
 }
 
-/** The search words: the error's words and names, and the command. */
+/** The search words of a fix: the words and names of the error, and the command. */
 function wordsOf(lines: string[], command: string): string[] {
   const found = lines.flatMap((line) => {
     const { words, particulars } = errorText(line)
     return [...words, ...particulars]
   })
-  return [...new Set([...found, ...command.slice(0, LONGEST_LINE).split(/\s+/)])]
+  return [...new Set([...found, ...command.slice(0, MAX_LINE_LENGTH).split(/\s+/)])]
 }
 
-/** Makes its paths relative to the project. */
+/** Makes an edit's paths relative to the project. */
 function below(edit: FixEdit, project: string | undefined): FixEdit {
   const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
   return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
@@ -296,9 +301,9 @@ function filesOf(edits: FixEdit[]): FixedFile[] {
   return [...sums.values()]
 }
 
-/** Groups changes by file, in the order of the first edit. Changes at the place of an error come first. */
+/** Groups changes by file, in the order of the first edit. Changes at the position of an error come first. */
 function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
-  const places = lines.flatMap((line) => placeInError(line) ?? [])
+  const places = lines.flatMap((line) => locationInError(line) ?? [])
   const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>
     places.some(
       ({ file, line }) =>

@@ -1,12 +1,12 @@
-import { spelledBelow } from "../core/path-key.ts"
+import { withFolderSpelling } from "../core/path-key.ts"
 
-/** A worktree inside its project contains the same files. */
+/** The path prefix of a worktree inside its project. It contains the same files. */
 const WORKTREE = /^\.(?:claude\/)?worktrees?\/[^/]+\//
 
-/** The path below the project with forward slashes, or undefined if it is elsewhere. */
+/** The path relative to the project, with forward slashes, or undefined if it is elsewhere. */
 export function pathBelow(project: string, path: string, platform = process.platform): string | undefined {
   const base = project.replaceAll("\\", "/").replace(/\/$/, "")
-  const slashed = spelledBelow(base, path.replaceAll("\\", "/"), platform)
+  const slashed = withFolderSpelling(base, path.replaceAll("\\", "/"), platform)
   const isAbsolute = slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)
   if (isAbsolute && !slashed.startsWith(`${base}/`)) return undefined
   const below = isAbsolute ? slashed.slice(base.length + 1) : slashed.replace(/^(?:\.\/)+/, "")
@@ -21,7 +21,7 @@ export function folderOf(path: string): string {
   return path.slice(0, Math.max(0, path.lastIndexOf("/")))
 }
 
-/** `token` for src/token.ts, token_test.go, test_token.py and token.spec.ts. */
+/** Returns `token` for src/token.ts, token_test.go, test_token.py and token.spec.ts. */
 export function stemOf(path: string): string {
   const [stem = ""] = fileNameOf(path).toLowerCase().split(".")
   return stem.replace(/^test_|[_-](?:test|spec)$/, "")
@@ -31,7 +31,7 @@ export function isTest(path: string): boolean {
   return /(?:^|\/)(?:tests?|__tests__|spec)\/|[._-](?:test|spec)\.\w+$|(?:^|\/)test_\w+\.py$/i.test(path)
 }
 
-/** True for a path that is safe to show. A longer path, or one with blanks, may be somebody's text. */
+/** Whether a path is safe to show. A longer path, or one with blanks, may be somebody's text. */
 export function isPlainPath(path: string): boolean {
   return path.length <= 160 && /^[\w@.+/()[\]-]+$/.test(path)
 }

@@ -1,5 +1,5 @@
 import { byName } from "../core/by-name.ts"
-import { charactersWithin, tokensOf } from "../core/tokens.ts"
+import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import { isNetError, type NetReply, send } from "../net/client.ts"
 import {
   cutShort,
@@ -89,7 +89,7 @@ export async function attempt(
     close.abort()
   }
   if (request.signal?.aborted) failure = final(stopped(settings))
-  const usage = replyUsage(heard, tokensOf(JSON.stringify([body.messages, body.tools]).length))
+  const usage = replyUsage(heard, tokensForChars(JSON.stringify([body.messages, body.tools]).length))
   if (failure) return { type: "failed", failure, sawText: heard.text !== "", usage: began ? usage : undefined }
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
@@ -140,7 +140,7 @@ function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "
 
 /** The server's numbers. A number that is missing, or zero although there was text, is estimated. */
 function replyUsage({ text, others, usage }: Heard, promptTokens: number): ModelUsage {
-  const estimate = tokensOf(text.length + others)
+  const estimate = tokensForChars(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
   const input = count(usage?.prompt_tokens)

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http"
 import { DexError } from "../core/error.ts"
-import { withoutKey } from "../net/client.ts"
+import { removeKey } from "../net/client.ts"
 import type { LlmSettings } from "./model.ts"
 
 /** If a server asks for a longer pause, dex gives up. */
@@ -153,7 +153,7 @@ export function errorTextIn(body: string): string {
 
 /** Foreign text made safe to show: printable, short, and without any part of the key. */
 function clean(words: string, { apiKey }: Server): string {
-  const printable = withoutKey(words.replace(/[^ -~]+/g, " "), apiKey)
+  const printable = removeKey(words.replace(/[^ -~]+/g, " "), apiKey)
   return printable.replace(/ +/g, " ").trim().slice(0, 200).trimEnd()
 }
 

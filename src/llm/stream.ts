@@ -1,5 +1,5 @@
 import { createParser } from "eventsource-parser"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { isRecord } from "../core/record.ts"
 import type { NetReply } from "../net/client.ts"
 
@@ -116,7 +116,7 @@ function hearCall(delta: Record<string, unknown>, heard: Heard): void {
   const wanted = isRecord(delta.function) ? delta.function : {}
   const name = typeof wanted.name === "string" ? wanted.name.trim() : ""
   const raw = typeof wanted.arguments === "string" ? wanted.arguments : (JSON.stringify(wanted.arguments) ?? "")
-  const given = defined({
+  const given = withoutUndefined({
     id: typeof delta.id === "string" && delta.id.trim() !== "" ? delta.id : undefined,
     index: typeof delta.index === "number" ? delta.index : undefined,
   })

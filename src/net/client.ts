@@ -1,32 +1,31 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http"
 
-// The only place from which dex sends HTTP requests. Redirects are never followed, because the user did not agree to the other
-// address.
+// All HTTP requests of dex. Redirects are never followed, because the user did not agree to the other address.
 
 export type NetRequest = {
   url: string | URL
   /** Defaults to GET without a body and POST with one. */
   method?: string
   headers?: Record<string, string>
-  /** Sent as a bearer token, and only if nobody on the way can read it. Never appears in an error. */
+  /** Sent as a bearer token, and only over a connection that nobody else can read. Never appears in an error. */
   key?: string | undefined
   body?: string | Buffer | undefined
-  /** For the answer including its body. If omitted, the caller's signal is the only limit. */
+  /** The time limit for the reply including its body. If omitted, the caller's signal is the only limit. */
   timeoutMs?: number
-  /** Of the answer's body. */
+  /** The most bytes of the reply's body. */
   mostBytes: number
   signal?: AbortSignal | undefined
-  /** Connections to keep open for the next request. Defaults to those of Node, which everybody shares. */
+  /** Connections to keep open for the next request. Defaults to Node's shared ones. */
   connections?: Connections
-  /** The request must not be repeated. It gets its own connection, which is closed afterwards and uses no proxy. */
+  /** True if the request must not be repeated. It then gets its own connection, which is closed afterwards and uses no proxy. */
   isOnce?: boolean
-  /** Connects to this address, without looking up the name again. */
+  /** Connects to this address without looking up the name again. */
   address?: string
   /** Certificates to trust instead of the system's. */
   ca?: string | undefined
 }
 
-/** Can be read once. Both ways to read it throw a NetError. */
+/** A reply whose body can be read once. Both ways to read it throw a NetError. */
 export type NetReply = {
   status: number
   headers: IncomingHttpHeaders
@@ -36,7 +35,9 @@ export type NetReply = {
   discard(): void
 }
 
-/** `network`: the connection failed, and `code` says how. `stopped`: by the caller's signal. */
+/**
+ * Why a request failed. `network`: the connection failed, with the error in `code`. `stopped`: the caller's signal was aborted.
+ */
 export type NetReason = "network" | "timeout" | "size" | "stopped" | "key_in_clear"
 
 export class NetError extends Error {
@@ -51,14 +52,14 @@ export class NetError extends Error {
   }
 }
 
-/** By name, because the bundle may contain this class in more than one file. */
+/** Checks the name, because the bundle may contain this class in more than one file. */
 export function isNetError(error: unknown): error is NetError {
   return error instanceof Error && error.name === "NetError"
 }
 
 /**
- * Does not use Node's own `fetch`: its first call in a new process takes six times as long (113 to 260 ms against 17 to 36,
- * measured side by side), and it gives up after five minutes.
+ * Sends a request. Does not use Node's own `fetch`: its first call in a new process takes six times as long (113 to 260 ms
+ * against 17 to 36, measured side by side), and it gives up after five minutes.
  */
 export async function send(request: NetRequest): Promise<NetReply> {
   const { url, body, key, timeoutMs, signal } = request
@@ -103,10 +104,10 @@ export async function send(request: NetRequest): Promise<NetReply> {
     })
   const answer = await once(shared)
     .catch((error: { code?: unknown; reused?: boolean }) => {
-      // The server closed an idle connection just as it was used again. Other idle ones may be closed too.
+      // The server closed an idle connection just as it was reused. Other idle ones may be closed too.
       const isStale = error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE")
       if (!isStale || !shared || limited?.aborted) throw error
-      const { options } = shared as Agent & { options: object } // with its proxy, if it has one
+      const { options } = shared as Agent & { options: object } // includes its proxy, if it has one
       return once(agentLike(shared, { ...options, keepAlive: false }))
     })
     .catch((error: unknown) => {
@@ -138,13 +139,13 @@ function replyOf(answer: IncomingMessage, mostBytes: number, explained: (error: 
       return Buffer.concat(all).toString("utf8")
     },
     discard: () => {
-      answer.on("error", () => {}) // nobody reads it any more
+      answer.on("error", () => {}) // nobody reads the reply any more
       answer.destroy()
     },
   }
 }
 
-/** Connects to the address, but checks the certificate for the name. */
+/** Connects to the address, but verifies the certificate for the name. */
 function pinned({ hostname }: URL, address: string): { hostname: string; servername?: string } {
   const isName = /[a-z]/i.test(hostname) && !hostname.startsWith("[")
   return { hostname: address, ...(isName && { servername: hostname.replace(/\.$/, "") }) }
@@ -158,7 +159,7 @@ export function openConnections(): Connections {
   return connections
 }
 
-/** Another agent of the same kind: for HTTP or for TLS. */
+/** Creates an agent of the same kind: for HTTP or for TLS. */
 function agentLike(agent: Agent, options: object): Agent {
   return new (agent.constructor as new (options: object) => Agent)(options)
 }
@@ -171,11 +172,11 @@ function refuseKeyInClear({ protocol, hostname }: URL): void {
   if (protocol === "https:" || isThisMachine(hostname)) return
   throw new NetError(
     "key_in_clear",
-    `The key would travel to ${hostname} for everyone on the way to read. Use an https address, or a server without a key.`,
+    `The key would be sent to ${hostname} unencrypted. Use an https address, or a server without a key.`,
   )
 }
 
-/** How long a server asks clients to wait (`Retry-After`: seconds or a date). Undefined if it does not say. */
+/** How long a server asks clients to wait (`Retry-After`: seconds or a date). Undefined if the header is missing. */
 export function retryAfterMs(headers: IncomingHttpHeaders | undefined, now = Date.now()): number | undefined {
   const value = headers?.["retry-after"]?.trim() ?? ""
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000
@@ -191,8 +192,8 @@ export async function pauseBeforeRetry(ms: number, signal?: AbortSignal): Promis
   })
 }
 
-/** A server's message without the key: servers repeat it, a piece of it, or show it with stars in the middle. */
-export function withoutKey(words: string, key: string | undefined): string {
+/** Removes the key from a server's message. Servers repeat it completely, in part, or with stars in the middle. */
+export function removeKey(words: string, key: string | undefined): string {
   return words.replace(/\S+/g, (word) => (showsKey(word, key) ? "[key]" : word))
 }
 

@@ -1,28 +1,28 @@
 import { isCutAt } from "./cut.ts"
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { ruleFor, SECRET_WORD, type SecretKind, secretKind } from "./secret-names.ts"
-import { LATIN_WORDS, latinPassword, SEED_WORDS, seedPhrase } from "./spoken.ts"
-import { findUnjoined, isNameCode } from "./unjoined.ts"
+import { findLatinPassword, findSeedPhrase, LATIN_WORDS, SEED_WORDS } from "./spoken.ts"
+import { findSeparatedValue, isNameCharacter } from "./unjoined.ts"
 import { isGenerated, isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
-// Secrets that only their name reveals: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, `Authorization: Basic …`, in environment
-// dumps, JSON (also escaped), YAML, TOML, .npmrc, .netrc, connection strings, queries and code.
+// Finds secrets that only their name reveals: `DB_PASSWORD=…`, `"api_key": "…"`, `--token …`, `Authorization: Basic …`, in
+// environment dumps, JSON (also escaped), YAML, TOML, .npmrc, .netrc, connection strings, queries and code.
 
 const WORDS =
   "pass(?:word|wd|phrase|code)?|pwd|psk|secret|token|key|cred(?:ential)?s?|auth(?:orization)?|cookie|crumb|jwt|bearer|basic"
 
 /**
- * A word of a secret's name, the rest of the name, and the separator before the value: a colon or an equals sign, `is`, or the
- * space after a flag, after a scheme of the Authorization header, or after the `password` of .netrc.
+ * Matches a word of a secret's name, the rest of the name, and the separator before the value: a colon or an equals sign, `is`,
+ * or the space after a flag, after a scheme of the Authorization header, or after the `password` of .netrc.
  */
 const NAMED = new RegExp(
   `(?:${WORDS}|${LATIN_WORDS}|${SEED_WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])*]{0,10}[ \\t\\u00a0]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|(?:[ \\t]+(?:is|was|lautet|ist|est|es)|['\u2019]s):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
   "iy",
 )
 
-/** `names` come from `hintsOf`. */
+/** Finds the values of the names at these positions, which come from `hintsOf`. */
 export function findAssignments(text: string, names: readonly number[], spans: Span[]): void {
-  const rereads: Rereads = { left: 2 * text.length + 4_000 }
+  const rereads: RereadBudget = { left: 2 * text.length + 4_000 }
   let next = 0
   let cookiesEnd = 0
   let lastName = ""
@@ -32,11 +32,11 @@ export function findAssignments(text: string, names: readonly number[], spans: S
     NAMED.lastIndex = at
     const hit = NAMED.exec(text)
     if (!hit) {
-      next = Math.max(next, findUnjoined(text, at, spans, rereads))
+      next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
       continue
     }
     next = NAMED.lastIndex
-    const spoken = seedPhrase(text, hit) ?? latinPassword(text, hit)
+    const spoken = findSeedPhrase(text, hit) ?? findLatinPassword(text, hit)
     if (spoken) {
       spans.push(spoken)
       next = spoken.end
@@ -55,7 +55,7 @@ export function findAssignments(text: string, names: readonly number[], spans: S
       ? spaced(text, name, kind)
       : assigned(text, name, kind ?? kindInQuery(text, name))
     if (!span) {
-      if (isSpaced(name.separator)) next = Math.max(next, findUnjoined(text, at, spans, rereads))
+      if (isSpaced(name.separator)) next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
       continue
     }
     spans.push(span)
@@ -73,7 +73,7 @@ function isProse(separator: string): boolean {
   return /^(?:[ \t]+(?:is|was|lautet|ist|est|es)|['\u2019]s)/i.test(separator)
 }
 
-/** Whether a value that is the complete text of a field with such a name must be redacted. */
+/** Whether to redact a value that is the complete text of a field with such a name. */
 export function isSecretValue(value: string, kind: SecretKind): boolean {
   if (isMarked(value)) return false
   if (kind === "password") return isPassword(value, true)
@@ -82,12 +82,12 @@ export function isSecretValue(value: string, kind: SecretKind): boolean {
   return isGenerated(value)
 }
 
-/** The complete name that contains the word. Escapes (`\nAPI_KEY`) are not part of it. */
+/** The complete name that contains the word. Escapes (`\nAPI_KEY`) are not part of the name. */
 function nameAt(text: string, hit: RegExpExecArray): Name {
   const end = hit.index + /^[\w.-]*/.exec(hit[0])![0].length
   let start = hit.index
   const floor = Math.max(0, start - 60)
-  while (start > floor && isNameCode(text.charCodeAt(start - 1))) start--
+  while (start > floor && isNameCharacter(text.charCodeAt(start - 1))) start--
   if (text[start - 1] === "\\" && "nrt".includes(text[start]!)) start++
   const valueAt = hit.index + hit[0].length
   return { name: text.slice(start, end), start, separator: text.slice(end, valueAt), valueAt }
@@ -97,7 +97,7 @@ function isMarked(value: string): boolean {
   return value.includes("[REDACTED")
 }
 
-/** `?key=…`: such a short name means a secret only in an address. */
+/** The kind of a parameter such as `?key=…`. Such a short name means a secret only in a URL. */
 function kindInQuery(text: string, { name, start, separator }: Name): SecretKind | undefined {
   const isQuery = name === "key" && separator === "=" && (text[start - 1] === "?" || text[start - 1] === "&")
   return isQuery ? "token" : undefined
@@ -106,7 +106,7 @@ function kindInQuery(text: string, { name, start, separator }: Name): SecretKind
 function assigned(text: string, { name, separator, valueAt }: Name, kind: SecretKind | undefined): Span | undefined {
   if (!kind) return undefined
   if (kind === "auth") return authSpan(text, valueAt)
-  if (name === "PASS" && separator === ":") return undefined // the result of a test
+  if (name === "PASS" && separator === ":") return undefined // a test result
   const environment = isEnvironment(name, separator)
   const value = valueSpan(text, valueAt, environment)
   if (!value) return undefined
@@ -130,17 +130,17 @@ function judge(
   return { start: value.start, end: rest?.test(text) ? rest.lastIndex : value.end, rule: ruleFor(kind) }
 }
 
-/** `NAME=value`, as `env` prints it and a shell accepts it. */
+/** Whether this is `NAME=value`, as `env` prints it and a shell accepts it. */
 function isEnvironment(name: string, separator: string): boolean {
   return separator === "=" && /^[A-Z][A-Z0-9_]+$/.test(name)
 }
 
 const MAX_VALUE = 1_024
-/** An unquoted value is judged by its beginning, and redacted completely. */
+/** The number of characters of an unquoted value that are judged. The complete value is redacted. */
 const MAX_BARE = 256
 const NESTED = /[\w.-]{3,40}=(?=[^\s=])/y
 const REST = /[^\s"'`\\,;&|<>(){}[\]]+/y
-/** The rest of a password after a character that often ends a value. If a name follows, the value did end there. */
+/** The rest of a password after a character that often ends a value. If a name follows, the value ended there. */
 const SIGNS = /[&|;<>][^\s"'`\\=]{0,40}?(?=[.,!?)]{0,3}(?:[\s"'`\\]|$))/y
 const BARE = /[^\s"'`\\,;&|<>(){}[\]]{1,256}/y
 const BARE_ENVIRONMENT = /[^\s"'`\\]{1,256}/y
@@ -169,7 +169,7 @@ function valueSpan(
   }
   NESTED.lastIndex = at
   const nested = NESTED.exec(text)
-  if (nested && SECRET_WORD.test(nested[0])) return undefined // it has a value of its own
+  if (nested && SECRET_WORD.test(nested[0])) return undefined // the nested name has its own value
   const bare = environment ? BARE_ENVIRONMENT : BARE
   bare.lastIndex = at
   const match = bare.exec(text)
@@ -177,7 +177,7 @@ function valueSpan(
   return { start: at, end: at + match[0].replace(/[.:!?)…]+$/, "").length, quoted: false }
 }
 
-/** The end of a value in quotes; -1 if they are not closed on the same line. */
+/** The end of a quoted value, or -1 if the quotes are not closed on the same line. */
 function quotedEnd(text: string, start: number, mark: string): number {
   let end = text.slice(start, start + MAX_VALUE + 1).search(mark === '"' ? /["\n]/ : mark === "'" ? /['\n]/ : /[`\n]/)
   if (end === -1) return -1
@@ -187,7 +187,10 @@ function quotedEnd(text: string, start: number, mark: string): number {
   return end
 }
 
-/** A flag, a line of .netrc, a scheme of the Authorization header, or a sentence that states a password. */
+/**
+ * Finds a value after a space: of a flag, a line of .netrc, a scheme of the Authorization header, or a sentence that states a
+ * password.
+ */
 function spaced(
   text: string,
   { name, start, separator, valueAt }: Name,
@@ -202,7 +205,7 @@ function spaced(
   return judge(text, value, kind, !prose)
 }
 
-/** "the API key is": in prose a name consists of separate words. */
+/** The name in "the API key is". In prose, a name consists of separate words. */
 function nameInProse(text: string, { name, start }: Name): string {
   const before = /(\w{1,20})[ -]$/.exec(text.slice(Math.max(0, start - 24), start))
   return before ? `${before[1]}_${name}` : name
@@ -224,7 +227,7 @@ function schemeSpan(text: string, at: number, scheme: string): Span | undefined 
   return isSecret ? { start, end: SCHEME_VALUE.lastIndex, rule: "authorization" } : undefined
 }
 
-/** Base64 of `user:password`. */
+/** Whether the value is the base64 of `user:password`. */
 function isBasic(value: string): boolean {
   if (!/^[A-Za-z0-9+/_-]{6,1024}={0,2}$/.test(value)) return false
   const plain = Buffer.from(value, "base64").toString("utf8")
@@ -259,7 +262,7 @@ function authSpan(text: string, at: number): Span | undefined {
 
 const COOKIE_LINE = /[ \t]{0,4}(?:\\{0,8}["'`])?([\w.~!#$%&*+^|-]{1,80}=[^\n\r"'\\`]{1,4096})/y
 
-/** Returns the end of the header. */
+/** Finds cookies and returns the end of the header. */
 function findCookies(text: string, at: number, spans: Span[]): number {
   COOKIE_LINE.lastIndex = at
   const line = COOKIE_LINE.exec(text)
@@ -269,7 +272,7 @@ function findCookies(text: string, at: number, spans: Span[]): number {
   return end
 }
 
-/** The values of a Cookie or Set-Cookie header that identify somebody. */
+/** Finds the values of a Cookie or Set-Cookie header that identify somebody. */
 function cookieSpans(text: string, from: number, to: number): Span[] {
   const spans: Span[] = []
   const PAIR = /([\w.~!#$%&*+^|-]{1,80})=([^\s;,"'\\]{8,4096})/g

@@ -1,26 +1,26 @@
 import { Buffer } from "node:buffer"
 
-// Tokens in base64: a Kubernetes secret, a registry's login, a cookie. The base64 form of a mark depends only on the number of
-// bytes before it, modulo three. So each mark has three forms, and they are searched for like marks.
+// Finds tokens in base64: a Kubernetes secret, a registry's login, a cookie. The base64 form of a mark depends only on the number
+// of bytes before it, modulo three. So each mark has three forms, and they are searched for like marks.
 
 export type Base64Form = {
   form: string
-  /** How many bytes of the first group of three precede the mark. */
+  /** The number of bytes of the first group of three that precede the mark. */
   before: 0 | 1 | 2
 }
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 /**
- * The forms of a mark, without the characters that depend on the bytes around it. Written by hand: hooks load this, and Buffer
- * takes 3 ms.
+ * The base64 forms of a mark, without the characters that depend on the surrounding bytes. Does not use Buffer, which takes 3 ms
+ * to load, because hooks load this module.
  */
 export function base64Forms(mark: string): Base64Form[] {
   return ([0, 1, 2] as const).map((before) => {
     let form = ""
     let bits = 0
     let bitCount = 0
-    // The sextet in which the mark begins is shared with the bytes before it.
+    // The first sextet of the mark also contains bits of the preceding bytes.
     let skipped = (6 - ((before * 8) % 6)) % 6
     for (let i = 0; i < mark.length; i++) {
       bits = ((bits << 8) | mark.charCodeAt(i)) & 0xffff
@@ -37,7 +37,7 @@ export function base64Forms(mark: string): Base64Form[] {
 
 const RUN = /[A-Za-z0-9+/_-]{1,4096}/y
 
-/** Decodes base64 from a form on, and returns where its group of characters begins and its run ends. */
+/** Decodes base64 from a form onwards, and returns where its group of characters begins and its run ends. */
 export function decodeAt(text: string, at: number, before: 0 | 1 | 2): { start: number; end: number; plain: string } {
   const start = at - Math.ceil((before * 8) / 6)
   RUN.lastIndex = at

@@ -1,7 +1,7 @@
-import { PRIVATE, PRIVATE_KEY, type Span } from "./rules.ts"
+import { PRIVATE_KEY_RULE, PRIVATE_RULE, type Span } from "./rules.ts"
 
-// Secrets with a beginning and an end: text marked as private, and private keys. Both scanners read the text once, whatever it
-// contains: a lazy regex between two tags is quadratic on repeated tags.
+// Finds secrets with a beginning and an end: text marked as private, and private keys. Both scanners read any text only once; a
+// lazy regex between two tags would be quadratic on repeated tags.
 
 export function findBlocks(text: string, spans: Span[]): void {
   findPrivate(text, spans)
@@ -12,7 +12,7 @@ export function findBlocks(text: string, spans: Span[]): void {
 
 const TAG = /(?:<|\\+u003c|&lt;)(\/?)private(?:\s+[\w-]+\s*=[^<>\n]{0,200}|\s*)(?:>|\\+u003e|&gt;)/gi
 
-/** Nested blocks count as one; an unclosed block extends to the end of the text. */
+/** Finds private blocks. Nested blocks count as one; an unclosed block extends to the end of the text. */
 function findPrivate(text: string, spans: Span[]): void {
   let depth = 0
   let start = 0
@@ -24,23 +24,26 @@ function findPrivate(text: string, spans: Span[]): void {
       depth++
     } else if (depth > 0) {
       depth--
-      if (depth === 0) spans.push({ start, end: TAG.lastIndex, rule: PRIVATE })
+      if (depth === 0) spans.push({ start, end: TAG.lastIndex, rule: PRIVATE_RULE })
     }
   }
-  if (depth > 0) spans.push({ start, end: text.length, rule: PRIVATE })
+  if (depth > 0) spans.push({ start, end: text.length, rule: PRIVATE_RULE })
 }
 
-/** `B<Private>` and `List<Private>` are code; a person who marks a secret writes the tag separately or in lower case. */
+/**
+ * Whether a tag marks private text. `B<Private>` and `List<Private>` are code; a person who marks a secret writes the tag
+ * separately or in lower case.
+ */
 function isMarkup(text: string, tag: RegExpExecArray): boolean {
   return tag[0].includes("P") && /[A-Za-z]/.test(text[tag.index - 1] ?? "")
 }
 
 const BEGIN = /-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}?)PRIVATE KEY(?: BLOCK)?-----/g
 const END = /-----END (?:[A-Z0-9]{2,12} ){0,3}?PRIVATE KEY(?: BLOCK)?-----/g
-/** The longest text between the two lines of a key: a PGP key ring can be large. */
+/** The most characters between the first and the last line of a key. A PGP key ring can be large. */
 const MAX_KEY = 200_000
 const ONE_BASE64_LINE = /[A-Za-z0-9+/]{32}/
-/** The characters of a key's lines, also inside JSON (`\n`), a diff (`+`), numbered lines and a quoted mail. */
+/** The characters of a key's lines, including those inside JSON (`\n`), a diff (`+`), numbered lines and a quoted mail. */
 const KEY_BODY = /(?:[A-Za-z0-9+/=\s\\"',:>|→│.-]){0,20000}/y
 
 function findPem(text: string, spans: Span[]): void {
@@ -56,7 +59,7 @@ function findPem(text: string, spans: Span[]): void {
       end = END.exec(text)
     }
     if (end && end.index - body < MAX_KEY && ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, end.index)))) {
-      spans.push({ start: begin.index, end: END.lastIndex, rule: PRIVATE_KEY })
+      spans.push({ start: begin.index, end: END.lastIndex, rule: PRIVATE_KEY_RULE })
       BEGIN.lastIndex = last = END.lastIndex
       end = END.exec(text)
     } else if (!end) {
@@ -65,7 +68,7 @@ function findPem(text: string, spans: Span[]): void {
       const lines = keyLinesEnd(text, body)
       const stop = lines > body ? lines : Math.max(KEY_BODY.lastIndex, body)
       if (ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, stop)))) {
-        spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY })
+        spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY_RULE })
       }
       BEGIN.lastIndex = last = stop
     }
@@ -78,17 +81,17 @@ function findPem(text: string, spans: Span[]): void {
 }
 
 const LINE_BREAK = /\r?\n|(?:\\{1,8}r)?\\{1,8}n/g
-/** The minimum length of a full line of a key; the last one can be shorter. */
+/** The least length of a full line of a key. The last line can be shorter. */
 const MIN_LINE = 40
-/** Including the text before the base64. */
+/** The most characters of a line, including the text before the base64. */
 const MAX_LINE = 512
 const MAX_LINES = 4_000
 
 type Word = { start: number; end: number }
 
 /**
- * Finds the end of a key whose beginning was cut off, as `tail` shows it. Each of its lines ends in base64, after any prefix: a
- * number, a log's time, a mail's quote, or, in the first line, other text.
+ * Finds the end of a key whose beginning was cut off, as `tail` shows it. Each line ends in base64, after any prefix: a number, a
+ * log's time, a mail's quote, or, in the first line, other text.
  */
 function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: Span[]): void {
   const floor = Math.max(from, end.index - 20_000)
@@ -108,10 +111,10 @@ function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: 
   while (lines < key.length && key[lines]!.end - key[lines]!.start >= (lines === 0 ? 1 : MIN_LINE)) lines++
   const first = key[lines - 1]
   if (!first || first.end - first.start < MIN_LINE) return
-  spans.push({ start: floor + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY })
+  spans.push({ start: floor + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY_RULE })
 }
 
-/** The end of the lines of a key that continues here, if one does: each line ends in base64. */
+/** Returns the end of a key that continues here, if one does: each line ends in base64. */
 export function keyLinesEnd(text: string, from: number): number {
   let end = from
   let prefix = -1
@@ -138,12 +141,12 @@ export function keyLinesEnd(text: string, from: number): number {
   return end
 }
 
-/** The lines between the first line of a key and its base64. */
+/** Lines between the first line of a key and its base64. */
 const KEY_HEADER = /^[^A-Za-z]{0,40}$|(?:Proc-Type|DEK-Info|Version|Comment|Hash): /
-/** A shorter word could also be the beginning of the text after the key. */
+/** The last line of a key. A shorter word could also be the beginning of the text after the key. */
 const LAST_LINE = /=$|^(?=.*\d)(?=.*[A-Z]).{8}/
 
-/** The base64 at the end of a line. */
+/** Finds the base64 at the end of a line. */
 function lastWord(text: string, start: number, end: number): Word {
   const tail = text.slice(Math.max(start, end - 12), end)
   const stop = end - (/(?:["'`],?;?)?\s*\+?\s*\\*$/.exec(tail.replace(/[A-Za-z0-9/=]\+$/, "=="))?.[0].length ?? 0)
@@ -156,7 +159,10 @@ function lastWord(text: string, start: number, end: number): Word {
 const isBase64 = new Uint8Array(1 << 16)
 for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") isBase64[c.charCodeAt(0)] = 1
 
-/** A key may be broken at any width, and each break may be a newline, its escape, or code that concatenates strings. */
+/**
+ * Joins the lines of a key. It may be broken at any width, and each break may be a newline, its escape, or code that concatenates
+ * strings.
+ */
 function withoutBreaks(body: string): string {
   return body.replace(/\\+[nr]|[\s"'+>|→│\\]/g, "")
 }
@@ -165,17 +171,17 @@ function findPutty(text: string, spans: Span[]): void {
   for (const header of text.matchAll(/Private-Lines: \d{1,4}/g)) {
     const start = header.index + header[0].length
     const end = keyLinesEnd(text, start)
-    if (end > start) spans.push({ start, end, rule: PRIVATE_KEY })
+    if (end > start) spans.push({ start, end, rule: PRIVATE_KEY_RULE })
   }
 }
 
-/** Lines of hexadecimal digits, with any prefix from a listing. */
+/** A key of lines of hexadecimal digits, with any prefix from a listing. */
 const STATIC_KEY =
   /-----BEGIN OpenVPN Static key V1-----((?:(?:\r?\n|\\{1,8}n)[^A-Za-z0-9\n\\]{0,12}(?:\d{1,5}[^A-Za-z0-9\n\\]{1,4})?[0-9a-f]{8,64}){1,32})/g
 
 function findStaticKeys(text: string, spans: Span[]): void {
   for (const key of text.matchAll(STATIC_KEY)) {
     const end = key.index + key[0].length
-    spans.push({ start: end - key[1]!.length, end, rule: PRIVATE_KEY })
+    spans.push({ start: end - key[1]!.length, end, rule: PRIVATE_KEY_RULE })
   }
 }

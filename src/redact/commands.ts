@@ -1,10 +1,10 @@
 import type { Span } from "./rules.ts"
 import { isPlaceholder, looksRandom } from "./values.ts"
 
-// Passwords that commands accept as short flags or from a pipe: `curl -u user:password`, `mysql -pPassword`, `sshpass -p
+// Finds passwords that commands accept as short flags or from a pipe: `curl -u user:password`, `mysql -pPassword`, `sshpass -p
 // password`, `echo password | sudo -S`.
 
-/** A command, and its flag with the password, including the space before it. */
+/** A command, and the flag before its password, including the space before the flag. */
 const FLAGS: { command: string; flag: RegExp; cookie?: true }[] = [
   flag("curl", "(?:-u|--user|-U|--proxy-user)[ =]?", "[^\\s:\"'\\\\]{1,100}:", 3),
   { ...flag("curl", "-b ?", "[\\w.-]{3,30}=", 16), cookie: true },
@@ -33,10 +33,10 @@ const flagsOf = FLAGS.map((one) => ({ ...one, command: new RegExp(`^${one.comman
 /** The maximum distance between the beginning of a command and its flag. */
 const MAX_COMMAND = 160
 
-/** `flags` come from `hintsOf`. */
+/** Finds the passwords of the flags at these positions, which come from `hintsOf`. */
 export function findCommands(text: string, flags: readonly number[], spans: Span[]): void {
   for (const at of flags) {
-    const piped = text.startsWith("sudo -S", at) ? pipedSpan(text, at) : undefined
+    const piped = text.startsWith("sudo -S", at) ? findPipedPassword(text, at) : undefined
     if (piped) spans.push(piped)
     if (!VALUE_FOLLOWS.test(text.slice(at + 2, at + 10))) continue
     const name = COMMAND.exec(text.slice(commandStart(text, at), at + 1))?.[0]
@@ -55,7 +55,7 @@ export function findCommands(text: string, flags: readonly number[], spans: Span
   }
 }
 
-/** A value follows instead of another flag. */
+/** Matches if a value follows, and not another flag. */
 const VALUE_FOLLOWS = /^\S\S|^\S \\{0,8}["']?[^\s-]/
 
 /** The earliest position at which the command around `at` can begin. */
@@ -71,8 +71,8 @@ for (const sign of "\n;|&") ENDS_COMMAND[sign.charCodeAt(0)] = 1
 const PIPED =
   /(?:echo|printf)(?: -n)? \\*["']?(?:[\w.-]{1,40}:)?([^\s"'`\\$|:]{4,100})(?:\\n)?\\*["']?[ \t]{0,3}\|[ \t]{0,3}$/
 
-/** The password that is piped into the command that begins at `at`. */
-export function pipedSpan(text: string, at: number): Span | undefined {
+/** Finds the password that is piped into the command that begins at `at`. */
+export function findPipedPassword(text: string, at: number): Span | undefined {
   const from = Math.max(0, at - 200)
   const match = PIPED.exec(text.slice(from, at))
   if (!match || isShown(match[1]!)) return undefined

@@ -1,16 +1,16 @@
 import { looksRandom } from "./values.ts"
 
-// Where a text was cut or wrapped: by an output limit, which removes the end or the beginning of a token, or by a terminal, which
-// breaks it at the edge of the screen.
+// Finds where a text was cut by an output limit, which removes the end or the beginning of a token, or wrapped by a terminal,
+// which breaks the token at the edge of the screen.
 
 /** The trace of a cut: an ellipsis, or a note in brackets that something is missing. */
 const CUT =
   /["'`]?(?:\s{0,3}(?:\.{3}|…)|\\n\.{3}|\s{0,3}[[(<]{1,2}(?:\+?\d[\d,.]* ?k?b?|[^\])>\n]{0,30}?)\s?(?:truncated|omitted|clipped|trimmed|cut|more|remaining|characters|chars|bytes|lines))/iy
 
-/** Whether a text was cut here. The dots may have been read as a part of the text before. */
+/** Whether a text was cut here. The dots may have been read as part of the preceding text. */
 export function isCutAt(text: string, at: number): boolean {
   if (text.charCodeAt(at - 1) === DOT && text.startsWith("...", at - 3)) return true
-  // Called for many runs, so a quick check comes first: most are followed by something else.
+  // This is called for many runs, so a quick check comes first.
   let next = at
   while (next < at + 3 && (text.charCodeAt(next) === 32 || text.charCodeAt(next) === 10)) next++
   if (!BEGINS_CUT.includes(text[next] ?? " ")) return false
@@ -21,7 +21,7 @@ export function isCutAt(text: string, at: number): boolean {
 const DOT = 46
 const BEGINS_CUT = ".…[(<\\\"'`\r\t"
 
-/** Whether the text that begins here has lost its beginning. */
+/** Whether the beginning of this text is missing. */
 export function isCutBefore(text: string, at: number): boolean {
   return text[at - 1] === "…" || text.startsWith("...", at - 3)
 }
@@ -32,7 +32,7 @@ const MIN_WIDTH = 40
 const MAX_WIDTH = 400
 
 /** Whether a line ends here because of the edge of the screen. */
-export function isWrap(text: string, newline: number): boolean {
+export function isScreenWrap(text: string, newline: number): boolean {
   const width = newline - lineStart(text, newline)
   if (width < MIN_WIDTH || width > MAX_WIDTH) return false
   if (WIDTHS.has(width)) return true
@@ -40,7 +40,7 @@ export function isWrap(text: string, newline: number): boolean {
   const isLikeBefore = before > 0 && before - lineStart(text, before) === width
   const isLikeNext = () => text.indexOf("\n", newline + 1) === newline + 1 + width
   if (!isLikeBefore && !isLikeNext()) return false
-  // Lists have lines of equal width too.
+  // Lists also have lines of equal width, so the text must look random.
   return looksRandom(text.slice(newline - 20, newline) + text.slice(newline + 1, newline + 21), 24)
 }
 

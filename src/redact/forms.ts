@@ -1,33 +1,36 @@
 import type { SecretKind } from "./secret-names.ts"
 
-// The forms in which a name and its value are written without a colon or an equals sign between them. Every repetition is
-// bounded, so the cost of a form does not depend on the text.
+// The forms in which a name and its value are written without a colon or an equals sign. Every repetition is bounded, so the cost
+// of a form does not depend on the text.
 
-/** A quote, also one that is escaped in a string; and white space, also as an escape. */
+/** A quote, which may be escaped in a string, and white space, which may be an escape. */
 const Q = "\\\\{0,8}[\"'`]"
 const B = "(?:\\s|\\\\{1,8}[nrt])"
 const QUOTED = `${Q}([^"'\`\\s\\\\<>]{6,256})${Q}`
 const BARE = "([^\\s\"'`|<>\\\\,;]{6,256})"
 const ELEMENT = "([^<>\\s]{6,256})"
-/** Another field between a name and its value. */
+/** Another field between the name and the value. */
 const FIELD = `(?:${Q})?[\\w-]{1,30}(?:${Q})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${Q})?[\\w./-]{0,40}(?:${Q})?${B}{0,40}(?:,${B}{0,40})?`
 
-export type Form = {
+export type ValueForm = {
   /** Matches the text before the name. */
   before?: RegExp
   /** Matches the last part of the name. */
   name?: RegExp
   /** Matches the text after the name; one of its groups is the value. */
   after: RegExp
-  /** Only a secret can be written in this place. */
+  /** True if only a secret can be written in this position. */
   sure?: true
   /** The kind of the value if the name does not determine it. */
   kind?: SecretKind
-  /** Nothing around it indicates a value, so it must contain letters, digits and symbols. */
+  /** True if nothing around the value indicates a secret, so that it must contain letters, digits and symbols. */
   strong?: true
 }
 
-const form = (after: string, rest: Omit<Form, "after"> = {}): Form => ({ after: new RegExp(after, "iyd"), ...rest })
+const form = (after: string, rest: Omit<ValueForm, "after"> = {}): ValueForm => ({
+  after: new RegExp(after, "iyd"),
+  ...rest,
+})
 
 const NAME_FIELD =
   /(?:name|key|variable|parameter|field)\\{0,8}["'`]?[ \t]{0,3}[:=][ \t]{0,3}\\{0,8}["'`]?(?:\/?[\w.-]{1,40}\/){0,6}$/i
@@ -45,8 +48,8 @@ const LOGIN = form(`\\(${B}{0,8}${Q}[^"'\\n\\\\]{1,80}${Q},${B}{0,8}${QUOTED}${B
   kind: "password",
 })
 
-/** By the character that follows the name. */
-const FORMS: Record<string, Form[]> = {
+/** The forms, by the character that follows the name. */
+const FORMS: Record<string, ValueForm[]> = {
   quote: [
     form(`${Q}${B}{0,4},${B}{0,8}${QUOTED}`, { before: /["'`]$/ }),
     NAME_AND_VALUE,
@@ -102,13 +105,13 @@ const FORMS: Record<string, Form[]> = {
   ],
 }
 
-const formsOf = new Map<number, Form[]>()
+const formsOf = new Map<number, ValueForm[]>()
 for (const [sign, forms] of Object.entries(FORMS)) {
   const signs = { quote: "\"'`\\", newline: "\n\r", space: " \t" }[sign] ?? sign
   for (const c of signs) formsOf.set(c.charCodeAt(0), forms)
 }
 
-/** The forms that begin with this character after a name. */
-export function formsAfter(code: number): readonly Form[] | undefined {
+/** Returns the forms that begin with this character after a name. */
+export function formsAfter(code: number): readonly ValueForm[] | undefined {
   return formsOf.get(code)
 }

@@ -1,33 +1,33 @@
-// Which scanners must check a text, and where names begin in it: one pass over its characters, three at a time. A regex for each
-// question would read the text again and take three times as long in total.
+// Decides which scanners must check a text, and finds where names begin in it, in one pass over its characters, three at a time.
+// Separate regexes would read the text repeatedly and take three times as long in total.
 
 export type Hints = {
-  /** The beginnings of words that may name a secret. */
+  /** The positions of words that may name a secret. */
   names: readonly number[]
   /** The positions of slashes between spaces. */
   slashes: readonly number[]
   privates: boolean
   addresses: boolean
-  /** The beginnings of flags that may have a password, including the space before, or of commands that read one. */
+  /** The positions of flags that may have a password, including the preceding space, or of commands that read one. */
   flags: readonly number[]
   ampersands: boolean
   percents: boolean
-  /** There may be colours without their escape character. */
+  /** True if there may be colours without their escape character. */
   brackets: boolean
   keyTypes: boolean
-  /** A line in the form of .pgpass. */
+  /** True if there may be a line in the format of .pgpass. */
   ports: boolean
-  /** A letter is written as an escape. */
+  /** True if a letter may be written as an escape. */
   escapes: boolean
-  /** Characters beyond Latin letters and common symbols: hidden characters, escapes, or another script. */
+  /** True if there are characters beyond Latin letters and common symbols: hidden characters, escapes, or another script. */
   wide: boolean
 }
 
-/** The beginnings of secrets' names, in lower case. `assignments.ts` and `spoken.ts` read on from there. */
+/** The beginnings of secrets' names, in lower case. `assignments.ts` and `spoken.ts` continue reading there. */
 const NAME_STARTS =
   "pass|pwd|psk|secret|securestring|token|key|cred|crumb|auth|cookie|jwt|bearer|basic|kennwort|contrase|mdp|clave|senha|mnemonic|seed|recovery|backup|login(|ied by "
 
-// Five bits identify a character that matters; the other bits record that a character is present.
+// The codes of relevant characters use five bits; the other bits record which characters occurred.
 const SPACE = 27
 const SLASH = 28
 const HYPHEN = 29
@@ -67,10 +67,10 @@ const COOKIE_FLAG = 7
 const KEY_TYPE = 8
 const PORT = 9
 const ESCAPE = 10
-/** This and everything above is a name: the value minus `NAME` is the index of its words. */
+/** The first code for a name. A code minus `NAME` is the index of its words. */
 const NAME = 11
 
-/** Indexed by three characters of five bits each: what they may be the beginning of. */
+/** Maps three characters of five bits each to what they may begin. */
 const MEANING = new Uint8Array(1 << 15)
 const nameStarts: string[][] = []
 for (const start of NAME_STARTS.split("|")) {
@@ -102,7 +102,7 @@ const KEY_TYPE_BIT = 2048
 const PORT_BIT = 4096
 const ESCAPE_BIT = 8192
 
-/** Shared results for texts without names, which is most of them. */
+/** Shared results for texts without names, which most texts are. */
 const NAMELESS = Array.from({ length: 1 << 9 }, (_, bits) => toHints(bits << 5, NONE, NONE, NONE))
 
 function toHints(seen: number, names: readonly number[], slashes: readonly number[], flags: readonly number[]): Hints {
@@ -175,7 +175,10 @@ function isCommandHint(meaning: number, text: string, at: number): boolean {
 
 const COOKIE = /^ ?\\*["']?[\w.-]{3,30}=/
 
-/** `5432:database:user:`, as in .pgpass after the host. Most texts that begin like this are a time or a line number. */
+/**
+ * Whether this is `5432:database:user:`, as in .pgpass after the host. Most texts that begin like this are a time or a line
+ * number.
+ */
 function isPort(text: string, at: number): boolean {
   if (!isDigit(text.charCodeAt(at)) || !isDigit(text.charCodeAt(at + 3))) return false
   PGPASS.lastIndex = at
@@ -188,12 +191,12 @@ function isDigit(code: number): boolean {
   return code >= 48 && code <= 57
 }
 
-/** A letter as an escape, `\u0061`: the text continues with its second zero. */
+/** Whether a letter is escaped as `\u0061`, judged from its second zero. */
 function isLetterEscape(text: string, at: number): boolean {
   return text.startsWith("00", at) && "4567".includes(text[at + 2] ?? " ")
 }
 
-/** `--user` or `--proxy-user`. */
+/** Whether this is `--user` or `--proxy-user`. */
 function isUserFlag(text: string, at: number): boolean {
   return text.startsWith("user", at) || text.startsWith("proxy-user", at)
 }

@@ -1,9 +1,9 @@
 import { Buffer } from "node:buffer"
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { isGenerated, isPassword, isPlaceholder } from "./values.ts"
 
-// Documents that declare their type: every value of a Kubernetes `kind: Secret` is secret, and some fields of a JSON Web Key are,
-// whatever their names.
+// Finds secrets in documents that declare their type: every value of a Kubernetes `kind: Secret`, and some fields of a JSON Web
+// Key.
 
 const KIND = /kind\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?$/
 const MAX_MANIFEST = 4_000
@@ -12,8 +12,8 @@ const DATA = /(?:^|[\n,{ "'`]|\\n|\\["'`])(data|stringData)\\{0,8}["'`]?[ \t]{0,
 const ENTRY =
   /(?:[ \t]{1,20}|[ \t]{0,20}\\{0,8}["'`])[\w.-]{1,80}\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?([^\s"'`\\,{}]{1,4096})?\\{0,8}["'`]?,?[ \t]{0,8}(?:\r?\n|\\n|(?=["'`\\]|\}|$))/y
 
-/** Finds the values of the Kubernetes secret whose `kind` is declared here. False if this is no such document. */
-export function findManifest(text: string, at: number, rereads: Rereads, spans: Span[]): boolean {
+/** Finds the values of the Kubernetes secret whose `kind` is declared here. Returns false if this is not such a document. */
+export function findManifest(text: string, at: number, rereads: RereadBudget, spans: Span[]): boolean {
   if (rereads.left <= 0 || !KIND.test(text.slice(Math.max(0, at - 24), at))) return false
   const following = text.slice(at, at + MAX_MANIFEST)
   const end = at + (DOCUMENT_END.exec(following)?.index ?? following.length)
@@ -33,7 +33,7 @@ export function findManifest(text: string, at: number, rereads: Rereads, spans: 
   return true
 }
 
-/** Anything else is a key in binary form. */
+/** Matches readable text. Other values are keys in binary form. */
 const READABLE = /^[\t\n\r -~]*$/
 
 function isSecretEntry(value: string, isBase64: boolean): boolean {
@@ -47,7 +47,7 @@ const KEY_TYPE = /\\{0,8}["']kty\\{0,8}["']/g
 const MAX_JWK = 4_000
 const SECRET_FIELD =
   /["'](?:d|p|q|dp|dq|qi|k)\\{0,8}["'][ \t\r\n]{0,8}:[ \t\r\n]{0,8}\\{0,8}["']([A-Za-z0-9_-]{16,1400})(?=\\{0,8}["'])/g
-/** The fields of a JSON Web Key that are not public. */
+/** The private fields of a JSON Web Key. */
 export const JWK_FIELDS: ReadonlySet<string> = new Set(["d", "p", "q", "dp", "dq", "qi", "k"])
 
 /** Finds the private fields of JSON Web Keys. Such a key is one flat object. */

@@ -4,7 +4,15 @@ import { findBlocks } from "./blocks.ts"
 import { findCommands } from "./commands.ts"
 import { type Hints, hintsOf } from "./hints.ts"
 import { findJwks, JWK_FIELDS } from "./manifests.ts"
-import { EDGE_RULES, PRIVATE, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, WEBHOOK_RULES } from "./rules.ts"
+import {
+  EDGE_RULES,
+  PRIVATE_KEY_RULE,
+  PRIVATE_RULE,
+  RUN_RULES,
+  type Span,
+  TOKEN_RULES,
+  WEBHOOK_RULES,
+} from "./rules.ts"
 import { ruleFor, secretKind } from "./secret-names.ts"
 import { findLogins, findWidePasswords } from "./spoken.ts"
 import { findTokens } from "./tokens.ts"
@@ -28,9 +36,9 @@ export function redactRecord(record: RawRecord): { record: RawRecord; redactions
   return { record: redactObject(record, redactions) as RawRecord, redactions }
 }
 
-/** No secret is shorter, and most strings of a record are: types, names, ids. */
+/** The least length of a secret. Most strings of a record are shorter: types, names, ids. */
 const MIN_TEXT = 6
-/** One pass is enough except for deliberately awkward texts; every pass leaves less to redact. */
+/** The most passes. One is enough except for deliberately awkward texts, and every pass leaves less to redact. */
 const MAX_PASSES = 8
 
 function redact(text: string, key: string | undefined, redactions: Record<string, number> | undefined): string {
@@ -44,7 +52,7 @@ function redact(text: string, key: string | undefined, redactions: Record<string
   return result
 }
 
-/** In order, not overlapping. Includes secrets that are visible only without colours and invisible characters. */
+/** Returns spans in order, without overlaps. Includes secrets that are visible only without colours and invisible characters. */
 function findSpans(text: string, key: string | undefined): Span[] {
   if (isPlain(text)) {
     const field = ofField(text, key)
@@ -61,7 +69,7 @@ function findSpans(text: string, key: string | undefined): Span[] {
   return found.length === 0 ? found : join(withoutMarked(text, found))
 }
 
-/** Checks the lines as they are and, if a screen broke them, as they were before. */
+/** Checks the lines as they are and, if a screen wrapped them, as they were before. */
 function look(text: string, key: string | undefined, found: Span[]): Hints {
   const { hints, wraps } = scan(text, key, found)
   if (wraps.length > 0) lookThrough(unwrappedView(text, wraps), scan, key, found)
@@ -74,7 +82,7 @@ function lookThrough(view: TextView, how: typeof look | typeof scan, key: string
   for (const span of inView) found.push(view.inText(span))
 }
 
-/** Each scanner runs only if one pass over the text has seen what it looks for. */
+/** Runs each scanner only if one pass over the text has seen something for it. */
 function scan(text: string, key: string | undefined, found: Span[]): { hints: Hints; wraps: readonly number[] } {
   const hints = hintsOf(text)
   if (hints.privates) findBlocks(text, found)
@@ -92,7 +100,7 @@ function scan(text: string, key: string | undefined, found: Span[]): { hints: Hi
   return { hints, wraps }
 }
 
-/** Most strings of a record: an id, a time, a word. Only the field's name can make one a secret. */
+/** Whether a text is an id, a time or a word, like most strings of a record. Only the field's name can make it a secret. */
 function isPlain(text: string): boolean {
   if (text.length < 20) return PLAIN_WORD.test(text)
   if (text.length === 24) return text[10] === "T" && PLAIN_TIME.test(text)
@@ -103,26 +111,29 @@ const PLAIN_WORD = /^[\w./-]+$/
 const PLAIN_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 const PLAIN_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** The complete text, if the name of its field makes it a secret. */
+/** Returns the complete text if the name of its field makes it a secret. */
 function ofField(text: string, key: string | undefined): Span | undefined {
-  // A key that was a secret itself contains the name of a rule now, which says nothing about its value.
+  // A redacted key contains the name of a rule, which says nothing about its value.
   const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
   return kind && isSecretValue(text, kind) ? { start: 0, end: text.length, rule: ruleFor(kind) } : undefined
 }
 
 const NOTHING: Span[] = []
 
-/** Agents connect records by ids, which are as random as tokens: in such a field only the marks of known issuers count. */
+/**
+ * Fields that contain ids. Agents connect records by ids, which are as random as tokens, so only tokens of known issuers count
+ * there.
+ */
 const ID_FIELD = /ids?$/i
 
 const MARKER = /\[REDACTED:([a-z0-9-]{1,40})\]/g
 const RULES = new Set([
   ...[TOKEN_RULES, EDGE_RULES, RUN_RULES, WEBHOOK_RULES].flatMap((rules) => rules.map((rule) => rule.name)),
-  ...[PRIVATE, PRIVATE_KEY, "aws-secret-key", "url-password", "url-token", "url-signature"],
+  ...[PRIVATE_RULE, PRIVATE_KEY_RULE, "aws-secret-key", "url-password", "url-token", "url-signature"],
   ...["password", "secret", "authorization", "cookie", "token"],
 ])
 
-/** The markers of an earlier pass are not secrets; a block that contains one still is. */
+/** Removes spans around the markers of an earlier pass. A block that contains a marker is still redacted. */
 function withoutMarked(text: string, spans: Span[]): Span[] {
   if (!has(text, "[REDACTED:")) return spans
   const markers: Span[] = []
@@ -135,7 +146,7 @@ function withoutMarked(text: string, spans: Span[]): Span[] {
     while (next < markers.length && markers[next]!.end <= span.start) next++
     const marker = markers[next]
     if (!marker || marker.start >= span.end) return true
-    return span.rule === PRIVATE || span.rule === PRIVATE_KEY
+    return span.rule === PRIVATE_RULE || span.rule === PRIVATE_KEY_RULE
   })
 }
 
@@ -156,8 +167,8 @@ function join(spans: Span[]): Span[] {
 }
 
 function rankOf(span: Span): number {
-  if (span.rule === PRIVATE) return 0
-  if (span.rule === PRIVATE_KEY) return 1
+  if (span.rule === PRIVATE_RULE) return 0
+  if (span.rule === PRIVATE_KEY_RULE) return 1
   return NAMELESS.has(span.rule) ? 3 : 2
 }
 
@@ -193,7 +204,7 @@ function redactValue(value: unknown, key: string | undefined, redactions: Record
   return Array.isArray(value) ? redactList(value, key, redactions) : redactObject(value as RawRecord, redactions)
 }
 
-/** A list of a command's arguments names its secrets one item earlier: `["--password", "…"]`. */
+/** Redacts a list. A list of a command's arguments names a secret one item earlier: `["--password", "…"]`. */
 function redactList(list: unknown[], key: string | undefined, redactions: Record<string, number>): unknown[] {
   for (let i = 0; i < list.length; i++) {
     const before = list[i - 1]
@@ -220,16 +231,16 @@ function redactObject(object: RawRecord, redactions: Record<string, number>): Ra
   return renamed ? withCleanKeys(object, redactions) : object
 }
 
-/** Shorter keys are field names; the shortest token has 20 characters. */
+/** The least length of an object key that may be a secret. Shorter keys are field names; the shortest token has 20 characters. */
 const MIN_KEY = 16
 /** Typical field names. */
 const PLAIN_KEY = /^[A-Za-z_]{1,36}$/
-/** A key is judged like an id: many objects use ids as keys. */
+/** The field name under which object keys are judged: like an id, because many objects use ids as keys. */
 const KEY = "id"
 
 /**
- * `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment, and with capital letters as AWS
- * lists parameters.
+ * The name in `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment, or in the
+ * capitalised form in which AWS lists parameters.
  */
 function nameInside(object: RawRecord): string | undefined {
   if (typeof (object.value ?? object.Value ?? object.ParameterValue) !== "string") return undefined
@@ -250,7 +261,7 @@ function withCleanKeys(object: RawRecord, redactions: Record<string, number>): R
   return clean
 }
 
-/** `__proto__` is a key like any other in JSON. */
+/** Sets a field. In JSON, `__proto__` is an ordinary key. */
 function set(object: RawRecord, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
 }

@@ -1,8 +1,11 @@
 /** A scanner's result: the half-open range of the text to redact, and the rule that matched. */
 export type Span = { start: number; end: number; rule: string }
 
-/** How many characters may still be read a second time: a malicious text could cause the same rows to be read again and again. */
-export type Rereads = { left: number }
+/**
+ * How many characters may still be read a second time. Without a limit, a malicious text could have the same rows read again and
+ * again.
+ */
+export type RereadBudget = { left: number }
 
 /**
  * A token that names its issuer. `keys` are the strings to search for, at least three characters each. If one is found, `token`
@@ -10,24 +13,24 @@ export type Rereads = { left: number }
  */
 export type TokenRule = {
   name: string
-  /** Separated by spaces. */
+  /** The strings to search for, separated by spaces. */
   keys: string
   token: RegExp
   back?: number
-  /** The key is short or a word: the character before it must not be part of a word. */
+  /** True if the key is short or a word, so that the preceding character must not be part of a word. */
   boundary?: true
-  /** The key alone proves little: the text after it must also look random. */
+  /** True if the key alone proves little, so that the text after it must also look random. */
   random?: true
-  /** The key counts only inside base64; other scanners find its plain form. */
+  /** True if the key counts only inside base64, because other scanners find its plain form. */
   encodedOnly?: true
 }
 
-export const PRIVATE = "private"
-export const PRIVATE_KEY = "private-key"
+export const PRIVATE_RULE = "private"
+export const PRIVATE_KEY_RULE = "private-key"
 
 /**
- * Formats as their issuers publish them. Lengths are lower bounds if the issuer reserves the right to grow, and every repetition
- * is bounded or ends at a character that cannot repeat the key: no text makes a rule slow.
+ * Token formats as their issuers publish them. Lengths are lower bounds if the issuer may extend them, and every repetition is
+ * bounded or ends at a character that cannot repeat the key, so no text makes a rule slow.
  */
 export const TOKEN_RULES: TokenRule[] = [
   {
@@ -423,7 +426,7 @@ export const TOKEN_RULES: TokenRule[] = [
   },
 ]
 
-/** Tokens whose mark ends in a character outside the alphabet of runs: `before` is matched against the text up to the run. */
+/** Tokens whose mark ends in a character outside the alphabet of runs. `before` is matched against the text up to the run. */
 export const EDGE_RULES: { name: string; edge: string; before: RegExp; token: RegExp }[] = [
   { name: "telegram-token", edge: ":", before: /(?<!\d)\d{8,10}:$/, token: /AA[A-Za-z0-9_-]{18,33}(?![A-Za-z0-9_-])/y },
   {
@@ -447,7 +450,7 @@ export const EDGE_RULES: { name: string; edge: string; before: RegExp; token: Re
   },
 ]
 
-/** Tokens that are recognised only by their shape, tried at the beginning of a run. */
+/** Tokens that are recognised only by their shape, at the beginning of a run. */
 export const RUN_RULES: { name: string; first: string; token: RegExp }[] = [
   { name: "twilio-key", first: "S", token: /SK[0-9a-f]{32}(?![0-9A-Za-z])/y },
   {
@@ -462,7 +465,7 @@ export const RUN_RULES: { name: string; first: string; token: RegExp }[] = [
   },
 ]
 
-/** Addresses whose path is the password. Matched after `://`. */
+/** URLs whose path is the password. Matched after `://`. */
 export const WEBHOOK_RULES: { name: string; url: RegExp }[] = [
   {
     name: "slack-webhook",

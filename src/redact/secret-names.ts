@@ -1,5 +1,4 @@
-// Which names mean that the value next to them is a secret: `DB_PASSWORD`, `apiKey`, `client-secret`, but neither `cacheKey` nor
-// `max_tokens` nor `public_key`.
+// Recognises names of secrets: `DB_PASSWORD`, `apiKey`, `client-secret`, but not `cacheKey`, `max_tokens` or `public_key`.
 
 export type SecretKind = "password" | "token" | "auth" | "cookie"
 
@@ -37,7 +36,7 @@ const PASSWORD =
   /^pw$|^pass$|^psk$|password$|passwd$|passwort$|kennwort$|passphrase$|passcode$|pwd$|^(?:db|pg|my|sql|user|root|admin|smtp|mail|ssh|ftp|require|store|key)pass$/
 const TOKEN =
   /(?:secret|token|apikey|accesskey|secretkey|authkey|privatekey|accountkey|sharedkey|signingkey)s?$|^(?:credentials?|creds?|crumb|jwt|bearer|pat)$/
-/** `api_key` is a secret; `cache_key`, `primary_key` and `public_key` are not. */
+/** Words before `key` that make it a secret: `api_key` is one; `cache_key`, `primary_key` and `public_key` are not. */
 const KEY_OF = new Set(
   "api access secret private preshared auth encryption encrypt signing sign account master service admin ssh deploy app application consumer shared storage jwt hmac aes webhook client server subscription license crypto cipher decryption integration ingest write project role anon functions host function system".split(
     " ",
@@ -49,7 +48,7 @@ const AFTER = new Set(
     " ",
   ),
 )
-/** Words that make a token something else: a position in a list, a piece of text. `CURSOR_API_KEY` is still a secret. */
+/** Words that change the meaning of `token`: a position in a list, a piece of text. `CURSOR_API_KEY` is still a secret. */
 const COUNTED = new Set(
   "page next previous continuation cursor cancel cancellation pagination stop eos bos pad unk mask special design tokenizer input output prompt completion".split(
     " ",
@@ -61,7 +60,7 @@ const NOT_SECRET = new Set(
   ),
 )
 
-/** `api key`, `auth token`, `client secret`: two words decide, whatever precedes them. */
+/** Whether two words decide on their own: `api key`, `auth token`, `client secret`. */
 function isSecretOf(words: string[], at: number): boolean {
   const word = words[at]!
   if (at === 0) return /^(?:api|auth|access|secret|private)(?:key|token)$/.test(word)

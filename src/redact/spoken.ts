@@ -1,14 +1,14 @@
 import type { Span } from "./rules.ts"
 import { isPassword } from "./values.ts"
 
-// Passwords in sentences: in other languages, next to a user's name, or as the words of a wallet.
+// Finds passwords in sentences: in other languages, next to a user's name, or as the words of a wallet.
 
-/** German, French, Spanish and Portuguese names that do not begin like the English ones. */
+/** German, French, Spanish and Portuguese names for a password that do not begin like the English ones. */
 export const LATIN_WORDS = "kennwort|contrase(?:\u00f1|n)as?|\\bmdp\\b|\\bclave\\b|\\bsenha\\b"
 const LATIN = new RegExp(`^(?:${LATIN_WORDS})`, "i")
 
-/** The password after such a name in a Latin script. */
-export function latinPassword(text: string, hit: RegExpExecArray): Span | undefined {
+/** Finds the password after such a name. */
+export function findLatinPassword(text: string, hit: RegExpExecArray): Span | undefined {
   return LATIN.test(hit[0]) || isMotDePasse(text, hit) ? passwordAt(text, hit.index + hit[0].length) : undefined
 }
 
@@ -16,11 +16,11 @@ function isMotDePasse(text: string, hit: RegExpExecArray): boolean {
   return /^passe\b/i.test(hit[0]) && /mots?[ _-]?de[ _-]?$/i.test(text.slice(Math.max(0, hit.index - 9), hit.index))
 }
 
-/** Russian, Chinese, Japanese and Korean names, with the separator before the value, if there is one. */
+/** Russian, Chinese, Japanese and Korean names for a password, with the separator before the value, if there is one. */
 const WIDE =
   /(?:парол[ья](?:[^\S\n][а-яё]{1,12}){0,3}(?=[^\S\n]{0,3}[:：=—–-])|пароль|пароля|密码|密碼|口令|パスワード|パスフレーズ|暗証番号|비밀번호|암호)[^\S\n]{0,3}(?:[:：=＝]|是|为|為|は|이|는|это|[-–—](?=\s))?/gi
 
-/** Only called for texts with such characters. */
+/** Called only for texts with such characters. */
 export function findWidePasswords(text: string, spans: Span[]): void {
   WIDE.lastIndex = 0
   for (let hit = WIDE.exec(text); hit; hit = WIDE.exec(text)) {
@@ -41,11 +41,11 @@ function passwordAt(text: string, at: number): Span | undefined {
   return { start, end: start + value.length, rule: "password" }
 }
 
-/** "log in as admin": the user, before a slash and the password. */
+/** A login as in "log in as admin", before a slash and the password. */
 const LOGIN =
   /(?:(?:log|sign)(?:ged|ed)?[ -]?in|credentials?|creds|account|user(?:name)?|admin)(?:[ \t:]{1,3}(?:is|are|as|with|using|to|:))?[ \t:]{1,3}[`"']?[\w.@+-]{2,64}[`"']?$/i
 
-/** `slashes` come from `hintsOf`. */
+/** Finds the passwords after the slashes at these positions, which come from `hintsOf`. */
 export function findLogins(text: string, slashes: readonly number[], spans: Span[]): void {
   for (const slash of slashes) {
     VALUE.lastIndex = slash + 1
@@ -61,12 +61,12 @@ export function findLogins(text: string, slashes: readonly number[], spans: Span
 
 export const SEED_WORDS = "mnemonic|(?:seed|recovery|backup)[ _-]?(?:phrase|words?)"
 const SEED = new RegExp(`^(?:${SEED_WORDS})`, "i")
-/** 12 to 24 words of three to eight letters, as wallets issue them, also numbered or on separate lines. */
+/** A seed phrase: 12 to 24 words of three to eight letters, as wallets issue them, possibly numbered or on separate lines. */
 const PHRASE =
   /[\s"'`[\\n]{0,8}((?:(?:\d{1,2}[.):]?[ ]?)?[a-z]{3,8}(?:["']?,? {1,3}|["']?,?\s{0,2}\n\s{0,4})["']?){11,23}(?:\d{1,2}[.):]?[ ]?)?[a-z]{3,8})(?![a-z])/y
 
-/** The seed phrase of a wallet. */
-export function seedPhrase(text: string, hit: RegExpExecArray): Span | undefined {
+/** Finds the seed phrase of a wallet. */
+export function findSeedPhrase(text: string, hit: RegExpExecArray): Span | undefined {
   if (!SEED.test(hit[0])) return undefined
   PHRASE.lastIndex = hit.index + hit[0].length
   const match = PHRASE.exec(text)

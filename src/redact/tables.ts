@@ -1,8 +1,8 @@
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { ruleFor, secretKind } from "./secret-names.ts"
 import { isGenerated, isPassword } from "./values.ts"
 
-// Secrets in a column whose heading names them: psql, mysql, Markdown and CSV.
+// Finds secrets in a column whose heading names them, in tables of psql, mysql, Markdown and CSV.
 
 const MAX_LINE = 400
 const MAX_ROWS = 100
@@ -10,7 +10,7 @@ const RULER = /^[ \t]*[|+]?[ \t]*:?-{2,}[-+|: \t]*$/
 const CSV_HEAD = /^[\w. "'-]{1,60}(?:,[\w. "'-]{1,60}){1,40}$/
 
 /** Finds every secret in the column whose heading is the name from `start` to `end`. */
-export function findColumn(text: string, start: number, end: number, rereads: Rereads, spans: Span[]): void {
+export function findColumn(text: string, start: number, end: number, rereads: RereadBudget, spans: Span[]): void {
   const separator = separatorBeside(text, start, end)
   if (!separator || rereads.left <= 0) return
   const headStart = lineStart(text, start)
@@ -47,7 +47,7 @@ export function findColumn(text: string, start: number, end: number, rereads: Re
   }
 }
 
-/** The separator of the cells in the row with the name; undefined if the name is not a cell. */
+/** The separator between the cells of the row with the name. Undefined if the name is not a cell. */
 function separatorBeside(text: string, start: number, end: number): "|" | "," | undefined {
   let after = end
   while (after < end + 60 && isPadding(text[after])) after++

@@ -1,21 +1,21 @@
 import { type Base64Form, base64Forms, decodeAt } from "./base64.ts"
 import { keyLinesEnd } from "./blocks.ts"
-import { isCutAt, isCutBefore, isWrap } from "./cut.ts"
-import { EDGE_RULES, PRIVATE_KEY, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./rules.ts"
-import { isMixedRandom, unknownToken } from "./unknown.ts"
+import { isCutAt, isCutBefore, isScreenWrap } from "./cut.ts"
+import { EDGE_RULES, PRIVATE_KEY_RULE, RUN_RULES, type Span, TOKEN_RULES, type TokenRule } from "./rules.ts"
+import { findUnknownToken, isMixedRandom } from "./unknown.ts"
 import { hasManyCharacters, looksRandom } from "./values.ts"
 
-// Tokens that name their issuer. Each contains a long run of characters of one alphabet, and such runs are rare. So the text is
-// first probed at every 20th character, and only runs are searched for the issuers' marks.
+// Finds tokens that name their issuer. Each contains a long run of characters of one alphabet, and such runs are rare. So the
+// text is first probed at every 20th character, and only runs are searched for the issuers' marks.
 
-/** Base64 and paths are runs too; the text between two slashes or plus signs is a piece. */
+/** The least length of a run. Base64 and paths are runs too; the text between two slashes or plus signs is a piece. */
 const MIN_RUN = 20
 const MIN_PIECE = 20
 
 const PIECE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.~"
 const isRunCode = new Uint8Array(1 << 16)
 for (const c of `${PIECE}/+`) isRunCode[c.charCodeAt(0)] = 1
-/** 0 ends a piece; the bits describe the characters in a piece. */
+/** Maps a character to bits that describe it. 0 ends a piece. */
 const pieceKind = new Uint8Array(1 << 16)
 const OTHER = 1
 const DIGIT = 2
@@ -24,7 +24,7 @@ const CAPITAL = 8
 for (const c of PIECE)
   pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? SMALL : /[A-Z]/.test(c) ? CAPITAL : OTHER
 
-/** By their first three characters, six bits each. That is enough, because the complete key is compared afterwards. */
+/** Keys by their first three characters, six bits each. The complete key is compared afterwards. */
 const keysByStart = groupByStart(TOKEN_RULES)
 const isStart = new Uint8Array(1 << 18)
 for (const start of keysByStart.keys()) isStart[start] = 1
@@ -42,7 +42,7 @@ export function findTokens(text: string, spans: Span[], known = false): readonly
     let end = start
     let piece = start
     let kinds = 0
-    /** The beginning of the letters and digits since the last separator, and the longest such sequence so far. */
+    /** The beginning of the letters and digits since the last separator; the longest such sequence so far follows. */
     let word = start
     let longest = 0
     let runKinds = 0
@@ -93,16 +93,16 @@ const NO_WRAPS: number[] = []
 function addWrap(text: string, newline: number, wraps: number[]): number[] {
   const isInside = isRunCode[text.charCodeAt(newline - 1)] === 1 && isRunCode[text.charCodeAt(newline + 1)] === 1
   if (!isInside || wraps[wraps.length - 1] === newline || matchEnd(PLAIN_WORD, text, newline + 1) !== -1) return wraps
-  if (!isWrap(text, newline)) return wraps
+  if (!isScreenWrap(text, newline)) return wraps
   if (wraps === NO_WRAPS) return [newline]
   wraps.push(newline)
   return wraps
 }
 
-/** A sentence that begins on the next line. */
+/** A word that begins a sentence on the next line. */
 const PLAIN_WORD = /(?:[A-Z]?[a-z]*|[A-Z]*)[.,:;]?(?![A-Za-z0-9_+/=~-])/y
 
-/** A run whose mark was cut off: the rest is random and next to the cut. */
+/** Judges a run whose mark was cut off: the rest is random and next to the cut. */
 function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
   let start = from
   while (start < to && text[start] === ".") start++
@@ -116,28 +116,28 @@ function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
 const STREWN = DIGIT | SMALL | CAPITAL
 const MAX_CUT = 4_096
 
-/** A piece without a mark in it: its shape may reveal a token, or the text before it. */
+/** Judges a piece without a mark. Its shape, or the text before it, may reveal a token. */
 function judgePiece(text: string, start: number, end: number, kinds: number, longest: number, spans: Span[]): void {
   searchEdge(text, start, spans)
   if ((kinds & MADE) !== MADE) return
   const enough = (kinds & CAPITAL) !== 0 ? longest >= 14 : longest >= 20 || (longest === 12 && end - start >= 39)
-  const span = enough && unknownToken(text, start, end, runEnd(text, end))
+  const span = enough && findUnknownToken(text, start, end, runEnd(text, end))
   if (span) spans.push(span)
 }
 
-/** The minimum kinds of characters in a token without a known mark. */
+/** The kinds of characters that a token without a known mark must contain. */
 const MADE = OTHER | DIGIT | SMALL
 
-/** The first piece of base64 can be short, before a slash or a plus sign. */
+/** Judges base64. Its first piece can be short, before a slash or a plus sign. */
 function judgeBase64(text: string, start: number, end: number, spans: Span[]): void {
   const stop = runEnd(text, end)
-  const span = stop - start >= 40 && unknownToken(text, start, end, stop)
+  const span = stop - start >= 40 && findUnknownToken(text, start, end, stop)
   if (span) spans.push(span)
 }
 
 /**
- * The beginning of the next run. If 20 characters in a row are not all of the alphabet, the search continues after the last one
- * that is not.
+ * Finds the beginning of the next run. If 20 characters in a row are not all of the alphabet, the search continues after the last
+ * one that is not.
  */
 function nextRun(text: string, from: number): number {
   const length = text.length
@@ -151,7 +151,7 @@ function nextRun(text: string, from: number): number {
   return -1
 }
 
-/** Bounded, because it is called once for each piece of a run. */
+/** The end of a run. Bounded, because this is called once for each piece of a run. */
 function runEnd(text: string, from: number): number {
   const stop = Math.min(text.length, from + 512)
   let end = from
@@ -188,14 +188,14 @@ function matchRules(
     const token = text.slice(start, end)
     if (!hasManyCharacters(token)) return { start, end, rule: SHOWN }
     if (!isReal(rule, key, token)) continue
-    const tokenEnd = rule.name === PRIVATE_KEY ? keyLinesEnd(text, end) : foldedEnd(text, extendedEnd(text, end))
+    const tokenEnd = rule.name === PRIVATE_KEY_RULE ? keyLinesEnd(text, end) : foldedEnd(text, extendedEnd(text, end))
     return { start, end: tokenEnd, rule: rule.name }
   }
   const isFolded = mayFold(text, at, runStop) && foldEnd(text, runStop) !== -1
   return (isFolded ? matchFolded(text, at, keys) : undefined) ?? matchCut(text, at, runStop, keys)
 }
 
-/** The beginning of a token. If its mark alone proves little, there must be a sign that the rest was cut off. */
+/** Matches the beginning of a token. If its mark alone proves little, there must be a sign that the rest was cut off. */
 function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span | undefined {
   if (runStop - at > MAX_PIECE) return undefined
   let end = runStop
@@ -210,7 +210,7 @@ function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span 
   return undefined
 }
 
-/** A run is decoded once, however many marks it seems to contain. */
+/** Decodes and matches a run once, however many marks it seems to contain. */
 function matchEncoded(
   text: string,
   at: number,
@@ -230,7 +230,7 @@ function padded(text: string, end: number): number {
   return text[end] !== "=" ? end : text[end + 1] === "=" ? end + 2 : end + 1
 }
 
-/** Not a rule: `xxxx…` after an issuer's mark illustrates the form of a token. It is not searched again. */
+/** The rule of an example token, such as `xxxx…` after an issuer's mark. It is not redacted and not searched again. */
 const SHOWN = ""
 
 function isReal(rule: TokenRule, key: string, token: string): boolean {
@@ -257,25 +257,25 @@ function isBoundary(text: string, at: number): boolean {
 
 const REST = /[A-Za-z0-9]+/y
 
-/** Letters and digits that follow a token directly are part of it: issuers make their tokens longer. */
+/** Includes letters and digits directly after a token, because issuers make their tokens longer. */
 function extendedEnd(text: string, end: number): number {
   return Math.max(end, matchEnd(REST, text, end))
 }
 
-/** The prefix that an editor, a diff or grep puts before a line. */
+/** A prefix that an editor, a diff or grep adds to a line. */
 const LINE_PREFIX = "(?:[ \\t]{0,10}\\d{1,6}(?:\u2192|\\t|: ?| ?\\| ?)|[\\w./-]{1,100}[:-]\\d{1,6}[:-]|[+>|-] ?)?"
 const QUOTE = "(?:\\\\{0,8}[\"'`])"
 const LINE = `(?:\\r?\\n|(?:\\\\{1,8}r)?\\\\{1,8}n)${LINE_PREFIX}[ \\t]{0,40}`
-/** A break inside a token: the end of a line, or two concatenated strings, on one line or two. */
+/** A break inside a token: a line break, or two concatenated strings, on one line or two. */
 const FOLD = new RegExp(
   `\\\\?${LINE}|${QUOTE}[ \\t]{0,4}[+.&\\\\]?[ \\t]{0,4}${LINE}${QUOTE}|${QUOTE}\\s{0,4}\\+?\\s{0,40}${QUOTE}`,
   "y",
 )
-/** The same for lines with a common prefix, as in a log. */
+/** A break between lines with a common prefix, as in a log. */
 const GLUE = new RegExp(`(?:${QUOTE}[ \\t]{0,4}[+.&]?[ \\t]{0,4})?\\r?\\n`, "y")
 const GLUED = new RegExp(`[ \\t]{0,40}${QUOTE}`, "y")
 
-/** The position at which a token continues after a break; -1 if there is no break here. */
+/** The position at which a token continues after a break, or -1 if there is no break here. */
 function foldEnd(text: string, at: number): number {
   const next = matchEnd(GLUE, text, at)
   const line = next === -1 ? 0 : text.lastIndexOf("\n", at - 1) + 1
@@ -286,20 +286,20 @@ function foldEnd(text: string, at: number): number {
   return text.charCodeAt(at) === NEWLINE ? next + same : matchEnd(GLUED, text, next + same)
 }
 
-/** Long enough for a prefix that is not just common indentation. */
+/** The least length of a common prefix, longer than common indentation. */
 const MIN_ALIKE = 6
 
 const MAX_PIECES = 12
 const MAX_PIECE = 400
 
-/** The first piece of a broken token ends in a newline or a quote, or in their escapes. */
+/** Whether a token may continue after a break: its first piece ends in a newline, a quote, or their escapes. */
 function mayFold(text: string, at: number, runStop: number): boolean {
   const length = runStop - at
   if (length < 16 || length > MAX_PIECE || !/[\r\n\\"']/.test(text[runStop] ?? "")) return false
   return looksRandom(text.slice(at + 3, runStop), 8, 0.12)
 }
 
-/** A token that a terminal, a mail or a line of code broke: its pieces are joined before matching. */
+/** Matches a token that a terminal, a mail or a line of code broke, by joining its pieces. */
 function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   let joined = ""
   const pieces: { from: number; length: number }[] = []
@@ -340,7 +340,7 @@ function foldedEnd(text: string, stop: number): number {
   return end
 }
 
-/** The last piece can be short, but a word of the next line must not be mistaken for one. */
+/** Whether a piece continues a token. The last piece can be short, but a word of the next line must not be mistaken for one. */
 function isTokenPiece(piece: string): boolean {
   return (
     looksRandom(piece, 16) ||
@@ -374,7 +374,7 @@ for (const rule of RUN_RULES) for (const c of rule.first) isShapeStart[c.charCod
 const AWS_KEY = "aws-access-key"
 const AWS_SECRET = /(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])/g
 
-/** The other half of the key pair, which has no recognisable form, is written next to its id. */
+/** Finds the secret half of an AWS key pair, which has no recognisable form, next to its id. */
 function searchAwsSecret(text: string, from: number, spans: Span[]): void {
   const near = text.slice(from, from + 160)
   for (const match of near.matchAll(AWS_SECRET)) {

@@ -1,30 +1,27 @@
-import { pipedSpan } from "./commands.ts"
+import { findPipedPassword } from "./commands.ts"
 import { formsAfter } from "./forms.ts"
 import { findManifest } from "./manifests.ts"
-import type { Rereads, Span } from "./rules.ts"
+import type { RereadBudget, Span } from "./rules.ts"
 import { ruleFor, type SecretKind, secretKind } from "./secret-names.ts"
 import { findColumn } from "./tables.ts"
 import { isGenerated, isPassword } from "./values.ts"
 
-// Secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
+// Finds secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
 // `<password>…</password>`, `.setPassword("…")`, `define('DB_PASSWORD', '…')`, a cell next to its name, `ENV API_TOKEN …`.
 
-/** The longest text before a name that a form needs. */
+/** The most characters before a name that a form needs. */
 const MAX_BEFORE = 300
 const MAX_NAME = 60
 
-/**
- * Looks for the value of a name that begins at `at` without a sign between them. Returns the end of the value, or 0 if there is
- * none.
- */
-export function findUnjoined(text: string, at: number, spans: Span[], rereads: Rereads): number {
+/** Finds the value of the name that begins at `at`. Returns the end of the value, or 0 if there is none. */
+export function findSeparatedValue(text: string, at: number, spans: Span[], rereads: RereadBudget): number {
   let end = at
-  while (end < at + MAX_NAME && isNameCode(text.charCodeAt(end))) end++
+  while (end < at + MAX_NAME && isNameCharacter(text.charCodeAt(end))) end++
   const forms = formsAfter(text.charCodeAt(end))
   if (!forms && end < text.length) return 0
   if (isProse(text, at, end)) return 0
   let start = at
-  while (start > at - MAX_NAME && start > 0 && isNameCode(text.charCodeAt(start - 1))) start--
+  while (start > at - MAX_NAME && start > 0 && isNameCharacter(text.charCodeAt(start - 1))) start--
   const name = text.slice(start, end)
   let before: string | undefined
   for (const { after, before: wanted, name: shape, kind: known, sure, strong } of forms ?? []) {
@@ -42,21 +39,23 @@ export function findUnjoined(text: string, at: number, spans: Span[], rereads: R
     spans.push({ start: from, end: from + value.length, rule: ruleFor(kind) })
     return to
   }
-  const piped = name === "chpasswd" ? pipedSpan(text, start) : undefined
+  const piped = name === "chpasswd" ? findPipedPassword(text, start) : undefined
   if (piped) spans.push(piped)
   if (name === "Secret" && findManifest(text, start, rereads, spans)) return end
   findColumn(text, start, end, rereads, spans)
   return 0
 }
 
-/** A word of a sentence: one space and a letter follow it. A cheap check, since most names are such words. */
+/**
+ * Whether the name is a word in a sentence: one space and a letter follow. This check is cheap, and most names are such words.
+ */
 function isProse(text: string, at: number, end: number): boolean {
   const next = text.charCodeAt(end + 1) | 32
   if (text.charCodeAt(end) !== 32 || next < 97 || next > 122 || text.charCodeAt(at) < 97) return false
   return !TAKES_WORD.test(text.slice(at, end))
 }
 
-/** Names, or their ends, whose value follows after a single space. */
+/** Names, or ends of names, whose value follows after a single space. */
 const TAKES_WORD = /^(?:pass(?:word|wd|phrase)?|keygen|ied|pass)$/
 
 function isSecret(value: string, kind: SecretKind, sure: boolean): boolean {
@@ -69,7 +68,7 @@ function isStrong(value: string): boolean {
   return /[A-Za-z]/.test(value) && /\d/.test(value) && /[!@#$%^&*?+]/.test(value) && !/[/=({[]/.test(value)
 }
 
-export function isNameCode(code: number): boolean {
+export function isNameCharacter(code: number): boolean {
   return (
     (code >= 97 && code <= 122) ||
     (code >= 65 && code <= 90) ||

@@ -1,8 +1,8 @@
 import type { Span } from "./rules.ts"
-import { changesOf, looksRandom } from "./values.ts"
+import { countKindChanges, looksRandom } from "./values.ts"
 
-// Tokens of issuers without a rule. Most have the same structure: a short word or two, a separator, and a long random part. Ids
-// have it as well, so the random part must be longer than theirs, or the words must indicate a secret.
+// Finds tokens of issuers without a rule. Most consist of a short word or two, a separator, and a long random part. Ids do too,
+// so the random part must be longer than theirs, or the words must indicate a secret.
 
 const UNKNOWN = "token"
 const MAX_LENGTH = 512
@@ -11,7 +11,7 @@ const MAX_LENGTH = 512
  * Judges a piece of a run: letters, digits and `_.~-`. If slashes and plus signs follow, it may be the beginning of base64, which
  * ends with the run.
  */
-export function unknownToken(text: string, from: number, end: number, runEnd: number): Span | undefined {
+export function findUnknownToken(text: string, from: number, end: number, runEnd: number): Span | undefined {
   const start = from + leadLength(text, from, end)
   const piece = text.slice(start, Math.min(end, start + MAX_LENGTH))
   const word = SECRET_WORD.exec(piece)
@@ -27,7 +27,7 @@ export function unknownToken(text: string, from: number, end: number, runEnd: nu
     : undefined
 }
 
-/** The length of what belongs to the line instead of the piece: a diff's mark, or an escape (`\n`, `\u0022`). */
+/** The number of characters that belong to the line and not to the piece: a diff's mark, or an escape (`\n`, `\u0022`). */
 function leadLength(text: string, from: number, end: number): number {
   let at = from
   if (text[from - 1] === "\\") at += text[from] === "u" ? 5 : 1
@@ -41,18 +41,18 @@ function trimmed(text: string, end: number): number {
   return stop
 }
 
-/** One to three words of one case, each before a separator. */
+/** A prefix of one to three words in one case, each before a separator. */
 const PREFIX = /^(?:(?:[a-z]{1,12}\d{0,2}|[A-Z]{1,12}\d{0,2}|[a-z][a-z0-9]{1,5})[_.-]){1,3}/
-/** Prefixes of ids, hashes and keys that are meant to be public. */
+/** Prefixes of ids, hashes and keys that are public. */
 const IDS =
   /(?:^|[_.-])(?:(?:srv)?toolu|msg|req|call|chatcmpl|resp|rs|fc|ws|ig|ci|run|thread|asst|file|batch|ftjob|evt|cus|sub|price|prod|acct|pm|cs|seti|user|usr|org|team|client|sess?|session|prj|dpl|ins|prt|env|agent|trace|span|id|uid|uuid|pk|pub|public|sha|md|blake|hash|digest|etag|rev|commit|blob|node|build|chunk|h|integrity|v)\d{0,3}[_.-]/i
-/** Prefixes that hashes have too. */
+/** Prefixes that hashes also have. */
 const HASHES = /^(?:tree|pack|layer|image|container|docker|volume|snapshot|backup|cache|tmp|temp|test|cover|diff)_$/
-/** Longer than the ids of services: the longest common one, a KSUID, has 27 characters. */
+/** The least length of a random part, longer than the ids of services: the longest common one, a KSUID, has 27 characters. */
 const MIN_BODY = 27
-/** A random part does not consist of short pieces, as versions, dates and names do. */
+/** A long part without separators. Versions, dates and names consist of short pieces. */
 const LONG_PIECE = /[A-Za-z0-9]{14}/
-/** Without capitals it could be a hash, but those have no word with an underscore before them. */
+/** A random part without capitals. It could be a hash, but hashes have no word with an underscore before them. */
 const SMALL_BODY = /^(?:[0-9a-f]{40}|[0-9a-f]{48}|[0-9a-f]{64}|[a-z0-9]{32,64})$/
 const PATH = /\/[a-z]{3,}(?:\/|$)|\.[a-z]{2,4}(?:\/|$)/
 
@@ -66,7 +66,7 @@ function isRandomBody(prefix: string, body: string): boolean {
 /** A word that indicates that a secret follows. */
 const SECRET_WORD =
   /(^|[_.-])(sk|rk|ak|tk|tok|key|apikey|api|token|secret|sec|pat|pwd|auth|access|refresh|live|prod|private)[_.-](?=[A-Za-z0-9]{16}|[0-9a-f]{8}-[0-9a-f]{4}-)/i
-/** These also precede hashes and occur in the names of machines. */
+/** Words that also precede hashes and occur in the names of machines. */
 const VAGUE = new Set(["key", "api", "auth", "access", "refresh", "prod", "private"])
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-z])/
 
@@ -77,9 +77,11 @@ function indicatesSecret(word: string, body: string): boolean {
   return !VAGUE.has(word) && /^(?:[0-9a-f]{24,}|[a-z0-9]{20,})$/.test(piece) && looksRandom(piece, 20, 0.35)
 }
 
-/** Lower-case and capital letters and digits, mixed as only a generator mixes them. */
+/** Whether lower-case letters, capitals and digits are mixed as only a generator mixes them. */
 export function isMixedRandom(value: string, minLength: number): boolean {
-  return changesOf(value) >= Math.min(value.length, 128) * 0.32 && looksRandom(value, minLength) && MIXED.test(value)
+  return (
+    countKindChanges(value) >= Math.min(value.length, 128) * 0.32 && looksRandom(value, minLength) && MIXED.test(value)
+  )
 }
 
 const MIXED = /(?=(?:[^a-z]*[a-z]){3})(?=(?:[^A-Z]*[A-Z]){3})/

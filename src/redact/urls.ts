@@ -2,21 +2,21 @@ import { isCutAt } from "./cut.ts"
 import { type Span, WEBHOOK_RULES } from "./rules.ts"
 import { isPassword, isPlaceholder, looksRandom } from "./values.ts"
 
-// Passwords inside addresses: `scheme://user:password@host`, and addresses that are passwords themselves.
+// Finds passwords in URLs: `scheme://user:password@host`, and URLs that are passwords themselves.
 
 const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
 const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
 const USER_INFO_ENCODED = /([\w.~-]{0,64})(?:%3A|:)((?:[\w.~!*-]|%(?!40)[0-9A-F]{2}){1,64})(?:%40|@)(?=[\w.-])/iy
-/** A password with a slash in it. Paths have slashes too, so it must look random. */
+/** A password that contains a slash. Paths contain slashes too, so it must look random. */
 const USER_INFO_SLASH = /[\w.~-]{1,64}:([^\s/"'`<>\\@]{2,64}\/[^\s"'`<>\\@]{2,64})@(?=[\w.-]+(?:[:/\s"'`]|$))/y
 /** A user and the beginning of a password, in a text that was cut off. */
 const CUT_INFO = /[\w.~%-]{0,64}:([A-Za-z0-9_~!*%+-]{10,256})(?![\w:/@])/y
 const TOKEN_ONLY = /([A-Za-z0-9_-]{16,256})@(?=[\w.-]+)/y
-/** Words that documentation uses instead of a password. A user name as password is the default of local databases. */
+/** Words that documentation uses in place of a password. A user name as password is the default of local databases. */
 const SHOWN_WORDS =
   /pass(?:word|wd|phrase|code)?|p[a4]ssw[o0]rd|pwd?|secret|token|xxx*|\*+|x-oauth-basic|\.{2,}|user(?:name)?|admin|root|postgres|mysql|redis|guest|test|example|foo|bar|my|your|db|mongo|rabbitmq|\d{1,5}|api_?key|key|auth|[-_]+/gi
 
-/** If the token is in the place of the user, this is in the place of the password. */
+/** The placeholder for the password if the token is in the position of the user name. */
 const SHOWN_PASSWORD = /^(?:x-oauth-basic|x|)$/
 const TOKEN_USER = /^(?=\D{0,20}\d)(?=[^A-Za-z]{0,20}[A-Za-z])[A-Za-z0-9_-]{16,256}$/
 
@@ -59,7 +59,7 @@ function findUserInfo(text: string, at: number, encoded: boolean): Span | undefi
   return undefined
 }
 
-/** True for the names of variables and for placeholders. Everything else counts as a password. */
+/** Whether this is a variable's name or a placeholder. Everything else counts as a password. */
 function isReference(password: string): boolean {
   return (
     password.length < 4 || /^[$%{<[#]|[}>\]]$|\$\{|\{\{|%s|%v|\*{3}|x{4}/.test(password) || isPlaceholderWord(password)
@@ -84,7 +84,7 @@ function findWebhook(text: string, at: number): Span | undefined {
 
 const SIGNATURE = /(?:[?&;]|amp;)(?:sig|x-(?:amz|goog)-(?:signature|security-token))=([A-Za-z0-9%+/=_.~-]{20,2048})/gi
 
-/** The signature of an address that is valid for a limited time. */
+/** Finds the signature of a URL that is valid for a limited time. */
 export function findSignatures(text: string, spans: Span[]): void {
   for (const match of text.matchAll(SIGNATURE)) {
     const end = match.index + match[0].length
@@ -95,7 +95,7 @@ export function findSignatures(text: string, spans: Span[]): void {
 const PGPASS =
   /(?<![\w.*:-])[\w.*-]{1,80}:\d{4,5}:(?=[^:]{0,62}[a-z*])[\w.*-]{1,63}:(?=[^:]{0,62}[a-z])[\w.*-]{1,63}:((?:[^\s:"'`\\]|\\[:\\]){4,128})(?=\s|$|["'`]|\\n)/gi
 
-/** `host:port:database:user:password`, a line of .pgpass. */
+/** Finds the password in a line of .pgpass: `host:port:database:user:password`. */
 export function findPgpass(text: string, spans: Span[]): void {
   for (const match of text.matchAll(PGPASS)) {
     const end = match.index + match[0].length

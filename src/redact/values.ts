@@ -1,7 +1,7 @@
-// Decides whether a value in the place of a secret is one: random text, or a password that a person chose. Placeholders,
+// Decides whether a value in the position of a secret is one: random text, or a password that a person chose. Placeholders,
 // references to variables, paths and pieces of code are not.
 
-/** Per first letter, the second letters that follow it in 97 % of the pairs in English words and identifiers. */
+/** For each first letter, the second letters that follow it in 97 % of the pairs in English words and identifiers. */
 const COMMON_PAIRS =
   "a:abcdefgiklmnprstuvwxy b:abcdefijlorsuy c:acdefhiklmoprstuy d:abcdefgilnorstuy e:abcdefgilmnopqrstuvwxy " +
   "f:abcdefilmorstuy g:aeghilmnoprstu h:aeilmorstuy i:abcdefgklmnoprstvxz j:aeosu k:aeips l:abcdefilopstuvy " +
@@ -13,12 +13,12 @@ for (const row of COMMON_PAIRS.split(" ")) {
   for (const second of row.slice(2)) isCommonPair[(row.charCodeAt(0) - 97) * 26 + second.charCodeAt(0) - 97] = 1
 }
 
-/** Longer values are judged by their beginning. */
+/** The number of characters of a value that are judged. */
 const MAX_JUDGED = 128
 
 /**
- * True for generated text: many different characters, letter pairs that words do not have, digits between letters. Identifiers,
- * paths, sentences, versions and counting sequences are not random.
+ * Whether a text was generated: many different characters, letter pairs that words do not have, digits between letters.
+ * Identifiers, paths, sentences, versions and counting sequences are not random.
  */
 export function looksRandom(value: string, minLength: number, oddShare = 0.28): boolean {
   const length = Math.min(value.length, MAX_JUDGED)
@@ -51,7 +51,7 @@ export function looksRandom(value: string, minLength: number, oddShare = 0.28): 
 
 const OTHER = 0
 const DIGIT = 1
-/** Punctuation that does not occur between letters in code, paths or words. */
+/** The code for punctuation that does not occur between letters in code, paths or words. */
 const SYMBOL = 2
 const LOWER = 3
 const UPPER = 4
@@ -64,7 +64,7 @@ const KINDS = Uint8Array.from({ length: 128 }, (_, code) => {
   return /[!#$%&*+@^]/.test(c) ? SYMBOL : OTHER
 })
 
-/** Bits per character. Each character beyond ASCII counts as a different one. */
+/** The entropy in bits per character. Each character beyond ASCII counts as a different one. */
 function entropy(counts: Uint16Array, length: number): number {
   let bits = 0
   let counted = 0
@@ -76,7 +76,7 @@ function entropy(counts: Uint16Array, length: number): number {
   return bits + ((length - counted) / length) * Math.log2(length)
 }
 
-/** False for `xxxxxxxx` or `0000…`, which people write to illustrate the form of a token. */
+/** Returns false for `xxxxxxxx` or `0000…`, with which people illustrate the form of a token. */
 export function hasManyCharacters(value: string): boolean {
   const wanted = Math.min(8, value.length / 3)
   const length = Math.min(value.length, MAX_JUDGED)
@@ -112,7 +112,7 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const CODE =
   /[(){}[\]<>;|]|=>|::|->|\w\.\w+\.\w|^\.{0,2}\/(?:[\w.-]+\/){2}|^[.~]|^[a-z][a-z0-9+.-]*:\/\/|^[A-Za-z]:[\\/]|\.[a-z]{2,4}$|^(?:sha\d+-|data:)/
 
-/** A generated value: an API key, a token, a session id. A quoted one may contain any symbols. */
+/** Whether a value was generated, such as an API key, a token or a session id. A quoted value may contain any symbols. */
 export function isGenerated(value: string, quoted = false): boolean {
   if (!hasManyCharacters(value)) return false
   if (UUID.test(value)) return !isPlaceholder(value)
@@ -121,16 +121,16 @@ export function isGenerated(value: string, quoted = false): boolean {
   return !CODE.test(value) || BASE64.test(value) || (quoted && hasStrewnSigns(value))
 }
 
-/** Complete groups of base64 can begin like a path. */
+/** Complete groups of base64, which can begin like a path. */
 const BASE64 = /^[A-Za-z0-9+/]{40,}={1,2}$/
 
-/** Random letters may form common pairs by chance; their cases and digits are still mixed. */
+/** Whether cases and digits are mixed. Random letters may form common pairs by chance. */
 function isStrewn(value: string): boolean {
-  return looksRandom(value, 16, 0.12) && changesOf(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
+  return looksRandom(value, 16, 0.12) && countKindChanges(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
 }
 
-/** How often the kind of character changes between lower case, capitals and digits; 0 unless all three occur. */
-export function changesOf(value: string): number {
+/** How often the kind of character changes between lower case, capitals and digits. 0 unless all three occur. */
+export function countKindChanges(value: string): number {
   let before = OTHER
   let changes = 0
   let seen = 0
@@ -144,7 +144,7 @@ export function changesOf(value: string): number {
   return (seen & all) === all ? changes : 0
 }
 
-/** Django's generated keys: symbols and digits between lower-case letters, and never two words. */
+/** Whether this looks like a key that Django generated: symbols and digits between lower-case letters, and never two words. */
 function hasStrewnSigns(value: string): boolean {
   return (
     value.length >= 32 &&
@@ -159,7 +159,7 @@ const PASSWORD_WORDS =
 
 const MAX_PASSWORD = 128
 
-/** Letters that change between lower case and capitals nearly every time, unlike any name made of words. */
+/** Whether letters change between lower case and capitals nearly every time, unlike in any name made of words. */
 function hasScatteredCase(value: string): boolean {
   if (value.length < 10 || !/^[A-Za-z]+$/.test(value)) return false
   let changes = 0
@@ -168,8 +168,8 @@ function hasScatteredCase(value: string): boolean {
 }
 
 /**
- * A password that a person may have chosen. `sure` if only a password can be in this place (an environment variable, a field of
- * its own); elsewhere, as in code, it must not read like a name.
+ * Whether a person may have chosen this password. `sure` is true if only a password can be in this position (an environment
+ * variable, its own field); elsewhere, as in code, it must not read like a name.
  */
 export function isPassword(value: string, sure: boolean): boolean {
   if (value.length > MAX_PASSWORD) return isGenerated(value)

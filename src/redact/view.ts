@@ -1,12 +1,14 @@
 import type { Span } from "./rules.ts"
 
 // Views of a text as a reader sees it. A terminal's colours, zero-width characters and overstrikes may be between a name and its
-// value, or inside a token, where nobody sees them; so secrets are also searched for in the text without them.
+// value, or inside a token, where nobody sees them; so dex also searches the text without them for secrets.
 
 /** A text without some of its characters. `inText` maps a span of the view to a span of the text. */
 export type TextView = { text: string; inText(span: Span): Span }
 
-/** The text as it is seen; undefined if nothing in it is hidden. If it is not `wide`, it can only contain hidden colours. */
+/**
+ * The text as a reader sees it. Undefined if nothing in it is hidden. If it is not `wide`, it can only contain hidden colours.
+ */
 export function seenView(text: string, wide: boolean): TextView | undefined {
   const hidden = wide || COLOUR.test(text) ? matchesOf(text, HIDDEN) : []
   return hidden.length === 0 ? undefined : without(text, hidden)
@@ -15,7 +17,7 @@ export function seenView(text: string, wide: boolean): TextView | undefined {
 /** A colour whose escape character was written out (`\u001b[0m`, `\e[0m`, `^[[0m`) or removed. */
 const COLOUR = /\[\d{1,3}(?:;\d{1,3}){0,9}m/
 
-/** Every repetition ends at the next escape character or is bounded. */
+/** Hidden sequences. Every repetition is bounded or ends at the next escape character. */
 const HIDDEN = new RegExp(
   [
     "\\u001b\\[[0-?]{0,60}[ -/]{0,4}[@-~]|\\u009b[0-?]{0,60}[ -/]{0,4}[@-~]", // colours and cursor moves
@@ -23,14 +25,14 @@ const HIDDEN = new RegExp(
     "\\u001b[ -/]{0,2}[0-~]|\\u001b",
     "(?:\\\\{1,8}(?:u001b|x1b|033|e)|\\^\\[|\\u241b)?\\[\\d{1,3}(?:;\\d{1,3}){0,9}m",
     "(?:\\\\{1,8}(?:u001b|x1b|033|e)|\\^\\[|\\u241b)\\[[0-?]{0,20}[A-Za-z]",
-    "[^\\n\\b]\\u0008", // a letter printed over another
+    "[^\\n\\b]\\u0008", // a letter that is printed over another
     "[\\u0008\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff9-\\ufffb]+",
     "(?:\\udb40[\\udc00-\\udfff])+",
   ].join("|"),
   "gi",
 )
 
-/** The text before a screen broke its lines at these positions. */
+/** The text without the line breaks that a screen added at these positions. */
 export function unwrappedView(text: string, newlines: readonly number[]): TextView {
   return without(
     text,
@@ -38,16 +40,16 @@ export function unwrappedView(text: string, newlines: readonly number[]): TextVi
   )
 }
 
-/** Letters of other scripts that look like Latin ones, and the Latin ones. */
+/** Letters of other scripts that look like Latin ones, with the Latin ones. */
 const LOOK_ALIKE = Object.fromEntries(
   [..."аеорсухіѕјһԁгАВЕКМНОРСТХαορνΑΒΕΗΙΚΜΝΟΡΤΧ"].map((c, i) => [c, "aeopcyxisjhdrABEKMHOPCTXaopvABEHIKMNOPTX"[i]!]),
 )
 const ALIKE = `[${Object.keys(LOOK_ALIKE).join("")}]`
-/** Two scripts in one word, or full-width letters. */
+/** A word in two scripts, or full-width letters. */
 const MIXED = new RegExp(`[A-Za-z_]${ALIKE}|${ALIKE}[A-Za-z_]|[\uff21-\uff5a]{3}`)
 const FOLDED = new RegExp(`${ALIKE}|[\uff01-\uff5e]`, "g")
 
-/** The text with look-alikes replaced by Latin letters; undefined if no word contains them. */
+/** The text with look-alikes replaced by Latin letters. Undefined if no word contains them. */
 export function foldedView(text: string): TextView | undefined {
   if (!MIXED.test(text)) return undefined
   const folded = text.replace(FOLDED, (c) => LOOK_ALIKE[c] ?? String.fromCharCode(c.charCodeAt(0) - 0xfee0))
@@ -56,7 +58,7 @@ export function foldedView(text: string): TextView | undefined {
 
 const LETTER_ESCAPE = /\\{1,8}u00([4-7][0-9a-f])/gi
 
-/** The text with letter escapes (`\u0061`) decoded; undefined if there are none. */
+/** The text with letter escapes (`\u0061`) decoded. Undefined if there are none. */
 export function decodedView(text: string): TextView | undefined {
   const escapes = Array.from(text.matchAll(LETTER_ESCAPE), (match) => ({
     start: match.index,
@@ -70,10 +72,10 @@ function matchesOf(text: string, pattern: RegExp): { start: number; end: number 
   return Array.from(text.matchAll(pattern), (match) => ({ start: match.index, end: match.index + match[0].length }))
 }
 
-/** If there is a letter, it replaces the omitted text. */
+/** Removes these ranges. A `letter` replaces the range. */
 function without(text: string, omitted: { start: number; end: number; letter?: string }[]): TextView {
   const pieces: string[] = []
-  /** The positions of omissions in the view, and how many characters of the text were omitted up to there. */
+  /** The positions of omissions in the view, and the number of characters omitted up to each. */
   const at: number[] = []
   const gone: number[] = []
   let from = 0
@@ -93,7 +95,7 @@ function without(text: string, omitted: { start: number; end: number; letter?: s
   }
 }
 
-/** The index of the last of these ascending numbers that is not above the value, or -1. */
+/** The index of the last of these ascending numbers that is at most the value, or -1. */
 function lastUpTo(numbers: number[], value: number): number {
   let low = 0
   let high = numbers.length

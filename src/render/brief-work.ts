@@ -1,4 +1,4 @@
-import { kindsOf } from "../core/command.ts"
+import { commandKinds } from "../core/command.ts"
 import type { Effect, Message, Part } from "../core/conversation.ts"
 
 // The contents of a brief, collected in one pass over a conversation's messages.
@@ -140,7 +140,7 @@ function addFile(work: Work, number: number, effect: Effect & { type: "file" }, 
 function addCommand(work: Work, number: number, effect: Effect & { type: "command" }): void {
   const { command, failed, exit_status, error } = effect
   if (failed === undefined) return
-  const { kinds, piped } = kindsOf(command)
+  const { kinds, piped } = commandKinds(command)
   if (kinds.length === 0) return
   work.commands.push({
     number,

@@ -1,4 +1,4 @@
-import { callWords } from "../core/call-words.ts"
+import { describeToolCall } from "../core/call-words.ts"
 import { answersOf, plansOf, type Todo, todosOf } from "./brief-calls.ts"
 import {
   type BriefCall,
@@ -170,7 +170,9 @@ function lastSubstantial(texts: Quote[]): Quote[] {
 
 /** A call at the very end without a result: the conversation broke off while a tool ran. */
 function unfinished({ number, tool, text, call_id, result }: BriefCall): OpenEnd[] {
-  return call_id === undefined || result ? [] : [{ kind: "call", number, text: `${tool}: ${callWords(text).what}` }]
+  return call_id === undefined || result
+    ? []
+    : [{ kind: "call", number, text: `${tool}: ${describeToolCall(text).what}` }]
 }
 
 const STEPS =

@@ -1,4 +1,4 @@
-import { callWords } from "../core/call-words.ts"
+import { describeToolCall } from "../core/call-words.ts"
 import type { Effect, Part } from "../core/conversation.ts"
 import { formatCount } from "../core/format.ts"
 import { estimateTokens } from "../core/tokens.ts"
@@ -12,7 +12,7 @@ export type Outcome = { result?: ToolResult; exit_status?: number }
 
 /** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and its outcome on one line. */
 export function foldedCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
-  const { what } = input.length > MOST_CHARS ? { what: input } : callWords(input)
+  const { what } = input.length > MOST_CHARS ? { what: input } : describeToolCall(input)
   const words = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
   return folded(
     `${safeLine(tool)} ${words}`,

@@ -1,7 +1,7 @@
-import { callWords } from "../core/call-words.ts"
+import { describeToolCall } from "../core/call-words.ts"
 import type { Message, Part } from "../core/conversation.ts"
 import { formatCount, messageText } from "../core/format.ts"
-import { tokensOf } from "../core/tokens.ts"
+import { tokensForChars } from "../core/tokens.ts"
 import { limitOf, type Shown, tokensPerMsgFor } from "./limits.ts"
 import { changedLines } from "./patch.ts"
 import { safeLine } from "./terminal.ts"
@@ -96,7 +96,7 @@ function piecesOf(part: Part, role: Message["role"], calls: Calls, at: number, c
     case "image":
       return [bare(messageText({ parts: [part] }, "stripped"))]
     case "tool_call": {
-      const words = callWords(part.text)
+      const words = describeToolCall(part.text)
       const tool = safeLine(part.tool)
       const call = piece("call", `[${tool}: `, cut(words.what), "]", `[${tool}]`)
       if (words.old === undefined || words.new === undefined) return [call]
@@ -120,7 +120,7 @@ function resultPieces(part: Part & { type: "tool_result" }, calls: Calls, at: nu
   const after = end === "" ? "]" : ` → ${end}]`
   const again = call && call.at !== at - 1 && call.at !== at
   const head = again
-    ? piece("call", `[${tool}: `, cut(callWords(call.text).what), after, `[${tool}${after}`)
+    ? piece("call", `[${tool}: `, cut(describeToolCall(call.text).what), after, `[${tool}${after}`)
     : bare(`[${tool}${after}`)
   const shown = kind ?? (part.is_error ? "command_output" : undefined)
   return shown === undefined || part.text === "" ? [head] : [head, piece(shown, "", cut(part.text), "", "")]
@@ -181,7 +181,7 @@ function learn(calls: Calls, message: LineEntry["message"], at: number): void {
 }
 
 function sizeOf(message: Pick<Message, "parts">): number {
-  return tokensOf(message.parts.reduce((sum, part) => sum + part.text.length, 0))
+  return tokensForChars(message.parts.reduce((sum, part) => sum + part.text.length, 0))
 }
 
 /** In local time. */

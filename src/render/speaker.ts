@@ -1,5 +1,5 @@
 import type { Part, Role } from "../core/conversation.ts"
-import { planIn } from "../core/plan.ts"
+import { findPlan } from "../core/plan.ts"
 
 type Spoken = { role: Role; parts: readonly Part[] }
 
@@ -19,7 +19,7 @@ export function speakerIn(message: Spoken, agent: string): Speaker {
     case "document":
       return { name: "Section", kind: "agent" }
     case "user":
-      return message.parts.some((part) => planIn(part) !== undefined)
+      return message.parts.some((part) => findPlan(part) !== undefined)
         ? { name: "Approved plan", kind: "plan" }
         : { name: "Prompt by an agent", kind: "program" }
     default:

@@ -1,20 +1,23 @@
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { Query } from "./query.ts"
 
-// "Nothing found" is better than ten weak hits. A message's coverage is the share of the query's words that it contains,
-// weighted by how rare each word is.
+// Rejects weak results: "nothing found" is better than ten weak hits. A message's coverage is the share of the query's words that
+// it contains, weighted by how rare each word is.
 
-/** Below this, even the best message is about something else. Fitted on the tune half; see docs/retrieval.md. */
+/**
+ * The least coverage that the best message must have; below it, the message is about something else. Fitted on the tune half; see
+ * docs/retrieval.md.
+ */
 const FLOOR = 0.27
 /**
- * No message repeats a quarter of a bug report of fifty words, so a longer question is measured by this many of its rarest
- * words only. The longest question that the floor was fitted on has 14.
+ * The number of rarest words that are used to measure a long question: no message repeats a quarter of a bug report of fifty
+ * words. The longest question that the floor was fitted on has 14 words.
  */
-const MOST_WEIGHED = 14
-/** For a query of one or two words, every hit is worth showing. */
-const LEAST_WORDS = 3
+const MAX_WEIGHED = 14
+/** The fewest words for which the floor applies. For a query of one or two words, every hit is worth showing. */
+const MIN_WORDS = 3
 
-/** The weight of each of the query's words: a rare word weighs more. */
+/** The weight of each word of the query. Rare words have larger weights. */
 export async function wordWeights(index: SearchIndex, { words }: Query): Promise<number[]> {
   const { sample, shares } = await index.sizes(words.map((word) => ({ words: word })))
   const least = 0.5 / Math.max(1, sample)
@@ -25,9 +28,9 @@ export function coverage(weights: readonly number[], holds: readonly boolean[]):
   return shareOfWeight(weights, holds, sum(weights))
 }
 
-/** The value that is compared with the floor: the coverage, but a long question is measured by its rarest words only. */
+/** The value that is compared with the floor: the coverage, measured only by the rarest words if the question is long. */
 export function coverageOfRarest(weights: readonly number[], holds: readonly boolean[]): number {
-  const rarest = weights.toSorted((a, b) => b - a).slice(0, MOST_WEIGHED)
+  const rarest = weights.toSorted((a, b) => b - a).slice(0, MAX_WEIGHED)
   return Math.min(1, shareOfWeight(weights, holds, sum(rarest)))
 }
 
@@ -40,5 +43,5 @@ function sum(weights: readonly number[]): number {
 }
 
 export function isBelowFloor({ words, required }: Query, best: number): boolean {
-  return words.length >= LEAST_WORDS && required.length === 0 && best < FLOOR
+  return words.length >= MIN_WORDS && required.length === 0 && best < FLOOR
 }

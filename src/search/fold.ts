@@ -1,18 +1,21 @@
-import { besideOf, formatRef, type Ref } from "../core/ref.ts"
+import { formatRef, type Ref, siblingRef } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader } from "../store/history/store.ts"
 import { type Scope, withoutHidden } from "./scope.ts"
 
-/** The row in which a conversation is shown. `name` is the same for all that share a row. `parent` is set for a subagent. */
-export type RowPlace = { name: string; parent?: ConversationRow }
+/**
+ * The row in which a conversation is shown. All conversations that share a row have the same `name`. `parent` is set for a
+ * subagent.
+ */
+export type SharedRow = { name: string; parent?: ConversationRow }
 
-/** An imported history may contain longer chains, or circular ones. */
-const MOST_PARENTS = 10
+/** The most ancestors to follow. An imported history may contain longer chains, or circular ones. */
+const MAX_PARENTS = 10
 
 /**
- * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. If that one is
- * unknown, deleted, private or excluded by the filters, the subagent has a row of its own.
+ * Finds the conversation in whose row a subagent is shown: the one that a person or a script started. If that conversation is
+ * unknown, deleted, private or excluded by the filters, the subagent has its own row.
  */
-export function folding(store: HistoryReader, filters: Scope["filters"]) {
+export function createRowFolding(store: HistoryReader, filters: Scope["filters"]) {
   const open = withoutHidden(store, filters)
   const known = new Map<string, Promise<ConversationRow | undefined>>()
   const read = (ref: Ref) => {
@@ -21,10 +24,10 @@ export function folding(store: HistoryReader, filters: Scope["filters"]) {
     known.set(name, row)
     return row
   }
-  return async (row: ConversationRow): Promise<RowPlace> => {
+  return async (row: ConversationRow): Promise<SharedRow> => {
     let top = row
-    for (let climbed = 0; top.kind === "subagent" && top.parent && climbed < MOST_PARENTS; climbed++) {
-      const above = await read(besideOf(top.ref, top.parent.id))
+    for (let climbed = 0; top.kind === "subagent" && top.parent && climbed < MAX_PARENTS; climbed++) {
+      const above = await read(siblingRef(top.ref, top.parent.id))
       if (!above) break
       top = above
     }

@@ -7,40 +7,43 @@ import type { WrittenWord } from "../store/index/vocabulary.ts"
 import { parseQuery, type Query } from "./query.ts"
 import { RANK_WEIGHTS } from "./rank.ts"
 
-/** A word that occurs in few or no messages, and the words that were searched for instead, likeliest first. */
-export type Replaced = { typed: string; by: string[]; why: "typo" | "prefix" }
+/** A typed word that occurs in few or no messages, and the words that dex searched for instead, likeliest first. */
+export type ReplacedWord = { typed: string; by: string[]; why: "typo" | "prefix" }
 
-/** Words that people mistype. Capitalised names, numbers and hashes are not guessed; shorter words have too many neighbours. */
+/**
+ * The form of words that dex corrects. It does not guess capitalised names, numbers and hashes, and shorter words have too many
+ * neighbours.
+ */
 const TYPED = /^\p{Ll}{4,64}$/u
-/** The last word may be unfinished. This many letters are enough. */
+/** The form of a last word that may be unfinished: at least three letters. */
 const BEGUN = /^\p{Ll}{3,64}$/u
-/** From this length on, a word may contain two mistakes. */
+/** The length from which a word may contain two mistakes. */
 const TWO_MISTAKES_FROM = 8
 const OFFERED = 3
 /** The most words that are tried as completions. */
-const MOST_ENDINGS = 8
-/** At most this many messages are read to check if a word occurs outside of hidden projects. */
-const MOST_TEXTS = 60
+const MAX_ENDINGS = 8
+/** The most messages that are read to check whether a word occurs outside hidden projects. */
+const MAX_TEXTS = 60
 
-/** The sources for guesses. */
+/** The index to guess from, and its limits. */
 export type Vocabulary = {
   store: HistoryReader
   index: SearchIndex
-  /** Words that occur only in these projects are never offered. */
+  /** Projects whose words are never suggested unless they also occur elsewhere. */
   hidden: string[]
-  /** A word in at most this many messages may be the beginning of a longer one. */
+  /** The most messages in which a word may occur and still be taken for the beginning of a longer one. */
   few: number
 }
 
-/** Corrects words that do not occur. Undefined if all words occur, or if there are no similar ones. */
-export async function forgive(
+/** Corrects words that do not occur. Returns undefined if all words occur, or if there are no similar ones. */
+export async function correctWords(
   vocabulary: Vocabulary,
   query: Query,
-): Promise<{ query: Query; replaced: Replaced[] } | undefined> {
-  const replaced: Replaced[] = []
+): Promise<{ query: Query; replaced: ReplacedWord[] } | undefined> {
+  const replaced: ReplacedWord[] = []
   for (const { word, messages } of await rareWords(vocabulary, query)) {
     const isLast = word === query.words.at(-1)
-    const endings = isLast ? await firstOf(vocabulary, await endingsOf(vocabulary.index, word), MOST_ENDINGS) : []
+    const endings = isLast ? await firstOf(vocabulary, await completionsOf(vocabulary.index, word), MAX_ENDINGS) : []
     if (endings.length > 0) replaced.push({ typed: word, by: endings, why: "prefix" })
     if (endings.length > 0 || messages > 0 || !TYPED.test(word)) continue
     const by = await firstOf(vocabulary, await wordsLike(vocabulary.index, word), OFFERED)
@@ -50,7 +53,7 @@ export async function forgive(
   return { query: replaced.reduce(withReplaced, query), replaced }
 }
 
-/** The words that occur in at most a few messages. */
+/** Returns the words that occur in at most a few messages. */
 async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<{ word: string; messages: number }[]> {
   const typed = words.filter((word) => (word === words.at(-1) ? BEGUN : TYPED).test(word) && !isStopword(word))
   const { shares, sample } = await index.sizes(typed.map((words) => ({ words })))
@@ -59,18 +62,18 @@ async function rareWords({ index, few }: Vocabulary, { words }: Query): Promise<
   return rare.map((word, i) => ({ word, messages: totals[i]!.total })).filter(({ messages }) => messages <= few)
 }
 
-/** Words that begin with this one, most common first. */
-export async function endingsOf(index: SearchIndex, word: string): Promise<string[]> {
+/** Words that begin with the given letters, most common first. */
+export async function completionsOf(index: SearchIndex, word: string): Promise<string[]> {
   const words = await index.words(word)
   return (index.leavesOut ? await asSeen(index, words) : words).map((one) => one.word).filter((one) => one !== word)
 }
 
 /** The most words that are counted for a reader who may not see everything, in alphabetical order. */
-const MOST_COUNTED = 200
+const MAX_COUNTED = 200
 
-/** The words that the reader can find, most common first, counting only what the reader may see. */
+/** Returns the words that the reader can find, most common first. Counts only messages that the reader may see. */
 async function asSeen<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
-  const some = words.toSorted((a, b) => (a.word < b.word ? -1 : 1)).slice(0, MOST_COUNTED)
+  const some = words.toSorted((a, b) => (a.word < b.word ? -1 : 1)).slice(0, MAX_COUNTED)
   const totals = await Promise.all(some.map(({ word }) => index.count({ match: [{ words: word }] })))
   const seen = some.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0)
   return seen.sort((a, b) => b.spread - a.spread)
@@ -91,7 +94,10 @@ async function wordsLike(index: SearchIndex, word: string): Promise<string[]> {
 
 type Near = WrittenWord & { distance: number }
 
-/** Fewer mistakes first, then common words. The same first letter counts double, because few people mistype it. */
+/**
+ * Compares candidates: fewer mistakes first, then common words. A different first letter counts double, because few people
+ * mistype it.
+ */
 function likelihood(typed: string, a: Near, b: Near): number {
   return a.distance - b.distance || weightOf(typed, b) - weightOf(typed, a) || (a.word < b.word ? -1 : 1)
 }
@@ -100,7 +106,7 @@ function weightOf(typed: string, { word, spread }: Near): number {
   return spread * (word[0] === typed[0] ? 2 : 1)
 }
 
-/** One bit per letter. Words whose letters differ more than the mistakes allow are not compared. */
+/** A bit mask of a word's letters. Words whose letters differ more than the allowed mistakes are not compared. */
 function lettersOf(word: string): number {
   let letters = 0
   for (let i = 0; i < word.length; i++) letters |= 1 << (word.charCodeAt(i) & 31)
@@ -113,7 +119,7 @@ function bitsIn(number: number): number {
   return bits
 }
 
-/** The first words that the reader may see: a word may occur only in hidden projects. */
+/** Returns the first words that occur outside hidden projects. */
 async function firstOf(vocabulary: Vocabulary, words: string[], most: number): Promise<string[]> {
   const there: string[] = []
   for (const word of words.slice(0, 2 * most)) {
@@ -126,8 +132,8 @@ async function firstOf(vocabulary: Vocabulary, words: string[], most: number): P
 async function isThere({ store, index, hidden }: Vocabulary, word: string): Promise<boolean> {
   const match = [{ words: word }]
   if (hidden.length === 0 && !index.isPart) return (await index.count({ match })).total > 0
-  // The index knows only the stem, so the word itself is looked up in the texts.
-  const query = { match, weights: RANK_WEIGHTS.columns, limit: MOST_TEXTS, excludedProjects: hidden }
+  // The index contains only the stem, so the word itself is looked up in the texts.
+  const query = { match, weights: RANK_WEIGHTS.columns, limit: MAX_TEXTS, excludedProjects: hidden }
   for (const { ref, number } of await index.find(query)) {
     const [message] = number > 0 ? await store.messages(ref, [number]) : []
     if (message && messageText(message, "full").toLowerCase().includes(word)) return true
@@ -135,8 +141,8 @@ async function isThere({ store, index, hidden }: Vocabulary, word: string): Prom
   return false
 }
 
-/** The query with other words instead of the typed one. */
-function withReplaced(query: Query, { typed, by, why }: Replaced): Query {
+/** Replaces the typed word in the query. */
+function withReplaced(query: Query, { typed, by, why }: ReplacedWord): Query {
   const others = (why === "typo" ? by.slice(0, 1) : [...by, typed]).map((word) => parseQuery(word))
   const isTyped = (words: string) => words === typed
   const first = others[0]!

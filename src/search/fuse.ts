@@ -1,7 +1,7 @@
 import { formatRef } from "../core/ref.ts"
 import type { IndexHit } from "../store/index/query.ts"
 import {
-  byScore,
+  compareByScore,
   groupByConversation,
   messageRefText,
   type RankedConversation,
@@ -12,49 +12,55 @@ import {
 
 /** How a row was found: by words, by vectors or both, with the scores. */
 export type RankEvidence = { rank_source: "lexical" | "vector" | "both"; score_lex?: number; score_vec?: number }
-export type Fused = {
+export type FusedRanking = {
   messages: (RankedMessage & RankEvidence)[]
   conversations: (RankedConversation & RankEvidence)[]
   plan: Ranking["plan"]
 }
 
-/** The distribution of the cosines of messages that are unrelated to a question. */
-export type Spread = { centre: number; deviation: number }
+/** The distribution of the cosines between a question and unrelated messages. */
+export type CosineSpread = { centre: number; deviation: number }
 
 /**
- * The nearest messages, best first. There always are some; those with a cosine above `near` are really near. `worth`
- * computes a message's score from its cosine and its place (0 is the nearest). The best message by words has 1.
+ * The nearest messages, best first. Some always exist; only those with a cosine above `near` are really related. `worth` computes
+ * a message's score from its cosine and its place (0 is the nearest). The best message by words has 1.
  */
-export type Nearest = { hits: IndexHit[]; near: number; worth: Worth }
+export type NearestMessages = { hits: IndexHit[]; near: number; worth: Worth }
 type Worth = (cosine: number, place: number) => number
 
-/** The constant of reciprocal rank fusion, as in the original paper, and the worth of the nearest message. */
+/** The constant of reciprocal rank fusion, as in the original paper, and the score of the nearest message. */
 const K = 60
 const NEAREST_BY_RANK = 0.2
 
-/** Cosines of different models are not comparable; ranks are. */
-export const byRank: Worth = (_, place) => (NEAREST_BY_RANK * (K + 1)) / (K + place + 1)
+/** Scores by rank, because cosines of different models are not comparable. */
+export const scoreByRank: Worth = (_, place) => (NEAREST_BY_RANK * (K + 1)) / (K + place + 1)
 
-/** Nearness counts from this many deviations above the mean on; four more are worth 0.4. Chosen on the tune halves. */
+/**
+ * The number of standard deviations above the mean from which nearness counts; four more are worth 0.4. Chosen on the tune
+ * halves.
+ */
 const STANDS_OUT = 3
 const WORTH_PER_DEVIATION = 0.1
 
-/** By how far a message stands out from messages that are unrelated to the question. */
-export function byDistance({ centre, deviation }: Spread): Worth {
+/** Scores a message by how far its cosine stands out from those of unrelated messages. */
+export function scoreByDistance({ centre, deviation }: CosineSpread): Worth {
   return (cosine) => WORTH_PER_DEVIATION * Math.max(0, (cosine - centre) / deviation - STANDS_OUT)
 }
 
-export function standsOutFrom({ centre, deviation }: Spread): number {
+export function minNearCosine({ centre, deviation }: CosineSpread): number {
   return centre + STANDS_OUT * deviation
 }
 
 /**
- * Merges the messages of both lists, then groups them by conversation as without vectors. A message keeps its score by
- * words, relative to the best one, and gains by its nearness. If both sides counted by rank only, a conversation's few good
- * messages would no longer outweigh many weak ones (measured, see docs/embeddings.md). Messages that are not near change
- * the order of what words found, but add nothing to it. The parts of every score add up to it.
+ * Merges the messages of both lists, then groups them by conversation as without vectors. A message keeps its score by words,
+ * relative to the best one, and gains by its nearness. If both sides counted only ranks, a conversation's few good messages would
+ * no longer outweigh many weak ones (measured, see docs/embeddings.md). Messages that are not near change the order of what words
+ * found, but add nothing to it. The parts of every score add up to it.
  */
-export function fuse({ messages, conversations, plan }: Ranking, { hits, near, worth }: Nearest): Fused {
+export function fuseRankings(
+  { messages, conversations, plan }: Ranking,
+  { hits, near, worth }: NearestMessages,
+): FusedRanking {
   const best = messages[0]?.score || 1
   const fused = new Map<string, RankedMessage & RankEvidence>()
   for (const message of messages) {
@@ -83,7 +89,7 @@ export function fuse({ messages, conversations, plan }: Ranking, { hits, near, w
         score_vec: hit.score,
       })
   }
-  const ordered = [...fused.values()].sort(byScore)
+  const ordered = [...fused.values()].sort(compareByScore)
   const lexical = new Map(conversations.map((one) => [formatRef(one.ref), one.score]))
   return {
     messages: ordered,
@@ -103,15 +109,16 @@ function evidenceOf(lex: number | undefined, vec: number | undefined): RankEvide
   }
 }
 
-/** The first rows that keep their places, and how many places after them the nearest messages get. */
+/** The number of first rows that keep their places, and the number of places after them for the nearest messages. */
 const FIXED_ROWS = 3
 const GIVEN_ROWS = 2
 
 /**
- * For a question that shares few words with any message. Scores by words are scaled to 1 however weak they are, so the
- * nearest messages would rank below all of them. Each row that is moved up gets at least the score of the row below it.
+ * Moves the nearest messages up, for a question that shares few words with any message. Scores by words are scaled to 1 however
+ * weak they are, so the nearest messages would rank below all of them. Each row that is moved up gets at least the score of the
+ * row below it.
  */
-export function givePlaces(fused: Fused, hits: IndexHit[]): Fused {
+export function promoteNearest(fused: FusedRanking, hits: IndexHit[]): FusedRanking {
   const messages = hits.filter(({ number }) => number > 0)
   return {
     ...fused,

@@ -6,67 +6,79 @@ import type { IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
 import type { VectorStats } from "../store/index/vectors.ts"
-import { byDistance, byRank, type Fused, fuse, givePlaces, type Spread, standsOutFrom } from "./fuse.ts"
+import {
+  type CosineSpread,
+  type FusedRanking,
+  fuseRankings,
+  minNearCosine,
+  promoteNearest,
+  scoreByDistance,
+  scoreByRank,
+} from "./fuse.ts"
 import type { Ranking } from "./rank.ts"
 
-/** The settings for searching by meaning, in addition to words. */
-export type Meaning = {
+/** The settings for searching by meaning in addition to words. */
+export type VectorSearch = {
   /** Throws a DexError if the settings are incomplete. */
   settings: () => EmbedSettings
   timeoutMs: number
-  /** The question, without filters and redacted, because it may leave the machine. */
+  /** The question without filters, redacted because it may leave the machine. */
   text: string
 }
 
-export type Hybrid = {
-  /** Undefined if there was nothing to fuse; `degraded` has the reason. */
-  fused?: Fused
+export type HybridRanking = {
+  /** Undefined if there was nothing to fuse; then `degraded` contains the reason. */
+  fused?: FusedRanking
   /** True if the nearest message stands out from unrelated ones. */
   isNear: boolean
   degraded: string[]
 }
 
-/** How many messages the vectors contribute. */
+/** The number of messages that vectors contribute. */
 const NEAREST = 100
 /**
- * A model whose distances were measured: nearness counts by how far a message stands out. If a weak model counted as much
- * as words, search would get worse. So a model that nobody has measured counts like the weakest measured one: by rank. See
- * docs/embeddings.md.
+ * The models whose distances were measured. For these, nearness counts by how far a message stands out. Any other model counts by
+ * rank, like the weakest measured one: if a weak model counted as much as words, search would get worse. See docs/embeddings.md.
  */
 const MEASURED = /all-minilm-l6-v2/i
-/** If even the best rows by words contain less of the question than this, words are not enough. */
+/** The share of the question that the best rows by words must contain; below it, words are not enough. */
 const LITTLE = 0.5
 
-/** With fewer messages, the distribution is unknown. A smaller deviation is not believable. */
-const LEAST_SAMPLE = 20
-const LEAST_DEVIATION = 0.02
+/** The fewest messages from which a distribution can be estimated, and the smallest deviation that is plausible. */
+const MIN_SAMPLE = 20
+const MIN_DEVIATION = 0.02
 
 /**
- * Combines words and vectors in one ranking. `covered` returns how much of the question the best rows by words contain,
- * from 0 to 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` has the reason.
+ * Combines words and vectors in one ranking. `covered` returns how much of the question the best rows by words contain, from 0 to
+ * 1; it is called only if needed. Problems with a server or a setting do not throw; `degraded` contains the reason.
  */
-export async function addMeaning(
+export async function addVectorResults(
   index: SearchIndex,
   lexical: Ranking,
   filter: VectorFilter,
-  meaning: Meaning,
+  meaning: VectorSearch,
   covered: () => Promise<number>,
-): Promise<Hybrid> {
+): Promise<HybridRanking> {
   const found = await nearest(index, filter, meaning)
   if ("why" in found) return { isNear: false, degraded: [found.why] }
   const { hits, embedder, spread, near, degraded } = found
   const isNear = hits.some((hit) => hit.score > near)
-  if (!MEASURED.test(embedder)) return { fused: fuse(lexical, { hits, near, worth: byRank }), isNear, degraded }
-  const worth = byDistance(spread)
-  if ((await covered()) >= LITTLE) return { fused: fuse(lexical, { hits, near, worth }), isNear, degraded }
-  const nearer = Number.isFinite(near) ? Math.min(near, standsOutFrom(spread)) : near
-  const all = fuse(lexical, { hits, near: nearer, worth })
-  return { fused: givePlaces(all, hits), isNear, degraded }
+  if (!MEASURED.test(embedder))
+    return { fused: fuseRankings(lexical, { hits, near, worth: scoreByRank }), isNear, degraded }
+  const worth = scoreByDistance(spread)
+  if ((await covered()) >= LITTLE) return { fused: fuseRankings(lexical, { hits, near, worth }), isNear, degraded }
+  const nearer = Number.isFinite(near) ? Math.min(near, minNearCosine(spread)) : near
+  const all = fuseRankings(lexical, { hits, near: nearer, worth })
+  return { fused: promoteNearest(all, hits), isNear, degraded }
 }
 
-type Found = { hits: IndexHit[]; spread: Spread; near: number; embedder: string; degraded: string[] }
+type Found = { hits: IndexHit[]; spread: CosineSpread; near: number; embedder: string; degraded: string[] }
 
-async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meaning): Promise<Found | { why: string }> {
+async function nearest(
+  index: SearchIndex,
+  filter: VectorFilter,
+  meaning: VectorSearch,
+): Promise<Found | { why: string }> {
   try {
     const settings = meaning.settings()
     const vectors = await index.vectors()
@@ -84,8 +96,8 @@ async function nearest(index: SearchIndex, filter: VectorFilter, meaning: Meanin
     const hits = vectors.scan(id, answer.vector, { limit: NEAREST, filter })
     const space = spaces.find((one) => one.embedder === id)!
     const { of, ...usual } = vectors.spread(id, answer.vector)
-    const spread = { ...usual, deviation: Math.max(usual.deviation, LEAST_DEVIATION) }
-    const near = of < LEAST_SAMPLE ? Number.POSITIVE_INFINITY : nearFrom(spread, space.vectors)
+    const spread = { ...usual, deviation: Math.max(usual.deviation, MIN_DEVIATION) }
+    const near = of < MIN_SAMPLE ? Number.POSITIVE_INFINITY : nearFrom(spread, space.vectors)
     return { hits, embedder: id, spread, near, degraded: unfinished(vectors, space) }
   } catch (error) {
     if (!isDexError(error)) throw error
@@ -103,11 +115,11 @@ function whyNone(settings: EmbedSettings, known: string[]): string {
 }
 
 /**
- * A message is near if it is nearer than the nearest of this many unrelated messages would be by chance: the greatest of n
- * normally distributed values is almost always below √(2 ln n) deviations. This works for every model, although 0.4 is a
- * high cosine for some and 0.8 is a low one for others.
+ * The cosine from which a message is near: it exceeds the largest of this many unrelated cosines. The largest of n normally
+ * distributed values is almost always below √(2 ln n) deviations. This works for every model, although 0.4 is a high cosine for
+ * some and 0.8 is a low one for others.
  */
-function nearFrom({ centre, deviation }: Spread, count: number): number {
+function nearFrom({ centre, deviation }: CosineSpread, count: number): number {
   return centre + Math.sqrt(2 * Math.log(count)) * deviation
 }
 

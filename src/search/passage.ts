@@ -12,25 +12,25 @@ import type { Query } from "./query.ts"
 export type ShownPassage = { number: number; message: StoredMessage; snippet: string }
 
 export type PassageQuery = { query: Query; weights: readonly number[] }
-/** The other messages that matched, best first, and how much of the question the best one's complete text contains. */
-export type Matches = { ref: Ref; numbers: readonly number[]; worth: number }
+/** The other matching messages, best first, and the share of the question that the best one's complete text contains. */
+export type OtherMatches = { ref: Ref; numbers: readonly number[]; worth: number }
 
-/** The most matching messages that are read. */
-const MOST_MATCHES = 12
-/** Prose is worth showing if it contains this share of what the best message contains. */
+/** The most matching messages to read. */
+const MAX_MATCHES = 12
+/** The share of the best message's coverage that prose must have to be worth showing. */
 const ENOUGH = 0.5
-/** If no matching message has it in prose, this many messages of the conversation are considered; the index rules some out. */
-const MOST_MESSAGES = 400
+/** The most messages of a conversation that are searched for prose if no matching message has any. The index rules some out. */
+const MAX_MESSAGES = 400
 
 /**
- * The passage of prose that contains most of the question. The best message is preferred if its prose contains enough of
- * it, else other messages of the conversation. Undefined if only machines wrote the text: tool output, JSON, code.
+ * Finds the passage of prose that contains most of the question, in the best message if its prose contains enough, otherwise in
+ * other messages of the conversation. Returns undefined if there is only tool output, JSON or code.
  */
-export async function passageIn(
+export async function findPassage(
   store: HistoryReader,
   index: Pick<SearchIndex, "unspoken"> | undefined,
   best: StoredMessage,
-  matches: Matches,
+  matches: OtherMatches,
   passageQuery: PassageQuery,
 ): Promise<ShownPassage | undefined> {
   const own = bestOf([best], passageQuery)
@@ -41,14 +41,14 @@ export async function passageIn(
     const left = numbers.filter((number) => !unspoken?.has(number))
     return left.length === 0 ? [] : store.messages(matches.ref, left)
   }
-  const others = await messagesAmong(matches.numbers.slice(0, MOST_MATCHES))
+  const others = await messagesAmong(matches.numbers.slice(0, MAX_MATCHES))
   const among = others.length === 0 ? own : bestOf([best, ...inOrder(others, matches.numbers)], passageQuery)
   if (among) return among
-  const all = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MOST_MESSAGES)
+  const all = (await store.versions(matches.ref)).map(({ number }) => number).slice(0, MAX_MESSAGES)
   return bestOf(await messagesAmong(all), passageQuery)
 }
 
-/** Spoken text comes before thinking. Of equal passages, the first one wins. */
+/** Prefers spoken text to thinking. Of equal passages, the first one wins. */
 function bestOf(
   messages: readonly StoredMessage[],
   { query, weights }: PassageQuery,
@@ -72,21 +72,21 @@ function bestOf(
     query,
   )
   const found = candidates.flatMap(({ message, place }, i) => {
-    const { snippet, holds } = looks[i]!
-    if (!holds.includes(true) || !hasPhrases[i]) return []
-    return [{ number: message.number, message, snippet, worth: coverage(weights, holds), place }]
+    const { snippet, contains } = looks[i]!
+    if (!contains.includes(true) || !hasPhrases[i]) return []
+    return [{ number: message.number, message, snippet, worth: coverage(weights, contains), place }]
   })
   return found.sort((a, b) => b.worth - a.worth || a.place - b.place)[0]
 }
 
-/** Quoted phrases must be in the passage, or it would not show what was found. */
+/** A passage must contain the quoted phrases, or it would not show what was found. */
 function withPhrases(texts: string[], { required }: Query): boolean[] {
   if (required.length === 0) return texts.map(() => true)
   const phrases = required.map(({ words }) => words)
-  return matchTexts(texts, required, phrases, required).map(({ holds }) => holds.every(Boolean))
+  return matchTexts(texts, required, phrases, required).map(({ contains }) => contains.every(Boolean))
 }
 
-/** All forms of a word begin with these letters, so a text without them need not be searched. */
+/** The number of first letters that all forms of a word share. A text without them need not be searched. */
 const STEM_CHARS = 3
 
 function hasOneOf(text: string, beginnings: readonly string[]): boolean {

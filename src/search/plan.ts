@@ -3,34 +3,37 @@ import type { Term } from "../store/index/terms.ts"
 import type { Query } from "./query.ts"
 
 /**
- * The lookups in the index for a query. FTS5 reads every message that contains any of the words twice: to find out how rare
- * each word is, and to score. If that would be hundreds of thousands of messages, the work is limited, and the answer says so.
+ * The index lookups for a query. FTS5 reads every message that contains any of the words twice: to find out how rare each word
+ * is, and to score. If that would be hundreds of thousands of messages, dex limits the work, and the answer says so.
  */
-export type Plan = {
+export type QueryPlan = {
   /** Empty if there is nothing to look up. */
   match: Term[]
   pairs: Term[]
-  /** Words that occur nearly everywhere, and pairs of them. They add no message to the list, but count in the score. */
+  /** Words that occur nearly everywhere, and pairs of them. They add no messages, but count in the score. */
   common: { term: Term; name: "words" | "pairs"; weight: number }[]
   /** Set if only about this many of the newest messages were searched. */
   newest?: number
 }
 
-/** Up to this cost, everything is searched without limits. */
+/** The number of messages up to which everything is searched. */
 const EXACT = 80_000
-/** Above it: the most messages that are scored if some word is rare, and if every word is common. */
+/** The most messages that are scored beyond that: if some word is rare, and if every word is common. */
 const BUDGET = 200_000
 const COMMON_BUDGET = 25_000
-/** If a reader may see only part of an index, other messages are read too. Their number must not be measurable. */
+/**
+ * The factor for the budgets if a reader may see only part of an index. Other messages are read too, and their number must not be
+ * measurable.
+ */
 const PART = 1 / 3
-/** A word in more than this share of the messages says little compared with a rarer one. */
+/** The share of messages above which a word is common: it says little compared with a rarer one. */
 const COMMON = 0.1
-/** If all words are common, only this many are looked up, rarest first. */
-const MOST_COMMON = 2
+/** The number of words, rarest first, that are looked up if all are common. */
+const MAX_COMMON = 2
 
-export async function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Promise<Plan> {
+export async function planQuery(index: SearchIndex, { terms, pairs, required }: Query): Promise<QueryPlan> {
   const all = terms.length > 0 ? terms : required
-  const exact: Plan = { match: all, pairs, common: [] }
+  const exact: QueryPlan = { match: all, pairs, common: [] }
   const { messages } = await index.sizes([])
   const room = index.leavesOut ? PART : 1
   if (all.length * messages <= EXACT * room) return exact
@@ -44,12 +47,12 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
   )
   const hasRareWord = rare.some((term) => share.get(term)! > 0)
   if (rare.length === all.length) return exact
-  const kept = hasRareWord ? rare : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MOST_COMMON)
+  const kept = hasRareWord ? rare : rarestFirst.filter((term) => share.get(term)! > COMMON).slice(0, MAX_COMMON)
   const common = all.filter((term) => !rare.includes(term))
   const rest = all.filter((term) => !kept.includes(term))
   const [rarePairs, commonPairs] = split(pairs, (pair) => !common.some((term) => containsWord(pair, term)))
   const pairShares = await index.sizes(commonPairs)
-  const plan: Plan = {
+  const plan: QueryPlan = {
     match: kept,
     pairs: rarePairs,
     common: [
@@ -73,7 +76,7 @@ function split<T>(list: T[], isFirst: (item: T) => boolean): [T[], T[]] {
   return [list.filter(isFirst), list.filter((item) => !isFirst(item))]
 }
 
-/** A prefix is not a word of the pair. */
+/** Whether the pair contains this word. A prefix is not a word of the pair. */
 function containsWord(pair: Term, { words, prefix }: Term): boolean {
   return !prefix && pair.words.split(" ").includes(words)
 }

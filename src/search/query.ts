@@ -3,9 +3,9 @@ import type { Term } from "../store/index/terms.ts"
 
 /** A parsed query. Any text is valid: everything that is not a filter, phrase or exclusion is a word. */
 export type Query = {
-  /** Any of these may match. More and rarer matches are better. Each term occurs once. */
+  /** A message matches if it contains any of these. More and rarer matches are better. Each term occurs once. */
   terms: Term[]
-  /** Adjacent words of the query as phrases. Text with these phrases matches better. */
+  /** Adjacent words of the query, as phrases. Text with these phrases ranks higher. */
   pairs: Term[]
   /** Phrases in quotation marks. All of them must occur. */
   required: Term[]
@@ -20,17 +20,17 @@ export type Query = {
   without: string[]
 }
 
-export type QueryFilters = Partial<Record<(typeof FILTERS)[number], string>>
+export type QueryFilters = Partial<Record<(typeof FILTER_NAMES)[number], string>>
 
-export const FILTERS = ["project", "source", "file", "tool", "role", "from", "to", "model"] as const
+export const FILTER_NAMES = ["project", "source", "file", "tool", "role", "from", "to", "model"] as const
 
 const TOKEN = /(-?)(?:([a-z]+):)?"([^"]*)"?|(\S+)/gi
-const FILTER = new RegExp(`^(${FILTERS.join("|")}):(.+)$`, "i")
+const FILTER = new RegExp(`^(${FILTER_NAMES.join("|")}):(.+)$`, "i")
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
 const HASH = /^(?=.*\d)[0-9a-f]{7,40}$/i
-/** More than anybody types. The beginning of a pasted log is still searched. */
-const MOST_TERMS = 40
-const LONGEST_QUERY = 4_000
+/** The most terms of a query, more than anybody types. The beginning of a pasted log is still searched. */
+const MAX_TERMS = 40
+const MAX_QUERY_LENGTH = 4_000
 
 export function parseQuery(typed: string, accepts: (filter: string, value: string) => boolean = () => true): Query {
   const query: Query = {
@@ -43,11 +43,11 @@ export function parseQuery(typed: string, accepts: (filter: string, value: strin
     words: [],
     without: [],
   }
-  const text = typed.slice(0, LONGEST_QUERY).replaceAll("\0", " ")
+  const text = typed.slice(0, MAX_QUERY_LENGTH).replaceAll("\0", " ")
   const isCommandLine = /(?:^|\s)--[a-z]/i.test(text)
   const plain: string[] = []
   const filter = (name: string, value: string): boolean => {
-    const known = FILTERS.find((one) => one === name.toLowerCase())
+    const known = FILTER_NAMES.find((one) => one === name.toLowerCase())
     if (known === undefined || value === "" || !accepts(known, value)) return false
     query.filters[known] = value
     return true
@@ -87,7 +87,7 @@ function addTerms(query: Query, plain: string[]): void {
   const keepAll = contentWords.length === 0
   for (const text of plain) {
     const parts = text.match(WORD) ?? []
-    // A path, a flag or a snake_case name says more as a phrase than its parts do.
+    // A path, a flag or a snake_case name is more specific as a phrase than its parts are.
     if (parts.length > 1 && parts.length <= 12) add(parts.join(" "))
     for (const part of parts) {
       if (!keepAll && isStopword(part)) continue
@@ -102,8 +102,8 @@ function addTerms(query: Query, plain: string[]): void {
       for (const run of cjkRuns(part)) add(pairsOfCharacters(run))
     }
   }
-  query.terms = [...terms.values()].slice(0, MOST_TERMS)
-  query.words = [...new Set(words.map((word) => word.toLowerCase()))].slice(0, MOST_TERMS)
+  query.terms = [...terms.values()].slice(0, MAX_TERMS)
+  query.words = [...new Set(words.map((word) => word.toLowerCase()))].slice(0, MAX_TERMS)
   query.pairs = query.words.slice(1).map((word, i) => termOf(`${query.words[i]} ${word}`))
 }
 
@@ -115,7 +115,7 @@ function termOf(text: string): Term {
   return { words: text.toLowerCase() }
 }
 
-/** False for several words: a count of the messages with any of them would be useless. */
+/** Returns false for several words: a count of the messages with any of them would be useless. */
 export function isOneTerm({ words, required }: Query): boolean {
   const inPhrases = required.flatMap((phrase) => phrase.words.split(/\s+/)).length
   return words.length <= 1 || words.length <= inPhrases

@@ -1,18 +1,18 @@
 import { formatRef, type Ref } from "../core/ref.ts"
-import { CARD, type Column } from "../store/index/fields.ts"
+import { CARD_NUMBER, type Column } from "../store/index/fields.ts"
 import type { IndexFilter, IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import { type Plan, planQuery } from "./plan.ts"
+import { planQuery, type QueryPlan } from "./plan.ts"
 import { phrasesOf, type Query } from "./query.ts"
 
-/** A message that matched, with the parts of its score; they add up to it. */
+/** A message that matched. The parts add up to its score. */
 export type RankedMessage = IndexHit & { parts: ScorePart[] }
 export type ScorePart = {
   name: "words" | "common" | "pairs" | "neighbours" | "others" | "title" | "vector" | "rerank"
   value: number
 }
 
-/** A conversation ranked by its messages. `best` is the one to show; `others` also matched, best first. */
+/** A conversation ranked by its messages. `best` is shown; `others` also matched, best first. */
 export type RankedConversation = {
   ref: Ref
   score: number
@@ -21,11 +21,11 @@ export type RankedConversation = {
   others: RankedMessage[]
 }
 
-export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: Plan }
+export type Ranking = { messages: RankedMessage[]; conversations: RankedConversation[]; plan: QueryPlan }
 
-/** The most messages that are ranked. More would change nothing near the top. */
+/** The most messages to rank. More would change nothing near the top. */
 const CANDIDATES = 300
-/** The most of them that are looked up for each common word. */
+/** The most ranked messages that are looked up for each common word. */
 const LOOKED_UP = 100
 
 const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called: 1.1, aside: 0.85, hidden: 0.5 }
@@ -33,11 +33,11 @@ const COLUMN_WEIGHTS: Record<Column, number> = { returned: 0.5, said: 2, called:
 export const RANK_WEIGHTS = {
   /** The weight of a word by who wrote it. */
   columns: COLUMN_WEIGHTS,
-  /** Two adjacent words of the query are worth this share of what they would be worth as one word. */
+  /** The worth of two adjacent words of the query, as a share of their worth as one word. */
   pairs: 0.3,
-  /** A message next to another hit gets this share of that hit's score. */
+  /** The share of a hit's score that a neighbouring message receives. */
   neighbours: 0.2,
-  /** A conversation's score is the sum of its best messages, each counting less than the one before. */
+  /** A conversation's score is the sum of its best messages; each counts this much of the one before. */
   decay: 0.5,
   counted: 8,
 }
@@ -58,7 +58,7 @@ export async function rank(index: SearchIndex, query: Query, filters: Omit<Index
     collect(hits, "pairs", RANK_WEIGHTS.pairs, await index.find({ ...scope, match: plan.pairs }))
   await addCommon(index, hits, plan)
   addNeighbours(hits)
-  const messages = [...hits.values()].sort(byScore)
+  const messages = [...hits.values()].sort(compareByScore)
   return { messages, conversations: groupByConversation(messages), plan }
 }
 
@@ -69,7 +69,7 @@ export function messageRefText({ ref, number }: { ref: Ref; number: number }): s
 function collect(hits: Map<string, RankedMessage>, name: ScorePart["name"], weight: number, found: IndexHit[]): void {
   for (const hit of found) {
     const known = hits.get(messageRefText(hit))
-    // Only the pairs would be known about a message whose words did not get into the list.
+    // A message that is not in the list yet has no score for its words, so a pair alone would misrank it.
     if (!known && name !== "words") continue
     const value = weight * hit.score
     if (known) addPart(known, name, value)
@@ -82,12 +82,12 @@ function addPart(message: RankedMessage, name: ScorePart["name"], value: number)
   message.score += value
 }
 
-/** Common words added no message to the list, but still count if a message contains them. */
-async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: Plan): Promise<void> {
-  const best = [...hits.values()].sort(byScore).slice(0, LOOKED_UP)
+/** Adds the scores of common words, which added no messages of their own. */
+async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, { common }: QueryPlan): Promise<void> {
+  const best = [...hits.values()].sort(compareByScore).slice(0, LOOKED_UP)
   const docs = best.map((hit) => hit.doc)
   for (const { term, name, weight } of common) {
-    const containing = await index.holding(term, docs)
+    const containing = await index.containing(term, docs)
     const value = weight * (name === "pairs" ? RANK_WEIGHTS.pairs : 1)
     for (const hit of best) if (containing.has(hit.doc)) addPart(hit, "common", value)
   }
@@ -96,8 +96,8 @@ async function addCommon(index: SearchIndex, hits: Map<string, RankedMessage>, {
 function addNeighbours(hits: Map<string, RankedMessage>): void {
   const earned: [RankedMessage, number][] = []
   for (const hit of hits.values()) {
-    if (hit.number === CARD) continue
-    const beside = [hit.number - 1, hit.number + 1].filter((number) => number > CARD)
+    if (hit.number === CARD_NUMBER) continue
+    const beside = [hit.number - 1, hit.number + 1].filter((number) => number > CARD_NUMBER)
     const value = beside.reduce(
       (sum, number) => sum + (hits.get(messageRefText({ ref: hit.ref, number }))?.score ?? 0),
       0,
@@ -107,8 +107,8 @@ function addNeighbours(hits: Map<string, RankedMessage>): void {
   for (const [hit, value] of earned) addPart(hit, "neighbours", value)
 }
 
-/** Best first, then newest, then by name, so that two runs give the same order. */
-export function byScore(a: Candidate, b: Candidate): number {
+/** Best first, then newest, then by name, so that two runs return the same order. */
+export function compareByScore(a: Candidate, b: Candidate): number {
   return (
     b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(formatRef(a.ref), formatRef(b.ref)) || a.number - b.number
   )
@@ -126,10 +126,10 @@ export function groupByConversation(messages: RankedMessage[]): RankedConversati
     const first = group[0]!
     const further = group.slice(1, counted).reduce((sum, message, i) => sum + message.score * decay ** (i + 1), 0)
     const parts: ScorePart[] = [...first.parts, ...(further > 0 ? [{ name: "others" as const, value: further }] : [])]
-    // A message says more than the conversation's card.
-    const best = first.number === CARD ? (group[1] ?? first) : first
-    const others = group.filter((message) => message.number !== CARD && message !== best)
+    // A message is more informative than the conversation's card.
+    const best = first.number === CARD_NUMBER ? (group[1] ?? first) : first
+    const others = group.filter((message) => message.number !== CARD_NUMBER && message !== best)
     return { ref: first.ref, score: first.score + further, parts, best, others }
   })
-  return conversations.sort((a, b) => byScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))
+  return conversations.sort((a, b) => compareByScore({ ...a.best, score: a.score }, { ...b.best, score: b.score }))
 }

@@ -4,7 +4,7 @@ import { openReranker, type RerankSettings } from "../embed/rerank.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { RankedConversation } from "./rank.ts"
 
-export type Rerank = {
+export type RerankOptions = {
   /** Throws a DexError if the settings are incomplete. */
   settings: () => RerankSettings
   timeoutMs: number
@@ -12,21 +12,21 @@ export type Rerank = {
   text: string
 }
 
-export type Reranked<Row> = { rows: Row[]; reranked: boolean; degraded?: string }
+export type RerankedRows<Row> = { rows: Row[]; reranked: boolean; degraded?: string }
 
-/** How many of the best rows a model orders again. */
+/** The number of best rows that a model reorders. */
 const TOP = 20
-const MOST_CHARS = 2_000
+const MAX_CHARS = 2_000
 
 /**
- * Lets a model order the best rows again. Each row takes the score of its new place, so that the other rows stay below and
- * the parts still add up. Problems with a server or a setting do not throw: the order stays, and `degraded` has the reason.
+ * Lets a model reorder the best rows. Each row takes the score of its new place, so that the other rows stay below and the parts
+ * still add up. Problems with a server or a setting do not throw: the order stays, and `degraded` contains the reason.
  */
 export async function rerankTop<Row extends RankedConversation>(
   store: HistoryReader,
   rows: Row[],
-  { settings, timeoutMs, text }: Rerank,
-): Promise<Reranked<Row>> {
+  { settings, timeoutMs, text }: RerankOptions,
+): Promise<RerankedRows<Row>> {
   const top = rows.slice(0, TOP)
   if (top.length < 2) return { rows, reranked: false }
   const stop = AbortSignal.timeout(timeoutMs)
@@ -35,7 +35,7 @@ export async function rerankTop<Row extends RankedConversation>(
     const texts: string[] = []
     for (const row of top) texts.push(await bestMessageText(store, row))
     const judged = await reranker.rerank(text, texts, { signal: stop })
-    // Rows with equal judgements keep their order.
+    // Sorting is stable: rows with equal judgements keep their order.
     const order = top.map((row, i) => ({ row, judged: judged[i]! })).sort((a, b) => b.judged - a.judged)
     const placed = order.map(({ row }, place) => withScore(row, top[place]!.score))
     return { rows: [...placed, ...rows.slice(TOP)], reranked: true }
@@ -57,5 +57,5 @@ function withScore<Row extends RankedConversation>(row: Row, score: number): Row
 
 async function bestMessageText(store: HistoryReader, { ref, best }: RankedConversation): Promise<string> {
   const [message] = await store.messages(ref, [Math.max(1, best.number)])
-  return message ? messageText(message, "stripped").slice(0, MOST_CHARS).toWellFormed() : ""
+  return message ? messageText(message, "stripped").slice(0, MAX_CHARS).toWellFormed() : ""
 }

@@ -2,17 +2,17 @@ import { messageText } from "../core/format.ts"
 import { formatRef } from "../core/ref.ts"
 import type { HistoryReader, StoredMessage } from "../store/history/store.ts"
 import { matchTexts } from "../store/index/snippets.ts"
-import { folding } from "./fold.ts"
-import { passageIn } from "./passage.ts"
+import { createRowFolding } from "./fold.ts"
+import { findPassage } from "./passage.ts"
 import type { Query } from "./query.ts"
 import type { Scope } from "./scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "./search.ts"
 
-/** The longest time a person waits for an answer without an index. The answer says how much was read. */
+/** The longest time that a search without an index may take, in milliseconds. The answer says how much was read. */
 const TIME_MS = 3_000
 const PAGE = 50
 
-/** Reads the history itself, newest first, if there is no index. This is slower, and the outcome says so. */
+/** Reads the history, newest first, if there is no index. This is slower, and the outcome says so. */
 export async function scanHistory(
   store: HistoryReader,
   query: Query,
@@ -79,7 +79,7 @@ export async function scanHistory(
       ({ message, row }) =>
         input.prose &&
         message &&
-        passageIn(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, passageQuery),
+        findPassage(store, undefined, message, { ref: row.ref, numbers: [], worth: 1 }, passageQuery),
     ),
   )
   return {
@@ -94,14 +94,14 @@ export async function scanHistory(
 
 type ScannedHit = Omit<SearchHit, "snippet"> & { text: string }
 
-/** Only as many rows as requested. A conversation and its subagents share a row, which shows the newest. */
+/** Returns only as many rows as requested. A conversation and its subagents share a row, which shows the newest. */
 async function foldedRows(
   store: HistoryReader,
   hits: ScannedHit[],
   { offset, limit, by }: SearchInput,
   filters: Scope["filters"],
 ): Promise<ScannedHit[]> {
-  const place = folding(store, filters)
+  const place = createRowFolding(store, filters)
   const rows = new Map<string, ScannedHit>()
   for (const hit of hits) {
     if (rows.size >= offset + limit) break

@@ -4,7 +4,7 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import type { Collection, HistoryReader, ProjectRow } from "../store/history/store.ts"
 import type { IndexFilter } from "../store/index/query.ts"
 
-/** Restrict a search. A result must match all filters. */
+/** The filters of a search. A result must match all of them. */
 export type Filters = {
   sources?: SourceId[]
   project?: string
@@ -17,11 +17,11 @@ export type Filters = {
   conversation?: Ref
   excludedConversations?: Ref[]
   kinds?: Kind[]
-  /** Conversations, documents, or both (the default). */
+  /** Where to search: in conversations, in documents, or in both (the default). */
   among?: "history" | "docs" | "all"
-  /** Only documents of these collections. */
+  /** Searches only documents of these collections. */
   collections?: string[]
-  /** Leave out documents that belong to no project. */
+  /** Excludes documents that belong to no project. */
   noGlobal?: boolean
   /** The project in which the search runs. */
   inside?: string
@@ -33,7 +33,7 @@ export type Scope = {
   hiddenProjects: string[]
 }
 
-/** The filters for the index. Undefined if one of them can match nothing. */
+/** Builds the filters for the index. Returns undefined if one of them can match nothing. */
 export async function scopeOf(
   store: HistoryReader,
   input: Filters,
@@ -42,7 +42,7 @@ export async function scopeOf(
   const filters: Scope["filters"] = {}
   const wanted = input.project?.toLowerCase()
   const projects = await store.projects()
-  const hiddenProjects = hiddenFrom(projects, input.inside, platform)
+  const hiddenProjects = projectsHiddenFrom(projects, input.inside, platform)
   if (wanted !== undefined) {
     filters.projects = projects.map((project) => project.path).filter((path) => path.toLowerCase().includes(wanted))
     if (filters.projects.length === 0) return undefined
@@ -69,7 +69,7 @@ export async function scopeOf(
   return { filters, hiddenProjects: shown }
 }
 
-/** Hides excluded projects again: the index may not know yet that a conversation belongs to a private project. */
+/** Hides excluded projects again, because the index may not know yet that a conversation belongs to a private project. */
 export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope["filters"]): HistoryReader {
   if (!excludedProjects) return store
   const hidden = new Set(excludedProjects)
@@ -83,25 +83,29 @@ export function withoutHidden(store: HistoryReader, { excludedProjects }: Scope[
 }
 
 /** All private projects except the one in which the search runs. */
-export function hiddenFrom(projects: readonly ProjectRow[], inside: string | undefined, platform = process.platform) {
+export function projectsHiddenFrom(
+  projects: readonly ProjectRow[],
+  inside: string | undefined,
+  platform = process.platform,
+) {
   const isHere = (path: string) => inside !== undefined && isSamePath(path, inside, platform)
   return projects.filter((project) => project.private && !isHere(project.path)).map((project) => project.path)
 }
 
 /**
- * Selects documents. Those of other projects are left out unless their collection is named. If there are no documents, no
- * filter is added.
+ * Selects documents. Those of other projects are excluded unless their collection is named. If there are no documents, no filter
+ * is added.
  */
 function documentsOf(known: Collection[], { among, collections, noGlobal, inside }: Filters): Partial<IndexFilter> {
   if (among === "history") return known.length > 0 ? { excludedKinds: ["document"] } : {}
   const only: Partial<IndexFilter> = among === "docs" || collections ? { kinds: ["document"] } : {}
   if (collections) return { ...only, collections }
-  const elsewhere = known.filter((collection) => !isReachable(collection, { noGlobal, inside }))
+  const elsewhere = known.filter((collection) => !isSearchedByDefault(collection, { noGlobal, inside }))
   return { ...only, ...(elsewhere.length > 0 && { excludedCollections: elsewhere.map(({ name }) => name) }) }
 }
 
-/** True if this collection is searched without being named. */
-export function isReachable(
+/** Whether this collection is searched without being named. */
+export function isSearchedByDefault(
   { project }: Pick<Collection, "project">,
   { noGlobal, inside }: { noGlobal: boolean | undefined; inside: string | undefined },
 ): boolean {

@@ -4,33 +4,33 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
-import { type Look, matchTexts } from "../store/index/snippets.ts"
+import { matchTexts, type TextMatch } from "../store/index/snippets.ts"
 import { coverage, coverageOfRarest, isBelowFloor, wordWeights } from "./floor.ts"
-import { folding } from "./fold.ts"
+import { createRowFolding } from "./fold.ts"
 import type { RankEvidence } from "./fuse.ts"
-import type { Meaning } from "./hybrid.ts"
-import { passageIn, type ShownPassage } from "./passage.ts"
-import type { Plan } from "./plan.ts"
+import type { VectorSearch } from "./hybrid.ts"
+import { findPassage, type ShownPassage } from "./passage.ts"
+import type { QueryPlan } from "./plan.ts"
 import { isOneTerm, phrasesOf, type Query } from "./query.ts"
 import { type RankedConversation, type RankedMessage, type Ranking, rank, type ScorePart } from "./rank.ts"
-import type { Rerank } from "./rerank.ts"
+import type { RerankOptions } from "./rerank.ts"
 import { scanHistory } from "./scan.ts"
 import { type Filters, type Scope, scopeOf, withoutHidden } from "./scope.ts"
-import { addTitles } from "./titles.ts"
+import { addTitleScores } from "./titles.ts"
 
 export type SearchInput = Filters & {
   query: Query
   /** One row per conversation, ranked by its best messages, or one row per message. */
   by: "conversation" | "message"
-  /** Set to search by vectors too. */
-  meaning?: Meaning
-  /** Set to let a model order the best rows again. */
-  rerank?: Rerank
+  /** If set, the search also uses vectors. */
+  meaning?: VectorSearch
+  /** If set, a model reorders the best rows. */
+  rerank?: RerankOptions
   limit: number
   offset: number
   /**
-   * For people who read the rows: each shows a passage that a person or an agent wrote if there is one, else the best
-   * message. A conversation and its subagents share a row.
+   * True for output that people read: each row shows a passage that a person or an agent wrote, if there is one, otherwise the
+   * best message. A conversation and its subagents share a row.
    */
   prose?: boolean
 }
@@ -40,15 +40,15 @@ export type SearchHit = {
   row: ConversationRow
   /** Set for a subagent that is shown in the row of the conversation that started it. */
   parent?: ConversationRow
-  /** The best message and its number. The message is missing if the conversation has none. */
+  /** The number of the best message. The message is missing if the conversation has none. */
   number: number
   message?: StoredMessage
   score: number
-  /** The parts of the score; they add up to it. */
+  /** The parts of the score, which add up to it. */
   parts: ScorePart[]
   evidence: RankEvidence
   snippet: string
-  /** How many more of the best messages are in this conversation and in those that share its row. */
+  /** The number of other good messages in this conversation and in those that share its row. */
   more: number
 }
 
@@ -57,10 +57,10 @@ export type SkipReason = "filter" | "floor" | "duplicate" | "folded" | "not_top_
 
 export type SearchOutcome = {
   hits: SearchHit[]
-  /** Candidates that are not among the hits, best first, with the reason. */
+  /** Candidates that are not among the hits, best first, with the reason for each. */
   skipped: SkippedHit[]
   candidates: number
-  /** How many messages match. */
+  /** The number of matching messages. */
   total: number
   total_is_at_least: boolean
   /** The number of conversations by kind, if the query is one word or phrase. */
@@ -68,27 +68,27 @@ export type SearchOutcome = {
   /** `some` if none of the best messages contains all the words. */
   matched: "all" | "some"
   /**
-   * How the search was done. `hybrid`: by words and by vectors. `scan`: there was no index, so the history itself was read,
-   * newest first, until the time was up.
+   * How the search was done. `hybrid`: by words and by vectors. `scan`: without an index, by reading the history, newest first,
+   * until the time was up.
    */
   mode: "lexical" | "hybrid" | "scan"
-  /** True if a model ordered the best rows again. */
+  /** True if a model reordered the best rows. */
   reranked: boolean
-  /** Why less was used than is configured; empty if everything was. */
+  /** Why the search used less than what is configured. Empty if it used everything. */
   degraded: string[]
   /** False while the index lacks some of the history. */
   index_is_current: boolean
-  /** True if the index is damaged, so that the history itself was read. */
+  /** True if the index is damaged, so that the history was read instead. */
   index_is_damaged: boolean
-  /** For a scan: how many conversations were read, and how many there are. */
+  /** Set for a scan: how many conversations were read, and how many exist. */
   scanned?: { conversations: number; of: number }
   hidden_private: number
   /** Set if the index has several shards and some did not answer. */
   shards?: { searched: number; of: number }
-  /** How much of the query, or of a long query's rarest words, the best message contains: from 0 to 1. */
+  /** The share of the query, or of a long query's rarest words, that the best message contains, from 0 to 1. */
   coverage?: number
-  /** How the work was limited, if the words are very common. */
-  plan?: Plan
+  /** How the work was limited if the words are very common. */
+  plan?: QueryPlan
 }
 
 const NOTHING: SearchOutcome = {
@@ -158,7 +158,7 @@ async function withIndex(
     coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
     hidden_private: await hiddenOf(index, query, scope, plan),
-    ...leftOut(index),
+    ...unsearchedShards(index),
     plan,
     mode: hybrid?.fused ? "hybrid" : "lexical",
     reranked,
@@ -166,8 +166,8 @@ async function withIndex(
   }
 }
 
-/** Call it after all other calls to the index. */
-export function leftOut(index: SearchIndex): Pick<SearchOutcome, "shards"> {
+/** How many shards were left out. Call this after all other calls to the index. */
+export function unsearchedShards(index: SearchIndex): Pick<SearchOutcome, "shards"> {
   const shards = index.shards?.()
   return shards && shards.searched < shards.of ? { shards } : {}
 }
@@ -188,14 +188,14 @@ async function allRows(
     meaning &&
     (await (
       await import("./hybrid.ts")
-    ).addMeaning(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, () =>
-      coveredBy(store, index, lexical, query),
+    ).addVectorResults(index, lexical, { ...scope.filters, ...phrasesOf(query) }, meaning, () =>
+      coverageOfBest(store, index, lexical, query),
     ))
   const { messages, conversations } = hybrid?.fused ?? lexical
   const rows: Row[] =
     input.by === "message"
       ? messages.filter((hit) => hit.number > 0).map(alone)
-      : await addTitles(store, conversations, query, wordWeights)
+      : await addTitleScores(store, conversations, query, wordWeights)
   const degraded = [...(hybrid?.degraded ?? [])]
   if (!rerank) return { hybrid, rows, reranked: false, degraded }
   const again = await (await import("./rerank.ts")).rerankTop(store, rows, rerank)
@@ -203,11 +203,11 @@ async function allRows(
   return { hybrid, rows: again.rows, reranked: again.reranked, degraded }
 }
 
-/** How many of the best rows are read. */
+/** The number of best rows to read. */
 const COVERED_BY = 10
 
-/** How much of the query the best conversations contain, from 0 to 1. */
-export async function coveredBy(
+/** The share of the query that the best conversations contain, from 0 to 1. */
+export async function coverageOfBest(
   store: HistoryReader,
   index: SearchIndex,
   { conversations }: Pick<Ranking, "conversations">,
@@ -220,7 +220,7 @@ export async function coveredBy(
     by: "conversation",
   })
   const weights = await wordWeights(index, query)
-  return looks.reduce((most, { holds }) => Math.max(most, coverage(weights, holds)), 0)
+  return looks.reduce((most, { contains }) => Math.max(most, coverage(weights, contains)), 0)
 }
 
 function alone(message: RankedMessage & Partial<RankEvidence>): Row {
@@ -228,7 +228,7 @@ function alone(message: RankedMessage & Partial<RankEvidence>): Row {
   return { ref, score, parts, best: message, others: [], ...evidence }
 }
 
-async function count(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: Plan) {
+async function count(index: SearchIndex, { query, by }: SearchInput, { filters }: Scope, plan: QueryPlan) {
   const filter = { ...filters, ...phrasesOf(query), match: plan.match }
   return by === "message" || !isOneTerm(query) ? index.count(filter) : index.countConversations(filter)
 }
@@ -237,7 +237,7 @@ async function hiddenOf(
   index: SearchIndex,
   query: Query,
   { filters, hiddenProjects }: Scope,
-  plan: Plan,
+  plan: QueryPlan,
 ): Promise<number> {
   if (hiddenProjects.length === 0) return 0
   const { excludedProjects: _, ...rest } = filters
@@ -246,8 +246,8 @@ async function hiddenOf(
 }
 
 /**
- * Reads the best rows and their snippets. If even the best contain too little of the query, only rows that vectors found
- * remain, provided that something was near; else none.
+ * Reads the best rows and their snippets. If even the best contain too little of the query, only rows that vectors found remain,
+ * provided that something was near; otherwise none.
  */
 async function present(
   store: HistoryReader,
@@ -258,14 +258,15 @@ async function present(
   weights: readonly number[],
   isNear: boolean,
 ) {
-  const place = input.prose ? folding(store, filters) : undefined
+  const place = input.prose ? createRowFolding(store, filters) : undefined
   const shown = await readRows(store, rows, input, place)
   const { looks, read, skipped } = shown
-  const bestOf = (some: Look[]) => some.reduce((most, { holds }) => Math.max(most, coverageOfRarest(weights, holds)), 0)
+  const bestOf = (some: TextMatch[]) =>
+    some.reduce((most, { contains }) => Math.max(most, coverageOfRarest(weights, contains)), 0)
   let best = bestOf(looks)
-  // A shared row shows only its best message, but all of them count for whether anything was found.
+  // A shared row shows only its best message, but all of its messages count in deciding whether anything was found.
   if (isBelowFloor(input.query, best)) best = Math.max(best, bestOf(await shown.looksOfFolded()))
-  const matched = looks.some(({ holds }) => holds.every(Boolean)) ? ("all" as const) : ("some" as const)
+  const matched = looks.some(({ contains }) => contains.every(Boolean)) ? ("all" as const) : ("some" as const)
   const done = { silent: false, matched, coverage: best }
   if (read.length === 0 || !isBelowFloor(input.query, best))
     return { ...done, hits: await hitsOf(store, index, shown, input, weights), skipped }
@@ -295,13 +296,13 @@ async function hitsOf(
   const hits: SearchHit[] = []
   for (const [i, { hit, matches }] of read.entries()) {
     if (i < offset) continue
-    // For a document, the section itself was found. A conversation may show any of its messages.
+    // A document shows the section that was found. A conversation may show any of its messages.
     const numbers = hit.row.kind === "document" ? [] : matches
-    const { snippet, holds } = looks[i]!
-    const all = { ref: hit.row.ref, numbers, worth: coverage(weights, holds) }
-    // A filter by tool shows the tool's call.
+    const { snippet, contains } = looks[i]!
+    const all = { ref: hit.row.ref, numbers, worth: coverage(weights, contains) }
+    // With a filter by tool, show the tool's call.
     const isProse = prose && tools === undefined
-    const passage = isProse && hit.message && (await passageIn(store, index, hit.message, all, { query, weights }))
+    const passage = isProse && hit.message && (await findPassage(store, index, hit.message, all, { query, weights }))
     hits.push({ ...hit, snippet, ...(passage && shownAs(passage)) })
   }
   return hits
@@ -315,7 +316,7 @@ async function readRows(
   store: HistoryReader,
   rows: Row[],
   { query, limit, offset, by }: Pick<SearchInput, "query" | "limit" | "offset" | "by">,
-  place?: ReturnType<typeof folding>,
+  place?: ReturnType<typeof createRowFolding>,
 ) {
   const texts = new Set<string>()
   const read: ReadRow[] = []
@@ -396,7 +397,7 @@ async function readBest(store: HistoryReader, row: Row, conversation: Conversati
   return { hit, text, matches: others.map((other) => other.number) }
 }
 
-/** If the title was found, the first message is shown. */
+/** If the title matched, show the first message. */
 function numberOf({ number }: RankedConversation["best"]): number {
   return Math.max(1, number)
 }

@@ -1,35 +1,35 @@
 import type { HistoryReader } from "../store/history/store.ts"
-import { wordsHeld } from "../store/index/snippets.ts"
+import { containedWords } from "../store/index/snippets.ts"
 import { coverage } from "./floor.ts"
 import type { Query } from "./query.ts"
 import type { RankedConversation } from "./rank.ts"
 
-// The worth of a title. Most titles consist of words that also occur in messages, where they count like any others. But
-// people who type words of a title mean the conversation about them, not one in which a tool printed them.
+// Scores titles. Most titles consist of words that also occur in messages, where they count like any others. But people who type
+// words of a title mean the conversation about them, not one in which a tool printed them.
 
-/** How many of the best conversations are considered. */
-const MOST_TITLED = 60
-/** A title that contains less of the query than this is about something else. */
-const LEAST_COVERAGE = 0.8
-/** The worth of a title that contains the complete query, relative to the best conversation's score. See docs/retrieval.md. */
+/** The number of best conversations to consider. */
+const MAX_TITLED = 60
+/** The share of the query that a title must contain; with less, it is about something else. */
+const MIN_COVERAGE = 0.8
+/** The score of a title that contains the complete query, relative to the best conversation's score. See docs/retrieval.md. */
 const WORTH = 0.5
 
-/** Adds the worth of the titles and orders the rows again. The parts of a score still add up to it. */
-export async function addTitles<Row extends RankedConversation>(
+/** Adds the scores of titles and reorders the rows. The parts of a score still add up to it. */
+export async function addTitleScores<Row extends RankedConversation>(
   store: HistoryReader,
   rows: Row[],
   { words }: Query,
   wordWeights: readonly number[],
 ): Promise<Row[]> {
   const best = rows[0]?.score ?? 0
-  const top = rows.slice(0, MOST_TITLED)
-  const contained = wordsHeld(await store.titles(top.map(({ ref }) => ref)), words)
+  const top = rows.slice(0, MAX_TITLED)
+  const contained = containedWords(await store.titles(top.map(({ ref }) => ref)), words)
   const weighed = top.map((row, i) => {
     const share = coverage(wordWeights, contained[i]!)
-    if (share < LEAST_COVERAGE) return row
+    if (share < MIN_COVERAGE) return row
     const value = WORTH * best * share
     return { ...row, score: row.score + value, parts: [...row.parts, { name: "title" as const, value }] }
   })
   // Sorting is stable, so equal rows keep their order.
-  return [...weighed, ...rows.slice(MOST_TITLED)].sort((a, b) => b.score - a.score)
+  return [...weighed, ...rows.slice(MAX_TITLED)].sort((a, b) => b.score - a.score)
 }

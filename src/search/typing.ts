@@ -1,4 +1,4 @@
-import { PERSONS_KINDS, type SourceId } from "../core/conversation.ts"
+import { LISTED_KINDS, type SourceId } from "../core/conversation.ts"
 import { isoDate } from "../core/dates.ts"
 import { isDexError } from "../core/error.ts"
 import { messageText } from "../core/format.ts"
@@ -10,7 +10,7 @@ import { matchTexts } from "../store/index/snippets.ts"
 import type { Term } from "../store/index/terms.ts"
 import { scopeOf, withoutHidden } from "./scope.ts"
 
-// Search while somebody types. It must finish before the next key, so nothing is ranked; the newest come first.
+// A search while somebody types. It must finish before the next key, so it ranks nothing: the newest come first.
 
 export type TypedQuery = {
   /** The text so far. Its last word may be unfinished. */
@@ -18,7 +18,7 @@ export type TypedQuery = {
   sources?: SourceId[]
   /** A part of the project's path. */
   project?: string
-  /** Only messages from this time on. */
+  /** Searches only messages from this time on. */
   after?: number
   /** The project in which the search runs. Its private conversations are included. */
   inside?: string
@@ -36,34 +36,37 @@ export type TypedRow = {
   snippet: string | undefined
 }
 
-/** Each row is read from the history. */
-const MOST_ROWS = 20
-/** How many completions of the last word are searched. The most common of them find nearly all messages. */
-const MOST_ENDINGS = 40
-const MOST_WORDS = 12
-/** Snippets are much shorter, and searching long texts takes long. */
+/** The most rows of a result. Each is read from the history. */
+const MAX_ROWS = 20
+/** The number of completions of the last word that are searched. The most common ones find nearly all messages. */
+const MAX_ENDINGS = 40
+const MAX_WORDS = 12
+/**
+ * The number of characters of a text that are searched for a snippet. Snippets are much shorter, and searching long texts takes
+ * long.
+ */
 const EXCERPT_CHARS = 3_000
-/** The most messages that stay in memory. */
-const MOST_READ = 500
-/** Without an index, this many titles are searched. */
-const MOST_TITLES = 1_000
+/** The most messages that are cached in memory. */
+const MAX_READ = 500
+/** The number of titles that are searched if there is no index. */
+const MAX_TITLES = 1_000
 const WORD = /[\p{L}\p{N}\p{Co}\p{M}]+/gu
-/** Shorter beginnings of hashes and the like are not looked up in the index. */
-const LEAST_BEGINNING = 4
+/** The fewest letters of an unfinished hash that are looked up in the index. */
+const MIN_BEGINNING = 4
 
 /**
- * A cache of the rows that were read for earlier keystrokes; most of them are needed again. The caller discards it when the
- * history changes.
+ * A cache of rows that were read for earlier keystrokes, most of which are needed again. The caller discards it when the history
+ * changes.
  */
-export type TypedRead = Map<string, ReadHit>
+export type TypedSearchCache = Map<string, ReadHit>
 type ReadHit = { row: ConversationRow; text: string | undefined }
 
-/** One row per conversation. Matches in titles or prompts come first, then all others, each newest first. */
+/** Returns one row per conversation. Matches in titles or prompts come first, then all others, each newest first. */
 export async function searchAsTyped(
   store: HistoryReader,
   index: SearchIndex | undefined,
   query: TypedQuery,
-  read: TypedRead = new Map(),
+  read: TypedSearchCache = new Map(),
 ): Promise<TypedRow[]> {
   const words = wordsOf(query.text)
   if (words.length === 0) return (await listed(store, query, query.limit)).map((row) => rowOf(row))
@@ -74,12 +77,12 @@ export async function searchAsTyped(
     return rows.length > 0 ? rows : byTitle(store, query, words)
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return byTitle(store, query, words) // the next sync builds the index again
+    return byTitle(store, query, words) // the next sync rebuilds the index
   }
 }
 
 function wordsOf(text: string): string[] {
-  return (text.toLowerCase().match(WORD) ?? []).slice(0, MOST_WORDS)
+  return (text.toLowerCase().match(WORD) ?? []).slice(0, MAX_WORDS)
 }
 
 async function found(
@@ -87,11 +90,11 @@ async function found(
   index: SearchIndex,
   query: TypedQuery,
   words: string[],
-  read: TypedRead,
+  read: TypedSearchCache,
 ): Promise<TypedRow[]> {
   const { sources, project, after, inside } = query
   const scope = await scopeOf(store, {
-    kinds: PERSONS_KINDS,
+    kinds: LISTED_KINDS,
     sources,
     project,
     from: after,
@@ -99,7 +102,7 @@ async function found(
   })
   if (!scope) return []
   const all = await termsOf(index, query.text, words)
-  const limit = Math.min(query.limit, MOST_ROWS)
+  const limit = Math.min(query.limit, MAX_ROWS)
   const lookup: NewestQuery = { ...scope.filters, all, limit }
   const prompts = await index.newest({ ...lookup, inPrompts: true })
   const known = new Set(prompts.map(({ ref }) => formatRef(ref)))
@@ -110,7 +113,7 @@ async function found(
   return shown(hits, all.flat(), words)
 }
 
-/** A term for every finished word, and the possible completions of the last one. */
+/** Returns a term for every finished word, and the possible completions of the last one. */
 async function termsOf(index: SearchIndex, text: string, words: string[]): Promise<Term[][]> {
   const finished = words.map((word): Term[] => [{ words: word }])
   const last = words.at(-1)!
@@ -119,13 +122,13 @@ async function termsOf(index: SearchIndex, text: string, words: string[]): Promi
 }
 
 async function endings(index: SearchIndex, last: string): Promise<Term[]> {
-  if (!/^\p{L}+$/u.test(last)) return last.length < LEAST_BEGINNING ? [] : [{ words: last, prefix: true }]
-  return (await index.words(last, MOST_ENDINGS)).map(({ word }) => ({ words: word }))
+  if (!/^\p{L}+$/u.test(last)) return last.length < MIN_BEGINNING ? [] : [{ words: last, prefix: true }]
+  return (await index.words(last, MAX_ENDINGS)).map(({ word }) => ({ words: word }))
 }
 
-/** Leaves out conversations that were forgotten since they were indexed. */
-async function readHits(store: HistoryReader, hits: NewestHit[], read: TypedRead): Promise<ReadHit[]> {
-  if (read.size > MOST_READ) read.clear()
+/** Skips conversations that were forgotten since they were indexed. */
+async function readHits(store: HistoryReader, hits: NewestHit[], read: TypedSearchCache): Promise<ReadHit[]> {
+  if (read.size > MAX_READ) read.clear()
   const found = await Promise.all(
     hits.map(async ({ ref, number }) => {
       const name = `${formatRef(ref)}#${number}`
@@ -154,7 +157,7 @@ function shown(lists: ReadHit[][], terms: Term[], words: string[]): TypedRow[] {
   return hits.map(({ row, text }, i) => rowOf(row, text === undefined ? undefined : looks[i]!.snippet))
 }
 
-/** The part of a long text around the word that is being typed, if the text contains it literally. */
+/** Cuts the part of a long text around the word that is being typed, if the text contains it literally. */
 function excerptOf(text: string, words: string[]): string {
   if (text.length <= EXCERPT_CHARS) return text
   const lower = text.toLowerCase()
@@ -166,7 +169,7 @@ function excerptOf(text: string, words: string[]): string {
 }
 
 async function byTitle(store: HistoryReader, query: TypedQuery, words: string[]): Promise<TypedRow[]> {
-  const rows = await listed(store, query, MOST_TITLES)
+  const rows = await listed(store, query, MAX_TITLES)
   const hasAll = (title: string) => words.every((word) => title.includes(word))
   return rows
     .filter((row) => hasAll(row.title?.text.toLowerCase() ?? ""))
@@ -177,7 +180,7 @@ async function byTitle(store: HistoryReader, query: TypedQuery, words: string[])
 async function listed(store: HistoryReader, query: TypedQuery, limit: number): Promise<ConversationRow[]> {
   const { sources, project, after, inside } = query
   const filters = {
-    kinds: PERSONS_KINDS,
+    kinds: LISTED_KINDS,
     project,
     from: after,
     inside,

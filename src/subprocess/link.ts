@@ -1,7 +1,7 @@
 import { DexError } from "../core/error.ts"
 
-// How dex talks to its own threads and processes. An order gets one answer or error, and any number of events before it. The
-// other side (serve.ts) carries out one order after the other.
+// The protocol between dex and its own threads and processes. An order gets one answer or error, and any number of events before
+// it. The other side (serve.ts) carries out one order after another.
 
 export type ToSubprocess<Order> = { id: number; order: Order } | { cancel: number } | { end: true }
 
@@ -17,20 +17,23 @@ export type Subprocess<Order, Answer, Event = never> = {
    * it has so far.
    */
   ask(order: Order, options?: { onEvent?: (event: Event) => void; signal?: AbortSignal | undefined }): Promise<Answer>
-  /** Never rejects. Also resolves if it could not be started. */
+  /** Never rejects. Also resolves if the subprocess could not be started. */
   ended: Promise<SubprocessEnded>
   hasEnded(): boolean
-  /** The memory that a process used when it last answered, in bytes; 0 for a thread. */
+  /** The memory of a process when it last answered, in bytes; 0 for a thread. */
   memory(): number
   /** Cancels the current order, and resolves when the subprocess has ended. */
   end(): Promise<void>
-  /** Ends it immediately: for subprocesses that only read, or whose every write is a transaction. */
+  /** Ends the subprocess immediately. For subprocesses that only read, or whose every write is a transaction. */
   kill(): Promise<void>
 }
 
 export class SubprocessEnded extends Error {
   override name = "SubprocessEnded"
-  /** The system had no room for it, or there is no such program. This says nothing about the order. */
+  /**
+   * True if the subprocess could not be started: the system had no room for it, or there is no such program. The order is not to
+   * blame.
+   */
   readonly isNotStarted: boolean
   /** The code of the error that ended a thread, such as ERR_WORKER_OUT_OF_MEMORY. */
   readonly code: string | undefined
@@ -43,8 +46,8 @@ export class SubprocessEnded extends Error {
   }
 }
 
-/** By name, because the bundle may contain this class in more than one file. */
-export function hasSubprocessEnded(error: unknown): error is SubprocessEnded {
+/** Checks the name, because the bundle may contain this class in more than one file. */
+export function isSubprocessEnded(error: unknown): error is SubprocessEnded {
   return error instanceof Error && error.name === "SubprocessEnded"
 }
 
@@ -117,8 +120,8 @@ export function createLink<Order, Answer, Event>(
 }
 
 /**
- * The entry file of a thread or process. `path` is relative to the caller's source file. In the bundle, all of them are next to
- * its first file, and callers are there or in cold/.
+ * The entry file of a thread or process. `path` is relative to the caller's source file. In the bundle, all entry files are next
+ * to the first file, and callers are there or in cold/.
  */
 export function subprocessFile(path: `./${string}.ts`, callerUrl: string): URL {
   if (callerUrl.endsWith(".ts")) return new URL(path, callerUrl)

@@ -8,7 +8,7 @@ type ProcessOptions = {
   flags?: string[]
   cwd?: string
   env?: Record<string, string | undefined>
-  /** Receives the lines that it prints to stderr. */
+  /** Receives the lines that the process prints to stderr. */
   log?(line: string): void
 }
 
@@ -29,7 +29,7 @@ export function startProcess<Order, Answer, Event = never>(
       const isNotStarted = child.pid === undefined
       on.ended(new SubprocessEnded(error.message, { isNotStarted, cause: error }))
     }
-    // Undefined if the system had no room for the process.
+    // stderr is undefined if the system had no room for the process.
     child.stderr?.on("data", (chunk: Buffer) => log?.(chunk.toString().trimEnd()))
     child.on("message", on.message)
     child.on("error", fail)
@@ -42,7 +42,7 @@ export function startProcess<Order, Answer, Event = never>(
   })
 }
 
-/** Starts a program of dex that outlives this process. Resolves to true once it runs; `onEnd` is called if it fails. */
+/** Starts a program of dex that outlives this process. Resolves to true once the program runs; `onEnd` is called if it fails. */
 export function startDetached(
   args: readonly string[],
   { cwd, env, onEnd }: { cwd: string; env?: NodeJS.ProcessEnv; onEnd?: (problem: string) => void },

@@ -2,18 +2,18 @@ import { parentPort } from "node:worker_threads"
 import { isDexError, messageOf } from "../core/error.ts"
 import type { FromSubprocess, ToSubprocess } from "./link.ts"
 
-export type Serving<Event> = {
+export type OrderContext<Event> = {
   emit(event: Event): void
   /** Aborted if the order was cancelled, or if this thread or process must end. */
   signal: AbortSignal
 }
 
 /**
- * The other side of a link, in a thread or a process. Carries out one order after the other until it gets the message to end or
- * its parent is gone. The current order may take `endWithinMs` longer.
+ * Serves the other side of a link, in a thread or a process. Carries out one order after another until the message to end arrives
+ * or its parent is gone. The current order may take `endWithinMs` longer.
  */
 export function serveOrders<Order, Answer, Event = never>(
-  answer: (order: Order, serving: Serving<Event>) => Answer | Promise<Answer>,
+  answer: (order: Order, serving: OrderContext<Event>) => Answer | Promise<Answer>,
   { endWithinMs = 0 }: { endWithinMs?: number } = {},
 ): void {
   const cancels = new Map<number, AbortController>()
@@ -41,10 +41,10 @@ export function serveOrders<Order, Answer, Event = never>(
     isEnding = true
     const isBusy = cancels.size > 0
     for (const cancel of cancels.values()) cancel.abort()
-    // After the databases are closed: a thread that ends inside one crashes the process.
+    // Exit after the databases are closed: a thread that ends inside one crashes the process.
     last.then(() => setImmediate(() => process.exit(0)))
     if (!isBusy || parentPort) return
-    // Being killed is safe, in its threads too: every write is a transaction.
+    // Killing this process and its threads is safe, because every write is a transaction.
     if (endWithinMs === 0) process.exit(0)
     setTimeout(() => process.kill(process.pid, "SIGKILL"), endWithinMs)
   }

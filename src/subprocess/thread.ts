@@ -7,7 +7,7 @@ type ThreadOptions = {
   limits: ResourceLimits
   /** Receives the lines that the thread prints, which would otherwise appear on this process's output. */
   log?(line: string): void
-  /** Does not keep this process alive. */
+  /** True if the thread does not keep this process alive. */
   isUnref?: boolean
 }
 

@@ -1,5 +1,5 @@
 import type { Moment } from "../core/suggestion.ts"
-import { mayHoldSecret } from "../redact/may-hold-secret.ts"
+import { mayContainSecret } from "../redact/may-contain-secret.ts"
 
 const NAMES = ["file", "branch", "symbol"] as const
 
@@ -9,9 +9,9 @@ const NAMES = ["file", "branch", "symbol"] as const
  */
 export async function withRedactedNames(moment: Moment): Promise<Moment> {
   const names = [...NAMES.map((field) => moment[field] ?? ""), ...(moment.recent_files ?? [])]
-  if (!names.some(mayHoldSecret)) return moment
+  if (!names.some(mayContainSecret)) return moment
   const { redactText } = await import("../redact/redact.ts")
-  const redactName = (name: string) => (mayHoldSecret(name) ? redactText(name) : name)
+  const redactName = (name: string) => (mayContainSecret(name) ? redactText(name) : name)
   const clean = { ...moment }
   for (const field of NAMES) if (moment[field] !== undefined) clean[field] = redactName(moment[field])
   if (moment.recent_files) clean.recent_files = moment.recent_files.map(redactName)

@@ -103,7 +103,7 @@ export function candidatesFor(
 function placed(moment: Moment, knowledge: Knowledge): Moment | undefined {
   if (moment.file === undefined) return moment
   const file = pathBelow(moment.project, moment.file)
-  return file === undefined ? undefined : { ...moment, file: knowledge.files.fileAsKnown(moment.project, file) }
+  return file === undefined ? undefined : { ...moment, file: knowledge.files.knownSpelling(moment.project, file) }
 }
 
 function itemOf({ names: _, ...candidate }: Candidate, { weights, learned = {} }: SuggestOptions): Item {
@@ -148,7 +148,7 @@ function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
 
 function firstFile(knowledge: Knowledge, project: string, prompt: string): string | undefined {
   for (const name of new Set(pathsInPrompt(prompt))) {
-    const found = knowledge.files.fileNamed(project, name.replace(/^\.?\//, ""))
+    const found = knowledge.files.findFile(project, name.replace(/^\.?\//, ""))
     if (found !== undefined) return found
   }
   return undefined

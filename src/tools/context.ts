@@ -1,5 +1,5 @@
 import type { Connector, Machine } from "../agents/kit/connector.ts"
-import type { Outside } from "../agents/outside.ts"
+import type { OutsideAgents } from "../agents/outside.ts"
 import type { Home } from "../config/home.ts"
 import type { Ref } from "../core/ref.ts"
 import type { TraceFacts } from "../core/trace.ts"
@@ -72,7 +72,7 @@ export type Dex = {
   /** The connectors of all agents, for a caller that waits for agents to appear. */
   everyConnector(): Promise<readonly Connector[]>
   /** The agents that the user added. */
-  outside(): Promise<Outside>
+  outside(): Promise<OutsideAgents>
   /** Called during long work. */
   onProgress?: (progress: SyncProgress) => void
   /** Called when dex waits for another process. */

@@ -1,5 +1,5 @@
 import { isFolder } from "../core/look-at.ts"
-import { normalRemote, repositoryIdentity } from "../git/identity.ts"
+import { normaliseRemote, repositoryIdentity } from "../git/identity.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 import { folderProblem } from "./resolve.ts"
@@ -27,6 +27,6 @@ async function isCloneOf(dex: Dex, project: string | undefined): Promise<boolean
   if (!known || (known.git_remote === undefined && known.root_commit === undefined)) return false
   const { remote, rootCommit } = await repositoryIdentity(dex.cwd)
   const isSameRemote =
-    remote !== undefined && known.git_remote !== undefined && remote === normalRemote(known.git_remote)
+    remote !== undefined && known.git_remote !== undefined && remote === normaliseRemote(known.git_remote)
   return isSameRemote || (rootCommit !== undefined && rootCommit === known.root_commit)
 }

@@ -1,4 +1,4 @@
-import { PERSONS_KINDS } from "../core/conversation.ts"
+import { LISTED_KINDS } from "../core/conversation.ts"
 import { grouped } from "../core/format.ts"
 import { many } from "../render/words.ts"
 
@@ -10,7 +10,7 @@ export type KindCounts = Readonly<Record<string, number>>
  * what else it counts.
  */
 export function conversationsAmong(counts: KindCounts): number {
-  return PERSONS_KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0)
+  return LISTED_KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0)
 }
 
 const OTHERS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }

@@ -1,8 +1,8 @@
 import { optedIn } from "../config/projects.ts"
 import { isSamePath } from "../core/path-key.ts"
-import { hasToLearn, isBehind } from "../learn/behind.ts"
+import { isKnowledgeOutdated, needsLearning } from "../learn/outdated.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
-import { hiddenFrom } from "../search/scope.ts"
+import { projectsHiddenFrom } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
@@ -43,7 +43,7 @@ async function openFacts(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
 
 export async function hiddenProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "isHidden" | "hidden">> {
   const { platform } = dex.machine
-  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, platform)
+  const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, platform)
   const isHidden = (project: string | undefined) =>
     project !== undefined && hidden.some((one) => isSamePath(one, project, platform))
   return { isHidden, hidden }
@@ -57,7 +57,7 @@ export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]>
   })
   if (notes === undefined) return [LEFT_TO_ANOTHER]
   // A process that came in the meantime left its work to this one, possibly after this one's last check.
-  while (!dex.signal?.aborted && (await isBehind(await dex.store(), await dex.knowledge())))
+  while (!dex.signal?.aborted && (await isKnowledgeOutdated(await dex.store(), await dex.knowledge())))
     if ((await addAlone(dex, () => learnAll(dex))) === undefined) break
   return notes
 }
@@ -105,9 +105,9 @@ async function hasMuchToLearn(dex: Dex): Promise<boolean> {
 export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
-  knowledge.projects.useRedaction(REDACTION_VERSION)
-  knowledge.projects.keepProjects(optedIn(dex.home))
-  const { complete } = (await hasToLearn(store, knowledge))
+  knowledge.projects.setRedactionVersion(REDACTION_VERSION)
+  knowledge.projects.dropOtherProjects(optedIn(dex.home))
+  const { complete } = (await needsLearning(store, knowledge))
     ? await learnMore(dex, store, knowledge)
     : { complete: true }
   if (knowledge.projects.isPurgeDue()) knowledge.projects.purgeKnowledge(dex.home.knowledge)

@@ -1,6 +1,6 @@
 import { loadSettings } from "../config/load.ts"
 import { llmSettings } from "../config/servers.ts"
-import { defined } from "../core/defined.ts"
+import { withoutUndefined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import type { Model } from "../llm/model.ts"
 import type { Dex } from "./context.ts"
@@ -22,7 +22,7 @@ export async function configuredModel(
   if (!found) return undefined
   if (found.type === "server") {
     const { openModel } = await import("../llm/model.ts")
-    return openModel({ ...found, ...defined(chosen) })
+    return openModel({ ...found, ...withoutUndefined(chosen) })
   }
   if (chosen.temperature !== undefined)
     throw new DexError("usage", "--temperature is for a server: an agent that is used as a model does not take one.")

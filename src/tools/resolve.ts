@@ -6,7 +6,7 @@ import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 import { isFolder, lookAt } from "../core/look-at.ts"
 import { isSamePath } from "../core/path-key.ts"
-import { besideOf, formatRef, isSameConversation, parseRef, type Ref } from "../core/ref.ts"
+import { formatRef, isSameConversation, parseRef, type Ref, siblingRef } from "../core/ref.ts"
 import { createProjectFinder } from "../git/project.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
@@ -152,7 +152,7 @@ export async function resolveConversation(
   const { ref } = (await resolveConversation(dex, { id: session })).row
   const belongs =
     [found.row.ref.id, found.row.parent?.id].includes(ref.id) &&
-    isSameConversation(besideOf(found.row.ref, ref.id), ref)
+    isSameConversation(siblingRef(found.row.ref, ref.id), ref)
   if (belongs) return found
   throw new DexError(
     "not_in_session",

@@ -1,7 +1,7 @@
 import { agents, sourceIds } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
-import { nearest } from "../core/nearest.ts"
+import { nearestNames } from "../core/nearest.ts"
 import type { Dex } from "./context.ts"
 
 /** A source that a filter can name, with all words that people use for it. */
@@ -34,7 +34,7 @@ export function sourceNamed(word: string, known: readonly NamedSource[]): Source
   const shown = JSON.stringify(word)
   if (only !== undefined)
     throw new DexError("bad_input", `${shown} matches several: ${[only, ...others].join(", ")}. Type more of it.`)
-  const near = nearest(
+  const near = nearestNames(
     plain(word),
     known.flatMap(({ words }) => words),
   )

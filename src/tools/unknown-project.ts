@@ -1,6 +1,6 @@
 import { basename } from "node:path"
-import { nearest } from "../core/nearest.ts"
-import { hiddenFrom } from "../search/scope.ts"
+import { nearestNames } from "../core/nearest.ts"
+import { projectsHiddenFrom } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 
 const MOST_NAMED = 5
@@ -12,12 +12,12 @@ export async function unknownProject(
   inside: string | undefined,
 ): Promise<string | undefined> {
   const projects = await store.projects()
-  const hidden = new Set(hiddenFrom(projects, inside))
+  const hidden = new Set(projectsHiddenFrom(projects, inside))
   const paths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
   const wanted = typed.toLowerCase()
   if (paths.some((path) => path.toLowerCase().includes(wanted))) return undefined
   const names = [...new Set(paths.map((path) => basename(path)))]
-  const near = nearest(typed, names)
+  const near = nearestNames(typed, names)
   return [
     `No project's path contains "${typed}".`,
     ...(near.length > 0 ? [`Projects like it: ${near.join(", ")}.`] : some(names)),

@@ -1,4 +1,4 @@
-import { isOwn } from "../agents/registry.ts"
+import { isDexSource } from "../agents/registry.ts"
 import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { Dex } from "./context.ts"
@@ -25,7 +25,7 @@ export async function historyNote(dex: Dex, { found }: { found: boolean }): Prom
 
 /** dex's own chats and notes do not count as history. */
 function isKept({ source, conversations }: { source: string; conversations: number }): boolean {
-  return !isOwn(source) && conversations > 0
+  return !isDexSource(source) && conversations > 0
 }
 
 /** True for the note of `unreadNote`, so that a view that shows the count anyway does not repeat it. */

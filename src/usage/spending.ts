@@ -1,5 +1,5 @@
 import type { Effect } from "../core/conversation.ts"
-import { longestIn, type Spending, type Usage } from "../core/usage.ts"
+import { longestRequest, type Spending, type Usage } from "../core/usage.ts"
 
 /** The fields of a message that are needed for spending. */
 type PaidMessage = {
@@ -93,7 +93,7 @@ function spendingOf(usage: Usage, model: string | undefined, at: number): Spendi
   return {
     model,
     at,
-    context: contextStep(longestIn(usage)),
+    context: contextStep(longestRequest(usage)),
     service_tier,
     speed,
     answers: 1,

@@ -7,9 +7,9 @@ import type { Home } from "../config/home.ts"
 import {
   belongsToUser,
   isWritableByOthers,
-  LONGEST_SOCKET,
+  MAX_SOCKET_BYTES,
   privateFolder,
-  shortFolder,
+  shortSocketFolder,
 } from "../core/private-folder.ts"
 import { flag, object, optional, readAs, text } from "../core/schema.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
@@ -111,8 +111,8 @@ function lockIn(folder: string): { release(): void } | undefined {
 function socketIn(folder: string): string | undefined {
   if (process.platform === "win32") return pipeIn(folder)
   const socket = join(folder, "socket")
-  if (Buffer.byteLength(socket) <= LONGEST_SOCKET) return socket
-  const short = privateFolder(shortFolder())
+  if (Buffer.byteLength(socket) <= MAX_SOCKET_BYTES) return socket
+  const short = privateFolder(shortSocketFolder())
   const name = createHash("sha256").update(folder).digest("hex").slice(0, 16)
   return short === undefined ? undefined : join(short, `view-${name}.sock`)
 }

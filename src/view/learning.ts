@@ -1,5 +1,5 @@
 import { isSpendingBehind } from "../ingest/follow-spending.ts"
-import { hasToLearn } from "../learn/behind.ts"
+import { needsLearning } from "../learn/outdated.ts"
 import type { Freshness } from "../serve/mcp/fresh.ts"
 import { STILL_LEARNING } from "../serve/mcp/fresh.ts"
 import type { AlsoRead, Dex } from "../tools/context.ts"
@@ -42,7 +42,7 @@ export async function learningOf(dex: Dex): Promise<Learning> {
 }
 
 async function isBehindHistory(dex: Dex): Promise<boolean> {
-  return hasToLearn(await dex.store(), await dex.knowledge())
+  return needsLearning(await dex.store(), await dex.knowledge())
 }
 
 /** Needed because a page that says it is still learning waits for an event, and after the last event it would wait forever. */

@@ -1,4 +1,4 @@
-import { isOwn } from "../agents/registry.ts"
+import { isDexSource } from "../agents/registry.ts"
 import type { SourceId } from "../core/conversation.ts"
 import type { Dex } from "../tools/context.ts"
 import type { AreaWatch } from "./area.ts"
@@ -68,7 +68,7 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
     /** Reports what is being watched if that has changed. */
     state: (agents: AgentArea[], areas: AreaWatch[], projects: string[]) => {
       const there = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
-      const sources = [...new Set(there.map(({ source }) => source))].filter((source) => !isOwn(source))
+      const sources = [...new Set(there.map(({ source }) => source))].filter((source) => !isDexSource(source))
       const folders = areas.reduce((sum, area) => sum + area.state().folders, 0)
       const what = JSON.stringify([sources, projects])
       if (what !== watched) say({ event: "watching", at: at(), pid: process.pid, folders, sources, projects })

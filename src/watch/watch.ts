@@ -5,7 +5,7 @@ import { optedIn, prepareProjects, projectsFile } from "../config/projects.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startProcess } from "../subprocess/process.ts"
 import type { Dex } from "../tools/context.ts"
 import { watchArea } from "./area.ts"
@@ -308,7 +308,7 @@ export function createReader({ env, cwd, version }: ReaderStart, log: (line: str
       try {
         return await running().ask(order, { onEvent })
       } catch (error) {
-        if (!hasSubprocessEnded(error)) throw error
+        if (!isSubprocessEnded(error)) throw error
         throw error.isNotStarted ? notStarted(error) : new Error(`The reading process ended early (${error.message}).`)
       } finally {
         idle = setTimeout(() => void end(), IDLE_MS).unref()

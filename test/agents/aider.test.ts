@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { aiderConnector, blocksIn } from "../../packages/more-agents/src/aider.ts"
+import { aiderConnector, splitRun } from "../../packages/more-agents/src/aider.ts"
 import { claudeSession } from "../support/home.ts"
 import { makeRepository } from "../support/repository.ts"
 import { sampleAt } from "../support/samples.ts"
@@ -43,7 +43,7 @@ test("headings and code in an answer belong to it, and a cut answer ends at the 
 })
 
 test("if no prompt line ends in blanks, every line with the mark is a prompt", () => {
-  expect(blocksIn("#### one\nanswer\n#### two\n> report").map(({ by }) => by)).toEqual([
+  expect(splitRun("#### one\nanswer\n#### two\n> report").map(({ by }) => by)).toEqual([
     "person",
     "model",
     "person",

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
-import { parseLine, strip, wanted } from "../../src/agents/claude-code/strip.ts"
+import { isWantedLine, parseLine, stripClaudeCodeRecord } from "../../src/agents/claude-code/strip.ts"
 import type { Conversation, Message } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 import {
@@ -1018,8 +1018,8 @@ describe("facts about a conversation", () => {
 describe("what is stored of a record", () => {
   const kept = (record: RawRecord) => {
     const line = JSON.stringify(record)
-    if (!wanted(line)) return undefined
-    const stripped = strip(parseLine(line)!, line.length)
+    if (!isWantedLine(line)) return undefined
+    const stripped = stripClaudeCodeRecord(parseLine(line)!, line.length)
     return stripped && JSON.stringify(stripped)
   }
   const user = (content: unknown, toolUseResult: unknown) => ({
@@ -1125,8 +1125,8 @@ describe("what is stored of a record", () => {
   }
 
   test("skips ticks by their text, but not a subagent's messages or hooks' links", () => {
-    expect(wanted(JSON.stringify(tick))).toBe(false)
-    expect(wanted(JSON.stringify({ ...tick, data: { type: "agent_progress", message: {} } }))).toBe(true)
+    expect(isWantedLine(JSON.stringify(tick))).toBe(false)
+    expect(isWantedLine(JSON.stringify({ ...tick, data: { type: "agent_progress", message: {} } }))).toBe(true)
     expect(kept({ ...tick, data: { type: "hook_progress", command: "long" } })).toBe(
       '{"type":"progress","uuid":"t","parentUuid":"p","data":{"type":"hook_progress"}}',
     )
@@ -1135,14 +1135,14 @@ describe("what is stored of a record", () => {
   test("a tick is skipped only if it is the entire line", () => {
     const line = JSON.stringify(tick)
     const other = JSON.stringify({ type: "summary", summary: "s", leafUuid: "l" })
-    expect(wanted(line + other)).toBe(true)
-    expect(wanted(line.slice(0, -20) + other)).toBe(true)
-    expect(wanted(line.slice(0, -3))).toBe(true) // torn: to be counted
-    expect(wanted(`{"type":"mode","mode":"x"}${other}`)).toBe(true)
-    expect(wanted(`{"type":"mode","mo${other}`)).toBe(true)
-    expect(wanted(JSON.stringify({ type: "assistant", message: { content: [call("t", "X", tick)] } }))).toBe(true)
-    expect(wanted(JSON.stringify({ uuid: "u", toolUseResult: tick, type: "user" }))).toBe(true)
-    expect(wanted(JSON.stringify({ uuid: "u", message: { content: line }, type: "user" }))).toBe(true)
+    expect(isWantedLine(line + other)).toBe(true)
+    expect(isWantedLine(line.slice(0, -20) + other)).toBe(true)
+    expect(isWantedLine(line.slice(0, -3))).toBe(true) // torn: to be counted
+    expect(isWantedLine(`{"type":"mode","mode":"x"}${other}`)).toBe(true)
+    expect(isWantedLine(`{"type":"mode","mo${other}`)).toBe(true)
+    expect(isWantedLine(JSON.stringify({ type: "assistant", message: { content: [call("t", "X", tick)] } }))).toBe(true)
+    expect(isWantedLine(JSON.stringify({ uuid: "u", toolUseResult: tick, type: "user" }))).toBe(true)
+    expect(isWantedLine(JSON.stringify({ uuid: "u", message: { content: line }, type: "user" }))).toBe(true)
   })
 
   test("a summary that shares its line with a tick is read", () => {
@@ -1265,7 +1265,7 @@ describe("unknown records", () => {
         fc.constantFrom(`p/${SESSION}.jsonl`, "p/s/subagents/agent-a.jsonl", ".claude/history.jsonl"),
         (all, key) => {
           const records = (all as RawRecord[]).flatMap((raw): RawRecord[] => {
-            const kept = strip(structuredClone(raw), 100)
+            const kept = stripClaudeCodeRecord(structuredClone(raw), 100)
             return kept ? [kept] : []
           })
           const copied = JSON.parse(JSON.stringify(records)) as RawRecord[]

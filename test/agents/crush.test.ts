@@ -28,7 +28,7 @@ test("finds a project's database through the list, and the project is the folder
   expect(session!.cwds).toEqual([join(home, "code", "list")])
   writeFileSync(listOf(home), '{"projects":[')
   const found = [...crushConnector.discover(join(listOf(home), ".."), () => false)]
-  expect(found).toEqual([{ unreadable: "not a whole JSON object", path: listOf(home) }])
+  expect(found).toEqual([{ unreadable: "not a complete JSON object", path: listOf(home) }])
 })
 
 test("a session of the agent tool names its parent and the call", async () => {

@@ -4,7 +4,7 @@ import { dirname, join, relative } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
-import { decodedFolder } from "../../src/agents/cursor/cli.ts"
+import { decodeFolder } from "../../src/agents/cursor/cli.ts"
 import { cursorConnector } from "../../src/agents/cursor/connector.ts"
 import { isUnreadable, type Unit } from "../../src/agents/kit/connector.ts"
 import type { Conversation, Part } from "../../src/core/conversation.ts"
@@ -342,7 +342,7 @@ describe("transcripts", () => {
 })
 
 describe("folders named by Cursor", () => {
-  const named = (top: string, name: string) => decodedFolder(name, "linux", top)
+  const named = (top: string, name: string) => decodeFolder(name, "linux", top)
 
   test("are decoded by checking which folders exist", () => {
     const top = tempDir()
@@ -443,7 +443,7 @@ describe("the command line", () => {
     const missing = await cursorConnector.read(unit!)
     expect([...missing.records]).toEqual([])
     expect(missing.end().skipped).toEqual([
-      { reason: "the store does not hold its newest state", where: "blob deadbeef" },
+      { reason: "the store does not contain its newest state", where: "blob deadbeef" },
     ])
     const self = "ab".repeat(32)
     const child = Buffer.concat([Buffer.from([0x0a, 0x20]), Buffer.from(self, "hex")])

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { dexNoteConnector, noteFileOf, writtenIn } from "../../src/agents/dex-note/connector.ts"
+import { dexNoteConnector, noteFileOf, parseAgentNote } from "../../src/agents/dex-note/connector.ts"
 import { hostileCopies } from "../support/hostile.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -30,7 +30,7 @@ test("an agent's note names its author and is never the person's, whatever its l
     },
     { role: "assistant", parts: [{ text: "[written by an agent, not confirmed] y", origin: "agent" }] },
   ])
-  expect(writtenIn("[written by pi, not confirmed] [written by me] z")).toEqual({
+  expect(parseAgentNote("[written by pi, not confirmed] [written by me] z")).toEqual({
     agent: "pi",
     text: "[written by me] z",
   })

@@ -3,10 +3,10 @@ import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { loadConnectors } from "../../src/agents/connectors.ts"
-import { variant } from "../../src/agents/kit/agent.ts"
+import { agentVariant } from "../../src/agents/kit/agent.ts"
 import type { Machine } from "../../src/agents/kit/connector.ts"
-import { everyRoot } from "../../src/agents/kit/places.ts"
-import { agentOf, agents, isOwn } from "../../src/agents/registry.ts"
+import { allRoots } from "../../src/agents/kit/places.ts"
+import { agentOf, agents, isDexSource } from "../../src/agents/registry.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf } from "./contract.ts"
 
@@ -75,7 +75,7 @@ test("searches other homes like the user's own, for every system, except for dex
 test("environment variables do not apply to other homes", () => {
   const machine = { ...machineAt("/h", ["/other"]), env: { CODEX_HOME: "/elsewhere" } }
   const codex = agents.find(({ source }) => source === "codex")!
-  expect(everyRoot(codex.roots!, machine)).toEqual(["/elsewhere", "/other/.codex"])
+  expect(allRoots(codex.roots!, machine)).toEqual(["/elsewhere", "/other/.codex"])
 })
 
 test("a variant is read by its parent's code, under its own name and in its own folder", async () => {
@@ -84,7 +84,7 @@ test("a variant is read by its parent's code, under its own name and in its own 
   cpSync(join(home, ".pi"), join(moved, ".mine"), { recursive: true })
   const roots = ({ home }: Machine) => [join(home, ".mine/agent/sessions")]
   const reader = agentOf("pi")!.connector!
-  const mine = variant("pi", { source: "mine", name: "Mine", basis: "description", roots, reader })
+  const mine = agentVariant("pi", { source: "mine", name: "Mine", basis: "description", roots, reader })
   const connector = await mine.connector!()
   expect([mine.variantOf, connector.source]).toEqual(["pi", "mine"])
   const [own, parents] = [await conversationsOf(connector, moved), await conversationsOf(await reader(), home)]
@@ -95,7 +95,9 @@ test("a variant is read by its parent's code, under its own name and in its own 
 test("every agent that is read has roots and a basis", () => {
   const read = agents.filter(({ connector }) => connector)
   expect(read.filter(({ roots, basis }) => !roots || !basis).map(({ name }) => name)).toEqual([])
-  expect(read.filter(({ source, basis }) => !isOwn(source) && basis === "description").length).toBeLessThanOrEqual(10)
+  expect(
+    read.filter(({ source, basis }) => !isDexSource(source) && basis === "description").length,
+  ).toBeLessThanOrEqual(10)
 })
 
 test.each(["linux", "darwin", "win32"] as const)("roots are absolute paths on %s, and stable", (platform) => {

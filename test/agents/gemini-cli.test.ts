@@ -233,7 +233,7 @@ describe("JSON files from before 0.40", () => {
     expect(await readOn(torn)).toMatchObject({ records: [], pending: true, skipped: [] })
     for (const at of [1, Date.now() / 1000 + 86_400]) {
       utimesSync(torn.path, at, at)
-      expect(await readOn(torn)).toMatchObject({ pending: false, skipped: [{ reason: "not a whole JSON object" }] })
+      expect(await readOn(torn)).toMatchObject({ pending: false, skipped: [{ reason: "not a complete JSON object" }] })
     }
   })
 

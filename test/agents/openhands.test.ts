@@ -51,7 +51,7 @@ describe("events", () => {
     utimesSync(torn, 1_700_000_000, 1_700_000_000)
     const settled = await openhandsConnector.read(unit!)
     expect([...settled.records]).toHaveLength(6)
-    expect(settled.end().skipped).toMatchObject([{ reason: "not a whole JSON object" }])
+    expect(settled.end().skipped).toMatchObject([{ reason: "not a complete JSON object" }])
   })
 
   test("a time without a zone is in the machine's zone", async () => {

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, test } from "vitest"
 import { agents } from "../../src/agents/registry.ts"
-import { UNREAD_STORES, unreadOn } from "../../src/agents/unread.ts"
+import { findUnreadStores, UNREAD_STORES } from "../../src/agents/unread.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
@@ -14,7 +14,7 @@ function put(home: string, ...paths: string[]): void {
 }
 
 const foundIn = (home: string, env: Record<string, string> = {}, otherHomes: string[] = []) =>
-  unreadOn({ home, env, platform: "linux", otherHomes }).map(({ name, path, files }) => [name, path, files])
+  findUnreadStores({ home, env, platform: "linux", otherHomes }).map(({ name, path, files }) => [name, path, files])
 
 test("reports stores that are not read, with the number of files", () => {
   const home = tempDir()

@@ -1,11 +1,11 @@
 import { performance } from "node:perf_hooks"
 import { expect, test } from "vitest"
-import { UNREAD_STORES, unreadOn } from "../../src/agents/unread.ts"
+import { findUnreadStores, UNREAD_STORES } from "../../src/agents/unread.ts"
 import { tempDir } from "../support/temp.ts"
 
 test("checking for a program that is not installed takes at most a millisecond", () => {
   const home = tempDir()
-  const look = () => unreadOn({ home, env: {}, platform: "linux" })
+  const look = () => findUnreadStores({ home, env: {}, platform: "linux" })
   expect(look()).toEqual([])
   const times = Array.from({ length: 11 }, () => {
     const started = performance.now()

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { vscodeConnector } from "../../packages/more-agents/src/vscode/connector.ts"
-import { replayedSession } from "../../packages/more-agents/src/vscode/parse.ts"
+import { replaySession } from "../../packages/more-agents/src/vscode/parse.ts"
 import { sampleAt } from "../support/samples.ts"
 import { tempDir } from "../support/temp.ts"
 import { conversationsOf, homeOf, recordsOf, testConnector, unitsOf } from "./contract.ts"
@@ -31,7 +31,7 @@ test("replays a log: an entry that appends at a position replaces everything aft
     { kind: 2, k: ["requests"], v: [{}] },
   ]
   const before = structuredClone(log)
-  expect(replayedSession(log, () => expect.fail())).toEqual({ requests: [{ response: [1, 4] }, {}], title: undefined })
+  expect(replaySession(log, () => expect.fail())).toEqual({ requests: [{ response: [1, 4] }, {}], title: undefined })
   expect(log).toEqual(before)
 })
 
@@ -43,7 +43,7 @@ test("counts a change to something missing, and never reaches JavaScript's own o
     { kind: 2, k: ["requests", 1e9], v: [1] },
     { kind: 1, k: [], v: 1 },
   ]
-  expect(replayedSession([{ kind: 0, v: { requests: [] } }, ...bad], () => skipped++)).toEqual({ requests: [] })
+  expect(replaySession([{ kind: 0, v: { requests: [] } }, ...bad], () => skipped++)).toEqual({ requests: [] })
   expect(skipped).toBe(bad.length)
   expect(({} as { polluted?: number }).polluted).toBeUndefined()
 })

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest"
-import { outlined } from "../../src/core/prose.ts"
+import { outlineLines } from "../../src/core/prose.ts"
 
-const kinds = (text: string) => [...outlined(text)].map(({ kind }) => kind)
+const kinds = (text: string) => [...outlineLines(text)].map(({ kind }) => kind)
 
 test("each line has its kind, its offset and the headings above it", () => {
   const text = "# A\none\n## B ##\n```sh\n# no heading\n```\ntwo\n# C"
-  const lines = [...outlined(text)]
+  const lines = [...outlineLines(text)]
   expect(lines.map(({ kind, headings }) => [kind, headings.join(">")])).toEqual([
     ["heading", "A"],
     ["text", "A"],

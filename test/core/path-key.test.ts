@@ -1,6 +1,6 @@
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
-import { isSamePath, pathKey, spelledBelow } from "../../src/core/path-key.ts"
+import { isSamePath, pathKey, withFolderSpelling } from "../../src/core/path-key.ts"
 
 const COMPOSED = "/Users/me/Caf\u00e9"
 const DECOMPOSED = "/Users/me/Cafe\u0301"
@@ -54,6 +54,6 @@ describe("a path below a folder that is spelled differently", () => {
     ["win32", "C:\\Code\\App", "c:\\code\\app\\src\\a.ts", "C:\\Code\\App\\src\\a.ts"],
     ["linux", "/home/me/App", "/home/me/app/src/a.ts", "/home/me/app/src/a.ts"],
   ] as const)("on %s: %s and %s", (platform, folder, path, expected) => {
-    expect(spelledBelow(folder, path, platform)).toBe(expected)
+    expect(withFolderSpelling(folder, path, platform)).toBe(expected)
   })
 })

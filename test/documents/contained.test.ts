@@ -12,7 +12,7 @@ import {
 } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { filePlaceOf, isAt } from "../../src/documents/files.ts"
+import { fileIdentityOf, isSameOpenFile } from "../../src/documents/files.ts"
 import { tempDir } from "../support/temp.ts"
 
 const TRIES = 4_000
@@ -35,7 +35,7 @@ async function swapping() {
 
 /** As documents are read, with or without a name for the open file. */
 function read(file: string, nameOf?: () => undefined): { text: string; accepted: boolean } | undefined {
-  const place = filePlaceOf(file)
+  const place = fileIdentityOf(file)
   let fd: number
   try {
     fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW)
@@ -44,7 +44,7 @@ function read(file: string, nameOf?: () => undefined): { text: string; accepted:
   }
   try {
     const isOwn = place !== undefined && place.folder === join(file, "..")
-    return { text: readFileSync(fd, "utf8"), accepted: isOwn && isAt(fd, file, place, nameOf) }
+    return { text: readFileSync(fd, "utf8"), accepted: isOwn && isSameOpenFile(fd, file, place, nameOf) }
   } finally {
     closeSync(fd)
   }
@@ -76,14 +76,14 @@ test.each([
   writeFileSync(file, "a")
   writeFileSync(join(dir, "b.md"), "b")
   linkSync(file, join(dir, "same.md"))
-  const place = filePlaceOf(file)!
+  const place = fileIdentityOf(file)!
   const opens = (name: string) => {
     const fd = openSync(join(dir, name), "r")
     onTestFinished(() => closeSync(fd))
     return fd
   }
-  expect(isAt(opens("a.md"), file, place, nameOf)).toBe(true)
-  expect(isAt(opens("b.md"), file, place, nameOf)).toBe(false)
-  expect(filePlaceOf(join(dir, "gone.md"))).toBe(undefined)
-  expect(filePlaceOf(dir)).toBe(undefined)
+  expect(isSameOpenFile(opens("a.md"), file, place, nameOf)).toBe(true)
+  expect(isSameOpenFile(opens("b.md"), file, place, nameOf)).toBe(false)
+  expect(fileIdentityOf(join(dir, "gone.md"))).toBe(undefined)
+  expect(fileIdentityOf(dir)).toBe(undefined)
 })

@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writ
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { blameLines } from "../../src/git/blame-lines.ts"
-import { countTouched, readCommitDiffs, readCommitHeads } from "../../src/git/commit-diffs.ts"
-import { commitMarks } from "../../src/git/commit-marks.ts"
+import { countTouchedFiles, readCommitDiffs, readCommitHeads } from "../../src/git/commit-diffs.ts"
+import { parseCommitMarks } from "../../src/git/commit-marks.ts"
 import { readCommits } from "../../src/git/commits.ts"
 import { listGitFiles } from "../../src/git/list-files.ts"
 import { ignoredFiles, skippedFolders } from "../../src/watch/project.ts"
@@ -232,7 +232,7 @@ describe("a malicious repository", () => {
       ["one", 3],
     ])
     expect(await readCommitHeads(repository.folder, [two!, one!])).toHaveLength(2)
-    expect((await countTouched(repository.folder, [one!])).get(one!)).toBe(3)
+    expect((await countTouchedFiles(repository.folder, [one!])).get(one!)).toBe(3)
     await blameLines(repository.folder, "b.bait", { rev: two! }).catch((e) => console.log(String(e)))
     expect(existsSync(sprung)).toBe(false)
     for (const words of [
@@ -269,7 +269,7 @@ describe("a malicious repository", () => {
       renameSync(path, `${path}.away`)
       const read = await readCommits(repository.folder, { now })
       expect(read.commits).toHaveLength(3)
-      expect(read.left_out.join()).toMatch(/lacks contents/)
+      expect(read.left_out.join()).toMatch(/partial clone/)
       expect(existsSync(sprung), remote("bait")).toBe(false)
       try {
         execFileSync("git", ["-C", repository.folder, "log", "-M", "--name-status", "--no-show-signature"], {
@@ -317,6 +317,6 @@ describe("the marks in a message", () => {
     ['Reapply "auth: sessions"', "This reverts commit 0123456789.", {}],
     ["Reverting is hard", "", {}],
   ])("%s", (subject, body, marks) => {
-    expect(commitMarks(subject, body)).toEqual(marks)
+    expect(parseCommitMarks(subject, body)).toEqual(marks)
   })
 })

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { asOnDisk, createProjectFinder } from "../../src/git/project.ts"
+import { createProjectFinder, diskSpelling } from "../../src/git/project.ts"
 import { tempDir } from "../support/temp.ts"
 
 const onDisk = (real: string) => Object.assign(() => real, {}) as never
@@ -17,11 +17,11 @@ test.each([
   ["win32", "C:\\PROGRA~1\\x", "C:\\Program Files\\x", "C:\\Program Files\\x"],
   ["linux", "/home/me/app", "/home/me/App", "/home/me/app"],
 ] as const)("on %s, %s that the disk calls %s is the project %s", (platform, typed, real, expected) => {
-  expect(asOnDisk(typed, platform, onDisk(real))).toBe(expected)
+  expect(diskSpelling(typed, platform, onDisk(real))).toBe(expected)
 })
 
 test("a folder that is gone is identified as it was written", () => {
-  expect(asOnDisk("/users/me/gone", "darwin", gone)).toBe("/users/me/gone")
+  expect(diskSpelling("/users/me/gone", "darwin", gone)).toBe("/users/me/gone")
 })
 
 test("a project is found the same way on every system", () => {

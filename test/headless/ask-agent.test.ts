@@ -260,7 +260,9 @@ test("sessions of an agent that was used as a model are not read, and nothing of
   const store = await openStore(join(home, ".dex/history.db"))
   onTestFinished(() => store.close())
   const units = [...(await store.knownUnits("claude_code")).keys(), ...(await store.knownUnits("gemini_cli")).keys()]
-  const lines = await Promise.all(units.map((key) => store.rawLines("claude_code", key, "live", { onlyWhole: false })))
+  const lines = await Promise.all(
+    units.map((key) => store.rawLines("claude_code", key, "live", { onlyReadable: false })),
+  )
   expect(lines.flat().join()).toContain("wombatword")
   expect(lines.flat().join()).not.toContain("quokkaword")
   expect([...(await store.knownUnits("gemini_cli")).keys()]).toEqual([])

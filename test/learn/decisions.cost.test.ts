@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { isDecision } from "../../src/learn/decisions/decided.ts"
 import { decisionsIn, decisionsInCommits } from "../../src/learn/decisions/decisions.ts"
 import { subjectOf } from "../../src/learn/decisions/subject.ts"
-import { supersede } from "../../src/learn/decisions/supersede.ts"
+import { findReversals } from "../../src/learn/decisions/supersede.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
@@ -70,7 +70,7 @@ test("a reversed decision is found among many thousands quickly", () => {
       `we keep the invoice table number ${i} sorted`,
     ]),
   )
-  expect(processorMs(() => supersede(many))).toBeLessThan(10_000)
+  expect(processorMs(() => findReversals(many))).toBeLessThan(10_000)
 })
 
 test("a reversed decision is found quickly even if thousands share words and contain one of two opposites", () => {
@@ -81,5 +81,5 @@ test("a reversed decision is found quickly even if thousands share words and con
       return [`c${i}`, `we should always use ${words.join(" ")} ${i % 2 ? "enabled" : "disabled"}`]
     }),
   )
-  expect(processorMs(() => supersede(many))).toBeLessThan(5_000)
+  expect(processorMs(() => findReversals(many))).toBeLessThan(5_000)
 })

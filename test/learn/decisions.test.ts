@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
-import { decidedIn } from "../../src/learn/decisions/decided.ts"
-import { decisionsIn, decisionsInCommits, mayDecide } from "../../src/learn/decisions/decisions.ts"
+import { decisionsInMessage } from "../../src/learn/decisions/decided.ts"
+import { decisionsIn, decisionsInCommits, mayBeDecisionRecord } from "../../src/learn/decisions/decisions.ts"
 import { subjectOf } from "../../src/learn/decisions/subject.ts"
-import { supersede } from "../../src/learn/decisions/supersede.ts"
+import { findReversals } from "../../src/learn/decisions/supersede.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 
 const ROW = { ref: { source: "claude_code" as const, id: "one" }, kind: "person" as const, project: "/code/shop" }
@@ -41,7 +41,7 @@ describe("a person's sentence", () => {
     "Don't retry payments, the provider charges twice",
     "I don't want tokens of a person's own account in CI",
     "let's completely remove the legacy importer",
-  ])("decides: %s", (sentence) => expect(decidedIn(sentence)).toEqual([{ quote: sentence, origin: "person" }]))
+  ])("decides: %s", (sentence) => expect(decisionsInMessage(sentence)).toEqual([{ quote: sentence, origin: "person" }]))
 
   test.each([
     ["a question", "should we keep prices as integers of cents?"],
@@ -57,11 +57,11 @@ describe("a person's sentence", () => {
       "words that the agent's own hook put there",
       "Operation stopped by hook: we should always store timestamps in UTC",
     ],
-  ])("does not decide where it is %s", (_, sentence) => expect(decidedIn(sentence)).toEqual([]))
+  ])("does not decide where it is %s", (_, sentence) => expect(decisionsInMessage(sentence)).toEqual([]))
 
   test("counts as the person's own only if it was typed", () => {
-    expect(decidedIn("look:\n```\nwe should always store timestamps in UTC\n```\nthanks")).toEqual([])
-    expect(decidedIn("> we should always store timestamps in UTC")).toEqual([])
+    expect(decisionsInMessage("look:\n```\nwe should always store timestamps in UTC\n```\nthanks")).toEqual([])
+    expect(decisionsInMessage("> we should always store timestamps in UTC")).toEqual([])
     const review =
       "Medium Severity\n\nThe flag should always retry the invoice. Consider adding a limit.\n\nI want no limit here, the queue has one"
     expect(said(review)).toEqual(["I want no limit here, the queue has one"])
@@ -84,18 +84,18 @@ describe("a person's sentence", () => {
   })
 })
 
-const said = (text: string, agentsText?: string) => decidedIn(text, agentsText).map(({ quote }) => quote)
+const said = (text: string, agentsText?: string) => decisionsInMessage(text, agentsText).map(({ quote }) => quote)
 
 describe("a sentence that is not clear on its own", () => {
   const options =
     "Two ways to go on:\n\n**Option A**: invoices stay in the request\n- **Option B**: invoices go into a queue\n\nWhich one?"
 
   test("is quoted with the option that it names, in the agent's words", () => {
-    expect(decidedIn("I like option B, with the queue in front", options)).toEqual([
+    expect(decisionsInMessage("I like option B, with the queue in front", options)).toEqual([
       { quote: "Option B: invoices go into a queue → I like option B, with the queue in front", origin: "agent" },
     ])
-    expect(decidedIn("I like Option C", options)).toEqual([])
-    expect(decidedIn("I like Option B")).toEqual([])
+    expect(decisionsInMessage("I like Option C", options)).toEqual([])
+    expect(decisionsInMessage("I like Option B")).toEqual([])
   })
 
   test("is quoted with the question that it answers, and with the subject of that question", () => {
@@ -128,7 +128,7 @@ describe("a sentence that is not clear on its own", () => {
       "we should always store timestamps in UTC",
       "we should always store timestamps in UTC → let's go back",
     ])
-    expect([...supersede(found.map((one) => ({ ...one, conversation: "one" }))).keys()]).toEqual([found[0]!.key])
+    expect([...findReversals(found.map((one) => ({ ...one, conversation: "one" }))).keys()]).toEqual([found[0]!.key])
   })
 })
 
@@ -149,7 +149,7 @@ describe("a conversation", () => {
       [on, 4, ["src/ask.ts", "src/send.ts"]],
     ])
     const [offKey, onKey] = found.map(({ key }) => key)
-    expect(supersede(found.map((one) => ({ ...one, conversation: "one" })))).toEqual(new Map([[offKey, onKey]]))
+    expect(findReversals(found.map((one) => ({ ...one, conversation: "one" })))).toEqual(new Map([[offKey, onKey]]))
   })
 
   test("contains each decision once, with its place and its consequences", () => {
@@ -326,8 +326,8 @@ describe("a decision record", () => {
 
   test("is searched for only in likely places", () => {
     for (const path of ["c/docs/adr/a.md", "c/0004-queue.md", "c/architecture/x.md", "c/decisions.md"])
-      expect(mayDecide(path)).toBe(true)
-    for (const path of ["c/README.md", "c/guide/quadrant.md"]) expect(mayDecide(path)).toBe(false)
+      expect(mayBeDecisionRecord(path)).toBe(true)
+    for (const path of ["c/README.md", "c/guide/quadrant.md"]) expect(mayBeDecisionRecord(path)).toBe(false)
   })
 })
 
@@ -337,7 +337,7 @@ describe("a later decision", () => {
       const [conversation, quote] = typeof one === "string" ? ["one", one] : one
       return { key: `k${i}`, kind: "said", quote, number: i + 1, subject: subjectOf(quote), conversation }
     })
-  const reversed = (...said: Parameters<typeof made>) => Object.fromEntries(supersede(made(...said)))
+  const reversed = (...said: Parameters<typeof made>) => Object.fromEntries(findReversals(made(...said)))
 
   test.each([
     ["with another value", "the session folders start at number 1", "the session folders start at number 0"],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
-import { errorLines, errorText, isTelling, likeness, normaliseError } from "../../src/core/error-text.ts"
-import { fixesIn, isLike } from "../../src/learn/fixes/fixes.ts"
-import { storedFix } from "../../src/learn/learn.ts"
+import { errorLines, errorSimilarity, errorText, isInformative, normaliseError } from "../../src/core/error-text.ts"
+import { fixesIn, isSimilarCommand } from "../../src/learn/fixes/fixes.ts"
+import { toStoredFix } from "../../src/learn/learn.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 const NOTHING = { role: "assistant" as const, parts: [], abandoned: false, superseded: false, copied: false }
@@ -12,9 +12,9 @@ test("any error is parsed quickly", () => {
       processorMs(() => {
         for (const line of errorLines(text)) errorText(line)
         normaliseError(text)
-        likeness(errorText(text), errorText(text))
-        isTelling(text)
-        isLike(`npm test ${text}`, text)
+        errorSimilarity(errorText(text), errorText(text))
+        isInformative(text)
+        isSimilarCommand(`npm test ${text}`, text)
         fixesIn([
           {
             ...NOTHING,
@@ -35,7 +35,7 @@ test("a long line with an unclosed quote is parsed quickly", () => {
       normaliseError(text)
       errorLines(text)
       errorText(text)
-      isTelling(text)
+      isInformative(text)
       fixesIn([
         {
           ...NOTHING,
@@ -58,7 +58,7 @@ test("only the stored lines of a long edit are formatted", () => {
   })
   const fixed = { command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }
   const took = processorMs(() => {
-    for (let i = 0; i < 100; i++) expect(storedFix(fixed, undefined).edit_lines_left_out).toBe(100 * 2_003 - 40)
+    for (let i = 0; i < 100; i++) expect(toStoredFix(fixed, undefined).edit_lines_left_out).toBe(100 * 2_003 - 40)
   })
   expect(took).toBeLessThan(1_000)
 })

@@ -3,10 +3,17 @@ import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, onTestFinished, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
-import { errorLines, errorText, isTelling, likeness, mayBeLike, normaliseError } from "../../src/core/error-text.ts"
-import { type FixEdit, fixesIn, isLike } from "../../src/learn/fixes/fixes.ts"
+import {
+  errorLines,
+  errorSimilarity,
+  errorText,
+  isInformative,
+  mayBeSimilar,
+  normaliseError,
+} from "../../src/core/error-text.ts"
+import { type FixEdit, fixesIn, isSimilarCommand } from "../../src/learn/fixes/fixes.ts"
 import { findFixes } from "../../src/learn/fixes/like.ts"
-import { storedFix } from "../../src/learn/learn.ts"
+import { toStoredFix } from "../../src/learn/learn.ts"
 import { patchText } from "../../src/render/patch.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
@@ -111,7 +118,7 @@ describe("an error, masked", () => {
   })
 
   test("is more similar with the same names in it, and a part of it is similar", () => {
-    const like = (a: string, b: string) => likeness(errorText(a), errorText(b))
+    const like = (a: string, b: string) => errorSimilarity(errorText(a), errorText(b))
     const zod = "Error: Cannot find module 'zod'"
     expect(like(zod, zod)).toBe(1)
     expect(like(zod, "Error: Cannot find module 'react'")).toBe(0.75)
@@ -121,7 +128,7 @@ describe("an error, masked", () => {
 })
 
 describe("which errors are the same", () => {
-  const like = (a: string, b: string) => likeness(errorText(a), errorText(b))
+  const like = (a: string, b: string) => errorSimilarity(errorText(a), errorText(b))
 
   test.each([
     "=== RUN   TestFailsOften",
@@ -139,7 +146,7 @@ describe("which errors are the same", () => {
     "at TokenError.check (src/token.ts:3:4)",
     "[lint] ERROR task failed",
   ])("%j names a test, a step or nothing: it is not compared", (line) => {
-    expect(isTelling(line)).toBe(false)
+    expect(isInformative(line)).toBe(false)
   })
 
   test.each([
@@ -150,14 +157,14 @@ describe("which errors are the same", () => {
     "panic: index out of range",
     "a.go:3: expected: 3",
   ])("%j says what is wrong", (line) => {
-    expect(isTelling(line)).toBe(true)
+    expect(isInformative(line)).toBe(true)
   })
 
   test("a line that only names a test finds no fix for the test's output", () => {
     const output = "Exit code 1\n--- FAIL: TestOld (0.01s)\nFAIL\n"
     const knowledge = knowing(output, "src/token.ts")
     expect(offered(knowledge, output)).toEqual([])
-    const { solved } = findFixes(knowledge, { asked: "--- FAIL: TestOld (0.02s)", inside: HERE })
+    const { solved } = findFixes(knowledge, { query: "--- FAIL: TestOld (0.02s)", inside: HERE })
     expect(solved).toEqual([])
     const other = knowing("TypeError: not the token that was expected", "src/token.ts")
     expect(offered(other, "Exit code 1\nexpected:\nactual:")).toEqual([])
@@ -228,11 +235,11 @@ describe("which errors are the same", () => {
     const line = fc.array(word, { minLength: 1, maxLength: 6 }).map((words) => words.join(" "))
     fc.assert(
       fc.property(line, line, fc.double({ min: 0.3, max: 1, noNaN: true }), (asked, known, least) => {
-        if (like(asked, known) >= least) expect(mayBeLike(errorText(asked), known, least)).toBe(true)
+        if (like(asked, known) >= least) expect(mayBeSimilar(errorText(asked), known, least)).toBe(true)
       }),
       { numRuns: RUNS * 10 },
     )
-    expect(mayBeLike(errorText("Cannot find module"), "src/a.go:3:1: func x is unused", 0.6)).toBe(false)
+    expect(mayBeSimilar(errorText("Cannot find module"), "src/a.go:3:1: func x is unused", 0.6)).toBe(false)
   })
 
   test("a task's name before each line is not part of it; a level is", () => {
@@ -246,7 +253,7 @@ describe("which errors are the same", () => {
     const line = `cmd/a.go:9:2: error is unwrapped: sig: func ${"a".repeat(2000)} (wrapcheck)`
     expect(errorText(line).code).toBe("wrapcheck")
     const [fix] = fixesIn(messagesOf(did(ran("make lint", line)), did(edited("cmd/a.go")), did(ran("make lint"))))
-    const [kept] = storedFix(fix!, "/home/dev").lines
+    const [kept] = toStoredFix(fix!, "/home/dev").lines
     expect(kept!.length).toBe(300)
     expect(errorText(kept!).code).toBe("wrapcheck")
   })
@@ -295,7 +302,7 @@ describe("which errors are the same", () => {
     ]
     const line = "a.go:301:2: func x is unused (unused)"
     const fix = { command: "make lint", error: line, normalised: "", lines: [line], failed_at: 1, edits }
-    expect(storedFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
+    expect(toStoredFix(fix, "/home/dev").edit.split("\n").slice(2, 5)).toEqual([
       "@@ -300,2 +300,0 @@",
       "-line 300",
       "-line 301",
@@ -311,7 +318,7 @@ describe("which errors are the same", () => {
       })),
     })
     const fixed = (edits: FixEdit[]) =>
-      storedFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
+      toStoredFix({ command: "make", error: "x", normalised: "x", lines: ["x"], failed_at: 1, edits }, undefined)
     fc.assert(
       fc.property(fc.array(fc.array(fc.nat(50), { maxLength: 4 }), { maxLength: 4 }), (files) => {
         const edits = files.map((lengths, i) => changed(`f${i}`, lengths))
@@ -335,7 +342,7 @@ function knowing(output: string, path: string, edit = "-old\n+new") {
   const [fix] = fixesIn(messagesOf(did(ran("npm test", output)), did(edited(path)), did(ran("npm test"))))
   const conversation = { name: "a", ref: { source: "claude_code", id: "a" }, root: "a", kind: "person" } as const
   const id = knowledge.conversations.renewConversation({ ...conversation, project: HERE, started_at: 1, ended_at: 9 })
-  knowledge.fixes.saveFixes(id, HERE, [{ ...storedFix(fix!, HERE), edit }])
+  knowledge.fixes.saveFixes(id, HERE, [{ ...toStoredFix(fix!, HERE), edit }])
   return knowledge
 }
 
@@ -354,12 +361,12 @@ test("private fixes do not crowd out the others", () => {
     const name = `${project}-${i}`
     const ref = { source: "claude_code", id: name } as const
     const id = knowledge.conversations.renewConversation({ name, ref, root: name, kind: "person", project })
-    knowledge.fixes.saveFixes(id, project, [storedFix(fix!, project)])
+    knowledge.fixes.saveFixes(id, project, [toStoredFix(fix!, project)])
   }
   const error = "TypeError: quokka is not a function"
   for (let i = 0; i < 210; i++) put("/code/secret", error, i)
   put("/code/other", `${error} in a much longer sentence of words`, 0)
-  const { solved } = findFixes(knowledge, { asked: error, inside: HERE, except: ["/code/secret"] })
+  const { solved } = findFixes(knowledge, { query: error, inside: HERE, except: ["/code/secret"] })
   expect(solved.map(({ project }) => project)).toEqual(["/code/other"])
 })
 
@@ -380,7 +387,7 @@ describe("a similar command", () => {
     ["npm run build && npm test", "npm test", false],
     ["ls missing", "ls missing", false],
   ])("%j, later %j: %s", (failed, later, expected) => {
-    expect(isLike(failed, later)).toBe(expected)
+    expect(isSimilarCommand(failed, later)).toBe(expected)
   })
 })
 

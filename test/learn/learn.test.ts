@@ -6,7 +6,7 @@ import { learn } from "../../src/learn/learn.ts"
 import { pathBelow } from "../../src/learn/paths.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { UNNAMED_PROJECTS } from "../../src/store/knowledge/purge.ts"
+import { DELETE_UNUSED_PROJECTS } from "../../src/store/knowledge/purge.ts"
 import { call, PROJECT, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
 import { inside } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
@@ -59,8 +59,8 @@ function factsIn(at: string): unknown {
   const knowledge = knowledgeOf(at)
   try {
     return {
-      fixes: knowledge.fixes.fixesHolding(["quokkaword"], { limit: 10 }),
-      worked: knowledge.files.workedIn("/home/dev/proj", [{ source: "claude_code", root: SESSION }]),
+      fixes: knowledge.fixes.fixesWithWords(["quokkaword"], { limit: 10 }),
+      worked: knowledge.files.filesWorkedOn("/home/dev/proj", [{ source: "claude_code", root: SESSION }]),
     }
   } finally {
     knowledge.close()
@@ -162,7 +162,7 @@ test("a project with known facts is kept when the file is rewritten", () => {
     .pluck()
     .all() as string[]
   expect(tables).toContain("conversation")
-  for (const table of tables) expect(UNNAMED_PROJECTS, table).toMatch(new RegExp(`from ${table}\\b`))
+  for (const table of tables) expect(DELETE_UNUSED_PROJECTS, table).toMatch(new RegExp(`from ${table}\\b`))
   inside(knowledge).exec("insert into project (path) values ('/kept'), ('/left')")
   inside(knowledge).exec(
     "insert into git_read (project_id, head, shallow, read_at, left_out) values (1, 'h', '', 1, '[]')",
@@ -207,7 +207,7 @@ test("words after a web page may be a stranger's, also in a conversation that st
   await dex(at, ["fix", "x"])
   const knowledge = knowledgeOf(at)
   const own = knowledge.fixes
-    .fixesHolding(["quokkaword"], { limit: 10 })
+    .fixesWithWords(["quokkaword"], { limit: 10 })
     .map(({ id, is_own_words }) => [id, is_own_words])
   expect(Object.fromEntries(own)).toEqual({ [SESSION]: false, [OTHER]: true })
   knowledge.close()
@@ -236,7 +236,7 @@ test("facts of an older learner are removed even if forgetting them is interrupt
   await expect(learn(store, knowledge)).rejects.toThrow("cut off")
   inside(knowledge).exec("drop trigger cut")
   await learn(store, knowledge)
-  expect(knowledge.fixes.fixesHolding(["quokkaword"], { limit: 2 })).toMatchObject([
+  expect(knowledge.fixes.fixesWithWords(["quokkaword"], { limit: 2 })).toMatchObject([
     { edit: expect.stringContaining("zebrafishword") },
   ])
 })

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
-import { testCommand } from "../../src/learn/test-runs/commands.ts"
-import { testOutput } from "../../src/learn/test-runs/output.ts"
+import { parseTestCommand } from "../../src/learn/test-runs/commands.ts"
+import { parseTestOutput } from "../../src/learn/test-runs/output.ts"
 import { hostileTexts, processorMs } from "../support/hostile.ts"
 
 test.each([
@@ -21,10 +21,10 @@ test.each([
   ["unittest", "Ran 1 tests in 1\nFAILED (failures=1)\n", ["FAIL: a (", "FAIL: ", "FAILED ("]],
   ["go", "--- FAIL: T (0.1s)\nFAIL\n", ["--- FAIL: a", "--- FAIL: a (0.1s)\n    ", "FAIL\t", "ok "]],
 ])("output of %s, whatever it holds beside it, in a moment", (runner, head, beginnings) => {
-  expect(testOutput(head)?.runner).toBe(runner)
+  expect(parseTestOutput(head)?.runner).toBe(runner)
   for (const beginning of beginnings)
     for (const text of hostileTexts(100_000, beginning))
-      expect(processorMs(() => testOutput(head + text))).toBeLessThan(1_000)
+      expect(processorMs(() => parseTestOutput(head + text))).toBeLessThan(1_000)
 })
 
 test("an output that is made to be slow is parsed quickly", () => {
@@ -41,11 +41,11 @@ test("an output that is made to be slow is parsed quickly", () => {
     "\n  1) a\n     b\n",
   ])
     expect(
-      processorMs(() => testOutput(`Tests  1 failed\nTest Files  1 failed\n${piece.repeat(100_000)}`)),
+      processorMs(() => parseTestOutput(`Tests  1 failed\nTest Files  1 failed\n${piece.repeat(100_000)}`)),
     ).toBeLessThan(1_000)
 })
 
 test("a command that is made to be slow is parsed quickly", () => {
   for (const text of hostileTexts(100_000))
-    expect(processorMs(() => testCommand(`npx vitest run ${text}`))).toBeLessThan(1_000)
+    expect(processorMs(() => parseTestCommand(`npx vitest run ${text}`))).toBeLessThan(1_000)
 })

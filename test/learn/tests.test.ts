@@ -4,10 +4,10 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { testCommand } from "../../src/learn/test-runs/commands.ts"
-import { testOutput } from "../../src/learn/test-runs/output.ts"
+import { parseTestCommand } from "../../src/learn/test-runs/commands.ts"
+import { parseTestOutput } from "../../src/learn/test-runs/output.ts"
 import { testRunsIn } from "../../src/learn/test-runs/runs.ts"
-import { failing } from "../../src/learn/test-runs/status.ts"
+import { failingTests } from "../../src/learn/test-runs/status.ts"
 import type { StoredMessage } from "../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import type { TestRunWrite } from "../../src/store/knowledge/test-runs.ts"
@@ -68,7 +68,7 @@ describe("a command that runs tests", () => {
     ["node --test 'test/**/*.test.mjs'", { runner: "node", targets: ["test"] }],
     ["mise run lint && mise run test:ci", { runner: "script", kind: "mise run test:ci", alone: false }],
   ])("%s", (command, expected) => {
-    expect(testCommand(command)).toMatchObject(expected)
+    expect(parseTestCommand(command)).toMatchObject(expected)
   })
 
   test.each([
@@ -83,7 +83,7 @@ describe("a command that runs tests", () => {
     "cat <<EOF > x\nnpm test\nEOF",
     "ls test",
   ])("none: %s", (command) => {
-    expect(testCommand(command)).toBeUndefined()
+    expect(parseTestCommand(command)).toBeUndefined()
   })
 })
 
@@ -92,7 +92,7 @@ describe("parsing an output", () => {
     const dir = tempDir()
     writeFileSync(join(dir, "a.test.js"), SUITE)
     writeFileSync(join(dir, "b.test.js"), 'import "./gone.js"\n')
-    const told = testOutput(printed(dir, [VITEST, "run", "--root", ".", "--globals"]))
+    const told = parseTestOutput(printed(dir, [VITEST, "run", "--root", ".", "--globals"]))
     expect(told).toMatchObject({ runner: "vitest", failed: 2, passed: 1, counted: true })
     expect(told!.failures).toEqual([
       { test: "b.test.js", file: "b.test.js", message: expect.stringContaining("Cannot find module './gone.js'") },
@@ -104,7 +104,7 @@ describe("parsing an output", () => {
     ])
     writeFileSync(join(dir, "a.test.js"), SUITE.replace("toBe(2)", "toBe(1)"))
     rmSync(join(dir, "b.test.js"))
-    expect(testOutput(printed(dir, [VITEST, "run", "--root", ".", "--globals"]))).toMatchObject({
+    expect(parseTestOutput(printed(dir, [VITEST, "run", "--root", ".", "--globals"]))).toMatchObject({
       failed: 0,
       failures: [],
     })
@@ -117,7 +117,7 @@ describe("parsing an output", () => {
       `import { describe, test } from "node:test"\nimport assert from "node:assert"\ndescribe("auth", () => { test("refreshes", () => assert.equal(1, 2)); test("ok", () => {}) })\n`,
     )
     for (const reporter of ["spec", "tap"]) {
-      const told = testOutput(printed(dir, ["--test", `--test-reporter=${reporter}`, "n.test.mjs"]))
+      const told = parseTestOutput(printed(dir, ["--test", `--test-reporter=${reporter}`, "n.test.mjs"]))
       expect(told, reporter).toMatchObject({ runner: "node", failed: expect.any(Number), passed: 1 })
       expect(
         told!.failures.map(({ test }) => test),
@@ -204,7 +204,7 @@ describe("parsing an output", () => {
       ["test_a.T.test_x"],
     ],
   ])("of %s", (runner, output, counts, names) => {
-    const told = testOutput(output)
+    const told = parseTestOutput(output)
     expect(told).toMatchObject({ runner, ...counts })
     expect(told!.failures.map(({ test }) => test)).toEqual(names)
   })
@@ -212,21 +212,21 @@ describe("parsing an output", () => {
   test("finds nothing if it is not a test run", () => {
     const nowhere = "stat /x: directory not found\nFAIL\t./x [setup failed]\nFAIL\n"
     for (const text of ["", "hello", "3 files changed", "error: something failed", nowhere])
-      expect(testOutput(text)).toBeUndefined()
+      expect(parseTestOutput(text)).toBeUndefined()
   })
 
   test("reads a name before a drawn rule, and one with brackets and parentheses", () => {
     const drawn = `  1) [chromium] › a.spec.ts:3:1 › login › asks ${"─".repeat(40)}\n  1) a.spec.ts:3:1 › login › asks\n  1 failed\n`
-    expect(testOutput(drawn)?.failures).toEqual([{ test: "a.spec.ts > login › asks", file: "a.spec.ts" }])
+    expect(parseTestOutput(drawn)?.failures).toEqual([{ test: "a.spec.ts > login › asks", file: "a.spec.ts" }])
     const theory = 'Failed A.B(x: ") [1 ms]", y: [1]) [< 1 ms]\nFailed:     1, Passed:     2\n'
-    expect(testOutput(theory)?.failures.map(({ test }) => test)).toEqual(['A.B(x: ") [1 ms]", y: [1])'])
-    expect(testOutput("rspec ./a_spec.rb[1:2:1] # A b\n2 examples, 1 failure\n")?.failures).toEqual([
+    expect(parseTestOutput(theory)?.failures.map(({ test }) => test)).toEqual(['A.B(x: ") [1 ms]", y: [1])'])
+    expect(parseTestOutput("rspec ./a_spec.rb[1:2:1] # A b\n2 examples, 1 failure\n")?.failures).toEqual([
       { test: "a_spec.rb > A b", file: "a_spec.rb" },
     ])
     const go = "--- FAIL: A (0s)\n    --- FAIL: A/b (0s)\n        --- FAIL: A/b/c (0s)\n--- FAIL: Ab (0s)\nFAIL\n"
-    expect(testOutput(go)?.failures.map(({ test }) => test)).toEqual(["A/b/c", "Ab"])
+    expect(parseTestOutput(go)?.failures.map(({ test }) => test)).toEqual(["A/b/c", "Ab"])
     const long = `FAIL a.test.ts > ${"x".repeat(5_000)}\n Test Files  1 failed\n`
-    expect(testOutput(long)?.failures[0]?.test).toHaveLength(300)
+    expect(parseTestOutput(long)?.failures[0]?.test).toHaveLength(300)
   })
 })
 
@@ -294,7 +294,7 @@ describe("the failing tests as last known", () => {
       runs.map((run, i) => ({ number: i + 1, at: i * 1000, command: "x", ...run }) as TestRunWrite),
       undefined,
     )
-    const status = failing(db, PROJECT, file)
+    const status = failingTests(db, PROJECT, file)
     db.close()
     return [...status.tests.map(({ test }) => test), ...status.runs.map(({ ref }) => ref)]
   }

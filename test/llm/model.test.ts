@@ -706,7 +706,7 @@ describe("the key", () => {
     const settings = { provider: "http://models.example/v1", model: "m", temperature: 0, maxTokens: 100, apiKey: KEY }
     await expect(openModel(settings).reply(hello)).rejects.toMatchObject({
       code: "llm_settings",
-      message: expect.stringMatching(/models\.example for everyone on the way to read/),
+      message: expect.stringMatching(/models\.example unencrypted/),
     })
   })
 

@@ -7,9 +7,9 @@ import {
   type NetRequest,
   openConnections,
   pauseBeforeRetry,
+  removeKey,
   retryAfterMs,
   send,
-  withoutKey,
 } from "../../src/net/client.ts"
 
 const KEY = "sk-test-0123456789abcdefghij"
@@ -155,8 +155,8 @@ describe("a key", () => {
 
   test("is removed from a server's message, also in pieces", () => {
     const words = `no ${KEY}, ${KEY.slice(4)} sk-t***ghij Bearer:${KEY.slice(0, 9)} fine`
-    expect(withoutKey(words, KEY)).toBe("no [key] [key] [key] [key] fine")
-    expect(withoutKey("nothing to hide", undefined)).toBe("nothing to hide")
+    expect(removeKey(words, KEY)).toBe("no [key] [key] [key] [key] fine")
+    expect(removeKey("nothing to hide", undefined)).toBe("nothing to hide")
   })
 })
 

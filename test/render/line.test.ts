@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest"
-import { callWords } from "../../src/core/call-words.ts"
+import { describeToolCall } from "../../src/core/call-words.ts"
 import type { Message, Part } from "../../src/core/conversation.ts"
 import { isChosen, readFields, withFields } from "../../src/render/fields.ts"
 import { formatIndices, isInRanges, readIndices } from "../../src/render/indices.ts"
@@ -119,12 +119,12 @@ describe("a message on one line", () => {
   })
 
   test("reads the words of other agents' calls", () => {
-    expect(callWords('{"command":["bash","-lc","ls -la"]}').what).toBe("ls -la")
-    expect(callWords("*** Begin Patch\n*** Update File: src/a.ts\n@@\n*** Add File: b.ts\n").what).toBe(
+    expect(describeToolCall('{"command":["bash","-lc","ls -la"]}').what).toBe("ls -la")
+    expect(describeToolCall("*** Begin Patch\n*** Update File: src/a.ts\n@@\n*** Add File: b.ts\n").what).toBe(
       "src/a.ts, b.ts",
     )
-    expect(callWords("{not json").what).toBe("{not json")
-    expect(callWords("{}").what).toBe("")
+    expect(describeToolCall("{not json").what).toBe("{not json")
+    expect(describeToolCall("{}").what).toBe("")
   })
 })
 

@@ -1,7 +1,7 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { clipSnippet, MARK } from "../../src/store/index/snippets.ts"
+import { clipSnippet, MATCH_MARK } from "../../src/store/index/snippets.ts"
 import { claudeSession } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -28,7 +28,7 @@ test("a default search answer takes at most 1,600 tokens, whatever was found", a
   const answer = JSON.parse(stdout) as { results: { snippet: string }[] }
   expect(answer.results).toHaveLength(10)
   expect(estimateTokens(stdout)).toBeLessThanOrEqual(1_600)
-  for (const { snippet } of answer.results) expect(snippet).toContain(MARK)
+  for (const { snippet } of answer.results) expect(snippet).toContain(MATCH_MARK)
 })
 
 test("a clipped snippet keeps its first marked word and no half mark", () => {
@@ -41,11 +41,11 @@ test("a clipped snippet keeps its first marked word and no half mark", () => {
       fc.array(word, { maxLength: 60 }),
       fc.integer({ min: 60, max: 300 }),
       (before, after, chars) => {
-        const snippet = [...before, `${MARK}match${MARK}`, ...after].join(" ")
+        const snippet = [...before, `${MATCH_MARK}match${MATCH_MARK}`, ...after].join(" ")
         const clipped = clipSnippet(snippet, chars)
-        expect(clipped).toContain(`${MARK}match${MARK}`)
+        expect(clipped).toContain(`${MATCH_MARK}match${MATCH_MARK}`)
         expect(JSON.stringify(clipped).length).toBeLessThanOrEqual(chars + 4)
-        expect(clipped.split(MARK).length % 2).toBe(1)
+        expect(clipped.split(MATCH_MARK).length % 2).toBe(1)
       },
     ),
   )

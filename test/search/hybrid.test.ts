@@ -5,7 +5,7 @@ import { type Part, ROLES, type Role } from "../../src/core/conversation.ts"
 import { formatRef } from "../../src/core/ref.ts"
 import { addsUp } from "../../src/core/trace.ts"
 import { textToEmbed } from "../../src/ingest/embed-messages.ts"
-import { byDistance, byRank, fuse, givePlaces } from "../../src/search/fuse.ts"
+import { fuseRankings, promoteNearest, scoreByDistance, scoreByRank } from "../../src/search/fuse.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { rank } from "../../src/search/rank.ts"
 import { type Filters, scopeOf } from "../../src/search/scope.ts"
@@ -67,12 +67,12 @@ describe("fusion", () => {
   const near = (vectors: Awaited<ReturnType<typeof history>>["vectors"], text: string, from = -1) => ({
     hits: vectors.scan(EMBEDDER, vectorOf(text), { limit: 100, filter: {} }),
     near: from,
-    worth: byRank,
+    worth: scoreByRank,
   })
 
   test("the parts of every score add up to it, and both lists are named", async () => {
     const { index, vectors } = await ready()
-    const fused = fuse(
+    const fused = fuseRankings(
       await rank(index, parseQuery("refresh token"), {}),
       near(vectors, "rotate credentials of the login service"),
     )
@@ -86,7 +86,7 @@ describe("fusion", () => {
   test("if nothing is near, the order is that of the words alone", async () => {
     const { index } = await ready()
     const lexical = await rank(index, parseQuery("refresh token service"), {})
-    const fused = fuse(lexical, { hits: [], near: 0, worth: byRank })
+    const fused = fuseRankings(lexical, { hits: [], near: 0, worth: scoreByRank })
     expect(fused.conversations.map((one) => one.ref.id)).toEqual(lexical.conversations.map((one) => one.ref.id))
     expect(fused.messages.map((one) => one.number)).toEqual(lexical.messages.map((one) => one.number))
   })
@@ -94,7 +94,7 @@ describe("fusion", () => {
   test("messages that are not near change the order of what words found, and add nothing", async () => {
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
-    const fused = fuse(lexical, near(vectors, "rotate credentials of the login service", 2))
+    const fused = fuseRankings(lexical, near(vectors, "rotate credentials of the login service", 2))
     expect(fused.conversations.map((one) => [one.ref.id, one.rank_source])).toEqual([
       ["a", "both"],
       ["b", "both"],
@@ -104,14 +104,14 @@ describe("fusion", () => {
   })
 
   test("by distance, only messages that stand out by three deviations gain, and more if they stand out more", async () => {
-    const worth = byDistance({ centre: 0.1, deviation: 0.05 })
+    const worth = scoreByDistance({ centre: 0.1, deviation: 0.05 })
     expect([0.05, 0.25].map((cosine) => worth(cosine, 0))).toEqual([0, 0])
     expect(worth(0.3, 7)).toBeCloseTo(0.1)
     expect(worth(0.5, 7)).toBeCloseTo(0.5)
     const { index, vectors } = await ready()
     const lexical = await rank(index, parseQuery("refresh token"), {})
     const asked = { ...near(vectors, "rotate credentials of the login service", 0.5), worth }
-    const fused = fuse(lexical, asked)
+    const fused = fuseRankings(lexical, asked)
     for (const { score, parts } of [...fused.messages, ...fused.conversations])
       expect(addsUp({ score_final: score, terms: parts })).toBe(true)
     expect(fused.conversations.find(({ ref }) => ref.id === "c")?.rank_source).toBe("vector")
@@ -125,11 +125,14 @@ describe("fusion", () => {
       conversation("y", [said("y1", "customers are signed out again")]),
     ])
     const lexical = await rank(index, parseQuery("token"), {})
-    const found = { ...near(vectors, "customers signed out", 0.3), worth: byDistance({ centre: 0, deviation: 0.2 }) }
-    const fused = fuse(lexical, found)
+    const found = {
+      ...near(vectors, "customers signed out", 0.3),
+      worth: scoreByDistance({ centre: 0, deviation: 0.2 }),
+    }
+    const fused = fuseRankings(lexical, found)
     const before = fused.conversations.map(({ ref }) => ref.id)
     expect(before.slice(3, 5)).not.toContain("y")
-    const given = givePlaces(fused, found.hits)
+    const given = promoteNearest(fused, found.hits)
     const after = given.conversations.map(({ ref }) => ref.id)
     expect(after.slice(0, 3)).toEqual(before.slice(0, 3))
     expect(after.slice(3, 5).sort()).toEqual(["x", "y"])
@@ -146,7 +149,7 @@ describe("fusion", () => {
     )
     const order = async (conversations: ConversationWrite[]) => {
       const { index, vectors } = await history(conversations)
-      const fused = fuse(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"))
+      const fused = fuseRankings(await rank(index, parseQuery("same words"), {}), near(vectors, "same words"))
       return fused.conversations.map((one) => one.ref.id)
     }
     expect(await order(twins)).toEqual(["c", "a", "b", "d"])

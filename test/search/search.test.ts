@@ -196,7 +196,7 @@ describe("ranking", () => {
     const { index } = await history([conversation("a", [said("1", "the mutex"), said("2", "the token")])])
     const { messages } = await rank(index, parseQuery("mutex token"), {})
     const docs = messages.map(({ doc }) => doc)
-    expect((await index.holding({ words: "token" }, docs)).size).toBe(1)
+    expect((await index.containing({ words: "token" }, docs)).size).toBe(1)
     // @ts-expect-error it is no number
     expect(docs[0] - docs[1]).not.toBe(0)
     // @ts-expect-error it is no number

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { searchAsTyped, type TypedQuery, type TypedRead } from "../../src/search/typing.ts"
+import { searchAsTyped, type TypedQuery, type TypedSearchCache } from "../../src/search/typing.ts"
 import type { ConversationWrite } from "../../src/store/history/store.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { newHistory } from "../support/indexed.ts"
@@ -111,7 +111,7 @@ test("a ticket and a hash are found while they are typed", async () => {
 
 test("rows that were read for an earlier key are reused, and forgotten conversations are not shown", async () => {
   const { store, index, ids } = await world(TALKS)
-  const read: TypedRead = new Map()
+  const read: TypedSearchCache = new Map()
   const rows = await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)
   expect(read.size).toBe(3)
   expect(await searchAsTyped(store, index, { text: "confi", limit: 20 }, read)).toEqual(rows)

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { agents, isOwn, sourceIds } from "../../src/agents/registry.ts"
+import { agents, isDexSource, sourceIds } from "../../src/agents/registry.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const IN_SRC = /^(?:kit|connectors|hooks|outside|registry|unread)$/
@@ -22,7 +22,7 @@ test("an agent's connector has the agent's name", async () => {
 })
 
 test("a conversation that can be read can be resumed and handed over, or the agent's record says why not", () => {
-  const read = agents.filter(({ connector, source }) => connector && !isOwn(source))
+  const read = agents.filter(({ connector, source }) => connector && !isDexSource(source))
   const unclear = read.filter(
     ({ resume, open, without = {} }) =>
       (resume === undefined) !== (without.resume !== undefined) ||

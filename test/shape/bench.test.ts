@@ -6,7 +6,7 @@ import {
   faultsOf,
   LIMIT,
   limitOf,
-  type Measured,
+  type MeasuredCommand,
   partTable,
   quickTable,
   ratioOf,
@@ -19,7 +19,7 @@ const PAGE = readFileSync(join(import.meta.dirname, "../../docs/performance.md")
 const STAMP = { commit: "0123abcde", date: "2026-11-18" }
 
 const samples = (...cpuMs: number[]): Sample[] => cpuMs.map((ms) => ({ cpuMs: ms, wallMs: 2 * ms }))
-const measured = (name: string, now: Sample[], baseline: Measured["baseline"]): Measured => ({
+const measured = (name: string, now: Sample[], baseline: MeasuredCommand["baseline"]): MeasuredCommand => ({
   ...{ name, what: `\`dex ${name}\``, now, floor: samples(50, 50, 50, 50, 50), baseline },
   walls: { now: [], floor: [] },
 })

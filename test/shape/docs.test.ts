@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { agents, isOwn, sourceIds } from "../../src/agents/registry.ts"
+import { agents, isDexSource, sourceIds } from "../../src/agents/registry.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { asForm } from "../../src/cli/forms.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
@@ -76,7 +76,9 @@ test("every folder of the source has its sentence in ARCHITECTURE.md, and every 
   const architecture = read("ARCHITECTURE.md")
   const folders = readdirSync(join(ROOT, "src"))
   expect(folders.filter((folder) => !architecture.includes(`\`${folder}/\``))).toEqual([])
-  expect(sourceIds.filter((source) => !isOwn(source) && !read("docs/sources.md").includes(`\`${source}\``))).toEqual([])
+  expect(
+    sourceIds.filter((source) => !isDexSource(source) && !read("docs/sources.md").includes(`\`${source}\``)),
+  ).toEqual([])
 })
 
 test("links between documents lead somewhere", () => {

@@ -147,7 +147,7 @@ describe("files that change together", () => {
     ])
     for (const name of ["a", "b"]) {
       expect(db.git.commitsTouching(PROJECT, name, { limit: 9 }).map(({ hash }) => hash)).toEqual(["e", "d", "c", "b"])
-      expect(db.git.newestName(PROJECT, name)).toEqual({ path: "b", gone: false })
+      expect(db.git.currentFileName(PROJECT, name)).toEqual({ path: "b", gone: false })
     }
     db.close()
   })
@@ -169,8 +169,8 @@ describe("files that change together", () => {
     expect(db.git.gitProject(PROJECT)).toMatchObject({ commits: 4, left_out: [] })
     save(db, commits.slice(4).toReversed(), { most: 5 })
     expect(db.git.gitProject(PROJECT)).toMatchObject({ commits: 5, left_out: ["more"] })
-    expect(db.git.newestName(PROJECT, "f2")).toBeUndefined()
-    expect(db.git.newestName(PROJECT, "f3")).toBeDefined()
+    expect(db.git.currentFileName(PROJECT, "f2")).toBeUndefined()
+    expect(db.git.currentFileName(PROJECT, "f3")).toBeDefined()
     expect(inside(db).prepare("select count(*) from git_file").pluck().get()).toBe(5)
     db.close()
   })
@@ -260,7 +260,7 @@ describe("a project's commits in the knowledge", () => {
     const facts = (db: Knowledge) =>
       ["a.ts", "b.ts", "s.ts"].map((file) => [
         db.git.commitsTouching(folder, file, { limit: 9 }).map(({ subject }) => subject),
-        db.git.newestName(folder, file),
+        db.git.currentFileName(folder, file),
       ])
     expect(facts(bit)).toEqual(facts(once))
     expect(facts(bit)[1]![0]).toEqual(["main: b again", "main: b", ...(most === 3 ? [] : ["base"])])

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { runTool } from "../../src/app/run.ts"
-import { formatRef, parseRef, parseWholeRef, type Ref, refFrom, sourceWithOwner } from "../../src/core/ref.ts"
+import { formatRef, parseCompleteRef, parseRef, type Ref, refFrom, sourceWithOwner } from "../../src/core/ref.ts"
 import { learn } from "../../src/learn/learn.ts"
 import { offered } from "../../src/serve/mcp/definitions.ts"
 import { runCall } from "../../src/serve/mcp/run-call.ts"
@@ -35,7 +35,7 @@ describe("a ref with an owner", () => {
   ]
   test.each(REFS)("%s is read as it is written", (text, ref) => {
     expect(formatRef(ref)).toBe(text)
-    expect(parseWholeRef(text)).toEqual(ref)
+    expect(parseCompleteRef(text)).toEqual(ref)
     expect(refFrom(sourceWithOwner(ref), ref.id)).toEqual({ ...ref, number: undefined, section: undefined })
   })
 

@@ -80,16 +80,16 @@ describe.each(["darwin", "win32"] as const)("on %s", (platform: Folding) => {
     expect(knowledge.projects.knownProject(third, platform)).toBe(id)
     expect(knowledge.projects.knownProject(elsewhere, platform)).toBe(undefined)
     const worked = { edits: 1, reads: 0, mentions: 0, added: 1, removed: 0, first_number: 1, last_number: 1 }
-    knowledge.files.saveWorked(1, first, [
+    knowledge.files.saveWorkedFiles(1, first, [
       { ...worked, path: "src/Token.ts" },
       { ...worked, path: "docs/Über.md" },
     ])
-    const known = (file: string) => knowledge.files.fileAsKnown(third, file, platform)
+    const known = (file: string) => knowledge.files.knownSpelling(third, file, platform)
     expect(known("src/Token.ts")).toBe("src/Token.ts")
     expect(known("SRC/token.ts")).toBe("src/Token.ts")
     expect(known("docs/ÜBER.md")).toBe("docs/Über.md")
     expect(known("src/other.ts")).toBe("src/other.ts")
-    expect(knowledge.files.fileAsKnown(first, "SRC/token.ts", "linux")).toBe("SRC/token.ts")
+    expect(knowledge.files.knownSpelling(first, "SRC/token.ts", "linux")).toBe("SRC/token.ts")
   })
 })
 

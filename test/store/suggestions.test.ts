@@ -3,8 +3,8 @@ import { dirname, join } from "node:path"
 import Database from "better-sqlite3"
 import { expect, onTestFinished, test } from "vitest"
 import { redactText } from "../../src/redact/redact.ts"
-import { MOST_SUGGESTIONS, openSuggestions, RETENTION_MS } from "../../src/store/suggestions/suggestions.ts"
-import type { Learn } from "../../src/store/suggestions/verdicts.ts"
+import { MAX_SUGGESTIONS, openSuggestions, RETENTION_MS } from "../../src/store/suggestions/suggestions.ts"
+import type { LearnWeights } from "../../src/store/suggestions/verdicts.ts"
 import { learnFromVerdict } from "../../src/suggest/feedback/feedback.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -160,10 +160,10 @@ test("the file stays small: old suggestions and those beyond 10,000 are deleted,
   suggestions.subscribe(subscriptionOf("sub", { deliver: "webhook", url: "https://example.com/x" }), "whsec_x")
   suggestions.save(suggestionOf("waits", { moment: { at: NOW - RETENTION_MS - 1 } }), { subscription: "sub" })
   suggestions.save(suggestionOf("old", { moment: { at: NOW - RETENTION_MS - 1 } }))
-  for (let i = 0; i < MOST_SUGGESTIONS + 200; i++) suggestions.save(suggestionOf(`s${i}`))
+  for (let i = 0; i < MAX_SUGGESTIONS + 200; i++) suggestions.save(suggestionOf(`s${i}`))
   const kept = suggestions.list({ limit: 100_000 })
-  expect(kept.length).toBeGreaterThanOrEqual(MOST_SUGGESTIONS)
-  expect(kept.length).toBeLessThan(MOST_SUGGESTIONS + 100)
+  expect(kept.length).toBeGreaterThanOrEqual(MAX_SUGGESTIONS)
+  expect(kept.length).toBeLessThan(MAX_SUGGESTIONS + 100)
   expect(kept.at(-1)?.id).toBe("waits")
   expect(suggestions.get("old")).toBeUndefined()
   expect(suggestions.get("s0")).toBeUndefined()
@@ -190,7 +190,7 @@ test("a verdict is counted once for each item; the next one gets the verdict tha
   const { suggestions } = opened()
   suggestions.save(suggestionOf("a"))
   const calls: unknown[] = []
-  const learn: Learn = ({ kind }, before, after, weight) => {
+  const learn: LearnWeights = ({ kind }, before, after, weight) => {
     calls.push([before, after])
     return { [kind]: weight(kind) + after - (before ?? 0.5) }
   }

@@ -11,7 +11,7 @@ import {
   dropOtherVectors,
   goldenVector,
   missingVectors,
-  saveGolden,
+  saveGoldenVector,
   saveVectors,
   scanVectors,
   VECTOR_SCHEMA,
@@ -285,7 +285,7 @@ describe("keeping", () => {
   test("the golden vector is returned unchanged, for its embedder only", () => {
     const { db } = open()
     expect(goldenVector(db, A)).toBeUndefined()
-    saveGolden(db, A, words("golden"))
+    saveGoldenVector(db, A, words("golden"))
     expect(goldenVector(db, A)).toEqual(words("golden"))
     expect(goldenVector(db, B)).toBeUndefined()
   })

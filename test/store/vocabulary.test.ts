@@ -3,13 +3,13 @@ import { expect, onTestFinished, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex, rebuildIndex } from "../../src/store/index/search-index.ts"
-import { noWordsSeen, scanWords } from "../../src/store/index/vocabulary.ts"
+import { createSeenWords, scanWords } from "../../src/store/index/vocabulary.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 function wordsOf(...texts: string[]): string[] {
   const found = new Map<string, number>()
-  const seen = noWordsSeen()
+  const seen = createSeenWords()
   for (const text of texts) scanWords(text, 1, seen, found)
   return [...found.keys()].sort()
 }
@@ -29,7 +29,7 @@ test("the words of a text are its tokens that consist of letters, in lower case"
 
 test("each word is found once for each bit, among any number of words", () => {
   const found = new Map<string, number>()
-  const seen = noWordsSeen()
+  const seen = createSeenWords()
   const name = (n: number) => `word${[...String(n)].map((digit) => String.fromCharCode(97 + Number(digit))).join("")}`
   const text = Array.from({ length: 20_000 }, (_, n) => name(n)).join(" ")
   scanWords(text, 1, seen, found)

@@ -1,6 +1,6 @@
 import { once } from "node:events"
 import { describe, expect, onTestFinished, test } from "vitest"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../../src/subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../src/subprocess/link.ts"
 import { startProcess } from "../../src/subprocess/process.ts"
 import { startThread } from "../../src/subprocess/thread.ts"
 import type { EchoOrder } from "./echo.ts"
@@ -59,9 +59,9 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     const echo = started()
     const answers = [echo.ask({ type: "die" }), echo.ask({ type: "say", words: "lost" })]
     const ends = await Promise.all(answers.map((one) => one.catch((error: unknown) => error)))
-    expect(ends.every(hasSubprocessEnded)).toBe(true)
+    expect(ends.every(isSubprocessEnded)).toBe(true)
     expect(echo.hasEnded()).toBe(true)
-    await expect(echo.ask({ type: "say", words: "late" })).rejects.toSatisfy(hasSubprocessEnded)
+    await expect(echo.ask({ type: "say", words: "late" })).rejects.toSatisfy(isSubprocessEnded)
     expect(await echo.ended).toMatchObject({ isNotStarted: false })
     await echo.end()
   })
@@ -77,7 +77,7 @@ describe.each(["thread", "process"] as const)("a %s", (kind) => {
     const other = started()
     const lost = other.ask({ type: "wait" }).catch((error: unknown) => error)
     await other.kill()
-    expect(await lost).toSatisfy(hasSubprocessEnded)
+    expect(await lost).toSatisfy(isSubprocessEnded)
   })
 })
 

@@ -32,7 +32,7 @@ function open() {
   return { dir, store, knowledge, rebuilt, put }
 }
 
-const fixes = (knowledge: Knowledge) => knowledge.fixes.fixesHolding(["quokkaword"], { limit: 10 })
+const fixes = (knowledge: Knowledge) => knowledge.fixes.fixesWithWords(["quokkaword"], { limit: 10 })
 
 function ran(key: string, failed: boolean): MessageWrite {
   const error = failed ? "TypeError: quokkaword is not a function" : ""

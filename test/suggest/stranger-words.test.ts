@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { isRemote } from "../../src/learn/learn.ts"
+import { printsRemoteText } from "../../src/learn/learn.ts"
 
 test.each([
   "curl -s https://example.org",
@@ -17,7 +17,7 @@ test.each([
   "http GET example.org",
   "https example.org",
 ])("%s prints what somebody else wrote", (command) => {
-  expect(isRemote(command)).toBe(true)
+  expect(printsRemoteText(command)).toBe(true)
 })
 
 test.each([
@@ -34,5 +34,5 @@ test.each([
   "npm run curl-test",
   "npm install",
 ])("%s is of this machine", (command) => {
-  expect(isRemote(command)).toBe(false)
+  expect(printsRemoteText(command)).toBe(false)
 })

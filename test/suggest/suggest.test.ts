@@ -43,7 +43,7 @@ function knowing(...past: Past[]): Knowledge {
       ...(web && { web_at: at - 2000 }),
     })
     const work = { reads: 0, mentions: 0, edits: 2, added: 3, removed: 1, first_number: 2, last_number: 9, at }
-    knowledge.files.saveWorked(number, project, [
+    knowledge.files.saveWorkedFiles(number, project, [
       ...edited.map((path) => ({ path, ...work })),
       ...read.map((path) => ({ path, ...work, edits: 0, reads: 2 })),
     ])

@@ -299,7 +299,7 @@ export function memoryHistory(
         kinds: tally(rows.map(({ kind }) => kind)),
       })
     },
-    keptSources: async () => {
+    storedSources: async () => {
       const read = [...units.values()].map(({ source }) => source)
       return [...new Set(read)].filter((source) => source !== "docs").sort()
     },

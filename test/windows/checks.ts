@@ -427,8 +427,8 @@ check("what git started ends with it", async () => {
   const ended = new Promise((resolve) => child.once("exit", resolve))
   const started = () => (existsSync(pids) ? readFileSync(pids, "utf8").trim().split("\n").map(Number) : [])
   await until("both have started", () => started().length === 2)
-  const { killTree } = (await import(pathToFileURL(join(SOURCE, "git", "kill-tree.ts")).href)) as typeof Killing
-  killTree(child)
+  const { killProcessTree } = (await import(pathToFileURL(join(SOURCE, "git", "kill-tree.ts")).href)) as typeof Killing
+  killProcessTree(child)
   await ended
   await until("the grandchild is gone", () => !started().some(isThere))
 })

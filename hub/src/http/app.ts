@@ -1,7 +1,7 @@
 import { type Context, Hono, type MiddlewareHandler } from "hono"
 import { bodyLimit } from "hono/body-limit"
 import { codeOf } from "../../../src/core/error.ts"
-import { formatRef, parseWholeRef, wholeOf } from "../../../src/core/ref.ts"
+import { conversationRefOf, formatRef, parseCompleteRef } from "../../../src/core/ref.ts"
 import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub-client/wire.ts"
 import { type HubLogin, resourceOf } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
@@ -356,8 +356,8 @@ function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQ
 function refsIn(value: unknown, found = new Set<string>()): Set<string> {
   if (typeof value !== "object" || value === null) return found
   for (const [key, inner] of Object.entries(value)) {
-    const ref = key === "id" && typeof inner === "string" ? parseWholeRef(inner) : undefined
-    if (ref) found.add(formatRef(wholeOf(ref)))
+    const ref = key === "id" && typeof inner === "string" ? parseCompleteRef(inner) : undefined
+    if (ref) found.add(formatRef(conversationRefOf(ref)))
     else refsIn(inner, found)
   }
   return found

@@ -1,4 +1,4 @@
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../../../src/subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../../src/subprocess/link.ts"
 import { startThread } from "../../../src/subprocess/thread.ts"
 import { HubProblem } from "../store/problem.ts"
 import type { CheckedChunk, CheckResult, ToCheck } from "./check-thread.ts"
@@ -68,7 +68,7 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
     } catch (error) {
       log?.({ level: "error", event: "chunk", code: why.code, bytes: chunk.data.length })
       reject(new HubProblem(422, why.code, why.message))
-      if (!hasSubprocessEnded(error)) await thread.kill()
+      if (!isSubprocessEnded(error)) await thread.kill()
     }
     clearTimeout(timer)
     if (!thread.hasEnded()) idle.push(thread)

@@ -3,10 +3,10 @@ import { isDexError } from "../../../src/core/error.ts"
 import { type DocId, docId, rowOf } from "../../../src/store/index/doc-id.ts"
 import {
   COUNT_LIMIT,
-  type Count,
   type CountByKind,
   type IndexFilter,
   type IndexHit,
+  type MatchCount,
 } from "../../../src/store/index/query.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { WrittenWord } from "../../../src/store/index/vocabulary.ts"
@@ -91,10 +91,10 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       const found = await eachFor(query, (index) => index.newest(query))
       return inTurn(found.map(({ answer }) => answer)).slice(0, query.limit)
     },
-    holding: async (term, docs) => {
+    containing: async (term, docs) => {
       const own = Map.groupBy(docs, (doc) => shardOf(doc, shards.length))
       const found = await each(own.keys(), (index, k) =>
-        index.holding(
+        index.containing(
           term,
           own.get(k)!.map((doc) => ownDoc(doc, shards.length)),
         ),
@@ -185,7 +185,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function added(counts: Count[]): Count {
+function added(counts: MatchCount[]): MatchCount {
   const total = counts.reduce((sum, count) => sum + count.total, 0)
   return {
     total: Math.min(total, COUNT_LIMIT),

@@ -1,4 +1,4 @@
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../../../src/subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../../src/subprocess/link.ts"
 import { startThread } from "../../../src/subprocess/thread.ts"
 import { HubProblem } from "../store/problem.ts"
 import type { TeamAnswer, TeamQuestion } from "./answer.ts"
@@ -73,7 +73,7 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
         next(lane!)
       } catch (error) {
         lane!.answering--
-        reject(hasSubprocessEnded(error) ? new Error("The thread that searched has ended.") : error)
+        reject(isSubprocessEnded(error) ? new Error("The thread that searched has ended.") : error)
       }
     }
     thread.ended.then(({ cause }) => {

@@ -9,6 +9,7 @@ import { notOffered } from "./not-offered.ts"
 
 // A shard of another node as an index. Each call is one request to that node.
 
+// The names that nodes send to each other. `holding` is the name on the wire of `containing`.
 const REMOTE_METHODS = [
   ...["find", "newest", "holding", "unspoken", "count", "countConversations", "sizes", "words", "wordsOfLength"],
   "followed",
@@ -46,7 +47,7 @@ export function remoteIndex(
   return {
     ...notOffered,
     ...methods,
-    holding: async (...args) => new Set((await ask("holding", args)) as DocId[]),
+    containing: async (...args) => new Set((await ask("holding", args)) as DocId[]),
     unspoken: async (...args) => new Set((await ask("unspoken", args)) as number[]),
     followed: async () => ((await ask("followed", [])) as string | null) ?? undefined,
     isBehind: () => Promise.reject(new Error("Whether a shard is behind is known to its own node.")),
@@ -59,6 +60,7 @@ export async function answerCall(index: SearchIndex, { method, args }: ShardQues
     throw new Error("Another node called a method that this one does not know.")
   // JSON has no undefined.
   const given = args.map((arg) => arg ?? undefined)
-  const answer = await (index[method as RemoteMethod] as (...of: unknown[]) => Promise<unknown>)(...given)
+  const own = method === "holding" ? "containing" : (method as Exclude<RemoteMethod, "holding">)
+  const answer = await (index[own] as (...of: unknown[]) => Promise<unknown>)(...given)
   return answer instanceof Set ? [...answer] : (answer ?? null)
 }

@@ -1,4 +1,4 @@
-import { nearest } from "../../../src/core/nearest.ts"
+import { nearestNames } from "../../../src/core/nearest.ts"
 import type { HubMemberLevel, HubRequest } from "../../../src/hub-client/wire.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
@@ -140,7 +140,7 @@ async function decidedProject(query: Query, key: string, isAdmin: boolean): Prom
   const [row] = await query<{ id: number; is_owner: boolean }>(DECIDED, [key, isAdmin])
   if (row) return { ...row, key }
   const own = await query<{ key: string }>(OWNED_KEYS)
-  const near = nearest(
+  const near = nearestNames(
     key,
     own.map((one) => one.key),
   )

@@ -1,4 +1,4 @@
-import { formatRef, parseWholeRef } from "../../../src/core/ref.ts"
+import { formatRef, parseCompleteRef } from "../../../src/core/ref.ts"
 import type { WireNotice } from "../../../src/hub-client/wire.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Viewer } from "./connection.ts"
@@ -46,7 +46,7 @@ export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNoti
 }
 
 function checked({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; hours?: unknown }) {
-  const named = typeof ref === "string" ? parseWholeRef(ref) : undefined
+  const named = typeof ref === "string" ? parseCompleteRef(ref) : undefined
   if (named?.owner === undefined)
     throw new HubProblem(400, "invalid", "Name a conversation with its owner: ann/claude_code:1f3c…")
   if (typeof reason !== "string" || reason.trim() === "" || reason.length > LONGEST_REASON || CONTROL.test(reason))

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto"
-import { nearest } from "../../../src/core/nearest.ts"
+import { nearestNames } from "../../../src/core/nearest.ts"
 import { type Level, setLevel } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { MemberRole, Query } from "./connection.ts"
@@ -177,7 +177,7 @@ export async function projectNamed(query: Query, tenant: number, key: string): P
   const keys = rows.map((row) => row.key)
   if (keys.includes(key)) return
   const [of] = await query<{ slug: string }>("select slug from hub.tenant where id = $1", [tenant])
-  const near = nearest(key, keys)
+  const near = nearestNames(key, keys)
   const hint =
     near.length === 0
       ? " The first member who shares it creates it; `--new` creates it now."

@@ -233,7 +233,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
           kinds: kinds ?? {},
         })
       }),
-    keptSources: () =>
+    storedSources: () =>
       reading(async ({ query }) => (await query<{ source: string }>(sql.SOURCES)).map(({ source }) => source)),
     sourceReport: () =>
       reading(async ({ query }) =>

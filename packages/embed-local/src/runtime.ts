@@ -3,21 +3,21 @@ import { createRequire } from "node:module"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 
-// Two programs run the same model. Their vectors differ a little (the cosine of the two is 0.997), so they are never
-// compared with each other: which one runs is part of the model's name.
+// The two runtimes that can run the model. Their vectors differ a little (the cosine of the two is 0.997), so they are never
+// compared with each other: the runtime is part of the model's name.
 
 export type RuntimeKind = "native" | "wasm"
 
 type Tensor = { data: Float32Array; dims: readonly number[] }
 export type Session = { run(inputs: Record<string, unknown>): Promise<Record<string, Tensor>> }
-/** What onnxruntime-web and onnxruntime-node have in common, as far as it is used here. */
+/** The parts of onnxruntime-web and onnxruntime-node that are used here. */
 export type Runtime = {
   InferenceSession: { create(model: Uint8Array, options: object): Promise<Session> }
   Tensor: new (type: "int64", data: BigInt64Array, dims: number[]) => unknown
   env: { wasm: { numThreads?: number; wasmBinary?: Uint8Array } }
 }
 
-/** The native one, where somebody has installed it beside this package; else WebAssembly. */
+/** Returns the native runtime if it is installed next to this package, otherwise WebAssembly. */
 export function runtimeKind(beside: string): RuntimeKind {
   return existsSync(join(beside, "onnxruntime-node", "package.json")) ? "native" : "wasm"
 }

@@ -1,10 +1,10 @@
-/** Turns a text into the numbers that a BERT model without capitals reads: at most `most` of them, the ends included. */
+/** Converts a text to the numbers that an uncased BERT model reads: at most `most` of them, including both ends. */
 export type Tokenizer = (text: string, most: number) => number[]
 
-/** Longer words than this are unknown to every BERT model. */
+/** The longest word that a BERT model knows, in characters. */
 const LONGEST_WORD = 100
 
-/** `vocabulary`: a token per line, in the order of their numbers. */
+/** `vocabulary` has one token per line, in the order of their numbers. */
 export function createTokenizer(vocabulary: string): Tokenizer {
   const numbers = new Map(
     vocabulary
@@ -28,7 +28,10 @@ export function createTokenizer(vocabulary: string): Tokenizer {
   }
 }
 
-/** The longest known beginning, then the longest known continuation, and so on; undefined where some letter is unknown. */
+/**
+ * Splits a word into the longest known beginning, then the longest known continuation, and so on. Returns undefined if some
+ * letter is unknown.
+ */
 function piecesOf(word: string, numbers: Map<string, number>): number[] | undefined {
   const letters = [...word]
   if (letters.length > LONGEST_WORD) return undefined
@@ -48,11 +51,14 @@ function piecesOf(word: string, numbers: Map<string, number>): number[] | undefi
 
 const IGNORED = /[\0\ufffd]|(?![\t\n\r])\p{C}/gu
 const MARKS = /\p{Mn}/gu
-/** Each stands alone: Chinese characters, and what is punctuation to BERT: also $, +, <, =, >, ^, `, | and ~. */
+/**
+ * Characters that are tokens of their own: Chinese characters, and BERT's punctuation, which includes $, +, <, =, >, ^, `, | and
+ * ~.
+ */
 const ALONE =
   /[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}]|[!-/:-@[-`{-~]|\p{P}/gu
 
-/** In small letters and without accents. */
+/** Yields the words in lower case, without accents. */
 function* wordsOf(text: string): Generator<string> {
   const clean = text.replace(IGNORED, "").toLowerCase().normalize("NFD").replace(MARKS, "").replace(ALONE, " $& ")
   for (const [word] of clean.matchAll(/\S+/g)) yield word

@@ -5,7 +5,7 @@ import type { Connector, Cursor, Parsed, Reading, Unit, Unreadable } from "../..
 import { readingOfRows } from "../../../src/agents/kit/database-units.ts"
 import { editEffects, fileEffect, hunksOfReplacement, searchReplaceBlocks } from "../../../src/agents/kit/effects.ts"
 import { fileAt, unitOfFile } from "../../../src/agents/kit/files.ts"
-import { conversationFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { conversationFrom, cutLongTexts } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Conversation, Effect, Hunk, Message, Part } from "../../../src/core/conversation.ts"
 import { readText } from "../../../src/core/read-file.ts"
@@ -43,8 +43,8 @@ function exactly(name: string): RegExp {
 const HEADER = /^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$/
 
 /**
- * One record per run, identified by its time and the name of its folder, so that it survives a move. The header's time
- * is local; it is stored as the instant that it means on this machine.
+ * Reads one record per run, identified by its time and the name of its folder, so that it survives a move. The header's time is
+ * local; it is stored as the instant that it means on this machine.
  */
 function read(unit: Unit, after?: Cursor): Reading {
   const folder = createHash("sha256")
@@ -70,7 +70,7 @@ function read(unit: Unit, after?: Cursor): Reading {
       text: lines.join("\n"),
     }
   })
-  return readingOfRows(rows, withoutBulk, [], after)
+  return readingOfRows(rows, cutLongTexts, [], after)
 }
 
 /** A section of a run: typed by the person, reported by Aider, or answered by the model. */
@@ -78,16 +78,15 @@ type RunBlock = { by: "person" | "aider" | "model"; lines: string[] }
 
 const PROMPT = /^####(?: |$)/
 const REPORT = /^>(?: |$)/
-/** Lines that only Aider writes: any open code block of an answer ends before them. */
+/** Lines that only Aider writes. Any open code block of an answer ends before them. */
 const SURELY_REPORT = /^> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7,40} |Aider v|Main model: |Model: )/
 const FENCE = /^\s*(?:`{3,}|~{3,})/
 
 /**
- * Divides a run by how its lines begin. Aider ends a person's line with two blanks, which a model's heading does not
- * have: if a run has such lines, only those are the person's. Lines inside a code block of an answer always belong to
- * the answer.
+ * Splits a run by how its lines begin. Aider ends a person's line with two blanks, which a model's heading does not have: if a
+ * run has such lines, only those are the person's. Lines inside a code block of an answer always belong to the answer.
  */
-export function blocksIn(text: string): RunBlock[] {
+export function splitRun(text: string): RunBlock[] {
   const lines = text.split("\n")
   const marked = lines.some((line) => PROMPT.test(line) && line.endsWith("  "))
   const blocks: RunBlock[] = []
@@ -105,7 +104,7 @@ export function blocksIn(text: string): RunBlock[] {
   return blocks.map(({ by, lines: own }) => ({ by, lines: by === "model" ? own : own.map(withoutMark) }))
 }
 
-/** Only the last line of a prompt is marked. */
+/** Whether a prompt from this line on ends with the mark. Only its last line is marked. */
 function endsMarked(lines: readonly string[], from: number): boolean {
   let at = from
   while (PROMPT.test(lines[at + 1] ?? "") && !lines[at]!.endsWith("  ")) at++
@@ -138,7 +137,7 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
   let answer: Message | undefined
   let model: string | undefined
   let version: string | undefined
-  for (const [index, { by, lines }] of blocksIn(text).entries()) {
+  for (const [index, { by, lines }] of splitRun(text).entries()) {
     const content = lines.join("\n").trim()
     const key = `${id}:${index}`
     if (by === "person") {
@@ -167,7 +166,7 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
   }
 }
 
-/** Aider's report on the answer before it. */
+/** Parses Aider's report on the preceding answer. */
 function reportOf(text: string, key: string, answer: Message | undefined, folder: string | undefined): Message {
   const within = (path: string) => (folder === undefined || /^([/\\]|[a-z]:)/i.test(path) ? path : `${folder}/${path}`)
   const applied = new Set(
@@ -201,7 +200,7 @@ function reportOf(text: string, key: string, answer: Message | undefined, folder
   return { key, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** The blocks of an answer that were applied. */
+/** Returns the blocks of an answer that were applied. */
 function hunksIn(answer: string, applied: Set<string>): Hunk[] {
   const lines = answer.split("\n")
   let path: string | undefined
@@ -213,14 +212,14 @@ function hunksIn(answer: string, applied: Set<string>): Hunk[] {
   })
 }
 
-/** A block's file is named above it, or above its fence. A block without a name uses the last one. */
+/** Finds the file of a block, which is named above it or above its fence. A block without a name uses the last one. */
 function nameAbove(lines: readonly string[], block: number): string | undefined {
   const at = /^\s*(?:`{3,}|~{3,})/.test(lines[block - 1] ?? "") ? block - 2 : block - 1
   const name = (lines[at] ?? "").trim().replace(/^[`*#\s]+|[`*:\s]+$/g, "")
   return name === "" || /^>{5,9} REPLACE$/.test(name) ? undefined : name
 }
 
-/** Rounded by Aider: `12k sent, 1.1k cache write, 3k cache hit, 245 received`. */
+/** Parses counts that Aider rounded: `12k sent, 1.1k cache write, 3k cache hit, 245 received`. */
 function aiderUsage(text: string): Usage | undefined {
   const line = /^Tokens: (.{1,300})$/m.exec(text)?.[1]
   if (line === undefined) return undefined

@@ -1,11 +1,11 @@
 import { fileURLToPath } from "node:url"
-import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName, Watched } from "../../../src/agents/kit/connector.ts"
 import { readJsonFile, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
-import { digestOf, imagePart, parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf, imagePart, parsedFrom, uniqueKeys } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { ampRoots } from "./records.ts"
@@ -26,7 +26,7 @@ export const ampConnector: Connector = {
   identify: (entry) => (entry.type === "dex-thread" ? entry.type : undefined),
 }
 
-/** Only these fields of the thread: it also has traces of every request. */
+/** Keeps only these fields of the thread, which also has traces of every request. */
 function* recordsOf(file: RawRecord): Generator<RawRecord> {
   const { v, id, created, title, agentMode, messages } = file
   const { trees, platform } = record(record(file.env)?.initial) ?? {}
@@ -37,7 +37,10 @@ function* recordsOf(file: RawRecord): Generator<RawRecord> {
 
 function stripMessage(message: RawRecord): RawRecord {
   const content = records(message.content).map(stripBlock)
-  return withoutBulk({ ...message, ...defined({ content: Array.isArray(message.content) ? content : undefined }) })
+  return cutLongTexts({
+    ...message,
+    ...withoutUndefined({ content: Array.isArray(message.content) ? content : undefined }),
+  })
 }
 
 function stripBlock({ signature: _, ...block }: RawRecord): RawRecord {
@@ -147,18 +150,18 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
   const result = record(run.result)
   const exit = number(result?.exitCode)
   const problem = string(record(run.error)?.message) ?? string(run.error)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: problem ?? resultText(run.result),
     failed: problem !== undefined || (run.status !== undefined && run.status !== "done"),
     exit_status: exit,
-    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(TOOLS, call.tool, call.args) : {},
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** A command has its output, a file its content, an edit its diff. */
+/** The text of a result: a command's output, a file's content or an edit's diff. */
 function resultText(result: unknown): string {
   const fields = record(result)
   if (!fields) return string(result) ?? (result === undefined || result === null ? "" : JSON.stringify(result))

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { type Deed, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
@@ -13,8 +13,8 @@ import type {
 import { hunkOfNewFile, hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
 import {
   entriesOf,
-  factsFirst,
   objectAt,
+  prependFacts,
   type Report,
   type UnitWithFacts,
   unitAt,
@@ -22,7 +22,7 @@ import {
   withProblems,
 } from "../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
-import { parsedFrom, splitInjected, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { cutLongTexts, parsedFrom, splitInjected, uniqueKeys } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Origin, Part } from "../../../src/core/conversation.ts"
 import { number, parseObject, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
@@ -73,14 +73,14 @@ function transcriptOf(folder: string, id: string, report: Report): Unit | undefi
   return undefined
 }
 
-/** The last conversation of each folder: for older ones, no file records the folder. */
+/** Returns the last conversation of each folder. For older ones, no file records the folder. */
 function foldersIn(path: string, report: Report): Map<string, string> {
   const index = objectAt(path, MAX_INDEX_BYTES, report) ?? {}
   return new Map(Object.entries(index).flatMap(([folder, id]) => (string(id) ? [[string(id)!, folder]] : [])))
 }
 
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
-  return factsFirst(readJsonl(unit.path, after, { strip: (step) => withoutBulk(step) }), unit, after)
+  return prependFacts(readJsonl(unit.path, after, { strip: (step) => cutLongTexts(step) }), unit, after)
 }
 
 function identify(step: RawRecord): string | undefined {
@@ -89,7 +89,7 @@ function identify(step: RawRecord): string | undefined {
   return place === undefined ? undefined : `${place} ${step.type} ${step.created_at}`
 }
 
-/** Steps with the result of a tool, and the tool, in case no call names it. */
+/** The types of steps with the result of a tool, and the tool, in case no call names it. */
 const RESULTS: Record<string, string> = {
   RUN_COMMAND: "run_command",
   COMMAND_STATUS: "command_status",
@@ -105,7 +105,7 @@ const RESULTS: Record<string, string> = {
 const INJECTED = ["USER_SETTINGS_CHANGE", "ADDITIONAL_METADATA", "USER_INFORMATION", "EPHEMERAL_MESSAGE"]
 
 type Content = Pick<Message, "role" | "parts" | "effects">
-/** Calls without a result so far, oldest first: a result does not name its call. */
+/** Calls without a result so far, oldest first, because a result does not name its call. */
 type Waiting = { calls: (AntigravityCall & { id: string })[]; made: number }
 
 function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
@@ -138,7 +138,7 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom({ id, cwds, messages }, unknown)
 }
 
-/** Undefined for an unknown type. */
+/** Returns undefined for an unknown type. */
 function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Content[] | undefined {
   const type = string(step.type) ?? ""
   if (type === "USER_INPUT") return nonEmpty({ role: "user", parts: promptParts(string(step.content) ?? "") })
@@ -153,7 +153,7 @@ function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Conten
     const called = nonEmpty({ role: "assistant", parts: callParts(step, waiting, cwds) })
     return [...called, resultOf(step, RESULTS[type]!, waiting)]
   }
-  if (step.source === "MODEL") waiting.calls.shift() // the result of a call, whatever its type
+  if (step.source === "MODEL") waiting.calls.shift() // the result of a call of any type
   return undefined
 }
 
@@ -204,13 +204,13 @@ function resultOf(step: RawRecord, tool: string, waiting: Waiting): Content {
   const call = waiting.calls.shift()
   const text = string(step.content) ?? ""
   const exit = call?.tool === "run_command" || tool === "run_command" ? exitIn(text) : undefined
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool ?? tool,
     call_id: call?.id,
     output: text,
     failed: step.status === "ERROR" || step.status === "error" || step.status === "CANCELED",
     exit_status: exit,
-    deed: call ? deedOfAntigravity(call) : {},
+    action: call ? actionOfAntigravity(call) : {},
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
@@ -229,7 +229,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
 
 type AntigravityCall = { tool: string; args: RawRecord }
 
-/** Each argument is a JSON text; some versions write plain values. */
+/** Parses a call. Each argument is a JSON text; some versions write plain values. */
 function antigravityCall(call: RawRecord): AntigravityCall {
   const args = Object.entries(record(call.args) ?? {}).map(([name, value]) => [name, plainValue(value)] as const)
   return { tool: string(call.name) ?? "unknown", args: Object.fromEntries(args) }
@@ -244,7 +244,7 @@ const READS = ["view_file", "view_file_outline", "view_code_item"]
 const WRITES = ["write_to_file", "write_file"]
 const EDITS = ["replace_file_content", "multi_replace_file_content", "edit_file"]
 
-function deedOfAntigravity({ tool, args }: AntigravityCall): Deed {
+function actionOfAntigravity({ tool, args }: AntigravityCall): CallAction {
   if (tool === "run_command") {
     const command = string(args.CommandLine)
     return command === undefined ? {} : { command }

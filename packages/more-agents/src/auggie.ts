@@ -1,6 +1,6 @@
 import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
 import { readJsonFile, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
-import { parsedFrom, uniqueKeys, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { cutLongTexts, parsedFrom, uniqueKeys } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Part } from "../../../src/core/conversation.ts"
 import { type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
@@ -19,14 +19,14 @@ export const auggieConnector: Connector = {
   parse: parseAuggie,
 }
 
-/** One record for the session and one per exchange, so that a new exchange does not change all of them. */
+/** Yields one record for the session and one per exchange, so that a new exchange does not change all of them. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { chatHistory, ...session } = file
-  yield withoutBulk({ type: "dex-session", ...session })
-  for (const message of records(chatHistory)) yield withoutBulk(message)
+  yield cutLongTexts({ type: "dex-session", ...session })
+  for (const message of records(chatHistory)) yield cutLongTexts(message)
 }
 
-/** An exchange is a prompt and its answer, each as a text or as nodes. Nodes without text are counted, not read. */
+/** Parses exchanges. Each is a prompt and its answer, as a text or as nodes. Nodes without text are only counted. */
 function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const all = [...raw]
   const session = all.find(({ type }) => type === "dex-session") ?? {}

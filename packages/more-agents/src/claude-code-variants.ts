@@ -8,7 +8,7 @@ export function iflowDifferences(parent: Connector): Partial<Connector> {
   return {
     parse: (raw, unit) => {
       const { conversations, unknown } = parent.parse(inOneLine(raw), unit)
-      // Every file is named session-<id>; without that prefix, the beginning of an id distinguishes sessions.
+      // Every file is named session-<id>. Without that prefix, the beginning of an id distinguishes sessions.
       return {
         conversations: conversations.map((one) => ({ ...one, id: one.id.replace(/^session-(?=.)/, "") })),
         unknown,
@@ -57,7 +57,7 @@ function withNewCalls(one: RawRecord, called: Set<string>): RawRecord {
   return { ...one, message: { ...message, content } }
 }
 
-/** The first record of a Qoder session, with its folder. */
+/** The type of the first record of a Qoder session, which contains its folder. */
 const META = "session_meta"
 
 /** Qoder's editor stores sessions without a project folder, and a session's first record names its folder. */

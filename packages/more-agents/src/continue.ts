@@ -1,12 +1,12 @@
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, Unit, UnitName, Unreadable } from "../../../src/agents/kit/connector.ts"
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
+  prependFacts,
   type Report,
   readJsonFile,
   textAt,
@@ -15,7 +15,7 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../src/agents/kit/files.ts"
-import { digestOfDataUri, imagePart, parsedFrom, usageFrom, withoutBulk } from "../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOfDataUri, imagePart, parsedFrom, usageFrom } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Part } from "../../../src/core/conversation.ts"
 import {
@@ -38,9 +38,9 @@ export const continueConnector: Connector = {
   roots: continueRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
   watched: (root) => [{ folder: root, depth: 0, files: /\.json$/ }],
-  read: (unit: UnitWithFacts, after) => factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
+  read: (unit: UnitWithFacts, after) => prependFacts(readJsonFile(unit.path, after, recordsIn), unit, after),
   parse: parseContinue,
-  // No `identify`: turns have no id, so records are compared by content and position.
+  // There is no `identify`: turns have no id, so records are compared by content and position.
 }
 
 const LIST = "sessions.json"
@@ -59,11 +59,12 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   }
 }
 
-/** The session, followed by its turns. */
+/** Yields the session, followed by its turns. */
 function* recordsIn(file: RawRecord): Iterable<RawRecord> {
   const { history, ...session } = file
-  yield withoutBulk({ type: "session", ...session })
-  for (const [place, turn] of records(history).entries()) yield withoutBulk({ type: "turn", place, ...stripTurn(turn) })
+  yield cutLongTexts({ type: "session", ...session })
+  for (const [place, turn] of records(history).entries())
+    yield cutLongTexts({ type: "turn", place, ...stripTurn(turn) })
 }
 
 /** Removes the editor's own state, the logs of requests, and image bytes. */
@@ -86,7 +87,7 @@ const TOOLS: ToolNames = {
   edit: ["Edit", "MultiEdit", "single_find_and_replace", "multi_edit"],
 }
 
-/** An MCP server chooses the names of its tools: any tool that is not Continue's own belongs to a server. */
+/** Continue's own tools. Any other tool belongs to an MCP server, which chooses the names of its tools. */
 const OWN_TOOLS = new Set([
   ...Object.values(TOOLS).flat(),
   ...["AskQuestion", "Checklist", "Diff", "Exit", "List", "ReportFailure", "Search", "Skills", "Status", "Subagent"],
@@ -97,7 +98,7 @@ const OWN_TOOLS = new Set([
 /** The titles of unnamed sessions. */
 const UNNAMED = /^(Untitled Session|New Session)$/
 
-/** A call's result is in the turn of the answer with the call. */
+/** Parses a session. A call's result is in the same turn as the call. */
 function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const all = [...raw]
   const session = all.find(({ type }) => type === "session") ?? {}
@@ -136,7 +137,7 @@ function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof cre
       return messageWith(key, "assistant", contentParts(message.content, "thinking"))
     case "system":
       return messageWith(key, "system", contentParts(message.content, "injected"))
-    case "tool": // repeated in the turn of the call
+    case "tool": // the turn of the call repeats it
       return []
     default:
       unknown.add(`turn/${string(message.role) ?? "(no role)"}`)
@@ -148,7 +149,7 @@ function messageWith(key: string, role: Message["role"], parts: Part[]): Message
   return parts.length === 0 ? [] : [{ key, role, parts }]
 }
 
-/** Files added to a prompt are named; their text is put before the prompt only for the model. */
+/** Files added to a prompt are only named; their text precedes the prompt only for the model. */
 function promptOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
   const effects = records(turn.contextItems).flatMap((item): Effect[] => {
     const uri = record(item.uri)
@@ -206,13 +207,13 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
     const output = outputs.join("\n")
     const exit = /\(exit code (\d{1,5})\)/.exec(output.slice(0, 200))?.[1]
     const tool = string(request.name)
-    const { part, effects } = finishedCall({
+    const { part, effects } = resultOfCall({
       tool,
       call_id: string(state.toolCallId),
       output,
       failed: state.status === "errored" || state.status === "canceled",
       exit_status: exit === undefined ? undefined : Number(exit),
-      deed: deedByName(TOOLS, tool, { file_path: localPath(args.filepath), ...args }),
+      action: actionByName(TOOLS, tool, { file_path: localPath(args.filepath), ...args }),
       isRemote: tool !== undefined && !OWN_TOOLS.has(tool),
     })
     const did = effects.length > 0 && { effects }
@@ -220,7 +221,7 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
   })
 }
 
-/** Editors write URIs, the command line writes paths. */
+/** Converts a URI, as editors write it, or a path, as the command line writes it. */
 function localPath(value: unknown): string | undefined {
   const text = string(value)
   if (!text?.startsWith("file:")) return text

@@ -1,12 +1,12 @@
 import { isAbsolute, join } from "node:path"
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Parsed,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   UnitName,
@@ -16,21 +16,21 @@ import type {
 import {
   type DatabaseSession,
   expectTable,
+  parseJsonColumns,
   readDatabaseUnit,
   taggedRows,
   unitsOfDatabase,
-  withJsonColumns,
 } from "../../../src/agents/kit/database-units.ts"
 import { fileEffect } from "../../../src/agents/kit/effects.ts"
 import { type Report, textAt } from "../../../src/agents/kit/files.ts"
 import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
 import {
   type ConversationFields,
+  cutLongTexts,
   digestOf,
   digestOfDataUri,
   imagePart,
   parsedFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../src/core/conversation.ts"
@@ -73,7 +73,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<CrushUnit | Unreadable> {
+function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<CrushUnit | Unreadable> {
   const problems: Unreadable[] = []
   for (const { path, database } of projectsOf(root, (problem) => problems.push(problem)))
     for (const unit of unitsOfDatabase(database, sessionsIn, seen, scratch))
@@ -81,13 +81,13 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Crush
   yield* problems
 }
 
-/** The projects in the list. A data folder may be relative to the project. */
+/** Returns the projects in the list. A data folder may be relative to the project. */
 function projectsOf(root: string, report: Report): Project[] {
   const path = join(root, "projects.json")
   const text = textAt(path, MAX_LIST_BYTES, report)
   if (text === undefined) return []
   const list = parseObject(text)
-  if (!list) report({ unreadable: "not a whole JSON object", path })
+  if (!list) report({ unreadable: "not a complete JSON object", path })
   return records(list?.projects).flatMap((project) => {
     const [folder, data = ".crush"] = [string(project.path), string(project.data_dir)]
     if (folder === undefined) return []
@@ -118,7 +118,7 @@ function read(unit: CrushUnit, after?: Cursor, scratch?: Scratch): Reading {
   const rowsIn = (db: ForeignDatabase, skip: (skipped: Skipped) => void): RawRecord[] => [
     ...(unit.project === undefined ? [] : [{ table: "project", id: unit.project }]),
     ...taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", unit.key),
-    ...withJsonColumns(
+    ...parseJsonColumns(
       taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by created_at, rowid", unit.key),
       ["parts"],
       skip,
@@ -135,8 +135,8 @@ const MESSAGE_COLUMNS = ["id", "role", "parts", "model", "provider", "is_summary
 
 /** Removes the bytes of images and files, signatures, and the files before and after an edit. */
 function stripCrush(row: RawRecord): RawRecord {
-  if (!Array.isArray(row.parts)) return withoutBulk(row)
-  return withoutBulk({ ...row, parts: row.parts.map(stripPart) })
+  if (!Array.isArray(row.parts)) return cutLongTexts(row)
+  return cutLongTexts({ ...row, parts: row.parts.map(stripPart) })
 }
 
 function stripPart(part: unknown): unknown {
@@ -182,7 +182,7 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     title: isNamed ? session.title : undefined,
     cwd: project,
     parent,
-    call_id: id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined, // <message>$$<call>
+    call_id: id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined, // the format is <message>$$<call>
     times: [session.created_at],
     messages,
   }
@@ -236,7 +236,7 @@ function roleOf(role: unknown, parts: Part[], isSummary: boolean): Message["role
   return role === "user" ? "user" : "assistant"
 }
 
-/** False for an unknown type. */
+/** Returns false for an unknown type. */
 function addPart(
   { parts, effects }: Content,
   type: string,
@@ -289,29 +289,29 @@ function resultOf(data: RawRecord, calls: Map<string, Call>) {
   const tool = string(data.name) ?? call?.tool
   const output = string(data.content) ?? ""
   const code = tool === "bash" ? /^Exit code (\d{1,5})$/m.exec(output)?.[1] : undefined
-  return finishedCall({
+  return resultOfCall({
     tool,
     call_id: id,
     output,
     printed: output.replace(/^Exit code \d{1,5}$|^<cwd>.{0,4000}<\/cwd>$/gm, ""),
     failed: data.is_error === true,
     exit_status: code === undefined ? undefined : Number(code),
-    deed: call ? deedByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
+    action: call ? actionByName(TOOLS, tool, record(call.input) ?? parseObject(string(call.input) ?? "") ?? {}) : {},
   })
 }
 
-/** A command that the person ran. */
+/** Parses a command that the person ran. */
 function commandOf(data: RawRecord) {
   const [command, printed] = [string(data.command) ?? "", string(data.output) ?? ""]
   const exit_status = number(data.exit_code)
-  return finishedCall({
+  return resultOfCall({
     tool: "bash",
     call_id: undefined,
     output: `$ ${command}\n${printed}`,
     printed,
     failed: false,
     exit_status,
-    deed: { command },
+    action: { command },
   })
 }
 

@@ -1,4 +1,4 @@
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, UnitName } from "../../../src/agents/kit/connector.ts"
 import {
   type Report,
@@ -9,17 +9,17 @@ import {
   withProblems,
 } from "../../../src/agents/kit/files.ts"
 import {
+  cutLongTexts,
   digestOf,
   imagePart,
   parsedFrom,
   splitInjected,
   uniqueKeys,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import {
   isRecord,
   number,
@@ -52,7 +52,7 @@ export const droidConnector: Connector = {
 const MAX_FOLDERS = 3
 const MAX_SETTINGS_BYTES = 16 << 20
 
-/** Only the model and the token counts of the settings. */
+/** Keeps only the model and the token counts of the settings. */
 function settingsOf(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path.replace(/\.jsonl$/, ".settings.json"), MAX_SETTINGS_BYTES, report)
   const settings = text === undefined ? undefined : parseObject(text)
@@ -69,9 +69,9 @@ function identify(raw: RawRecord): string | undefined {
 function stripDroid(raw: RawRecord): RawRecord {
   const message = record(raw.message)
   const strip = (content: unknown) => (Array.isArray(content) ? content.map(stripBlock) : content)
-  return withoutBulk({
+  return cutLongTexts({
     ...raw,
-    ...defined({
+    ...withoutUndefined({
       content: Array.isArray(raw.content) ? strip(raw.content) : undefined,
       message: message && { ...message, content: strip(message.content) },
     }),
@@ -140,7 +140,7 @@ function idOf(all: RawRecord[], start: RawRecord, unit: UnitName): string {
   )
 }
 
-/** A call and its result have the same id. */
+/** A key that distinguishes a call and its result, which have the same id. */
 function keyOf(one: RawRecord, session: string): string {
   const id = string(one.id) ?? string(one.toolCallId)
   if (id === undefined) return `${session}:${String(one.timestamp ?? "")}:${String(one.type)}`
@@ -167,8 +167,8 @@ function messageOf(
 }
 
 /**
- * Each message names its predecessor; the last one is the current position of the session. Branches off the path to it
- * are abandoned.
+ * Finds abandoned branches. Each message names its predecessor; the last one is the current position of the session. Branches off
+ * the path to it are abandoned.
  */
 function abandonedIn(all: RawRecord[]): Set<string> {
   const messages = all.filter(({ type, id }) => type === "message" && string(id))
@@ -181,7 +181,7 @@ function abandonedIn(all: RawRecord[]): Set<string> {
   return abandoned
 }
 
-/** A stream counts per answer; a stored session has only a total, which is added to its last answer. */
+/** Adds the usage. A stream counts per answer; a stored session has only a total, which is added to its last answer. */
 function addUsage(messages: Message[], counted: RawRecord | undefined): void {
   const last = messages.findLast(({ role }) => role === "assistant")
   const usage = droidUsage(counted)
@@ -208,14 +208,14 @@ const TOOLS: ToolNames = {
   patch: ["ApplyPatch"],
 }
 
-/** Records without content. */
+/** Types of records without content. */
 const QUIET = ["session_start", "session_end", "system", "todo_state", "dex-settings"]
 
 type DroidCall = { tool: string | undefined; args: RawRecord }
 type DroidContent = { role: Message["role"]; parts: Part[]; effects: Effect[] }
 type Context = { promptOrigin: Origin; calls: Map<string, DroidCall>; last: Message | undefined }
 
-/** Undefined if there is no content. */
+/** Returns undefined if there is no content. */
 function contentOfRecord(one: RawRecord, context: Context): DroidContent | "unknown" | undefined {
   const type = string(one.type) ?? ""
   switch (type) {
@@ -296,7 +296,7 @@ function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
   const output = outputOf(one.content ?? one.value)
   const code = /\(exit code: (\d{1,5})\)|\[Process exited with code (\d{1,5})\]/.exec(output)
   const exit_status = number(value?.exitCode) ?? (code ? Number(code[1] ?? code[2]) : undefined)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool ?? string(one.toolName) ?? string(one.toolId),
     call_id: id,
     output,
@@ -306,7 +306,7 @@ function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
     ),
     failed: one.is_error === true || one.isError === true,
     exit_status: exit_status !== undefined && call && isCommand(call) ? exit_status : undefined,
-    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(TOOLS, call.tool, call.args) : {},
   })
   return { role: "tool", parts: [part], effects }
 }
@@ -315,7 +315,7 @@ function isCommand({ tool }: DroidCall): boolean {
   return tool !== undefined && TOOLS.command!.includes(tool)
 }
 
-/** A text, blocks of text, or the output of a command. */
+/** Returns the text of an output: a text, blocks of text, or the output of a command. */
 function outputOf(value: unknown): string {
   if (typeof value === "string") return value
   if (Array.isArray(value))
@@ -328,7 +328,7 @@ function outputOf(value: unknown): string {
   return texts.length > 0 ? texts.join("\n") : JSON.stringify(printed)
 }
 
-/** Repeats the last answer, unless there was none. */
+/** A completion repeats the last answer, unless there was none. */
 function completionOf(one: RawRecord, { last }: Context): DroidContent | undefined {
   const text = string(one.finalText) ?? string(one.final_text)
   if (text === undefined || (last?.role === "assistant" && last.parts.at(-1)?.text === text)) return undefined

@@ -1,12 +1,12 @@
 import { join } from "node:path"
-import { deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Parsed,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   UnitName,
@@ -16,10 +16,10 @@ import type {
 import {
   type DatabaseSession,
   expectTable,
+  parseJsonColumns,
   readDatabaseUnit,
   taggedRows,
   unitsOfDatabase,
-  withJsonColumns,
 } from "../../../src/agents/kit/database-units.ts"
 import { hunksOfDiff } from "../../../src/agents/kit/effects.ts"
 import { entriesOf, type Report, readJsonFile, unitAt, withProblems } from "../../../src/agents/kit/files.ts"
@@ -27,11 +27,11 @@ import type { ForeignDatabase } from "../../../src/agents/kit/foreign-sqlite.ts"
 import { readJsonl } from "../../../src/agents/kit/jsonl.ts"
 import {
   addSessionUsage,
+  cutLongTexts,
   digestOfDataUri,
   imagePart,
   parsedFrom,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Conversation, Hunk, Kind, Message, Origin, Part } from "../../../src/core/conversation.ts"
@@ -76,7 +76,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   yield* unitsIn(root, "", seen, report, scratch)
   for (const profile of entriesOf(join(root, "profiles"), report))
     if (profile.isDirectory())
@@ -86,7 +86,7 @@ function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch):
 function* unitsIn(
   folder: string,
   profile: string,
-  seen: Seen,
+  seen: IsUnchanged,
   report: Report,
   scratch?: Scratch,
 ): Generator<Unit | Unreadable> {
@@ -118,7 +118,7 @@ function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
 const CONTENT_STATS = `select session_id as id, count(*) as count, max(id) as last, max(timestamp) as latest,
   sum(octet_length(content)) as bytes from messages group by session_id`
 
-/** Selected individually: the table also has the system prompt and data about the person. */
+/** The columns of a session to read. The table also has the system prompt and data about the person. */
 const SESSION_COLUMNS = [
   ...["id", "source", "model", "parent_session_id", "started_at", "ended_at", "end_reason", "title", "title_source"],
   ...["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"],
@@ -143,11 +143,11 @@ function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => voi
   const messages = taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by id", id)
   return [
     ...about.map((row) => ({ ...row, parent_ended: ended[0]?.end_reason })),
-    ...withJsonColumns(messages, ["tool_calls"], skip),
+    ...parseJsonColumns(messages, ["tool_calls"], skip),
   ]
 }
 
-/** Only these fields: the others are the system prompt, tool descriptions and URLs. */
+/** Keeps only these fields: the others are the system prompt, tool descriptions and URLs. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { session_id, model, platform, session_start, last_updated, title } = file
   const cwd = string(file.cwd) ?? record(file.model_config)?.cwd
@@ -161,7 +161,7 @@ function stripMessage(message: RawRecord): RawRecord {
   const text = string(kept.content)
   const listed = text?.startsWith(LIST_MARK) ? parseArray(text.slice(LIST_MARK.length)) : kept.content
   const content = Array.isArray(listed) ? { content: records(listed).map(stripPiece) } : {}
-  return withoutBulk({ ...kept, ...content })
+  return cutLongTexts({ ...kept, ...content })
 }
 
 const LIST_MARK = "\u0000json:"
@@ -241,7 +241,7 @@ function callOf(call: RawRecord): Call {
   return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
 }
 
-/** Undefined for an unknown role. */
+/** Returns undefined for an unknown role. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (entry.role) {
     case "user":
@@ -260,7 +260,7 @@ function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefi
 const SKILL = '[SYSTEM: The user has invoked the "'
 const INSTRUCTION = "The user has provided the following instruction alongside the skill invocation: "
 
-/** When a person calls a skill, their turn has the skill's complete text, followed by what they typed. */
+/** Splits a prompt. When a person calls a skill, their turn has the skill's complete text, followed by what they typed. */
 function promptParts(part: Part): Part[] {
   if (part.type !== "text" || !part.text.startsWith(SKILL)) return [part]
   const at = part.text.indexOf(INSTRUCTION)
@@ -284,7 +284,7 @@ function answerParts(entry: RawRecord): Part[] {
   ]
 }
 
-/** Hermes's own tools answer with JSON: a command with its output and exit code, a patch with its diff. */
+/** Parses a result. Hermes's own tools answer with JSON: a command with its output and exit code, a patch with its diff. */
 function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const call_id = string(entry.tool_call_id)
   const call = calls.get(call_id ?? "")
@@ -292,15 +292,15 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const text = pieces.map((part) => part.text).join("\n")
   const answer = text.startsWith("{") ? parseObject(text) : undefined
   const exit = number(answer?.exit_code)
-  const deed = call ? deedByName(TOOLS, call.tool, call.args) : {}
+  const action = call ? actionByName(TOOLS, call.tool, call.args) : {}
   const reported = reportedHunks(string(answer?.diff))
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: string(entry.tool_name) ?? call?.tool,
     call_id,
-    output: deed.command === undefined ? text : (string(answer?.output) ?? text),
+    output: action.command === undefined ? text : (string(answer?.output) ?? text),
     failed: entry.finish_reason === "error" || string(answer?.error) !== undefined || answer?.success === false,
     exit_status: exit,
-    deed: reported.length > 0 ? { hunks: reported } : deed,
+    action: reported.length > 0 ? { hunks: reported } : action,
   })
   const images = pieces.filter(({ type }) => type === "image")
   return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, resultOfCall, toolCallPart } from "../../../src/agents/kit/calls.ts"
 import type { Connector, Parsed, Unit, UnitName } from "../../../src/agents/kit/connector.ts"
 import { hunksOfReplacement } from "../../../src/agents/kit/effects.ts"
 import {
@@ -14,12 +14,12 @@ import {
 import {
   addSessionUsage,
   type ConversationFields,
+  cutLongTexts,
   digestOf,
   imagePart,
   parsedFrom,
   uniqueKeys,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Message, Origin, Part, Title } from "../../../src/core/conversation.ts"
@@ -40,7 +40,7 @@ export const mistralVibeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 16 << 20
-/** A subagent may start others. */
+/** The deepest nesting of subagents that is read. */
 const MAX_NESTED = 3
 
 function* sessionsIn(folder: string, prefix: string, nested: number, report: Report): Generator<Unit> {
@@ -54,7 +54,7 @@ function* sessionsIn(folder: string, prefix: string, nested: number, report: Rep
   }
 }
 
-/** Only these fields: the file also has the settings, the system prompt and every tool's description. */
+/** Keeps only these fields: the file also has the settings, the system prompt and every tool's description. */
 function factsAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   if (!meta) return undefined
@@ -74,12 +74,12 @@ function identify(entry: RawRecord): string | undefined {
 }
 
 function stripMessage({ reasoning_signature: _, reasoning_state: __, ...message }: RawRecord): RawRecord {
-  return withoutBulk(
+  return cutLongTexts(
     Array.isArray(message.images) ? { ...message, images: records(message.images).map(stripImage) } : message,
   )
 }
 
-/** In older versions the fields of `source` are in the image itself. */
+/** In older versions, the fields of `source` are in the image itself. */
 function stripImage(image: RawRecord): RawRecord {
   const { data, ...source } = record(image.source) ?? image
   if (typeof data !== "string") return image
@@ -131,7 +131,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-/** A fork copies messages with their ids. */
+/** The id of a record. A fork copies messages with their ids. */
 function recordKey(entry: RawRecord): string | undefined {
   const call = string(entry.tool_call_id)
   return string(entry.message_id) ?? (call && `result ${call}`)
@@ -147,7 +147,7 @@ function callOf(call: RawRecord): Call {
   return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
 }
 
-/** Undefined for an unknown role. */
+/** Returns undefined for an unknown role. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (entry.role) {
     case "user":
@@ -180,7 +180,7 @@ function answerParts(entry: RawRecord): Part[] {
   ]
 }
 
-/** A tool's result has a line per field; a failed command is a sentence with its exit code. */
+/** Parses a result. It has a line per field; a failed command is a sentence with its exit code. */
 function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const call_id = string(entry.tool_call_id)
   const call = calls.get(call_id ?? "")
@@ -190,24 +190,24 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
     .join("\n")
   const exit = tool === "bash" ? /^(returncode|Return code): (-?\d{1,10})$/m.exec(text) : undefined
   const printed = exit?.[1] === "Return code" ? text.slice(exit.index + exit[0].length) : text
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool,
     call_id,
     output: printed.replace(/^stdout: /m, ""),
     failed: /^\s*<(?:tool_error|user_cancellation)>/.test(text),
     exit_status: exit ? Number(exit[2]) : undefined,
-    deed: call ? deedOf(call) : {},
+    action: call ? actionOf(call) : {},
   })
   return { role: "tool", parts: [{ ...part, text }], effects: effects.length > 0 ? effects : undefined }
 }
 
-function deedOf({ tool, args }: Call): Deed {
+function actionOf({ tool, args }: Call): CallAction {
   const path = string(args.file_path) ?? string(args.path)
-  if (tool !== "search_replace" || path === undefined) return deedByName(TOOLS, tool, args)
+  if (tool !== "search_replace" || path === undefined) return actionByName(TOOLS, tool, args)
   return { hunks: blocksIn(string(args.content) ?? "").flatMap(([old, now]) => hunksOfReplacement(path, old, now)) }
 }
 
-/** Before 2.10 an edit was a text with `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
+/** Parses an edit of before 2.10, a text with `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
 function blocksIn(text: string): [string, string][] {
   return text.split(/^<{5,9} SEARCH\n/m).flatMap((block): [string, string][] => {
     const [both, ...rest] = block.split(/^>{5,9} REPLACE$/m)
@@ -230,7 +230,7 @@ function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** A session that nobody named may have the beginning of the prompt as its title: that is ignored. */
+/** Ignores a title that is the beginning of the prompt, as sessions that nobody named may have. */
 function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
   const text = string(facts.title)
   if (text === undefined) return undefined

@@ -10,7 +10,7 @@ import {
   withProblems,
 } from "../../../src/agents/kit/files.ts"
 import type { Conversation, Kind, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import { parseObject, type RawRecord, record, string } from "../../../src/core/record.ts"
 import { type PiDialect, parsePi, piConnector, stripPiEntry } from "./pi.ts"
 import { openclawRoots } from "./records.ts"
@@ -42,7 +42,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   }
 }
 
-/** One unit per session: if there are several files, the one that OpenClaw still writes, otherwise the latest. */
+/** Finds one unit per session: if there are several files, the one that OpenClaw still writes, otherwise the latest. */
 function transcriptsIn(folder: string, agent: string, report: Report): Map<string, Unit> {
   const found = new Map<string, Unit>()
   for (const { name } of entriesOf(folder, report)) {
@@ -61,7 +61,7 @@ function rank({ path, modifiedAt }: Unit): number {
   return path.endsWith(".jsonl") ? Number.POSITIVE_INFINITY : modifiedAt
 }
 
-/** The facts in the index, by session id. */
+/** Maps each session id to its facts in the index. */
 function factsIn(path: string, report: Report): Map<string, OpenclawFacts> {
   const index = parseObject(textAt(path, MAX_INDEX_BYTES, report) ?? "{}") ?? {}
   const idOf = (key: unknown) => string(record(index[String(key)])?.sessionId)
@@ -104,14 +104,17 @@ function withFacts(conversation: Conversation, { key, label, parent }: RawRecord
   const text = string(label)
   const parentId = string(parent)
   return {
-    ...defined(conversation),
+    ...withoutUndefined(conversation),
     kind,
     title: text === undefined ? conversation.title : { text, from: kind === "person" ? "person" : "agent" },
     parent: kind === "subagent" && parentId !== undefined ? { id: parentId } : conversation.parent,
   }
 }
 
-/** A session's key shows who started it: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`, `hook:<id>`. */
+/**
+ * The kind of a session, from its key, which shows who started it: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`,
+ * `hook:<id>`.
+ */
 function kindOf(key: string): Kind {
   if (key.includes(":subagent:")) return "subagent"
   return /(?:^|:)(?:cron|hook):/.test(key) ? "automation" : "person"

@@ -12,21 +12,21 @@ import {
 } from "../../../src/agents/kit/effects.ts"
 import { readLines, unitsBelow, withProblems } from "../../../src/agents/kit/files.ts"
 import {
+  cutLongTexts,
   digestOf,
   imagePart,
   parsedFrom,
   uniqueKeys,
   usageFrom,
-  withoutBulk,
 } from "../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../src/core/by-name.ts"
 import type { Effect, Hunk, Message, Origin, Part } from "../../../src/core/conversation.ts"
-import { defined } from "../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../src/core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { piRoots } from "./records.ts"
 
-/** Pi: one file per session, in a folder named after where it was started. A session is a tree. */
+/** Pi: one file per session, in a folder named after its working directory. A session is a tree. */
 export const piConnector: Connector = {
   source: "pi",
   version: 2,
@@ -46,14 +46,14 @@ function identify(entry: RawRecord): string | undefined {
 /** Removes image bytes, signatures, and the copy of a file that accompanies the shown part. */
 export function stripPiEntry(entry: RawRecord): RawRecord {
   const message = record(entry.message)
-  if (!message) return withoutBulk(entry)
+  if (!message) return cutLongTexts(entry)
   const { details, ...rest } = message
   const { diff, exitCode } = record(details) ?? {}
-  const kept = defined({ diff, exitCode })
+  const kept = withoutUndefined({ diff, exitCode })
   const content = Array.isArray(rest.content) ? { content: records(rest.content).map(stripPart) } : {}
-  return withoutBulk({
+  return cutLongTexts({
     ...entry,
-    message: { ...rest, ...content, ...defined({ details: Object.keys(kept).length > 0 ? kept : undefined }) },
+    message: { ...rest, ...content, ...withoutUndefined({ details: Object.keys(kept).length > 0 ? kept : undefined }) },
   })
 }
 
@@ -78,7 +78,7 @@ export function ompDifferences(parent: Connector): Partial<Connector> {
   }
 }
 
-/** Entries without content. */
+/** Types of entries without content. */
 const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
 const KNOWN = [...QUIET, "message", "compaction", "branch_summary", "custom_message"]
 
@@ -86,7 +86,7 @@ const KNOWN = [...QUIET, "message", "compaction", "branch_summary", "custom_mess
 export type PiDialect = {
   /** The names of the tools that work on files. */
   tools: Record<"command" | "read" | "write" | "edit", readonly string[]>
-  /** Splits a person's message, if the program inserts its own text there. */
+  /** Splits a person's message if the program inserts its own text there. */
   promptParts(text: string): Part[]
 }
 
@@ -138,7 +138,7 @@ function typeOf(entry: RawRecord): string {
 }
 
 /**
- * A fork copies entries unchanged, so the timestamp and the short id identify an entry in both files. The first
+ * Builds keys. A fork copies entries unchanged, so the timestamp and the short id identify an entry in both files. The first
  * versions had no ids, and some entries have no timestamp: entries of the same role at the same time are then numbered.
  */
 function keysFor(session: string): (entry: RawRecord, role: string) => string {
@@ -150,8 +150,8 @@ function keysFor(session: string): (entry: RawRecord, role: string) => string {
 }
 
 /**
- * Every entry names its predecessor, and the last one is the current position of the session: entries that are not on
- * the path to it are abandoned. A result may name its call instead of the entry with the call.
+ * Finds abandoned entries. Every entry names its predecessor, and the last one is the current position of the session: entries
+ * that are not on the path to it are abandoned. A result may name its call in place of the entry with the call.
  */
 function abandonedIn(entries: RawRecord[]): Set<string> {
   const callers = new Map(
@@ -186,7 +186,7 @@ function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> 
 
 type Content = Pick<Message, "role" | "parts" | "effects" | "model" | "usage">
 
-/** Undefined if there is no content. */
+/** Returns undefined if there is no content. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" | undefined {
   const type = string(entry.type) ?? ""
   if (type === "message") return messageOf(record(entry.message) ?? {}, calls, dialect)
@@ -283,7 +283,7 @@ function resultOf(message: RawRecord, calls: Map<string, Call>): Content {
   return { role: "tool", parts: [result, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** A command that the person ran. */
+/** Parses a command that the person ran. */
 function commandOf(message: RawRecord): Content {
   const command = string(message.command)
   if (command === undefined) return { role: "tool", parts: [] }
@@ -343,7 +343,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
   })
 }
 
-/** The system prompt that pi writes before the first message. */
+/** Parses the system prompt that pi writes before the first message. */
 function sectionsOf(sections: unknown): Part[] {
   const texts = Object.values(record(sections) ?? {}).flatMap((text) => string(text) ?? [])
   return texts.length === 0 ? [] : [{ type: "text", text: texts.join("\n\n"), origin: "injected" }]
@@ -360,7 +360,7 @@ function piUsage(usage: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** A session's file is named by its time and id. */
+/** The id in a session's file name, which consists of its time and id. */
 function idIn(path: string): string | undefined {
   return /_([\w-]+)\.jsonl$/.exec(path)?.[1]
 }

@@ -1,5 +1,5 @@
 import { isAbsolute, join } from "node:path"
-import { type Agent, variant } from "../../../src/agents/kit/agent.ts"
+import { type Agent, agentVariant } from "../../../src/agents/kit/agent.ts"
 import type { Machine } from "../../../src/agents/kit/connector.ts"
 import {
   belowHome,
@@ -28,7 +28,7 @@ const pi: Agent = {
   printedMarks: ["toolResult", "bashExecution"],
 }
 
-/** Its settings stay in QWEN_HOME if QWEN_RUNTIME_DIR moves its sessions. */
+/** The folder of Qwen Code's settings. It stays in QWEN_HOME if QWEN_RUNTIME_DIR moves the sessions. */
 export function qwenCodeFolder({ home, env }: Machine): string {
   return env.QWEN_HOME || join(home, ".qwen")
 }
@@ -61,7 +61,7 @@ const kimiCode: Agent = {
   roots: kimiCodeRoots,
   basis: "recorded",
   connector: async () => (await import("./kimi-code/connector.ts")).kimiCodeConnector,
-  // By the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl
+  // Resumes by the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl
   resume: (id, path) => ["kimi", "-r", path.split(/[\\/]/).at(-4) ?? id],
   without: { open: ANSWERS_ONCE },
   printedMarks: ["tool.result"],
@@ -82,7 +82,9 @@ const grok: Agent = {
 
 const EDITORS = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"]
 
-/** Sessions since version 3, and the tasks of earlier versions: at first each editor had its own. */
+/**
+ * The folders of sessions since version 3, and of the tasks of earlier versions, which each editor stored separately at first.
+ */
 export function clineRoots(machine: Machine): string[] {
   const { home, env } = machine
   const data = env.CLINE_DATA_DIR || join(env.CLINE_DIR || join(home, ".cline"), "data")
@@ -114,13 +116,13 @@ const continueDev: Agent = {
   roots: continueRoots,
   basis: "recorded",
   connector: async () => (await import("./continue.ts")).continueConnector,
-  // It resumes only its last session directly; any other one as a copy.
+  // Continue resumes only its last session directly; any other one as a copy.
   resume: (id) => ["cn", "--fork", id],
   open: ["cn"],
   printedMarks: ["toolCallStates"],
 }
 
-/** It had three other names before. */
+/** OpenClaw had three other names before. */
 export function openclawRoots({ home, env }: Machine): string[] {
   const given = env.OPENCLAW_STATE_DIR?.trim() || env.CLAWDBOT_STATE_DIR?.trim()
   const own = env.OPENCLAW_HOME?.trim() || home
@@ -201,7 +203,7 @@ const kiro: Agent = {
   roots: kiroRoots,
   basis: "sample",
   connector: async () => (await import("./kiro/connector.ts")).kiroConnector,
-  // The editor cannot open a session by its id: the person chooses it there.
+  // The editor cannot open a session by its id: the person selects it there.
   resume: (id, path) => (path.endsWith(".json") ? ["kiro"] : ["kiro-cli", "chat", "--resume-id", id]),
   open: ["kiro-cli", "chat"],
   printedMarks: ["ToolUseResults", "CancelledToolUses", "ToolResults"],
@@ -288,7 +290,7 @@ const zed: Agent = {
   },
 }
 
-/** The extension's storage in every editor that may have it, also on machines that run an editor's remote server. */
+/** The extension's storage in every editor that may have it, including machines that run an editor's remote server. */
 export function rooCodeRoots(machine: Machine): string[] {
   const servers = [".vscode-server", ".vscode-server-insiders", ".cursor-server", ".windsurf-server"]
   const remote = servers.map((name) => join(machine.home, name, "data", "User"))
@@ -348,7 +350,7 @@ const likeClaudeCode = {
   printedMarks: ["tool_result", "toolUseResult"],
 } as const
 
-const openClaude = variant("claude_code", {
+const openClaude = agentVariant("claude_code", {
   ...likeClaudeCode,
   source: "openclaude",
   name: "OpenClaude",
@@ -357,7 +359,7 @@ const openClaude = variant("claude_code", {
   open: ["openclaude"],
 })
 
-const iflow = variant("claude_code", {
+const iflow = agentVariant("claude_code", {
   ...likeClaudeCode,
   source: "iflow",
   name: "iFlow",
@@ -366,8 +368,8 @@ const iflow = variant("claude_code", {
   differs: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
 })
 
-/** The last folder is where its editor stores what its command line would. */
-const qoder = variant("claude_code", {
+/** The last folder is where Qoder's editor stores what its command line would. */
+const qoder = agentVariant("claude_code", {
   ...likeClaudeCode,
   source: "qoder",
   name: "Qoder",
@@ -385,7 +387,7 @@ const likeCodex = {
   printedMarks: ["function_call_output", "custom_tool_call_output"],
 } as const
 
-const traeX = variant("codex", {
+const traeX = agentVariant("codex", {
   ...likeCodex,
   source: "traex",
   name: "TraeX",
@@ -396,7 +398,7 @@ const traeX = variant("codex", {
   open: ["traex"],
 })
 
-const openInterpreter = variant("codex", {
+const openInterpreter = agentVariant("codex", {
   ...likeCodex,
   source: "open_interpreter",
   name: "Open Interpreter",
@@ -407,7 +409,7 @@ const openInterpreter = variant("codex", {
 
 const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
 
-/** The same location as OpenCode's, on every system. */
+/** A folder in the same location as OpenCode's, on every system. */
 function nextToOpencode(name: string): Roots {
   return ({ home, env }) => {
     const xdg = env.XDG_DATA_HOME
@@ -415,7 +417,7 @@ function nextToOpencode(name: string): Roots {
   }
 }
 
-const kilo = variant("opencode", {
+const kilo = agentVariant("opencode", {
   source: "kilo",
   name: "Kilo",
   aliases: ["kilo_code"],
@@ -426,7 +428,7 @@ const kilo = variant("opencode", {
   open: ["kilo", "--prompt"],
 })
 
-const mimocode = variant("opencode", {
+const mimocode = agentVariant("opencode", {
   source: "mimocode",
   name: "MiMoCode",
   basis: "description",
@@ -435,7 +437,7 @@ const mimocode = variant("opencode", {
   without: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
-const tabnineCli = variant("gemini_cli", {
+const tabnineCli = agentVariant("gemini_cli", {
   source: "tabnine_cli",
   name: "Tabnine CLI",
   aliases: ["tabnine"],
@@ -446,7 +448,7 @@ const tabnineCli = variant("gemini_cli", {
   without: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
-const omp = variant("pi", {
+const omp = agentVariant("pi", {
   source: "omp",
   name: "omp",
   basis: "description",
@@ -458,8 +460,8 @@ const omp = variant("pi", {
 })
 
 /**
- * The files themselves: Aider stores its history in the project. dex does not search for them: it checks the projects
- * of known conversations, and the file that the user named.
+ * Aider's history files. Aider stores its history in the project. dex does not search for them: it checks the projects of known
+ * conversations, and the file that the user named.
  */
 export function aiderRoots({ home, env, projects = [] }: Machine): string[] {
   const named = env.AIDER_CHAT_HISTORY_FILE
@@ -520,7 +522,7 @@ const copilot: Agent = {
   wiring: async () => (await import("./copilot/connector.ts")).copilotWiring,
 }
 
-/** A new agent is one more record above, and one more name here. */
+/** All agents of this package. To add one, add its record above and its name here. */
 export const moreAgents: readonly Agent[] = [
   ...[pi, qwenCode, kimiCode, grok, cline, continueDev, openclaw, goose, mistralVibe, kiro, hermes, antigravity],
   ...[openhands, amp, zed, rooCode, crush, droid, openClaude, iflow, qoder, traeX, openInterpreter, kilo, mimocode],

@@ -2,11 +2,10 @@ import { array, isRecord, type RawRecord, record, string, time } from "../../cor
 import { contentText } from "./content.ts"
 
 /**
- * The uuids of records on abandoned branches: the person went back to an earlier prompt and typed another one.
- *
- * Forks of the parentUuid chain are common: parallel tool calls, hooks and progress create them. A branch counts as
- * abandoned only if two prompts answer the same record and the conversation continued from the later one. If a link of
- * the chain is missing, nothing is concluded: a false positive is worse than a miss.
+ * Finds the uuids of records on abandoned branches: the person went back to an earlier prompt and typed another one.
+ * Forks of the parentUuid chain are common: parallel tool calls, hooks and progress create them. A branch counts as abandoned
+ * only if two prompts answer the same record and the conversation continued from the later one. If a link of the chain is
+ * missing, dex concludes nothing: a false positive is worse than a miss.
  */
 export function abandonedUuids(records: readonly RawRecord[]): Set<string> {
   const nodes = new Map<string, Node>()
@@ -53,7 +52,10 @@ function kindOf(raw: RawRecord): Node["kind"] {
   return array(content).some((block) => isRecord(block) && block.type === "tool_result") ? "message" : "prompt"
 }
 
-/** Commands such as /exit leave records that are not parents of the next prompt, although nobody went back. */
+/**
+ * Whether the person typed this record. Commands such as /exit leave records that are not parents of the next prompt, although
+ * nobody went back.
+ */
 function isTyped(raw: RawRecord): boolean {
   if (raw.isMeta === true || raw.isCompactSummary === true) return false
   const content = record(raw.message)?.content
@@ -97,7 +99,7 @@ function addBranch(root: string, children: Map<string, string[]>, active: Active
   }
 }
 
-/** Answers that Claude Code itself withdrew: refused, or replaced by another model's. */
+/** Finds answers that Claude Code itself withdrew because they were refused or replaced by another model's. */
 function retracted(records: readonly RawRecord[]): Set<string> {
   const uuids = new Set<string>()
   for (const raw of records) {
@@ -107,18 +109,17 @@ function retracted(records: readonly RawRecord[]): Set<string> {
   return uuids
 }
 
-/** How many later prompts are searched for a queued prompt, in case several were sent as one. */
+/** The number of later prompts that are searched for a queued prompt, in case several were sent as one. */
 const LOOKAHEAD = 50
-/** An attachment and a user record with the same text this close together are one prompt. */
+/** The longest time, in milliseconds, between an attachment and a user record with the same text that are one prompt. */
 const SAME_PROMPT_MS = 10_000
 
 /**
- * The records with a prompt that was typed while the agent worked and that has no user record: `queue-operation`
- * records (up to 2.1.x the only trace of a prompt that was picked up in mid-turn) and `queued_command` attachments.
- * Prompts that the person took back into the input line (`popAll`) were not sent, and slash commands are recorded
- * elsewhere.
+ * Finds records with a prompt that was typed while the agent worked and that has no user record: `queue-operation` records (up to
+ * 2.1.x the only trace of a prompt that was picked up in mid-turn) and `queued_command` attachments. Prompts that the person took
+ * back into the input line (`popAll`) were not sent, and slash commands are recorded elsewhere.
  */
-export function onlyQueued(all: readonly RawRecord[]): Set<RawRecord> {
+export function queuedOnlyRecords(all: readonly RawRecord[]): Set<RawRecord> {
   const prompts = promptsIn(all)
   const found = new Set<RawRecord>()
   let waiting: RawRecord[] = []
@@ -140,7 +141,7 @@ export function onlyQueued(all: readonly RawRecord[]): Set<RawRecord> {
   return found
 }
 
-/** The prompt of a queued_command is a string or blocks. */
+/** The prompt of a queued_command, which is a string or blocks. */
 export function queuedText(attachment: RawRecord): string {
   return contentText(attachment.prompt)
 }
@@ -173,7 +174,7 @@ function ownText(content: unknown): string {
   return contentText(content.filter((block) => record(block)?.type !== "tool_result"))
 }
 
-/** Each prompt matches one queued text, so typing "go on" twice counts twice. */
+/** Whether a later prompt contains the queued text. Each prompt matches one queued text, so typing "go on" twice counts twice. */
 function hasLaterPrompt(text: string, index: number, next: number, prompts: Prompts): boolean {
   const same = prompts.byText.get(text)
   const at = same ? same.findIndex((prompt) => prompt.index > index) : -1

@@ -7,10 +7,10 @@ import { array, isRecord, parseObject, type RawRecord, record, records, string }
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, type Report, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { COWORK, claudeCodeRoots } from "../registry.ts"
+import { COWORK_FOLDER, claudeCodeRoots } from "../registry.ts"
 import { contentText } from "./content.ts"
 import { parseHistory, parseTranscript, promptOwner, stripPrompt } from "./parse.ts"
-import { parseLine, strip, wanted } from "./strip.ts"
+import { isWantedLine, parseLine, stripClaudeCodeRecord } from "./strip.ts"
 
 export const claudeCodeConnector: Connector = {
   source: "claude_code",
@@ -21,7 +21,7 @@ export const claudeCodeConnector: Connector = {
   read,
   parse: (records, unit) => (isHistory(unit.key) ? parseHistory(records) : parseTranscript(records, unit)),
   conversationOf: (key) => (isHistory(key) ? promptOwner : undefined),
-  // No `identify`: either of two records with the same uuid may be the damaged one, so records are compared by content.
+  // There is no `identify`: either of two records with the same uuid may be the damaged one, so records are compared by content.
 }
 
 const COWORK_DEPTH = 5
@@ -29,7 +29,7 @@ const COWORK_DEPTH = 5
 function* discover(root: string): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => problems.push(problem)
-  if (basename(root) === COWORK) yield* discoverCowork(root, COWORK_DEPTH, report)
+  if (basename(root) === COWORK_FOLDER) yield* discoverCowork(root, COWORK_DEPTH, report)
   else {
     yield* discoverProjects(join(root, "projects"), report)
     const log = unitAt(join(root, "history.jsonl"), `${basename(root)}/history.jsonl`, report)
@@ -39,7 +39,7 @@ function* discover(root: string): Generator<Unit | Unreadable> {
 }
 
 function watched(root: string): Watched[] {
-  if (basename(root) === COWORK) return [{ folder: root, depth: Infinity, files: /(^|\/)\.claude\/projects\// }]
+  if (basename(root) === COWORK_FOLDER) return [{ folder: root, depth: Infinity, files: /(^|\/)\.claude\/projects\// }]
   return [
     { folder: join(root, "projects"), depth: Infinity, files: /\.jsonl$/ },
     { folder: root, depth: 0, files: /^history\.jsonl$/ },
@@ -60,7 +60,7 @@ function* discoverProjects(projects: string, report: Report): Generator<Unit> {
     if (!project.isDirectory()) continue
     const dir = join(projects, project.name)
     for (const entry of entriesOf(dir, report)) {
-      // Not `join`: for ten thousand transcripts it takes as long as reading their sizes.
+      // Does not use `join`, which takes as long for ten thousand transcripts as reading their sizes.
       const path = dir + sep + entry.name
       if (entry.isDirectory())
         yield* discoverSubagents(join(path, "subagents"), `${project.name}/${entry.name}`, report)
@@ -95,14 +95,14 @@ function isHistory(key: string): boolean {
 
 function read(unit: Unit, after?: Cursor): Reading {
   if (isHistory(unit.key)) return readJsonl(unit.path, after, { strip: stripPrompt })
-  const reading = readJsonl(unit.path, after, { strip, wanted, parse: parseLine })
+  const reading = readJsonl(unit.path, after, { strip: stripClaudeCodeRecord, wanted: isWantedLine, parse: parseLine })
   const isChild = isSubagentFile(unit.path)
   let linked = reading.mode === "append" && after?.linked === true
   const isFirst = after === undefined || reading.mode === "replace"
   const sidecarSkipped: Skipped[] = []
 
   function* withSidecars(): Generator<RawRecord> {
-    // Looked up at every read until the call is known. A read error is reported only once.
+    // The facts are looked up at every read until the call is known. A read error is reported only once.
     const facts =
       isChild && !linked ? subagentRecord(unit.path, (one) => isFirst && sidecarSkipped.push(one)) : undefined
     linked ||= facts?.toolUseId !== undefined
@@ -123,13 +123,13 @@ function read(unit: Unit, after?: Cursor): Reading {
   }
 }
 
-// Outputs that are too large for the transcript are in separate files. They are stored as records, so that parsing
-// needs no files.
+// The most bytes of an output that is too large for the transcript and stored in a separate file. Such outputs are stored as
+// records, so that parsing needs no files.
 
 const MAX_BYTES = 1_000_000
 const PREVIEW = "<persisted-output>"
 
-/** The outputs that a record refers to, read only from the session's own folder. */
+/** Reads the outputs that a record refers to, only from the session's own folder. */
 function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
   if (raw.type !== "user" && raw.type !== "progress") return []
   const carried = raw.type === "user" ? raw : record(record(raw.data)?.message)
@@ -158,7 +158,7 @@ function folderOf(transcript: string): string {
   return join(session, "tool-results")
 }
 
-/** The path in a record is untrusted: only its last segment is used, and links are not followed. */
+/** Reads an output. The path in a record is untrusted: only its last segment is used, and links are not followed. */
 function readOutput(
   folder: string,
   name: string,
@@ -171,7 +171,7 @@ function readOutput(
     try {
       const buffer = Buffer.alloc(Math.min(stat.size, MAX_BYTES))
       const got = readSync(fd, buffer, 0, buffer.length, 0)
-      if (buffer.subarray(0, got).includes(0)) return undefined // not a text
+      if (buffer.subarray(0, got).includes(0)) return undefined // not text
       const content = buffer.toString("utf8", 0, got)
       const omitted = stat.size - got
       return { name, bytes: stat.size, content: omitted > 0 ? `${content}\n[dex: ${omitted} bytes not kept]` : content }
@@ -193,7 +193,7 @@ function isSubagentFile(path: string): boolean {
 }
 
 /**
- * The facts about a subagent from outside its transcript, as a record: its `.meta.json`, and the parent's call that
+ * Returns the facts about a subagent from outside its transcript, as a record: its `.meta.json`, and the parent's call that
  * started it, which older builds record only in the parent's transcript. Undefined if there is neither.
  */
 function subagentRecord(path: string, skip: (skipped: Skipped) => void): RawRecord | undefined {
@@ -231,7 +231,7 @@ function callIn(raw: RawRecord | undefined, id: string): string | undefined {
     .find((call) => call !== undefined)
 }
 
-/** The session's transcript: next to its folder or, for the older sibling files, named in their records. */
+/** Finds the session's transcript: next to its folder or, for the older sibling files, named in their records. */
 function parentOf(path: string): string | undefined {
   const steps = path.split(/[\\/]/)
   const below = steps.lastIndexOf("subagents")
@@ -250,7 +250,7 @@ function startOf(path: string): string {
   }
 }
 
-/** Undefined if it is missing or unreadable. */
+/** Returns undefined if the file is missing or unreadable. */
 function contentOf(path: string, maxBytes: number, skip = (_why: string) => {}): Buffer | undefined {
   try {
     return readBytes(path, maxBytes)

@@ -5,7 +5,7 @@ import { array, isRecord, number, type RawRecord, record, records, string } from
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile } from "../kit/effects.ts"
 import { splitInjected } from "../kit/messages.ts"
 
-// Finds out who wrote the text of a user record. About half of the text in user turns was not typed by the person.
+// Finds out who wrote the text of a user record. The person typed only about half of the text in user turns.
 
 /** Blocks that Claude Code, its commands, hooks and editors insert into the user's turn. */
 const INJECTED_TAGS = [
@@ -67,14 +67,14 @@ function toolName(block: Record<string, unknown>): string | undefined {
 /** Authors of records in the user's turn, other than the person. */
 const INJECTED_KINDS = new Set(["agent", "channel", "coordinator", "hook", "peer", "system", "task-notification"])
 
-/** True for a user record or a queued command that is marked as not typed by anyone. */
-export function isInjected(raw: Record<string, unknown>): boolean {
+/** Whether a user record or a queued command is marked as not typed by anyone. */
+export function isInjectedRecord(raw: Record<string, unknown>): boolean {
   if (raw.isMeta === true || raw.isVisibleInTranscriptOnly === true) return true
   const kind = string(record(raw.origin)?.kind) ?? string(raw.commandMode)
   return kind !== undefined && INJECTED_KINDS.has(kind)
 }
 
-/** The parts of a text in the user's turn. `voice` is its author: the person, or the agent that prompts a subagent. */
+/** Splits a text in the user's turn into parts. `voice` is its author: the person, or the agent that prompts a subagent. */
 export function userParts(text: string, voice: Origin): Part[] {
   const opening = text.trimStart()
   if (opening.startsWith(SUMMARY_OPENING)) return [{ type: "summary", text: text.trim(), origin: "agent" }]
@@ -91,7 +91,7 @@ export function userParts(text: string, voice: Origin): Part[] {
   return parts
 }
 
-/** A command's name and arguments are shown elsewhere, and other blocks may be empty. */
+/** Whether a block can be left out. A command's name and arguments are shown elsewhere, and other blocks may be empty. */
 function isEmptyBlock(run: string): boolean {
   return /^<command-(name|args|message)>/.test(run) || /^<[\w-]{1,40}>\s{0,100}<\/[\w-]{1,40}>$/.test(run)
 }
@@ -100,7 +100,7 @@ export function injectedPart(text: string): Part {
   return { type: "text", text: text.trim(), origin: "injected" }
 }
 
-/** A slash command as the person typed it. Claude Code splits it into tags. */
+/** Rebuilds a slash command as the person typed it. Claude Code splits it into tags. */
 function commandOf(text: string): string | undefined {
   const name = inTag(text, "command-name")
   if (!name) return undefined
@@ -108,7 +108,7 @@ function commandOf(text: string): string | undefined {
   return `${name.startsWith("/") ? "" : "/"}${name}${args ? ` ${args}` : ""}`
 }
 
-/** A shell command or a memory line that the person typed after `!` or `#`. */
+/** Returns a shell command or a memory line that the person typed after `!` or `#`. */
 function typedIn(run: string): string | undefined {
   if (run.startsWith("<bash-input>")) return `!${inTag(run, "bash-input") ?? ""}`
   if (run.startsWith("<user-memory-input>")) return `#${inTag(run, "user-memory-input") ?? ""}`
@@ -131,7 +131,7 @@ export function splitRefusal(text: string): { notice: string; words: string | un
   return { notice: text.slice(0, at + REFUSAL_WORDS.length).trimEnd(), words: words === "" ? undefined : words }
 }
 
-// The effects of Claude Code's tool calls, from the call, the text of its result and its structured result.
+// Derives the effects of Claude Code's tool calls from the call, the text of its result and its structured result.
 
 export type ToolUse = { id: string; tool: string; input: RawRecord }
 
@@ -168,7 +168,7 @@ export function outcomeOf(call: ToolUse, result: ToolUseResult): EffectsAndHunks
   }
 }
 
-/** True if the tool never ran: refused by the person or a rule, or called with bad input. */
+/** Whether the tool never ran, because the person or a rule refused it, or because its input was invalid. */
 function wasRefused({ text, isError }: ToolUseResult): boolean {
   return isError && /^(<tool_use_error>|The user doesn't want to |Permission to use |\[Request interrupted)/.test(text)
 }
@@ -180,7 +180,7 @@ function commandEffects(call: ToolUse, result: ToolUseResult): Effect[] {
   return [effect, ...commitEffects(command, result.text, call.id)]
 }
 
-/** Claude Code writes no exit status; it is derived from other fields. */
+/** Claude Code writes no exit status, so it is derived from other fields. */
 function statusOf(
   call: ToolUse,
   { text, isError, structured }: ToolUseResult,
@@ -191,7 +191,7 @@ function statusOf(
     const code = /^Exit code (\d{1,5})/.exec(text)?.[1]
     return code === undefined ? { failed: true } : { exit_status: Number(code), failed: true }
   }
-  if (fields?.backgroundTaskId !== undefined || call.input.run_in_background === true) return {} // still running
+  if (fields?.backgroundTaskId !== undefined || call.input.run_in_background === true) return {} // the command is still running
   // A status of 1 that means "no matches" or "files differ" is not a failure.
   if (string(fields?.returnCodeInterpretation) !== undefined) return { exit_status: 1, failed: false }
   return { exit_status: 0, failed: false }
@@ -224,7 +224,7 @@ function hunkOf(path: string, piece: RawRecord): Hunk[] {
   return [{ path, old_start, old_lines, new_start, new_lines, lines }]
 }
 
-/** The size of an edit, if only its input is known. */
+/** The size of an edit if only its input is known. */
 function sizeOf({ tool, input }: ToolUse): { added?: number; removed?: number } {
   const edits = tool === "Edit" ? [input] : tool === "MultiEdit" ? records(input.edits) : []
   if (edits.length === 0) return {}
@@ -254,13 +254,13 @@ export type ModelAnswer = {
   blocks: RawRecord[]
   uuids: string[]
   usage: RawRecord | undefined
-  /** After `end_turn` the blocks stop growing: later ones are added. */
+  /** True after `end_turn`: the blocks stop growing, and later ones are added. */
   over: boolean
 }
 
 type TranscriptEntry = { answer: ModelAnswer } | { raw: RawRecord; index: number }
 
-/** The records in order; the records of one answer are grouped at the position of the first. */
+/** Returns the records in order; the records of one answer are grouped at the position of the first. */
 export function groupAnswers(
   all: readonly RawRecord[],
   keyOf: (raw: RawRecord, index: number) => string,
@@ -288,7 +288,7 @@ export function groupAnswers(
 function extend(answer: ModelAnswer, raw: RawRecord, message: RawRecord): void {
   const uuid = string(raw.uuid)
   if (uuid !== undefined) answer.uuids.push(uuid)
-  answer.usage = record(message.usage) ?? answer.usage // each record repeats it; the last one is the largest
+  answer.usage = record(message.usage) ?? answer.usage // each record repeats the usage; the last one is the largest
   const content = message.content
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : records(content)
   if (!answer.over) answer.blocks.length = beginningOfSnapshot(answer.blocks, blocks)
@@ -297,8 +297,8 @@ function extend(answer: ModelAnswer, raw: RawRecord, message: RawRecord): void {
 }
 
 /**
- * Older builds wrote the answer repeatedly while it grew. If the new blocks extend the last ones, they replace them.
- * Returns how many blocks remain.
+ * Older builds wrote the answer repeatedly while it grew. If the new blocks extend the last ones, they replace them. Returns the
+ * number of blocks that remain.
  */
 function beginningOfSnapshot(have: RawRecord[], next: RawRecord[]): number {
   for (let from = Math.max(0, have.length - next.length); from < have.length; from++) {

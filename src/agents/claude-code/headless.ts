@@ -1,8 +1,8 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
 /** Tested with 2.1.325. */
-export const claudeCodeHeadless: Headless = {
+export const claudeCodeHeadless: HeadlessAgent = {
   program: "claude",
   install: "npm install -g @anthropic-ai/claude-code@latest",
   login: "claude, then /login",
@@ -11,11 +11,11 @@ export const claudeCodeHeadless: Headless = {
     args: [
       "--print",
       ...["--output-format", "json"],
-      // No tools. If the model calls one anyway, it gets one answer that there is none.
+      // Disables tools. If the model calls one anyway, the reply says that there is none.
       ...["--tools", ""],
       ...["--permission-mode", "dontAsk"],
       ...["--max-turns", "2"],
-      // No hooks, memory files, skills, plugins or servers. The login and the chosen model still apply.
+      // Disables hooks, memory files, skills, plugins and servers. The login and the chosen model still apply.
       "--safe-mode",
       "--strict-mcp-config",
       "--disable-slash-commands",
@@ -24,11 +24,11 @@ export const claudeCodeHeadless: Headless = {
       ...(model === undefined ? [] : ["--model", model]),
     ],
     env: {
-      // Without this, it reads every file that a prompt names as @path.
+      // Without this variable, Claude Code reads every file that a prompt names as @path.
       CLAUDE_CODE_DISABLE_ATTACHMENTS: "1",
       CLAUDE_CODE_MAX_RETRIES: "2",
       DISABLE_AUTOUPDATER: "1",
-      // Set if Claude Code started dex.
+      // This variable is set if Claude Code started dex.
       CLAUDECODE: undefined,
       CLAUDE_CODE_ENTRYPOINT: undefined,
       CLAUDE_CODE_SESSION_ID: undefined,

@@ -4,12 +4,12 @@ import { array, isRecord, number, type RawRecord, record, records, string, time 
 import { addRequest, type Usage } from "../../core/usage.ts"
 import { fileEffect, toolOrigin } from "../kit/effects.ts"
 import { imagePart } from "../kit/messages.ts"
-import { abandonedUuids, onlyQueued, queuedText } from "./branches.ts"
+import { abandonedUuids, queuedOnlyRecords, queuedText } from "./branches.ts"
 import {
   contentText,
   groupAnswers,
   injectedPart,
-  isInjected,
+  isInjectedRecord,
   type ModelAnswer,
   outcomeOf,
   splitRefusal,
@@ -21,7 +21,7 @@ import {
 export type Thread = {
   id: string
   records: RawRecord[]
-  /** The author of the prompts: a person, or the agent that started this one. */
+  /** The author of the prompts: a person, or the agent that started this conversation. */
   voice: "person" | "agent"
   /** Outputs too large for the transcript, by the id of their call. */
   spilled: ReadonlyMap<string, string>
@@ -29,7 +29,7 @@ export type Thread = {
 
 export type ThreadMessages = { messages: Message[]; calls: Map<string, ToolUse> }
 
-/** Only the beginning of a hook's text is usually worth storing. */
+/** The number of characters of a hook's text to store. Usually only the beginning matters. */
 const MAX_HOOK_TEXT = 2_000
 const SYNTHETIC = "<synthetic>"
 const NO_ANSWER = "No response requested."
@@ -75,8 +75,8 @@ const ATTACHMENTS = new Set(
 )
 
 /**
- * The messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and
- * the parentUuid forks give no better order. A result finds its call at any position.
+ * Builds the messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and the
+ * parentUuid forks give no better order. A result finds its call at any position.
  */
 export function messagesOf(thread: Thread, unknown: (type: string) => void): ThreadMessages {
   const entries = groupAnswers(thread.records, (raw, index) => keyOf(raw, thread, index))
@@ -86,7 +86,7 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
     calls: new Map(),
     answered: new Set(),
     abandoned: abandonedUuids(thread.records),
-    queued: onlyQueued(thread.records),
+    queued: queuedOnlyRecords(thread.records),
     messages: [],
     loose: [],
     looseUsage: undefined,
@@ -107,7 +107,7 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
   return { messages: withUniqueKeys(state.messages), calls: state.calls }
 }
 
-/** An answer of only white space is not a message, but it was paid for: its tokens are added to the previous answer. */
+/** An answer of only white space is not a message, but it was paid for, so its tokens are added to the previous answer. */
 function payWithoutWords(usage: Usage, state: ThreadState): void {
   const before = state.messages.findLast((message) => message.role === "assistant")
   if (before) before.usage = addRequest(before.usage, usage)
@@ -118,12 +118,12 @@ type ThreadState = {
   thread: Thread
   unknown: (type: string) => void
   calls: Map<string, ToolUse & { message: Message }>
-  /** Calls that have a result: a second result has no effects. */
+  /** The ids of calls that have a result. A second result has no effects. */
   answered: Set<string>
   abandoned: Set<string>
   queued: Set<RawRecord>
   messages: Message[]
-  /** Effects that wait for an answer to belong to. */
+  /** Effects that are not assigned to an answer yet. */
   loose: Effect[]
   looseUsage: Usage | undefined
   pullRequests: Set<string>
@@ -185,7 +185,7 @@ function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
 
-/** The result of a tool on the provider's side: blocks of text, or of titles and URLs. */
+/** The text of a result of a tool on the provider's side: blocks of text, or of titles and URLs. */
 function serverResultText(content: unknown): string {
   const blocks = Array.isArray(content) ? records(content) : isRecord(content) ? [content] : []
   if (blocks.length === 0) return contentText(content)
@@ -268,7 +268,7 @@ function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Messag
     else if (block.type === "tool_result") {
       parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, state))
     } else if (block.type === "image" || block.type === "document") {
-      parts.push(imagePart(block.source, isInjected(raw) ? "injected" : state.thread.voice))
+      parts.push(imagePart(block.source, isInjectedRecord(raw) ? "injected" : state.thread.voice))
     } else state.unknown(`block:${String(block.type)}`)
   }
   if (parts[0]?.type === "summary") return message("system", parts)
@@ -281,7 +281,7 @@ function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Messag
 
 function promptParts(text: string, raw: RawRecord, { thread }: ThreadState): Part[] {
   if (text.trim() === "") return []
-  if (isInjected(raw)) return [injectedPart(text)]
+  if (isInjectedRecord(raw)) return [injectedPart(text)]
   if (raw.planContent) return [{ type: "text", text: text.trim(), origin: "agent" }]
   return userParts(text, thread.voice)
 }
@@ -314,7 +314,7 @@ function resultParts(block: RawRecord, structured: unknown, state: ThreadState):
   return parts
 }
 
-/** The complete output, if the transcript has only a preview, without the advice that follows every Read. */
+/** Returns the complete output, if the transcript has only a preview, without the advice that follows every Read. */
 function completeText(
   text: string,
   tool: string | undefined,
@@ -357,7 +357,7 @@ function attachmentMessage(raw: RawRecord, message: Draft, state: ThreadState): 
 function queuedParts(raw: RawRecord, attachment: RawRecord, state: ThreadState): Part[] {
   const { voice } = state.thread
   const text = queuedText(attachment)
-  if (isInjected(raw) || isInjected(attachment)) return text.trim() === "" ? [] : [injectedPart(text)]
+  if (isInjectedRecord(raw) || isInjectedRecord(attachment)) return text.trim() === "" ? [] : [injectedPart(text)]
   const mode = attachment.commandMode
   const parts = mode === "bash" ? userParts(`!${text}`, voice) : userParts(text, voice)
   for (const block of records(attachment.prompt)) {
@@ -406,7 +406,7 @@ function timeOf(raw: RawRecord): { at?: number } {
   return at === undefined ? {} : { at }
 }
 
-/** A fork marks its copies with the record they were copied from; it is the same message. */
+/** A fork marks its copies with the record they were copied from, which is the same message. */
 function keyOf(raw: RawRecord, thread: Thread, index: number): string {
   const original = string(record(raw.forkedFrom)?.messageUuid)
   if (original !== undefined) return original

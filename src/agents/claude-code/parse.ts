@@ -3,16 +3,16 @@ import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Message, Part, Title } from "../../core/conversation.ts"
 import { isRecord, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { contentText, type ToolUse } from "./content.ts"
 import { messagesOf, type Thread, type ThreadMessages } from "./messages.ts"
 
-/** A subagent's own transcript outranks the copies in its parent's progress records. */
+/** The authority of a subagent's own transcript, above that of copies in its parent's progress records. */
 const OWN_FILE = 10
 const INSIDE_PARENT = 5
 const MAX_TITLE = 120
 
-/** Record types that are read, or stored for a later parser; all others are counted. */
+/** Record types that are parsed, or stored for a later parser; all others are counted. */
 const KNOWN_TYPES = new Set([
   "agent-name",
   "ai-title",
@@ -33,7 +33,7 @@ const KNOWN_TYPES = new Set([
   "worktree-state",
 ])
 
-/** The conversations of one transcript: the one it is named after, and subagents that are recorded only inside it. */
+/** Parses the conversations of one transcript: the one that it is named after, and subagents that are recorded only inside it. */
 export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
@@ -53,7 +53,7 @@ export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parse
 
 type Name = { id: string; isSubagent: boolean; session: string | undefined }
 
-/** `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl`, or the older sibling agent file. */
+/** Parses `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl`, or the older sibling agent file. */
 function transcriptNameOf(key: string): Name {
   const steps = key.split("/")
   const stem = steps.at(-1)!.replace(/\.jsonl$/, "")
@@ -108,7 +108,7 @@ function insideThread({ inside }: Sorted, id: string): Inside {
   return thread
 }
 
-/** A subagent's records from its parent's progress, each once, with the envelope they would have had. */
+/** Returns a subagent's records from its parent's progress, each once, with the envelope they would have had. */
 function agentRecords(raw: RawRecord, data: RawRecord, seen: Set<string>): RawRecord[] {
   const { sessionId, cwd, gitBranch, version, entrypoint } = raw
   const carried = [...records(data.normalizedMessages), record(data.message)]
@@ -184,7 +184,7 @@ function insideOf(
   }
 }
 
-/** 1.0.x does not record which call started a sidechain, but the call contains its prompt. */
+/** Finds the call that started a sidechain by its prompt, because 1.0.x does not record it. */
 function callByPrompt(side: RawRecord[], calls: Map<string, ToolUse>): string | undefined {
   const prompt = contentText(record(side.find((raw) => raw.type === "user")?.message)?.content).trim()
   if (prompt === "") return undefined
@@ -249,7 +249,9 @@ function titleOf(own: RawRecord[]): Title | undefined {
   return summary === undefined ? undefined : { text: short(summary), from: "summary" }
 }
 
-/** 2.0.x wrote summaries of other conversations of the project into a file; only one whose leaf is in this file belongs to it. */
+/**
+ * 2.0.x wrote summaries of other conversations of the project into a file. A summary belongs to this file only if its leaf does.
+ */
 function summaryOf(own: RawRecord[]): string | undefined {
   const uuids = new Set(own.map((raw) => raw.uuid))
   const summary = own.findLast((raw) => raw.type === "summary" && raw.leafUuid !== undefined && uuids.has(raw.leafUuid))
@@ -261,10 +263,10 @@ function short(text: string): string {
   return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line
 }
 
-// Claude Code's log of prompts, with all projects in one file. Transcripts are deleted after a month, but the log
-// remains: it still has what the person typed in a deleted conversation.
+// Claude Code's log of prompts, with all projects in one file. Transcripts are deleted after a month, but the log remains, so it
+// still has what the person typed in a deleted conversation.
 
-/** Any transcript of the same conversation has more. */
+/** The authority of the prompt log, below that of any transcript of the same conversation. */
 const PROMPTS_ONLY = 1
 
 export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
@@ -273,7 +275,7 @@ export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
     Object.assign(pasted, digestOf(Buffer.from(pasted.content, "base64"), string(pasted.mediaType)))
     pasted.content = undefined
   }
-  return chars > 1_000_000 ? withoutBulk(raw) : raw
+  return chars > 1_000_000 ? cutLongTexts(raw) : raw
 }
 
 export function parseHistory(all: Iterable<RawRecord>): Parsed {
@@ -312,7 +314,7 @@ function promptOf(raw: RawRecord, display: string): Message {
   return { key, role: "user", at, parts }
 }
 
-/** Older builds did not record the conversation of a prompt: prompts of the same project and day are grouped. */
+/** The conversation of a prompt. Older builds did not record it, so prompts of the same project and day are grouped. */
 export function promptOwner(raw: RawRecord): string {
   const at = time(raw.timestamp)
   const day = at === undefined ? "undated" : new Date(at).toISOString().slice(0, 10)

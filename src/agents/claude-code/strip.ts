@@ -1,11 +1,11 @@
 import { array, isRecord, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { contentText } from "./content.ts"
 
-// Reduces a Claude Code record before it is stored. Fields are set to undefined instead of deleted: JSON omits them,
-// and V8 keeps the objects fast.
+// Reduces a Claude Code record before it is stored. Fields are set to undefined and not deleted: JSON omits them, and V8 keeps
+// the objects fast.
 
-/** Records that repeat others, or that say nothing about the conversation. */
+/** Types of records that repeat others or say nothing about the conversation. */
 const DROPPED_TYPES = new Set([
   "agent-color",
   "agent-setting",
@@ -31,28 +31,30 @@ const DROPPED_TYPES = new Set([
   "tools-used",
 ])
 
-/** Progress records without content that are never a parent. */
+/** Types of progress records without content that are never a parent. */
 const TICKS = new Set(["bash_progress", "mcp_progress", "query_update", "search_results_received", "waiting_for_task"])
 
-/** System records that matter only as links of the parentUuid chain. */
+/** Types of system records that matter only as links of the parentUuid chain. */
 const SYSTEM_LINKS = new Set(["stop_hook_summary", "turn_duration", "session_start"])
 
-/** Attachments whose text is stored. Of all others (listings, reminders, copies of files) only short fields are. */
+/**
+ * Types of attachments whose text is stored. Of all others (listings, reminders, copies of files), only short fields are stored.
+ */
 const TEXT_ATTACHMENTS = new Set(["queued_command", "hook_additional_context", "hook_blocking_error"])
 
 const LONG_LINE = 1_000_000
 const MAX_SHORT_FIELD = 300
-/** A shorter field of a structured result is not worth searching for a duplicate. */
+/** The shortest field of a structured result that is searched for in the text, in characters. */
 const MIN_DOUBLE = 64
 
 const TICK_MARK = '"type":"progress","data":'
 const TYPE_MARK = '{"type":"'
 
 /**
- * False for a line that `strip` would drop. Matches only text that cannot be inside a string, where quotes are escaped.
+ * Returns false for a line that `strip` would drop. Matches only text that cannot be inside a string, where quotes are escaped.
  * Keeps any line that may contain a second record: inside one compact record `{"` follows `:`, `[` or `,`.
  */
-export function wanted(line: string): boolean {
+export function isWantedLine(line: string): boolean {
   if (line.startsWith(TYPE_MARK)) {
     const type = line.slice(TYPE_MARK.length, line.indexOf('"', TYPE_MARK.length))
     return !(DROPPED_TYPES.has(type) && line.endsWith("}") && !/[^:[,]\{"/.test(line))
@@ -66,13 +68,13 @@ export function wanted(line: string): boolean {
 const ORIGINAL_MARK = '"originalFile":"'
 const CUT = "[dex: cut]"
 
-/** Skips the copy of the file in an edit's result, which makes up a quarter of all bytes. */
+/** Parses a line without the copy of the file in an edit's result, which makes up a quarter of all bytes. */
 export function parseLine(line: string): RawRecord | undefined {
   const key = line.indexOf(ORIGINAL_MARK)
   if (key !== -1) {
     const from = key + ORIGINAL_MARK.length
     const cut = parseObject(line.slice(0, from) + CUT + line.slice(endOfString(line, from)))
-    if (record(cut?.toolUseResult)?.originalFile === CUT) return cut // otherwise it was a different field
+    if (record(cut?.toolUseResult)?.originalFile === CUT) return cut // otherwise the match was a different field
   }
   return parseObject(line)
 }
@@ -86,10 +88,10 @@ function endOfString(line: string, from: number): number {
   return line.length
 }
 
-/** `chars` is the length of the line: only a long line can contain a text that must be cut. */
-export function strip(raw: RawRecord, chars: number): RawRecord | undefined {
+/** Strips a record. `chars` is the length of the line: only a long line can contain a text that must be cut. */
+export function stripClaudeCodeRecord(raw: RawRecord, chars: number): RawRecord | undefined {
   const kept = stripByType(raw)
-  return kept && chars > LONG_LINE ? withoutBulk(kept) : kept
+  return kept && chars > LONG_LINE ? cutLongTexts(kept) : kept
 }
 
 function stripByType(raw: RawRecord): RawRecord | undefined {
@@ -115,7 +117,7 @@ function stripByType(raw: RawRecord): RawRecord | undefined {
 const ENVELOPE_BULK = ["userType", "slug", "requestId", "todos", "thinkingMetadata", "imagePasteIds", "turnPosition"]
 const MESSAGE_BULK = ["type", "role", "stop_sequence", "stop_details", "container", "context_management", "diagnostics"]
 
-/** In place; also used for the messages in progress records. */
+/** Strips in place; also used for the messages in progress records. */
 function stripMessage(raw: RawRecord): void {
   drop(raw, ENVELOPE_BULK)
   if (raw.planContent !== undefined) raw.planContent = true // the text contains the plan
@@ -178,7 +180,7 @@ function stripBytes(block: RawRecord): void {
   block.source = { type: source.type, ...digestOf(Buffer.from(data, encoding), string(source.media_type)) }
 }
 
-/** A tool's structured result without anything that the tool_result text or the call's input already contains. */
+/** Removes from a tool's structured result what the tool_result text or the call's input already contains. */
 function stripToolResult(result: unknown, text: string): unknown {
   if (typeof result === "string") return text.includes(result.replace(/^Error: /, "")) ? undefined : result
   if (Array.isArray(result)) {
@@ -191,7 +193,7 @@ function stripToolResult(result: unknown, text: string): unknown {
   drop(result, ["originalFile", "oldTodos", "newTodos", "prompt"])
   if (isRecord(result.usage)) result.usage = stripUsage(result.usage)
   if (Array.isArray(result.structuredPatch) && result.userModified !== true) {
-    drop(result, ["oldString", "newString", "edits", "content"]) // same as in the input of the call
+    drop(result, ["oldString", "newString", "edits", "content"]) // the call's input has the same fields
   }
   if (result.isImage === true) drop(result, ["stdout"])
   dropDoubles(result, text)
@@ -221,7 +223,7 @@ function dropDoubles(fields: RawRecord, text: string): void {
   }
 }
 
-/** Keeps a subagent's messages completely, and hook progress as links of the parentUuid chain; drops other ticks. */
+/** Keeps a subagent's messages completely, and hook progress as links of the parentUuid chain; drops other progress records. */
 function stripProgress(raw: RawRecord): RawRecord | undefined {
   const data = record(raw.data)
   const kind = data?.type
@@ -237,8 +239,8 @@ function stripProgress(raw: RawRecord): RawRecord | undefined {
 }
 
 /**
- * Some builds record what a subagent says between its tool calls only here, and repeat it in every later record. Its
- * tool calls and results have their own progress records.
+ * Some builds record a subagent's text between its tool calls only here, and repeat it in every later record. Its tool calls and
+ * results have their own progress records.
  */
 function onlyNormalized(messages: unknown): RawRecord {
   const spoken = records(messages).filter((message) => {

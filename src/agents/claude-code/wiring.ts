@@ -9,7 +9,7 @@ import {
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skill,
+  skillFile,
   syncHook,
   type Wiring,
 } from "../kit/wiring.ts"
@@ -44,7 +44,7 @@ export const claudeCodeWiring: Wiring = {
         ...proactiveHooks("claude_code", CLAUDE_CODE_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "program"),
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [
@@ -62,7 +62,7 @@ function folder({ home, env }: Machine): string {
   return env.CLAUDE_CONFIG_DIR || join(home, ".claude")
 }
 
-/** User scope: servers are next to the folder, or inside it if CLAUDE_CONFIG_DIR is set. */
+/** The user's settings file. Servers are configured next to the folder, or inside it if CLAUDE_CONFIG_DIR is set. */
 function settings({ home, env }: Machine): string {
   return join(env.CLAUDE_CONFIG_DIR || home, ".claude.json")
 }

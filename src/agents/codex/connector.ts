@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
 import type { Dirent } from "node:fs"
 import { join } from "node:path"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Scratch, Seen, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type { Connector, Cursor, IsUnchanged, Reading, Scratch, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, readJsonFile, textAt, unitOfFile } from "../kit/files.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase } from "../kit/foreign-sqlite.ts"
 import { readJsonl } from "../kit/jsonl.ts"
@@ -33,12 +33,12 @@ export type ThreadFacts = { type: "dex-thread"; name?: string; title?: string; p
 type CodexUnit = Unit & { thread?: ThreadFacts }
 
 const ROLLOUT = /^(rollout-.+?)\.(jsonl|jsonl\.zst|json)$/
-/** If a thread has two files, the first kind wins: a resumed thread is unpacked next to its old compressed file. */
+/** The endings of a thread's file, in order of preference. A resumed thread is unpacked next to its old compressed file. */
 const PREFERENCE = ["jsonl", "jsonl.zst", "json"]
 const MAX_INDEX_BYTES = 64 << 20
-/** A compressed rollout grows ten to thirty times when it is read, or more if the text is repetitive. */
+/** The factor by which a compressed rollout grows when it is read: ten to thirty, or more if the text is repetitive. */
 const PACKED = 30
-/** sessions/YYYY/MM/DD */
+/** the levels of sessions/YYYY/MM/DD */
 const MAX_FOLDERS = 3
 
 function watched(root: string): Watched[] {
@@ -49,7 +49,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, _seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable> {
+function* discover(root: string, _seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> {
   const threads = new Map<string, ThreadFacts>()
   const problems: Unreadable[] = []
   addIndex(threads, join(root, "session_index.jsonl"), problems)
@@ -95,7 +95,7 @@ function leadsToFolder(entry: Dirent, path: string): boolean {
   return entry.isSymbolicLink() ? isFolder(path) : entry.isDirectory()
 }
 
-/** `rollout-<time>-<thread>` or, for a reverted thread, `rollout-<time>-<thread>_<rollout>`. */
+/** Parses `rollout-<time>-<thread>` or, for a reverted thread, `rollout-<time>-<thread>_<rollout>`. */
 function threadOf(stem: string): string | undefined {
   return /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:_[0-9a-f-]+)?$/.exec(stem)?.[1]
 }
@@ -111,7 +111,7 @@ function addIndex(threads: Map<string, ThreadFacts>, path: string, problems: Unr
   }
 }
 
-/** `state_<N>.sqlite`: the number rises with the schema, and the older files remain. */
+/** Reads `state_<N>.sqlite`: the number rises with the schema, and the older files remain. */
 function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unreadable[], scratch?: Scratch): void {
   const numbers = entriesOf(root, (problem) => problems.push(problem)).flatMap(({ name }) => {
     const number = /^state_(\d{1,6})\.sqlite$/.exec(name)?.[1]
@@ -121,7 +121,7 @@ function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unr
   const path = join(root, `state_${Math.max(...numbers)}.sqlite`)
   try {
     for (const [id, thread] of withForeignDatabase(path, readThreads, scratch)) {
-      threads.set(id, { ...threads.get(id), ...defined(thread) })
+      threads.set(id, { ...threads.get(id), ...withoutUndefined(thread) })
     }
   } catch (error) {
     problems.push({ unreadable: messageOf(error), path })
@@ -163,13 +163,13 @@ function read(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Reading | Pro
 /** The cursor counts decompressed bytes, so reading continues where it stopped in the uncompressed file. */
 async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Promise<Reading> {
   const { path, problem, remove } = await decompressZstd(unit.path, scratch)
-  const damage = problem === undefined ? [] : [{ reason: problem, where: "whole file" }]
+  const damage = problem === undefined ? [] : [{ reason: problem, where: "the file" }]
   if (path === undefined) {
     remove()
     const cursor = after ?? { offset: 0, crc: 0 }
     return { mode: "append", records: [], end: () => ({ cursor, skipped: damage, pending: false }) }
   }
-  // a compressed file is final: its last line is complete, with or without a newline
+  // a compressed file is final, so its last line is complete, with or without a newline
   const inner = readJsonl(path, after, { strip: stripRecord, now: Number.MAX_SAFE_INTEGER })
   function* untilRemoved(): Generator<RawRecord> {
     try {
@@ -204,7 +204,7 @@ function withThread(reading: Reading, { thread }: CodexUnit, after?: Cursor): Re
   }
 }
 
-/** The first releases wrote one JSON object: `{session, items}`. */
+/** Yields the records of the first releases' format, one JSON object: `{session, items}`. */
 function* recordsOfFirstFormat(file: RawRecord): Generator<RawRecord> {
   for (const item of [record(file.session) ?? {}, ...records(file.items)]) {
     const stripped = stripRecord(item)
@@ -216,7 +216,10 @@ function fingerprint(thread: ThreadFacts): string {
   return createHash("sha256").update(JSON.stringify(thread)).digest("hex").slice(0, 16)
 }
 
-/** Rewriting a file from the older history mode to the newer one adds ordinals; the records remain the same. */
+/**
+ * Identifies a record without its ordinal: rewriting a file from the older history mode to the newer one adds ordinals, but the
+ * records remain the same.
+ */
 function identify(raw: RawRecord): string {
   if (raw.type === "dex-thread") return raw.type
   return createHash("sha256")

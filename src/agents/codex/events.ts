@@ -1,19 +1,19 @@
 import type { Part } from "../../core/conversation.ts"
 import { array, number, type RawRecord, record, records, string } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
-import { codexUsage, contentParts, splitPrompt, textPart, thinking, usageSince } from "./items.ts"
+import { codexUsage, contentParts, splitPrompt, textPart, thinkingParts, usageSince } from "./items.ts"
 import {
   addMessage,
   callWithId,
-  commandOf,
+  commandText,
   containsText,
   countUnknown,
+  filesRead,
   type Rollout,
-  readsOf,
   speakerOf,
 } from "./rollout.ts"
 
-/** Repeated by response items, or about the harness instead of the conversation. */
+/** Types of events that response items repeat, or that are about the harness and not the conversation. */
 const QUIET = new Set([
   "collab_agent_interaction_end",
   "collab_agent_spawn_end",
@@ -50,8 +50,8 @@ const QUIET_ITEMS = new Set([
   "SubAgentActivity",
 ])
 
-/** `event_msg`: what the harness showed on its screen. */
-export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): void {
+/** Handles an `event_msg`, which describes what the harness showed on its screen. */
+export function handleEvent(rollout: Rollout, payload: RawRecord, at?: number): void {
   const id = string(payload.call_id)
   switch (payload.type) {
     case "task_started":
@@ -65,7 +65,7 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       rollout.entries.push({ turns: number(payload.num_turns) ?? 0 })
       break
     case "thread_name_updated":
-      // a fork also has its parent's renamings
+      // a fork also contains its parent's renamings
       if ((payload.thread_id ?? rollout.meta?.id) === rollout.meta?.id) rollout.name = string(payload.thread_name)
       break
     case "user_message":
@@ -81,7 +81,7 @@ export function takeEvent(rollout: Rollout, payload: RawRecord, at?: number): vo
       break
     case "agent_reasoning":
     case "agent_reasoning_raw_content":
-      addMessage(rollout, "assistant", thinking(string(payload.text)), {
+      addMessage(rollout, "assistant", thinkingParts(string(payload.text)), {
         payload,
         at,
         kind: "thinking",
@@ -131,7 +131,7 @@ function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?:
     }
     case "Reasoning": {
       const texts = [...array(item.summary_text), ...array(item.raw_content)].flatMap((text) => string(text) ?? [])
-      addStandIn(rollout, thinking(texts.join("\n\n")), "thinking", payload, at)
+      addStandIn(rollout, thinkingParts(texts.join("\n\n")), "thinking", payload, at)
       break
     }
     case "Plan": {
@@ -175,12 +175,12 @@ function addStandIn(
   addMessage(rollout, "assistant", parts, { payload: own(payload), at, kind, isStandIn: true })
 }
 
-/** A completed item has the id of the response item that it repeats: the stand-in must not take that key. */
+/** Removes the id. A completed item has the id of the response item that it repeats, and the stand-in must not take that key. */
 function own(payload: RawRecord): RawRecord {
   return payload.id === undefined ? payload : { ...payload, id: `${payload.id}:event` }
 }
 
-/** Counts arrive after each model call, and again, unchanged, whenever limits are refreshed. */
+/** Counts tokens. They arrive after each model call, and again, unchanged, whenever limits are refreshed. */
 function takeTokens(rollout: Rollout, payload: RawRecord): void {
   const info = record(payload.info) ?? payload
   const total = record(info.total_token_usage)
@@ -193,7 +193,7 @@ function takeTokens(rollout: Rollout, payload: RawRecord): void {
   if (rollout.lastReply) rollout.lastReply.usage = addRequest(rollout.lastReply.usage, usage)
 }
 
-/** The response item has only the query; the results are in this event. */
+/** Adds search results, because the response item has only the query. */
 function takeSearch(rollout: Rollout, id: string | undefined, search: RawRecord, at?: number): void {
   const text = records(search.results)
     .map((hit) => [hit.title, hit.url, hit.snippet].flatMap((line) => string(line) ?? []).join("\n"))
@@ -209,8 +209,8 @@ function noteCommand(rollout: Rollout, id: string | undefined, event: RawRecord)
   const call = callWithId(rollout, id)
   call.exitStatus = number(event.exit_code) ?? call.exitStatus
   // input typed into a running command is reported with that command again
-  if (event.source !== "unified_exec_interaction") call.command ??= commandOf(event.command)
-  call.reads.push(...readsOf(event.parsed_cmd).filter((path) => !call.reads.includes(path)))
+  if (event.source !== "unified_exec_interaction") call.command ??= commandText(event.command)
+  call.reads.push(...filesRead(event.parsed_cmd).filter((path) => !call.reads.includes(path)))
 }
 
 function noteChanges(rollout: Rollout, id: string | undefined, changes: unknown, failed: boolean): void {

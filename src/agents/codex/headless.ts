@@ -1,7 +1,7 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
-/** Features to turn off: they offer the model a tool, start a program, or produce additional output. */
+/** Features to turn off, because they offer the model a tool, start a program, or produce additional output. */
 const OFF = [
   "apps",
   "browser_use",
@@ -40,7 +40,7 @@ const SETTINGS = [
 ]
 
 /** Tested with 0.166.0. */
-export const codexHeadless: Headless = {
+export const codexHeadless: HeadlessAgent = {
   program: "codex",
   install: "npm install -g @openai/codex@latest",
   login: "codex login",
@@ -61,7 +61,7 @@ export const codexHeadless: Headless = {
       "-",
     ],
     env: {
-      // No machine on which a tool could run.
+      // Provides no machine on which a tool could run.
       CODEX_EXEC_SERVER_URL: "none",
       CODEX_SQLITE_HOME: scratch,
       CODEX_THREAD_ID: undefined,
@@ -70,7 +70,7 @@ export const codexHeadless: Headless = {
   read: ({ stdout }) => read(stdout),
 }
 
-/** One event per line. Messages before the last one are not the answer. */
+/** Parses the output, one event per line. Messages before the last one are not the answer. */
 function read(stdout: string): HeadlessReply | undefined {
   let text: string | undefined
   let usage: Record<string, unknown> | undefined

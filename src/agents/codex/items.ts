@@ -16,7 +16,7 @@ import {
 
 type ResultPart = Extract<Part, { type: "tool_result" }>
 
-/** Encrypted, or the harness's own bookkeeping. */
+/** Types of items that are encrypted or only the harness's own bookkeeping. */
 const QUIET = new Set([
   "additional_tools",
   "compaction",
@@ -26,14 +26,14 @@ const QUIET = new Set([
   "ghost_snapshot",
 ])
 
-/** `response_item`: what the model received and produced. It is the authority for the conversation. */
-export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
+/** Handles a `response_item`: what the model received and produced. It is the authority for the conversation. */
+export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   switch (payload.type) {
     case "message":
       takeMessage(rollout, payload, at, ordinal)
       break
     case "reasoning":
-      addMessage(rollout, "assistant", thinking(reasoningText(payload)), { payload, at, kind: "thinking" })
+      addMessage(rollout, "assistant", thinkingParts(reasoningText(payload)), { payload, at, kind: "thinking" })
       break
     case "function_call": {
       const input = typeof payload.arguments === "string" ? payload.arguments : json(payload.arguments)
@@ -69,7 +69,7 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
       break
     }
     case "agent_message":
-      addMessage(rollout, "user", letterParts(payload), { payload, at, kind: "letter" })
+      addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter" })
       break
     default:
       if (!QUIET.has(String(payload.type))) countUnknown(rollout, `response_item/${payload.type}`)
@@ -79,7 +79,7 @@ export function takeItem(rollout: Rollout, payload: RawRecord, at?: number, ordi
 function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   const content = contentOf(payload)
   if (payload.role === "assistant") {
-    const parts = content.flatMap((piece) => contentParts(piece, unsplit, "agent"))
+    const parts = content.flatMap((piece) => contentParts(piece, keepUnsplit, "agent"))
     addMessage(rollout, "assistant", parts, { payload, at, kind: "reply" })
     return
   }
@@ -99,7 +99,7 @@ function contentOf({ content }: RawRecord): RawRecord[] {
   return typeof content === "string" ? [{ text: content }] : records(content)
 }
 
-/** The parts of a user message: the typed text, and the text that was added around it. */
+/** Splits a user message into the typed text and the text that was added around it. */
 export function messageParts(rollout: Rollout, payload: RawRecord, ordinal?: number): Part[] {
   const speaker = speakerOf(rollout, payload, ordinal)
   const about = record(payload.internal_chat_message_metadata_passthrough)
@@ -157,7 +157,7 @@ function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined,
 }
 
 /** A message from one agent to another. */
-export function letterParts(payload: RawRecord): Part[] {
+export function agentMessageParts(payload: RawRecord): Part[] {
   const text = string(payload.content) ?? itemsText(payload.content)
   const author = string(payload.author)
   if (text.trim() === "") return []
@@ -177,7 +177,7 @@ function json(value: unknown): string {
 // Converts Codex's content pieces and token counts.
 
 type Split = (text: string) => TextRun[]
-export const unsplit: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
+export const keepUnsplit: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
 const allInjected: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
 
 export function contentParts(piece: RawRecord, split: Split, speaker: Origin): Part[] {
@@ -194,7 +194,7 @@ export function textPart(text: unknown, origin: Origin): Part[] {
   return content && content.trim() !== "" ? [{ type: "text", text: content, origin }] : []
 }
 
-export function thinking(text: string | undefined): Part[] {
+export function thinkingParts(text: string | undefined): Part[] {
   return text && text.trim() !== "" ? [{ type: "thinking", text, origin: "agent" }] : []
 }
 
@@ -229,7 +229,7 @@ export function usageSince(a: Usage | undefined, b: Usage | undefined): Usage | 
   return a && b ? combineUsage(a, b, (x, y) => Math.max(0, x - y)) : a
 }
 
-/** The fields that are strings. */
+/** Keeps the fields that are strings. */
 export function withText<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
   const kept: Partial<Record<K, string>> = {}
   for (const key in fields) {

@@ -3,32 +3,31 @@ import type { Conversation, Kind, Message, Title } from "../../core/conversation
 import { number, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import { addRequest } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { takeEvent } from "./events.ts"
-import { codexUsage, itemsText, letterParts, messageParts, takeItem, withText } from "./items.ts"
+import { handleEvent } from "./events.ts"
+import { agentMessageParts, codexUsage, handleItem, itemsText, messageParts, withText } from "./items.ts"
 import {
   addCwd,
   addMessage,
   containsText,
   countUnknown,
   type Draft,
+  finishCall,
   historyKey,
-  idOf,
   isSubagentThread,
   newRollout,
   type Rollout,
-  settleCall,
+  rolloutId,
   speakerOf,
 } from "./rollout.ts"
 
 /**
- * Parses the records of a rollout. `response_item` records contain the conversation; events repeat it, and are used for
- * what only they have: exit codes, diffs, tokens, rollbacks. If a file has no response items of a kind, events replace
- * them.
+ * Parses the records of a rollout. `response_item` records contain the conversation; events repeat it, and are used for what only
+ * they contain: exit codes, diffs, tokens, rollbacks. If a file has no response items of a kind, events replace them.
  */
 export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const rollout = newRollout(unit)
   for (const line of raw) take(rollout, line)
-  for (const [id, call] of rollout.calls) settleCall(call, id)
+  for (const [id, call] of rollout.calls) finishCall(call, id)
   if (!rollout.sawTokenCount) {
     for (const { message, usage } of rollout.usageRecords) message.usage = addRequest(message.usage, usage)
   }
@@ -57,16 +56,16 @@ function take(rollout: Rollout, line: RawRecord): void {
         addCwd(rollout, payload.cwd)
         break
       case "response_item":
-        takeItem(rollout, payload, at, number(line.ordinal))
+        handleItem(rollout, payload, at, number(line.ordinal))
         break
       case "event_msg":
-        takeEvent(rollout, payload, at)
+        handleEvent(rollout, payload, at)
         break
       case "compacted":
         takeCompacted(rollout, payload, at)
         break
       case "inter_agent_communication":
-        addMessage(rollout, "user", letterParts(payload), { payload, at, kind: "letter", isStandIn: true })
+        addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter", isStandIn: true })
         break
       case "token_usage_record": {
         const usage = codexUsage(record(payload.usage))
@@ -79,15 +78,18 @@ function take(rollout: Rollout, line: RawRecord): void {
   }
 }
 
-/** Until mid-2025 there was no envelope: a header, then the items themselves, with state records in between. */
+/**
+ * Handles a record from before mid-2025, when there was no envelope: a header, then the items themselves, with state records in
+ * between.
+ */
 function takeBare(rollout: Rollout, line: RawRecord, at?: number): void {
   if (line.record_type === "state") return
-  if (typeof line.type === "string") takeItem(rollout, line, at)
+  if (typeof line.type === "string") handleItem(rollout, line, at)
   else if (string(line.id) && line.timestamp !== undefined) takeMeta(rollout, line)
   else if (Object.keys(line).length > 0) countUnknown(rollout, "(no type)")
 }
 
-/** The first one belongs to the file. One of another thread begins the prefix that a fork copied from it. */
+/** Handles a header. The first one belongs to the file. One of another thread begins the prefix that a fork copied from it. */
 function takeMeta(rollout: Rollout, meta: RawRecord): void {
   rollout.meta ??= meta
   rollout.scope = string(meta.id) ?? rollout.scope
@@ -107,7 +109,7 @@ function settleDrafts(rollout: Rollout): Draft[] {
   return withoutCopies(drafts)
 }
 
-/** Codex counts a turn from each prompt; if there are fewer prompts than turns, everything since the first is rolled back. */
+/** Codex counts a turn from each prompt. If there are fewer prompts than turns, everything since the first is rolled back. */
 function rollBack(drafts: Draft[], turns: number): void {
   let remaining = turns
   let from = drafts.length
@@ -122,7 +124,7 @@ function rollBack(drafts: Draft[], turns: number): void {
 function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
   const meta = rollout.meta ?? {}
   const git = record(meta.git)
-  const id = idOf(rollout)
+  const id = rolloutId(rollout)
   const parent = parentOf(rollout)
   const forkOf = string(meta.forked_from_id) ?? string(record(meta.history_base)?.thread_id) ?? string(meta.id)
   const messages = drafts.map(({ message }) => message)
@@ -160,7 +162,7 @@ function kindOf(rollout: Rollout, parent: string | undefined): Kind {
   return byScript || (thread_source !== undefined && thread_source !== "user") ? "automation" : "person"
 }
 
-/** In the terminal only the person names a thread; the app and the extension generate names. */
+/** In the terminal, only the person names a thread; the app and the extension generate names. */
 function titleOf(rollout: Rollout): Title | undefined {
   const name = string(rollout.thread.name) ?? rollout.name
   const source = rollout.meta?.source
@@ -172,12 +174,12 @@ function titleOf(rollout: Rollout): Title | undefined {
 // A compaction replaces the history that the model receives with the person's prompts and a summary of the rest. It may
 // also rewrite the rollout, which then has only its first record, the compaction, and later records.
 
-/** The beginning of a summary in the history, if Codex has no separate summary field. */
+/** The beginning of a summary in the history, used if Codex has no separate summary field. */
 const SUMMARY_PREFIX = "Another language model started to solve this problem"
 
 /**
- * The records of a rollout that a compaction rewrote, with the dropped records in their original place. Undefined if
- * the rollout does not begin with a compaction.
+ * Returns the records of a rollout that a compaction rewrote, with the dropped records in their original place. Undefined if the
+ * rollout does not begin with a compaction.
  */
 export function rejoinRollout(dropped: RawRecord[], now: RawRecord[]): RawRecord[] | undefined {
   const start = now.findIndex(({ type }) => type !== "dex-thread" && type !== "session_meta")
@@ -185,7 +187,7 @@ export function rejoinRollout(dropped: RawRecord[], now: RawRecord[]): RawRecord
   return first?.type === "compacted" ? [...now.slice(0, start), CUT, ...dropped, ...now.slice(start)] : undefined
 }
 
-/** Marks the records as those of a rollout that was cut. */
+/** The record that marks a rollout as cut. */
 const CUT: RawRecord = { type: "dex-cut" }
 
 function isQuiet({ type, payload }: RawRecord): boolean {
@@ -197,13 +199,13 @@ const QUIET_RECORDS = new Set<unknown>(["dex-thread", "session_meta", "turn_cont
 const QUIET_EVENTS = new Set<unknown>(["task_started", "thread_settings_applied", "token_count"])
 
 /**
- * Adds the summary. If everything before it is gone from the rollout, also adds the prompts in the replacement history:
+ * Adds the summary. If everything before it is gone from the rollout, also adds the prompts in the replacement history, because
  * some of them may not be recorded anywhere else.
  */
 function takeCompacted(rollout: Rollout, payload: RawRecord, at?: number): void {
   const history = records(payload.replacement_history)
   const message = string(payload.message)
-  // A remote compaction has the summary only in the replacement history; if that is encrypted, nobody can read it.
+  // A remote compaction has the summary only in the replacement history, and that may be encrypted.
   const last = message === undefined && history.at(-1)?.type !== "compaction" ? history.at(-1) : undefined
   const text = message ?? string(itemsText(last?.content).trim())
   rollout.isCut ||= rollout.entries.length === 0
@@ -230,13 +232,13 @@ function takePrompts(rollout: Rollout, history: RawRecord[]): void {
     const content = createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16)
     const repeat = times.get(content) ?? 0
     times.set(content, repeat + 1)
-    // Its time is unknown.
+    // The time of a copied prompt is unknown.
     const copy: Message = { key: historyKey(rollout, item, `${content}:${repeat}`), role: "user", parts }
     rollout.entries.push({ message: copy, startsTurn: true, kind: "prompt", isStandIn: false, repeat })
   }
 }
 
-/** Drops compacted prompts that the rollout itself or an earlier compaction has: only the others are messages. */
+/** Drops compacted prompts that the rollout itself or an earlier compaction contains. Only the others are messages. */
 export function withoutCopies(drafts: Draft[]): Draft[] {
   if (!drafts.some(({ repeat }) => repeat !== undefined)) return drafts
   const own = drafts.filter(({ repeat, message }) => repeat === undefined && message.role === "user")
@@ -255,7 +257,7 @@ function wordsOf({ parts }: Message): string {
   return parts.flatMap(({ text, origin }) => (origin === "injected" ? [] : text.trim())).join("\n")
 }
 
-/** Codex shortens a long prompt in the middle. */
+/** Whether a copy is the same prompt. Codex shortens a long prompt in the middle. */
 function isSame(text: string, copy: string): boolean {
   if (text === copy) return true
   const [start, end] = copy.split(/…\d+ tokens truncated…/)

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import type { Effect, Hunk, Message, Origin, Part, Role } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, number, parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { UnitName } from "../kit/connector.ts"
@@ -19,19 +19,19 @@ import {
 /** The state while a rollout is parsed. */
 export type Rollout = {
   unit: UnitName
-  /** The file's own first record. */
+  /** The first record of the file itself. */
   meta: RawRecord | undefined
   /** The facts from Codex's database and index. */
   thread: RawRecord
   name: string | undefined
-  /** The thread that the current records belong to: a fork begins with its parent's records. */
+  /** The thread to which the current records belong. A fork begins with its parent's records. */
   scope: string | undefined
   turn: string | undefined
   model: string | undefined
   lastAt: number | undefined
   lastReply: Message | undefined
   lastTotal: RawRecord | undefined
-  /** A compaction has removed records from the file. */
+  /** True if a compaction has removed records from the file. */
   isCut: boolean
   sawTokenCount: boolean
   usageRecords: { message: Message; usage: Usage }[]
@@ -43,11 +43,13 @@ export type Rollout = {
   unknown: Map<string, number>
 }
 
-/** `repeat`: set for a prompt copied by a compaction; its number among equal prompts there. */
+/**
+ * A message that may still be dropped. `repeat` is set for a prompt copied by a compaction: its number among equal prompts there.
+ */
 export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; isStandIn: boolean; repeat?: number }
 export type Rollback = { turns: number }
 
-/** Events repeat some messages. A stand-in is shown if the file has no response item of its kind. */
+/** The kinds of messages that events repeat. A stand-in is shown if the file has no response item of its kind. */
 export type DraftKind = "prompt" | "reply" | "thinking" | "letter"
 
 export function newRollout(unit: UnitName): Rollout {
@@ -74,10 +76,16 @@ export function newRollout(unit: UnitName): Rollout {
   }
 }
 
-export type About = { payload: RawRecord; at?: number; kind?: DraftKind; isStandIn?: boolean; startsTurn?: boolean }
+export type MessageContext = {
+  payload: RawRecord
+  at?: number
+  kind?: DraftKind
+  isStandIn?: boolean
+  startsTurn?: boolean
+}
 
 /** Adds a message, unless it has no parts or was written twice. */
-export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: About): Message | undefined {
+export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: MessageContext): Message | undefined {
   if (parts.length === 0) return undefined
   const { at, kind, isStandIn = false, startsTurn = false } = about
   const key = keyOf(rollout, `${isStandIn}${role}${JSON.stringify(parts)}`, about.payload)
@@ -93,9 +101,9 @@ export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: A
 }
 
 /**
- * The key is the record's own id, with its turn if the id is a short one that other threads may use too. Older records
- * have none: theirs is the turn, the content, and its number among equal contents in the turn, because a fork copies
- * these, but not the times or positions.
+ * The key is the record's own id, with its turn if the id is a short one that other threads may use too. Older records have none:
+ * their key is the turn, the content, and its number among equal contents in the turn, because a fork copies these, but not the
+ * times or positions.
  */
 function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | undefined {
   const place = placeOf(rollout, payload)
@@ -113,23 +121,23 @@ function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | 
   return `${stem}:${times}`
 }
 
-/** Like keyOf, for a copy: it does not use up a key of the rollout's own messages. */
+/** Like keyOf, for a copy. It does not use up a key of the rollout's own messages. */
 export function historyKey(rollout: Rollout, payload: RawRecord, content: string): string {
   const id = string(payload.id)
   if (id !== undefined && GLOBAL_ID.test(id)) return id
   const turn = turnOf(payload)
-  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.scope ?? idOf(rollout))
+  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.scope ?? rolloutId(rollout))
   return `${place}:kept:${content}`
 }
 
-/** Long enough to be random, unlike `call_0`, as some local models number their calls. */
+/** An id that is long enough to be random, unlike `call_0`, as some local models number their calls. */
 const GLOBAL_ID = /[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/
 
-/** Turns were numbered within their thread before they had ids. */
+/** The turn's id. Before turns had ids, they were numbered within their thread. */
 function placeOf(rollout: Rollout, payload: RawRecord): string {
   const turn = turnOf(payload) ?? rollout.turn
   if (turn !== undefined && GLOBAL_ID.test(turn)) return turn
-  const thread = rollout.scope ?? idOf(rollout)
+  const thread = rollout.scope ?? rolloutId(rollout)
   return turn === undefined ? thread : `${thread}:${turn}`
 }
 
@@ -138,9 +146,9 @@ function turnOf(payload: RawRecord): string | undefined {
   return string(about?.turn_id) ?? string(payload.turn_id)
 }
 
-/** The state of a call. An event without an id cannot be assigned to a call and is ignored. */
+/** Returns the state of a call. An event without an id cannot be assigned to a call and is ignored. */
 export function callWithId(rollout: Rollout, id: string | undefined): CodexCall {
-  const call = (id !== undefined && rollout.calls.get(id)) || newCall()
+  const call = (id !== undefined && rollout.calls.get(id)) || createCall()
   if (id !== undefined) rollout.calls.set(id, call)
   return call
 }
@@ -149,8 +157,11 @@ export function countUnknown(rollout: Rollout, type: string): void {
   rollout.unknown.set(type, (rollout.unknown.get(type) ?? 0) + 1)
 }
 
-/** A reverted thread continues in a second file under the same id: that file becomes a fork of the first. */
-export function idOf({ meta, unit }: Rollout): string {
+/**
+ * The id of the conversation. A reverted thread continues in a second file under the same id: that file becomes a fork of the
+ * first.
+ */
+export function rolloutId({ meta, unit }: Rollout): string {
   const [, thread, rollout] = /([0-9a-f-]{36})(?:_([0-9a-f-]+))?$/.exec(unit.key) ?? []
   const id = string(meta?.id) ?? thread ?? unit.key
   return rollout && id === thread ? `${id}_${rollout}` : id
@@ -160,7 +171,7 @@ export function isSubagentThread({ meta }: Rollout): boolean {
   return record(meta?.source)?.subagent !== undefined || meta?.thread_source === "subagent"
 }
 
-/** The author of a user's turn: in a subagent's thread the parent agent, except in text copied from its parent. */
+/** The author of a user's turn. In a subagent's thread it is the parent agent, except in text copied from its parent. */
 export function speakerOf(rollout: Rollout, payload: RawRecord, ordinal?: number): Origin {
   return isSubagentThread(rollout) && !isCopied(rollout, payload, ordinal) ? "agent" : "person"
 }
@@ -172,7 +183,7 @@ function isCopied(rollout: Rollout, payload: RawRecord, ordinal: number | undefi
   if (start !== undefined && ordinal !== undefined) return ordinal < start
   const own = string(rollout.meta?.id) ?? ""
   const turn = turnOf(payload) ?? rollout.turn ?? ""
-  // such ids begin with their time: a turn older than the thread was copied
+  // such ids begin with their time, so a turn older than the thread was copied
   return UUID_7.test(own) && UUID_7.test(turn) && turn < own
 }
 
@@ -181,7 +192,7 @@ export function addCwd(rollout: Rollout, cwd: unknown): void {
   if (path && !rollout.cwds.includes(path)) rollout.cwds.push(path)
 }
 
-/** True if an earlier message contains the text: text that other records repeat is shown once. */
+/** Whether an earlier message contains the text. Text that other records repeat is shown once. */
 export function containsText(rollout: Rollout, text: string): boolean {
   return rollout.entries.some(
     (entry) => "message" in entry && entry.message.parts.some((part) => part.text.includes(text)),
@@ -190,7 +201,7 @@ export function containsText(rollout: Rollout, text: string): boolean {
 
 type Result = Extract<Part, { type: "tool_result" }>
 
-/** A tool call, with everything that later records add to it. They come in any order. */
+/** A tool call, with everything that later records add to it, in any order. */
 export type CodexCall = {
   message?: Message
   tool?: string
@@ -205,7 +216,7 @@ export type CodexCall = {
   isRemote: boolean
 }
 
-export const newCall = (): CodexCall => ({ reads: [], isRemote: false })
+export const createCall = (): CodexCall => ({ reads: [], isRemote: false })
 
 const SHELLS = /^(shell|shell_command|local_shell|exec_command|container\.exec|unified_exec)$/
 
@@ -215,21 +226,21 @@ export function describeCall(call: CodexCall, tool: string, input: string, args:
   if (tool === "apply_patch") call.patch = patchIn(string(args?.input) ?? input)
   else if (tool === "view_image") call.image = string(args?.path)
   else if (SHELLS.test(tool) && args) {
-    call.command = commandOf(args.cmd ?? args.command)
+    call.command = commandText(args.cmd ?? args.command)
     if (call.command && /\bapply_?patch\b/.test(call.command)) call.patch = patchIn(call.command)
   }
 }
 
-/** `["bash", "-lc", script]` is the script: the rest is how Codex runs everything. */
-export function commandOf(command: unknown): string | undefined {
+/** Extracts the script from `["bash", "-lc", script]`; Codex runs every command like this. */
+export function commandText(command: unknown): string | undefined {
   if (typeof command === "string") return string(command)
   const argv = array(command).filter((word) => typeof word === "string")
   if (argv.length === 3 && /(^|\/)(ba|z|da|fi)?sh$/.test(argv[0]!) && /^-l?c$/.test(argv[1]!)) return string(argv[2])
   return string(argv.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word}'`)).join(" "))
 }
 
-/** Call it after all records are read: effects go to the message with the call, hunks to the result. */
-export function settleCall(call: CodexCall, id: string): void {
+/** Call this after all records are read. Adds effects to the message with the call, and hunks to the result. */
+export function finishCall(call: CodexCall, id: string): void {
   const { message, result } = call
   const failed = call.failed ?? (call.exitStatus === undefined ? wasRefused(call) : call.exitStatus !== 0)
   if (result) {
@@ -252,7 +263,7 @@ export function settleCall(call: CodexCall, id: string): void {
   if (effects.length > 0) message.effects = [...(message.effects ?? []), ...effects]
 }
 
-/** A patch that does not apply reports this only in its output. For other tools the result is undefined. */
+/** Whether a patch did not apply, which only its output reports. Returns undefined for other tools. */
 function wasRefused({ patch, result }: CodexCall): boolean | undefined {
   if (patch === undefined || !result) return undefined
   return /^(apply_patch verification failed|error|failed|invalid|patch rejected)/i.test(result.text)
@@ -260,7 +271,7 @@ function wasRefused({ patch, result }: CodexCall): boolean | undefined {
 
 type Edits = { hunks: Hunk[]; deleted: Effect[] }
 
-/** A patch that failed, or whose outcome is unknown, has changed nothing. */
+/** Returns the edits of a call. A patch that failed, or whose outcome is unknown, has changed nothing. */
 function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edits {
   const nothing = { hunks: [], deleted: [] }
   if (failed || (!call.result && !call.changes)) return nothing
@@ -270,7 +281,7 @@ function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edit
   return { hunks: patch.hunks, deleted: patch.deleted.map((path) => fileEffect(path, "edited", id)) }
 }
 
-/** `{path: {type: "update", unified_diff}}`, or `{path: {update: {unified_diff}}}` in older files. */
+/** Parses `{path: {type: "update", unified_diff}}`, or `{path: {update: {unified_diff}}}` in older files. */
 function editsOfChanges(changes: RawRecord, id: string): Edits {
   const edits: Edits = { hunks: [], deleted: [] }
   for (const [path, value] of Object.entries(changes)) {
@@ -285,22 +296,22 @@ function editsOfChanges(changes: RawRecord, id: string): Edits {
       const removed = number(change.lines)
       edits.deleted.push({
         ...fileEffect(path, "edited", id),
-        ...defined({ added: removed === undefined ? undefined : 0, removed }),
+        ...withoutUndefined({ added: removed === undefined ? undefined : 0, removed }),
       })
     }
   }
   return edits
 }
 
-/** `parsed_cmd` is Codex's own analysis of a command, with the files that it shows. */
-export function readsOf(parsed: unknown): string[] {
+/** Returns the files in `parsed_cmd`, Codex's own analysis of what a command shows. */
+export function filesRead(parsed: unknown): string[] {
   return records(parsed).flatMap((step) => (step.type === "read" ? (string(step.path) ?? []) : []))
 }
 
-export type Output = { text: string; exitStatus?: number; failed?: boolean; images: RawRecord[] }
+export type CallOutput = { text: string; exitStatus?: number; failed?: boolean; images: RawRecord[] }
 
-/** A tool's output in any of its shapes: text, JSON text with metadata, content items, `{content, success}`. */
-export function readCallOutput(output: unknown): Output {
+/** Parses a tool's output in any of its shapes: text, JSON text with metadata, content items, `{content, success}`. */
+export function readCallOutput(output: unknown): CallOutput {
   if (typeof output === "string") return outputOfText(output)
   if (Array.isArray(output)) {
     const items = output.filter(isRecord)
@@ -314,7 +325,7 @@ export function readCallOutput(output: unknown): Output {
   return typeof fields.success === "boolean" ? { ...inner, failed: !fields.success } : inner
 }
 
-function outputOfText(text: string): Output {
+function outputOfText(text: string): CallOutput {
   const wrapped = text.startsWith("{") ? parseObject(text) : undefined
   const metadata = record(wrapped?.metadata)
   if (typeof wrapped?.output === "string" && metadata) {
@@ -325,6 +336,6 @@ function outputOfText(text: string): Output {
   return { text: text.slice(head.length), exitStatus: exit === undefined ? undefined : Number(exit), images: [] }
 }
 
-/** The harness's header before a command's output. An exit code counts only here: the output may contain any text. */
+/** The harness's header before a command's output. An exit code counts only here, because the output may contain any text. */
 const HEADER =
   /^(?:(?:Chunk ID|Wall time|Process|Exit code|Original token count|Total output lines)\b[^\n]{0,200}\n){1,8}Output:(?:\n|$)/

@@ -1,13 +1,13 @@
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, type RawRecord, record, records, string } from "../../core/record.ts"
-import { digestOf, digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf, digestOfDataUri } from "../kit/messages.ts"
 
-/** The record without redundant data; undefined if nothing remains. */
+/** Removes redundant data from a record. Returns undefined if nothing remains. */
 export function stripRecord(raw: RawRecord): RawRecord | undefined {
-  if (raw.type === "world_state") return undefined // prompts and settings, repeated at every turn
+  if (raw.type === "world_state") return undefined // prompts and settings that are repeated at every turn
   const payload = record(raw.payload)
-  if (!payload) return withoutBulk(stripItem(without(raw, ["instructions"])))
-  return withoutBulk({ ...raw, payload: stripPayload(raw.type, payload) })
+  if (!payload) return cutLongTexts(stripItem(without(raw, ["instructions"])))
+  return cutLongTexts({ ...raw, payload: stripPayload(raw.type, payload) })
 }
 
 function stripPayload(type: unknown, payload: RawRecord): RawRecord {
@@ -62,7 +62,10 @@ function stripEvent(event: RawRecord): RawRecord {
     case "image_generation_end":
       return without(event, ["result"])
     case "user_message":
-      return { ...event, ...defined({ images: event.images === undefined ? undefined : array(event.images).length }) }
+      return {
+        ...event,
+        ...withoutUndefined({ images: event.images === undefined ? undefined : array(event.images).length }),
+      }
     case "patch_apply_end":
       return { ...event, changes: stripChanges(event.changes) }
     case "item_completed":
@@ -102,7 +105,7 @@ function mcpOutcome(result: unknown): RawRecord {
   return { isError: outcome?.Err !== undefined || fields?.isError === true || fields?.is_error === true }
 }
 
-/** A deleted file's content is a copy of the entire file: only its number of lines is stored. */
+/** A deleted file's content is a copy of the entire file, so only its number of lines is stored. */
 function stripChanges(changes: unknown): RawRecord {
   return Object.fromEntries(
     Object.entries(record(changes) ?? {}).map(([path, change]) => {
@@ -114,7 +117,7 @@ function stripChanges(changes: unknown): RawRecord {
   )
 }
 
-/** Of the replacement history of a compaction, keeps the prompts and whether it contains something encrypted. */
+/** Keeps the prompts of a compaction's replacement history, and whether it contains something encrypted. */
 function stripCompacted(payload: RawRecord): RawRecord {
   const { replacement_history: history, ...rest } = payload
   if (!Array.isArray(history)) return rest

@@ -8,11 +8,11 @@ import {
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skill,
+  skillFile,
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** In hooks, Codex calls its shell Bash. */
+/** The hooks that dex adds. In hooks, Codex calls its shell Bash. */
 export const CODEX_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "UserPromptSubmit" },
@@ -42,7 +42,7 @@ export const codexWiring: Wiring = {
             additions: proactiveHooks("codex", CODEX_HOOKS, HOOK_TIMEOUT_MS / 1000, bin, "any shell"),
           },
         ]),
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.toml`),
       additions: [codexAgent(shellStart(bin))],

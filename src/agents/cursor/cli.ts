@@ -12,7 +12,7 @@ import { stripTurn } from "./turns.ts"
 
 const MAX_META_BYTES = 1 << 20
 
-// The command line's store: chats/<md5 of the folder>/<session>/store.db, one database per session.
+// Finds the command line's sessions: chats/<md5 of the folder>/<session>/store.db, one database per session.
 
 export function* discoverCli(root: string): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
@@ -51,10 +51,10 @@ export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch
     const blob = (id: string) => bytesOf(db.all("select data from blobs where id = ?", id)[0]?.data)
     const root = string(meta?.latestRootBlobId)
     if (root === undefined) return { meta, turns: [] }
-    if (!blob(root)) skipped.push({ reason: "the store does not hold its newest state", where: `blob ${root}` })
+    if (!blob(root)) skipped.push({ reason: "the store does not contain its newest state", where: `blob ${root}` })
     return { meta, turns: turnsFrom(root, blob, skipped) }
   }
-  // Reads the current state: discovery did not open the database.
+  // Read the current state, because discovery did not open the database.
   const { meta, turns } = withForeignDatabase(unit.path, read, scratch)
   const kept = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
   const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
@@ -66,7 +66,7 @@ export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch
   }
 }
 
-/** Hex of JSON; also accepts plain JSON, in case Cursor switches to it. */
+/** Parses hex of JSON. Also accepts plain JSON, in case Cursor switches to it. */
 function metaOf(value: unknown): RawRecord | undefined {
   const text = value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
   if (text === undefined) return undefined
@@ -79,8 +79,8 @@ function bytesOf(value: unknown): Buffer | undefined {
 }
 
 /**
- * The messages in the order of the tree below the newest state. Blobs are named by their content, so equal messages
- * share one blob, which its node lists twice; a node that repeats the list of an older one adds nothing.
+ * Returns the messages in the order of the tree below the newest state. Blobs are named by their content, so equal messages share
+ * one blob, which its node lists twice; a node that repeats the list of an older one adds nothing.
  */
 function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipped: Skipped[]): RawRecord[] {
   const turns: RawRecord[] = []
@@ -124,7 +124,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
   return turns
 }
 
-/** A protobuf node: fields 1 and 2 with 32 bytes name children; a field with JSON is a message. */
+/** Parses a protobuf node: fields 1 and 2 with 32 bytes name children; a field with JSON is a message. */
 function nodeOf(bytes: Buffer): { children: string[]; messages: RawRecord[] } {
   const children: string[] = []
   const messages: RawRecord[] = []
@@ -161,11 +161,11 @@ function varint(bytes: Buffer, from: number): { value: number; end: number } | u
   return undefined
 }
 
-/** The facts from outside the messages: the store's description, and the folder whose md5 is in the path. */
+/** Returns the facts from outside the messages: the store's description, and the folder whose md5 is in the path. */
 function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord {
   const report = ({ unreadable, path }: Unreadable) =>
     void skipped.push({ reason: `a meta.json: ${unreadable}`, where: path })
-  // Written by newer versions.
+  // Newer versions write this file.
   const sidecar = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
   const folder = string(sidecar?.cwd) ?? folderHashed(unit.path)
   const about = {
@@ -178,7 +178,7 @@ function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord 
   return { type: "dex-file", ...Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined)) }
 }
 
-/** The hash cannot be reversed, so it is compared with the hashes of folders that Cursor's other stores name. */
+/** Finds the folder with this hash by hashing the folders that Cursor's other stores name. */
 function folderHashed(path: string): string | undefined {
   const hash = basename(dirname(dirname(path)))
   const root = dirname(dirname(dirname(dirname(path))))
@@ -197,7 +197,7 @@ const EDITORS = [
 function* knownFolders(root: string): Generator<string> {
   const ignore = () => {}
   for (const { name } of entriesOf(join(root, "projects"), ignore)) {
-    const folder = decodedFolder(name)
+    const folder = decodeFolder(name)
     if (folder !== undefined) yield folder
   }
   for (const home of new Set([dirname(root), dirname(dirname(root))])) {
@@ -214,10 +214,10 @@ function* knownFolders(root: string): Generator<string> {
 const MAX_FOLDERS = 300
 
 /**
- * Decodes Cursor's name for a folder: the path without its first slash, with `-` for `/`, `.`, `_` and others. Checks
- * which folders exist; undefined if none matches, or more than one.
+ * Decodes Cursor's name for a folder: the path without its first slash, with `-` for `/`, `.`, `_` and others. Checks which
+ * folders exist. Returns undefined if none matches, or more than one.
  */
-export function decodedFolder(
+export function decodeFolder(
   encoded: string,
   platform: NodeJS.Platform = process.platform,
   top = "/",

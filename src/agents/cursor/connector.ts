@@ -5,10 +5,10 @@ import { type RawRecord, string } from "../../core/record.ts"
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { withoutBulk } from "../kit/messages.ts"
-import { serverStart, skill, type Wiring } from "../kit/wiring.ts"
+import { cutLongTexts } from "../kit/messages.ts"
+import { serverStart, skillFile, type Wiring } from "../kit/wiring.ts"
 import { cursorRoots } from "../registry.ts"
-import { decodedFolder, discoverCli, readCli } from "./cli.ts"
+import { decodeFolder, discoverCli, readCli } from "./cli.ts"
 import { discoverIde, readIde } from "./ide.ts"
 import { parseIde } from "./ide-parse.ts"
 import { parseTurns, stripTurn } from "./turns.ts"
@@ -52,7 +52,8 @@ function identify(record: RawRecord): string | undefined {
   return string(record.key)
 }
 
-// The plain transcripts that Cursor's agent writes: projects/<folder's name>/agent-transcripts/**.
+// The largest plain transcript that is read, in bytes. Cursor's agent writes these to projects/<folder's
+// name>/agent-transcripts/**.
 
 const MAX_TEXT_BYTES = 64 << 20
 
@@ -72,7 +73,7 @@ function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
   yield* problems
 }
 
-/** `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` has those of the session above it. */
+/** Finds `<id>.jsonl`, `<id>.txt`, or a folder `<id>` with either in it; `subagents` contains those of the session above it. */
 function* transcriptsIn(folder: string, session: string | undefined, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     const path = join(folder, entry.name)
@@ -95,7 +96,7 @@ function* transcriptsIn(folder: string, session: string | undefined, report: Rep
   }
 }
 
-/** A moved project leaves old transcripts, and an update leaves the plain text: prefers the newer form, then the newer file. */
+/** Prefers the newer format, then the newer file: a moved project leaves old transcripts, and an update leaves the plain text. */
 function isBetter(unit: Unit, other: Unit): boolean {
   const isLines = unit.path.endsWith(".jsonl")
   return isLines === other.path.endsWith(".jsonl") ? unit.modifiedAt > other.modifiedAt : isLines
@@ -118,7 +119,7 @@ function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawR
 
 /** The facts from the file's location. Excludes the file's times, which change although the lines do not. */
 function fileRecord(unit: Unit): RawRecord {
-  const folder = decodedFolder(projectName(unit.path))
+  const folder = decodeFolder(projectName(unit.path))
   return { type: "dex-file", folder }
 }
 
@@ -128,7 +129,7 @@ function projectName(path: string): string {
   return basename(dirname(folder))
 }
 
-/** The oldest form, plain text: a line `user:` or `assistant:` begins a turn. */
+/** Reads the oldest format, plain text, in which a line `user:` or `assistant:` begins a turn. */
 function readText(unit: Unit, after: Cursor | undefined): Reading {
   const cursorBefore = after ?? { offset: 0, crc: 0 }
   if (unit.bytes > MAX_TEXT_BYTES) {
@@ -136,7 +137,7 @@ function readText(unit: Unit, after: Cursor | undefined): Reading {
     return {
       mode: "append",
       records: [],
-      end: () => ({ cursor: cursorBefore, skipped: [{ reason, where: "whole file" }], pending: false }),
+      end: () => ({ cursor: cursorBefore, skipped: [{ reason, where: "the file" }], pending: false }),
     }
   }
   const content = readBytes(unit.path, MAX_TEXT_BYTES)
@@ -155,7 +156,7 @@ function turnsOf(text: string): RawRecord[] {
   const pieces = text.split(/^(user|assistant):[ \t]*\r?$/m)
   for (let at = 1; at < pieces.length; at += 2) {
     const body = pieces[at + 1]!.trim()
-    if (body !== "") turns.push(withoutBulk({ type: "text-turn", role: pieces[at], text: body }))
+    if (body !== "") turns.push(cutLongTexts({ type: "text-turn", role: pieces[at], text: body }))
   }
   return turns
 }
@@ -167,7 +168,7 @@ export const cursorWiring: Wiring = {
       path: join(home, ".cursor", "mcp.json"),
       additions: [{ type: "property", path: ["mcpServers", "dex"], value: serverStart(bin) }],
     },
-    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skill({ subagent: false })] },
+    { path: join(home, ".cursor", "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: false })] },
   ],
   note: () => "no sub-agent: untested with this program",
 }

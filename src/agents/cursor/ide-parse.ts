@@ -1,6 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, number, parseObject, type RawRecord, record, records, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "../kit/connector.ts"
@@ -10,7 +10,7 @@ import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } fro
 
 const AUTHORITY = 10
 
-/** One composer of the editor. Bubbles that are not in its order were edited away, and are not shown. */
+/** Parses one composer of the editor. Bubbles that are not in its order were edited away, and are not shown. */
 export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
@@ -66,7 +66,7 @@ function messageOf(
 ): Message | undefined {
   const text = string(bubble.text)?.trim() ? string(bubble.text) : plainText(bubble.richText)
   const at = timeOf(bubble)
-  const base = { key, ...defined({ at }) }
+  const base = { key, ...withoutUndefined({ at }) }
   if (bubble.type === 1) {
     const parts: Part[] = text === undefined ? [] : [{ type: "text", text, origin: promptOrigin }]
     for (const image of records(bubble.images)) parts.push(imagePart(image, promptOrigin, string(image.path)))
@@ -147,7 +147,7 @@ function cursorUsage(count: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: count?.inputTokens, output: count?.outputTokens })
 }
 
-/** Some builds count these milliseconds from the start of the program instead of from 1970. */
+/** The earliest plausible time, in milliseconds. Some builds count from the start of the program and not from 1970. */
 const EARLIEST_MS = 1e12
 
 function timeOf(bubble: RawRecord): number | undefined {
@@ -177,7 +177,7 @@ function fillTimes(messages: Message[]): void {
   }
 }
 
-/** The text of the editor's rich text, a tree in a JSON string. */
+/** Extracts the text from the editor's rich text, a tree in a JSON string. */
 function plainText(rich: unknown): string | undefined {
   const root = parseObject(string(rich) ?? "")?.root
   const words: string[] = []

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { crc32 } from "node:zlib"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { isAbsent } from "../../core/look-at.ts"
 import {
@@ -17,7 +17,7 @@ import {
   string,
   time,
 } from "../../core/record.ts"
-import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "../kit/connector.ts"
+import type { Cursor, IsUnchanged, Reading, Scratch, Skipped, Unit, Unreadable } from "../kit/connector.ts"
 import { entriesOf, workspaceFolder } from "../kit/files.ts"
 import {
   columnsOf,
@@ -26,15 +26,15 @@ import {
   withForeignDatabase,
   withFoundDatabase,
 } from "../kit/foreign-sqlite.ts"
-import { digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOfDataUri } from "../kit/messages.ts"
 
-// Cursor's editor: one global database of composers and their bubbles, and one database per workspace, which lists the
+// Reads Cursor's editor: one global database of composers and their bubbles, and one database per workspace, which lists the
 // composers of that workspace and, in old versions, contains the chat itself.
 
-/** A composer, with the folder of the workspace that lists it: looking it up for each composer would open all databases. */
+/** A composer, with the folder of the workspace that lists it: looking that up for each composer would open all databases. */
 type IdeUnit = Unit & { folder?: string }
 
-export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+export function* discoverIde(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => void problems.push(problem)
   const global = join(root, "globalStorage", "state.vscdb")
@@ -58,12 +58,12 @@ export function* discoverIde(root: string, seen: Seen, scratch?: Scratch): Gener
   }
   for (const composer of composers ?? []) {
     const folder = composer.folder ?? folders.get(composer.key.slice("ide:".length))
-    yield { ...composer, ...defined({ folder }) }
+    yield { ...composer, ...withoutUndefined({ folder }) }
   }
   yield* problems
 }
 
-/** Values are cast to text, since they may be text or bytes; a value that is not JSON gives nulls instead of an error. */
+/** The query for composers. Values are cast to text, since they may be text or bytes; a value that is not JSON becomes null. */
 const COMPOSERS = `
   with composer as (
     select key, octet_length(value) as bytes, cast(value as text) as json from cursorDiskKV
@@ -116,7 +116,7 @@ function readWorkspace(
   return { composers, tabs }
 }
 
-/** Selects a single item: this table also has the user's tokens. */
+/** Reads a single item, because this table also contains the user's tokens. */
 function item(db: ForeignDatabase, key: string): RawRecord | undefined {
   if (!columnsOf(db, "ItemTable").has("value")) return undefined
   return parseObject(decodedText(db.all("select value from ItemTable where key = ?", key)[0]?.value) ?? "")
@@ -142,7 +142,7 @@ export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scra
   }
 }
 
-/** Undefined if the database has no such composer. */
+/** Returns undefined if the database has no such composer. */
 function composerRows(db: ForeignDatabase, id: string, skipped: Skipped[]): RawRecord[] | undefined {
   const [row] = db.all("select value from cursorDiskKV where key = ? and value is not null", `composerData:${id}`)
   if (!row) return undefined
@@ -186,7 +186,7 @@ function oldToolData(composer: RawRecord): Map<string, RawRecord> {
   return found
 }
 
-/** A tab of the old chat panel. */
+/** Reads a tab of the old chat panel. */
 function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
   const tab = records(item(db, CHAT_TABS)?.tabs).find((one) => one.tabId === id)
   if (!tab) return []
@@ -198,7 +198,12 @@ function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
     return {
       type: "bubble",
       id: name,
-      data: stripBubble({ ...bubble, type, text, ...defined({ modelInfo: model ? { modelName: model } : undefined }) }),
+      data: stripBubble({
+        ...bubble,
+        type,
+        text,
+        ...withoutUndefined({ modelInfo: model ? { modelName: model } : undefined }),
+      }),
     }
   })
   const data = { name: tab.chatTitle, lastUpdatedAt: tab.lastSendTime }
@@ -217,7 +222,7 @@ function decodedText(value: unknown): string | undefined {
   return value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
 }
 
-/** Undefined if the database is missing or unreadable; the latter is reported. */
+/** Returns undefined if the database is missing or unreadable; the latter is reported. */
 function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | undefined {
   try {
     return work()
@@ -227,8 +232,8 @@ function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | un
   }
 }
 
-// Composers and bubbles contain copies of files, of the editor's state and of every request: only the fields named here
-// are stored.
+// The fields of a composer that are stored. Composers and bubbles also contain copies of files, of the editor's state and of
+// every request.
 
 const COMPOSER = [
   ...["_v", "name", "createdAt", "lastUpdatedAt", "unifiedMode", "isAgentic", "status", "subtitle", "subagentInfo"],
@@ -238,9 +243,9 @@ const COMPOSER = [
 function stripComposer(composer: RawRecord): RawRecord {
   const model = string(record(composer.modelConfig)?.modelName)
   const fsPath = string(record(record(composer.workspaceIdentifier)?.uri)?.fsPath)
-  return withoutBulk({
+  return cutLongTexts({
     ...pick(composer, COMPOSER),
-    ...defined({
+    ...withoutUndefined({
       modelConfig: model ? { modelName: model } : undefined,
       workspaceIdentifier: fsPath ? { uri: { fsPath } } : undefined,
     }),
@@ -262,9 +267,9 @@ function stripBubble(bubble: RawRecord): RawRecord {
     return string(uri?.fsPath) ?? string(uri?.path) ?? []
   })
   const hasText = string(bubble.text)?.trim()
-  return withoutBulk({
+  return cutLongTexts({
     ...pick(bubble, BUBBLE),
-    ...defined({
+    ...withoutUndefined({
       richText: !hasText && string(bubble.richText) ? bubble.richText : undefined,
       thinking: thinking ? { text: thinking } : undefined,
       modelInfo: model ? { modelName: model } : undefined,

@@ -12,7 +12,7 @@ import {
 } from "../kit/effects.ts"
 import { splitInjected } from "../kit/messages.ts"
 
-// The effects of Cursor's tools. Their names differ between the editor, the transcripts and the command line.
+// Derives the effects of Cursor's tools. Their names differ between the editor, the transcripts and the command line.
 
 const COMMAND = new Set(["run_terminal_cmd", "run_terminal_command", "shell", "bash", "terminal"])
 const READ = new Set(["read_file", "read"])
@@ -121,8 +121,8 @@ const INJECTED = [
 ]
 
 /**
- * The person's text is in `<user_query>`, and the rest was inserted. Without that tag, everything outside the known
- * tags is the person's.
+ * Splits a prompt. The person's text is in `<user_query>`, and the rest was inserted. Without that tag, everything outside the
+ * known tags is the person's.
  */
 export function promptParts(text: string, promptOrigin: Origin): Part[] {
   const runs = splitInjected(text, ["user_query"])
@@ -140,7 +140,7 @@ export function promptParts(text: string, promptOrigin: Origin): Part[] {
   }))
 }
 
-/** Nobody types a complete `<snake_case>` element as a prompt. */
+/** Whether the text is one `<snake_case>` element, which nobody types as a prompt. */
 function isOneTag(text: string): boolean {
   const tag = /^<([a-z]+_[a-z_]+)>/.exec(text)?.[1]
   return tag !== undefined && text.endsWith(`</${tag}>`)

@@ -1,12 +1,12 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Part } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, number, type RawRecord, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
-import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText, promptParts } from "./tools.ts"
 
-// A turn of Cursor's agent: a line of a transcript, or a message of the command line's store.
+// The authorities of a turn of Cursor's agent: a message of the command line's store, or a line of a transcript.
 
 const AUTHORITY = { cli: 9, transcript: 8 }
 
@@ -15,10 +15,10 @@ export function stripTurn(turn: RawRecord): RawRecord | undefined {
   if (turn.role === "system") return undefined
   const { providerOptions: _, ...rest } = turn
   const message = record(rest.message)
-  if (message) return withoutBulk({ ...rest, message: { ...message, content: stripContent(message.content) } })
-  return withoutBulk({
+  if (message) return cutLongTexts({ ...rest, message: { ...message, content: stripContent(message.content) } })
+  return cutLongTexts({
     ...rest,
-    ...defined({ content: rest.content === undefined ? undefined : stripContent(rest.content) }),
+    ...withoutUndefined({ content: rest.content === undefined ? undefined : stripContent(rest.content) }),
   })
 }
 
@@ -117,12 +117,12 @@ function messageOf(
   return {
     ...base,
     role: isResults && role !== "assistant" ? "tool" : role === "tool" ? "tool" : role,
-    ...defined({ model }),
+    ...withoutUndefined({ model }),
     parts,
   }
 }
 
-/** Cursor writes this in place of text that it does not show. */
+/** The text that Cursor writes in place of text that it does not show. */
 const NOTHING = "[REDACTED]"
 
 function blockParts(
@@ -239,7 +239,7 @@ function answered(
   return part
 }
 
-/** The effects of calls are known only after their results are read; they are added to the message with the call. */
+/** Adds the effects of calls, which are known only after their results are read, to the message with the call. */
 function finishCalls(messages: Message[], calls: Called[]): void {
   const byKey = new Map<string, Effect[]>()
   for (const call of calls) {
@@ -254,7 +254,7 @@ function finishCalls(messages: Message[], calls: Called[]): void {
   }
 }
 
-/** A turn of the oldest form: thoughts, calls and results are marked at the beginning of a line. */
+/** Parses a turn of the oldest format, in which thoughts, calls and results are marked at the beginning of a line. */
 function textTurn(
   turn: RawRecord,
   base: { key: string; at?: number },
@@ -292,7 +292,7 @@ function textTurn(
   return parts.length === 0 ? undefined : { ...base, role: isUser ? "user" : "assistant", parts }
 }
 
-/** Arguments are on separate indented lines, `name: value`. */
+/** Parses arguments on separate indented lines, `name: value`. */
 function argumentsIn(lines: string[]): RawRecord {
   const found: RawRecord = {}
   for (const line of lines) {

@@ -26,7 +26,7 @@ export const dexChatConnector: Connector = {
 
 const SHORT = 8
 
-/** People type the beginning of an id, and a time would begin alike for every chat of a month, so a checksum comes first. */
+/** Computes an id that begins with a checksum. People type the beginning of an id, and times of one month begin alike. */
 function chatIdOf(folder: string): string {
   return `${crc32(folder).toString(16).padStart(SHORT, "0")}-${folder}`
 }
@@ -70,7 +70,7 @@ function messageOf(line: RawRecord, key: string, type: "question" | "answer", he
   ]
 }
 
-/** Explains the numbers in the answer. */
+/** Lists the sources of the numbers in the answer. */
 function withRefs(text: string, sources: unknown): string {
   const refs = records(sources).flatMap(({ n, ref }) =>
     number(n) !== undefined && string(ref) !== undefined ? [`[${n}] ${ref}`] : [],

@@ -10,7 +10,7 @@ import { type ConversationFields, parsedFrom } from "../kit/messages.ts"
 import { dexNoteRoots } from "../registry.ts"
 
 /**
- * Notes: one file each, with a line per wording and per confirmation. The last wording counts; earlier ones, with their
+ * Reads notes: one file each, with a line per wording and per confirmation. The last wording counts; earlier ones, with their
  * confirmations, are abandoned. An agent's note begins with its author, so that nobody mistakes it for the person's.
  */
 export const dexNoteConnector: Connector = {
@@ -29,7 +29,7 @@ export const dexNoteConnector: Connector = {
 const SHORT = 8
 const ENDING = ".jsonl"
 
-/** People type the beginning of an id, and a time would begin alike for every note of a month, so a checksum comes first. */
+/** Computes an id that begins with a checksum. People type the beginning of an id, and times of one month begin alike. */
 export function noteIdOf(name: string): string {
   return `${crc32(name).toString(16).padStart(SHORT, "0")}-${name}`
 }
@@ -40,7 +40,7 @@ export function noteFileOf(id: string): string {
 
 type Wording = {
   text: string
-  /** The agent that wrote it. Absent if the person did. */
+  /** The agent that wrote the note. Absent if the person did. */
   agent?: string
   file?: string
   rejects?: string
@@ -87,7 +87,7 @@ function wordingOf(line: RawRecord): Wording | undefined {
   const [file, rejects] = [string(line.file), string(line.rejects)]
   return {
     text,
-    // Any other value means that the person did not write it.
+    // Any other value means that the person did not write the note.
     agent: line.by !== "person" ? callerName(line.agent) : undefined,
     file: file !== undefined && isAbsolute(file) ? file : undefined,
     rejects,
@@ -104,7 +104,9 @@ function messagesOf(wording: Wording, key: string, isSuperseded: boolean): Messa
     at,
     parts: [
       { type: "text", text: labelledText(wording), origin },
-      ...(rejects === undefined ? [] : [{ type: "text" as const, text: `${REJECTS}${rejects}`, origin } as const]),
+      ...(rejects === undefined
+        ? []
+        : [{ type: "text" as const, text: `${REJECTS_PREFIX}${rejects}`, origin } as const]),
     ],
     effects: file === undefined ? undefined : [{ type: "file", path: file, action: "mentioned" }],
     abandoned: isSuperseded ? true : undefined,
@@ -120,13 +122,13 @@ function messagesOf(wording: Wording, key: string, isSuperseded: boolean): Messa
   return [note, confirmed]
 }
 
-/** The beginning of a note's second part: the decision that no longer applies. */
-export const REJECTS = "Rejects the decision "
+/** The beginning of a note's second part, which names the decision that no longer applies. */
+export const REJECTS_PREFIX = "Rejects the decision "
 
 const WRITTEN = /^\[written by ([\w .@/-]+), (?:not confirmed|confirmed by the person)\] /
 
-/** The author named in an agent's note, and the note's text. */
-export function writtenIn(text: string): { agent: string; text: string } {
+/** Splits an agent's note into its author and its text. */
+export function parseAgentNote(text: string): { agent: string; text: string } {
   const [before = "", agent = "an agent"] = WRITTEN.exec(text) ?? []
   return { agent, text: text.slice(before.length) }
 }

@@ -7,11 +7,11 @@ import { isRecord, parseObject, type RawRecord, record, records, string } from "
 import type { Connector, Cursor, Reading, Unit, Unreadable, Watched } from "../kit/connector.ts"
 import { entriesOf, fileAt, type Report, readJsonFile, textAt, unitOfFile } from "../kit/files.ts"
 import { readJsonl } from "../kit/jsonl.ts"
-import { digestOf, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { geminiCliRoots } from "../registry.ts"
 import { parseGemini } from "./parse.ts"
 
-/** Gemini CLI: one file per session, below the folder of its project. A log of patches since 0.40, JSON before that. */
+/** Gemini CLI: one file per session, in the folder of its project. A log of patches since 0.40, JSON before that. */
 export const geminiCliConnector: Connector = {
   source: "gemini_cli",
   version: 3,
@@ -133,10 +133,10 @@ function identify(raw: RawRecord): string | undefined {
 
 function stripRecord(raw: RawRecord): RawRecord {
   const patch = record(raw.$set)
-  if (!patch) return withoutBulk(stripMessage(raw))
+  if (!patch) return cutLongTexts(stripMessage(raw))
   const messages = Array.isArray(patch.messages) ? patch.messages : undefined
   const stripped = messages?.map((message) => (isRecord(message) ? stripMessage(message) : message))
-  return withoutBulk({ ...raw, $set: messages ? { ...patch, messages: stripped } : patch })
+  return cutLongTexts({ ...raw, $set: messages ? { ...patch, messages: stripped } : patch })
 }
 
 /** Removes image bytes, signatures, and the copies of files that accompany a diff. */
@@ -150,7 +150,7 @@ function stripMessage(message: RawRecord): RawRecord {
 function stripCall(call: unknown): unknown {
   if (!isRecord(call)) return call
   const copy: RawRecord = { ...call }
-  delete copy.description // the tool's manual, repeated at every call
+  delete copy.description // the tool's manual is repeated at every call
   if ("result" in copy) copy.result = stripParts(copy.result)
   const display = record(copy.resultDisplay)
   if (display) {

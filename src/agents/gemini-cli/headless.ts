@@ -1,7 +1,7 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
-/** The settings of its working folder, which override the user's. */
+/** The settings in the working folder, which override the user's. */
 const SETTINGS = {
   tools: { core: ["none"] },
   hooksConfig: { enabled: false },
@@ -11,13 +11,13 @@ const SETTINGS = {
   general: {
     topicUpdateNarration: false,
     maxAttempts: 2,
-    // Gemini CLI always writes sessions; with this, each run removes all but the latest.
+    // Gemini CLI always writes sessions; with this setting, each run removes all but the latest.
     sessionRetention: { enabled: true, maxAge: "1h", minRetention: "1h", maxCount: 1 },
   },
 }
 
 /** Tested with 0.61.0. */
-export const geminiCliHeadless: Headless = {
+export const geminiCliHeadless: HeadlessAgent = {
   program: "gemini",
   install: "npm install -g @google/gemini-cli@latest",
   login: "gemini, then /auth",
@@ -34,7 +34,7 @@ export const geminiCliHeadless: Headless = {
     env: {
       GEMINI_SYSTEM_MD: systemFile,
       GEMINI_CLI_NO_RELAUNCH: "1",
-      // The folder belongs to dex. Without this, its settings would be ignored.
+      // The folder belongs to dex. Without this variable, its settings would be ignored.
       GEMINI_CLI_TRUST_WORKSPACE: "true",
       TMPDIR: scratch,
     },
@@ -63,7 +63,7 @@ function readFailure(stderr: string): HeadlessReply | undefined {
   const message = string(error?.message)
   if (message === undefined) return undefined
   const code = number(error?.code)
-  // A smaller code is Gemini CLI's own exit code: 41 if there is no login.
+  // A smaller code is Gemini CLI's own exit code, such as 41 if there is no login.
   return {
     type: "failed",
     message,
@@ -71,7 +71,7 @@ function readFailure(stderr: string): HeadlessReply | undefined {
   }
 }
 
-/** The last object printed, after warnings and stack traces. */
+/** Finds the last object in the output, after warnings and stack traces. */
 function objectIn(text: string): Record<string, unknown> | undefined {
   const start = text.startsWith("{\n") ? 0 : text.lastIndexOf("\n{\n") + 1
   return parseObject(text.slice(start))

@@ -28,9 +28,8 @@ const TYPES = new Set(["user", "gemini", "info", "warning", "error"])
 
 /**
  * Replays the log of patches: a rewritten message replaces its earlier version, and rewound messages stay readable.
- *
- * `$set.messages` is the history that goes to the model, after a compression, a masking of long outputs or a resume. It
- * is shorter than the conversation, and nobody went back, so it adds new messages and removes none.
+ * `$set.messages` is the history that the model receives after a compression, a masking of long outputs or a resume. It is
+ * shorter than the conversation, and nobody went back, so it adds new messages and removes none.
  */
 export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const session: GeminiSession = {
@@ -69,7 +68,7 @@ function take(session: GeminiSession, line: RawRecord): void {
 function put(session: GeminiSession, id: string, message: RawRecord): void {
   session.header.sessionId ??= message.dex_session
   const before = session.messages.get(id)
-  // written again after a rewind: it moves to the end
+  // it was written again after a rewind, so it moves to the end
   if (session.abandoned.delete(id)) session.messages.delete(id)
   session.messages.set(id, { ...before, ...message })
 }
@@ -99,7 +98,7 @@ function messagesOf(session: GeminiSession): Message[] {
     const model = string(raw.model)
     const usage = geminiUsage(record(raw.tokens))
     messages.push({
-      // other ids are hashes of the text (the session's context), the same in every session
+      // other ids are hashes of the text (the session's context) and the same in every session
       key: UUID.test(id) ? id : `${idOf(session)}:${id}`,
       role,
       at,
@@ -166,7 +165,7 @@ function thoughtPart(thought: RawRecord): Part[] {
   return text === "" ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** Results that no tool call of the session has: the agent also writes each result into the next user message. */
+/** Returns results that no tool call of the session has, because the agent also writes each result into the next user message. */
 function resultParts(pieces: RawRecord[], answered: Set<string>): Part[] {
   return pieces.flatMap((piece): Part[] => {
     const response = record(piece.functionResponse)
@@ -208,7 +207,7 @@ function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   return { parts: [callPart(call), ...parts], effects }
 }
 
-/** Text that hooks add to a result becomes a separate part: it is not the tool's output. */
+/** Text that hooks add to a result becomes a separate part, because it is not the tool's output. */
 function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isRemote: boolean) {
   if (pieces.length === 0) return { parts: [], text: "" }
   let isError = false
@@ -240,7 +239,7 @@ function textOfResponse(fields: RawRecord): string {
   return string(fields.output) ?? string(fields.error) ?? (fields.output === "" ? "" : JSON.stringify(fields))
 }
 
-/** Removes the lines that Gemini CLI writes around the output: they do not say what went wrong. */
+/** Removes the lines that Gemini CLI writes around the output, which do not say what went wrong. */
 function outputIn(text: string): string {
   const lines = text.replace(/^Output: /m, "").split("\n")
   const around =
@@ -248,7 +247,7 @@ function outputIn(text: string): string {
   return lines.filter((line) => !around.test(line)).join("\n")
 }
 
-/** It is written below the output, so the last match is the genuine one. */
+/** The exit status is written below the output, so the last match is the genuine one. */
 function exitStatusIn(text: string): number | undefined {
   const codes = [...text.matchAll(/^Exit Code: (-?\d{1,10})$/gm)]
   return codes.length === 0 ? undefined : Number(codes.at(-1)![1])
@@ -281,7 +280,7 @@ function isSubagent({ header, unit }: GeminiSession): boolean {
   return header.kind === "subagent" || unit.key.split("/").length > 3
 }
 
-/** The key of a subagent's unit is `<project>/chats/<parent>/<id>.jsonl`. */
+/** The parent in a subagent's key, which is `<project>/chats/<parent>/<id>.jsonl`. */
 function parentOf({ unit }: GeminiSession): string | undefined {
   const path = unit.key.split("/")
   return path.length > 3 ? path.at(-2) : undefined
@@ -316,15 +315,15 @@ function conversationOf(session: GeminiSession, messages: Message[]): Conversati
 }
 
 /**
- * A session that began as `.json` continues in a `.jsonl`, and project folders were copied from hashed to short names:
- * in both cases the old file remains, with the same session.
+ * Decides between two files of one session. A session that began as `.json` continues in a `.jsonl`, and project folders were
+ * copied from hashed to short names: in both cases the old file remains.
  */
 function authorityOf(key: string): number {
   const isHashed = /^[0-9a-f]{64}\//.test(key)
   return (key.endsWith(".json") ? 9 : 10) - (isHashed ? 2 : 0)
 }
 
-/** The agent names its workspace in the context before the first prompt. */
+/** Finds the workspace that the agent names in the context before the first prompt. */
 function folderIn(messages: Message[]): string | undefined {
   for (const part of messages[0]?.parts ?? []) {
     if (part.origin !== "injected") continue
@@ -355,8 +354,8 @@ const FILES_BEGIN = "--- Content from referenced files ---"
 const FILES_END = "--- End of content ---"
 
 /**
- * A user message without its tool results. `displayed` is the prompt as the person saw it, if the agent recorded it:
- * only that is the person's text, and the rest was added by the agent (files named with @, a command's template).
+ * Splits a user message without its tool results. `displayed` is the prompt as the person saw it, if the agent recorded it: only
+ * that is the person's text, and the agent added the rest (files named with @, a command's template).
  */
 function readPrompt(pieces: RawRecord[], displayed: RawRecord[], speaker: Origin): PromptParts {
   const texts = pieces.flatMap((piece) => string(piece.text) ?? [])

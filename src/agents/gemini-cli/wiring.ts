@@ -8,12 +8,12 @@ import {
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skill,
+  skillFile,
   syncHook,
   type Wiring,
 } from "../kit/wiring.ts"
 
-/** BeforeTool is not used, because the text it adds does not reach the model. */
+/** The hooks that dex adds. BeforeTool is missing, because the text it adds does not reach the model. */
 export const GEMINI_CLI_HOOKS: readonly HookEvent[] = [
   { event: "SessionStart" },
   { event: "BeforeAgent" },
@@ -28,13 +28,13 @@ export const geminiCliWiring: Wiring = {
     {
       path: join(folder(machine), "settings.json"),
       additions: [
-        // Trusted, because every tool of dex only reads.
+        // The server is trusted, because every tool of dex only reads.
         { type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } },
         ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "powershell")),
         ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin, "powershell"),
       ],
     },
-    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [geminiAgent(shellStart(bin))],

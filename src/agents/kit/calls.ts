@@ -12,27 +12,27 @@ import {
   toolOrigin,
 } from "./effects.ts"
 
-/** The deed of a call, in terms that fit the tools of all agents. */
-export type Deed = { command?: string; reads?: readonly string[]; hunks?: readonly Hunk[] }
+/** The action of a call, in terms that fit the tools of all agents. */
+export type CallAction = { command?: string; reads?: readonly string[]; hunks?: readonly Hunk[] }
 
-/** A call and its outcome. `deed` is what it attempted: if it failed, nothing was read or changed. */
+/** A call and its outcome. `action` is what it attempted: if it failed, nothing was read or changed. */
 type FinishedCall = {
   tool: string | undefined
   call_id: string | undefined
   output: string
-  /** The output of the command itself, if its agent added text around it. */
+  /** The output of the command itself, if the agent added text around it. */
   printed?: string
   failed: boolean
   exit_status?: number
-  deed: Deed
+  action: CallAction
   /** Set if the tool's name does not show that a remote server answered. */
   isRemote?: boolean
 }
 
-export function finishedCall(call: FinishedCall): { part: Part; effects: Effect[] } {
-  const { tool, call_id, output, exit_status, deed } = call
+export function resultOfCall(call: FinishedCall): { part: Part; effects: Effect[] } {
+  const { tool, call_id, output, exit_status, action } = call
   const failed = call.failed || (exit_status !== undefined && exit_status !== 0)
-  const hunks = failed ? [] : [...(deed.hunks ?? [])]
+  const hunks = failed ? [] : [...(action.hunks ?? [])]
   const part: Part = {
     type: "tool_result",
     text: output,
@@ -43,11 +43,11 @@ export function finishedCall(call: FinishedCall): { part: Part; effects: Effect[
     hunks: hunks.length > 0 ? hunks : undefined,
   }
   const effects: Effect[] = editEffects(hunks, call_id)
-  if (!failed) effects.push(...(deed.reads ?? []).map((path) => fileEffect(path, "read", call_id)))
-  if (deed.command !== undefined) {
+  if (!failed) effects.push(...(action.reads ?? []).map((path) => fileEffect(path, "read", call_id)))
+  if (action.command !== undefined) {
     const outcome = { failed, output: call.printed ?? output, call_id }
-    effects.push(commandEffect(deed.command, { ...outcome, exit_status }))
-    if (!failed) effects.push(...commitEffects(deed.command, output, call_id))
+    effects.push(commandEffect(action.command, { ...outcome, exit_status }))
+    if (!failed) effects.push(...commitEffects(action.command, output, call_id))
   }
   return { part, effects }
 }
@@ -62,11 +62,11 @@ export function toolCallPart(tool: string | undefined, input: unknown, call_id: 
   }
 }
 
-/** An agent's tools by what they do. Most use the same argument names. */
+/** An agent's tools, grouped by what they do. Most use the same argument names. */
 export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "patch" | "editor", readonly string[]>>
 
-/** The deed of a call, if the tool's name reveals it. */
-export function deedByName(names: ToolNames, tool: string | undefined, args: RawRecord): Deed {
+/** Derives the action of a call from the name of its tool. */
+export function actionByName(names: ToolNames, tool: string | undefined, args: RawRecord): CallAction {
   const does = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
   if (does("command")) {
     const command = firstText(args, ["command", "cmd", "CommandLine"])
@@ -83,14 +83,14 @@ export function deedByName(names: ToolNames, tool: string | undefined, args: Raw
     const content = [args.content, args.file_text, args.contents].find((text) => typeof text === "string")
     return content === undefined ? {} : { hunks: [hunkOfNewFile(path, content as string)] }
   }
-  if (does("editor")) return editorDeed(path, args)
+  if (does("editor")) return editorAction(path, args)
   if (!does("edit")) return {}
   const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
   return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
 }
 
-/** A tool for all file operations: its argument `command` selects one. */
-export function editorDeed(path: string, args: RawRecord): Deed {
+/** Derives the action of a tool for all file operations. Its argument `command` selects the operation. */
+export function editorAction(path: string, args: RawRecord): CallAction {
   switch (args.command) {
     case "view":
       return { reads: [path] }

@@ -3,35 +3,37 @@ import type { RawRecord } from "../../core/record.ts"
 
 /**
  * Reads one agent's history. Never writes to it. A bad record is counted, never thrown.
- *
- * A sync finds the folders (`roots`), lists the sessions in them (`discover`), reads the new records of each (`read`)
- * and turns them into conversations (`parse`). Records are redacted and stored between `read` and `parse`, so `parse`
- * is a pure function of records: dex can call it again years later, when the source is long gone.
+ * A sync finds the folders (`roots`), lists the sessions in them (`discover`), reads the new records of each (`read`) and
+ * converts them to conversations (`parse`). Records are redacted and stored between `read` and `parse`, so `parse` is a pure
+ * function of records: dex can call it again years later, when the source is long gone.
  */
 export type Connector = {
   source: SourceId
-  /** Raise it whenever `parse` gives a new result for old records: everything stored is then parsed again. */
+  /** Increase it whenever `parse` returns a new result for old records; everything stored is then parsed again. */
   version: number
   roots(machine: Machine): string[]
-  /** In any order: the caller sorts by age. Must be fast, because every sync runs it on every file. */
-  discover(root: string, seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable>
+  /** Lists units in any order; the caller sorts by age. Must be fast, because every sync runs it on every file. */
+  discover(root: string, seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable>
   read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading | Promise<Reading>
   parse(records: Iterable<RawRecord>, unit: UnitName): Parsed
   /** The folders below a root that change when a session does. If absent, any change below the root counts. */
   watched?(root: string): Watched[]
   /**
-   * For units with many conversations in which each record belongs to exactly one: returns that conversation's id. If
-   * absent, or undefined for a unit, its records only make sense together.
+   * For units with many conversations in which each record belongs to exactly one: returns a function that maps a record to its
+   * conversation's id. If absent, or undefined for a unit, its records only make sense together.
    */
   conversationOf?(unitKey: string): ((record: RawRecord) => string | undefined) | undefined
-  /** The tables of its databases that dex knows, whether it reads them or not. `dex doctor` names all others. */
+  /** The tables of the agent's databases that dex knows, whether it reads them or not. `dex doctor` names all others. */
   tables?: readonly string[]
-  /** Supplied by the user. It is always read in a separate thread with its own limits, even if there is little to read. */
+  /**
+   * True for a connector that the user supplied. It always runs in a separate thread with its own limits, even if there is little
+   * to read.
+   */
   isOutside?: boolean
   /**
-   * For agents that shorten their own file and add a summary (a compaction). Returns the dropped records and the
-   * current ones in the order of the conversation; all of them still belong to it. Undefined if `now` is not such a
-   * file: the dropped records are then superseded.
+   * For agents that shorten their own file and add a summary (a compaction). Returns the dropped records and the current ones in
+   * the order of the conversation; all of them still belong to it. Returns undefined if `now` is not such a file: the dropped
+   * records are then superseded.
    */
   rejoin?(dropped: RawRecord[], now: RawRecord[]): RawRecord[] | undefined
   /** Identifies a record across rewrites of its file. If absent, records are compared by content. */
@@ -40,7 +42,7 @@ export type Connector = {
 
 /** An agent that a user adds: the value that a module exports as `agent`. */
 export type OutsideAgent = {
-  /** The prefix of its refs: lower-case letters, digits and _. It is stored, so never change it. */
+  /** The prefix of the agent's refs: lower-case letters, digits and _. It is stored, so never change it. */
   source: string
   /** The name that people use. */
   name: string
@@ -49,7 +51,7 @@ export type OutsideAgent = {
   resume?: (id: string, path: string) => string[]
 }
 
-/** The facts about the machine that a connector may use. Passed in, so that tests can supply their own. */
+/** The facts about the machine that a connector may use. They are passed in, so that tests can supply their own. */
 export type Machine = {
   home: string
   env: Record<string, string | undefined>
@@ -60,16 +62,21 @@ export type Machine = {
   projects?: readonly string[]
 }
 
-/** Read, stored and marked as read in one step: a transcript file, or one conversation's rows in a database. */
+/**
+ * The smallest source that is read, stored and marked as read in one step: a transcript file, or one conversation's rows in a
+ * database.
+ */
 export type Unit = UnitName & {
   /** The file to open, and to show to a person. */
   path: string
   /** Differs whenever the content may differ. It is only compared, never interpreted. */
   stamp: string
-  /** Roughly how much there is to read, for the progress bar. */
+  /** The approximate number of bytes to read, for the progress bar. */
   bytes: number
   modifiedAt: number
-  /** When the file was created, if known. Of two conversations that share messages, the older file is the original. */
+  /**
+   * The time at which the file was created, if known. Of two conversations that share messages, the older file is the original.
+   */
   bornAt: number
 }
 
@@ -84,28 +91,30 @@ export type Watched = { folder: string; depth: number; files?: RegExp; skip?: re
 
 export type Unreadable = { unreadable: string; path: string }
 
-/** True if a container (a database of many conversations) has not changed since it was last read: it need not be opened. */
-export type Seen = (containerPath: string, stamp: string) => boolean
+/**
+ * Returns true if a container (a database of many conversations) has not changed since it was last read, so that it need not be
+ * opened.
+ */
+export type IsUnchanged = (containerPath: string, stamp: string) => boolean
 
 /**
- * A folder of dex's own for databases and compressed files that cannot be read in place. A connector creates it when it
- * needs it. The caller passes the same folder to `discover` and `read`, and removes it. If absent, anything that would
- * need it is unreadable.
+ * A folder of dex's own for databases and compressed files that cannot be read in place. A connector creates it on demand. The
+ * caller passes the same folder to `discover` and `read`, and removes it. If absent, anything that would need it is unreadable.
  */
 export type Scratch = string
 
-/** The position where reading stopped. Plain JSON, stored with the data it describes. */
+/** The position at which reading stopped. Plain JSON, stored with the data it describes. */
 export type Cursor = { offset: number; crc: number; [extra: string]: unknown }
 
 export type Reading = {
-  /** `append`: the records that follow the cursor. `replace`: the source was rewritten; these are all its records. */
+  /** `append`: the records that follow the cursor. `replace`: all records, because the source was rewritten. */
   mode: "append" | "replace"
   records: Iterable<RawRecord>
-  /** Call it only after `records` is exhausted. */
+  /** Call this only after `records` is exhausted. */
   end(): { cursor: Cursor; skipped: Skipped[]; pending: boolean }
 }
 
-/** Something that could not be read, where, and why. `dex doctor sources` counts and shows it. */
+/** Something that could not be read, with its position and the reason. `dex doctor sources` counts and shows it. */
 export type Skipped = { reason: string; where: string }
 
 export type Parsed = {

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib"
 import { messageOf } from "../../core/error.ts"
 import { isAbsent } from "../../core/look-at.ts"
 import { isDeeperThan, MAX_DEPTH, parseArray, parseObject, type RawRecord } from "../../core/record.ts"
-import type { Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable } from "./connector.ts"
+import type { Cursor, IsUnchanged, Reading, Scratch, Skipped, Unit, Unreadable } from "./connector.ts"
 import {
   columnsOf,
   databaseStamp,
@@ -13,16 +13,16 @@ import {
   withFoundDatabase,
 } from "./foreign-sqlite.ts"
 
-// Units from another program's database: one per session.
+// Finds and reads units in another program's database: one per session.
 
 /** The entry of one session in a database. `stamp` differs whenever its rows may differ. */
 export type DatabaseSession = { key: string; stamp: string; bytes: number; modifiedAt: number; bornAt?: number }
 
-/** Yields nothing if the database is missing or unchanged since it was last seen. */
+/** Yields nothing if the database is missing or unchanged since it was last read. */
 export function* unitsOfDatabase(
   path: string,
   sessionsIn: (db: ForeignDatabase) => DatabaseSession[],
-  seen: Seen,
+  seen: IsUnchanged,
   scratch?: Scratch,
 ): Generator<Unit | Unreadable> {
   let units: Unit[]
@@ -39,15 +39,15 @@ export function* unitsOfDatabase(
   yield* units
 }
 
-/** Throws if the table is missing: the database belongs to another program, or to a version that dex does not know. */
+/** Throws if the table is missing, because the database belongs to another program, or to a version that dex does not know. */
 export function expectTable(db: ForeignDatabase, table: string, agent: string): void {
   if (columnsOf(db, table).size === 0)
-    throw new Error(`no table ${table}: not a database of ${agent}, or one of a new kind`)
+    throw new Error(`there is no table ${table}: this is not a database of ${agent}, or it has an unknown format`)
 }
 
 /**
- * A session's records: all of them if any has changed. `rowsIn` must read all its rows before it returns; `strip`
- * removes the parts of a row that are not stored.
+ * Reads a session's records: all of them if any has changed. `rowsIn` must read all its rows before it returns; `strip` removes
+ * the parts of a row that are not stored.
  */
 export function readDatabaseUnit(
   unit: Unit,
@@ -60,7 +60,7 @@ export function readDatabaseUnit(
   const rows = withFoundDatabase(
     unit.path,
     (db) => {
-      skipped = [] // called again if the file changed
+      skipped = [] // the function is called again if the file changed
       return rowsIn(db, (one) => void skipped.push(one))
     },
     scratch,
@@ -94,7 +94,7 @@ export function readingOfRows(
 }
 
 /**
- * The rows of a table, each tagged with the table's name. Only existing columns are selected, since schemas differ by
+ * Returns the rows of a table, each tagged with the table's name. Only existing columns are selected, since schemas differ by
  * version; no rows if the table is missing. `rest` is the SQL that follows the table's name.
  */
 export function taggedRows(
@@ -112,7 +112,7 @@ export function taggedRows(
 }
 
 /** Parses these columns as JSON objects or lists. A row with damaged JSON is skipped. */
-export function withJsonColumns(
+export function parseJsonColumns(
   rows: RawRecord[],
   columns: readonly string[],
   skip: (skipped: Skipped) => void,

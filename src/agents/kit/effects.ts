@@ -1,12 +1,12 @@
 import type { Effect, Hunk, Origin } from "../../core/conversation.ts"
 
-// The effects of tool calls, in one shape for the tools of all agents.
+// Builds the effects of tool calls, in one shape for the tools of all agents.
 
-/** Enough to find the command; the message has all of it. */
+/** The most characters of a command, enough to find it; the message contains all of it. */
 const MAX_COMMAND = 500
 const MAX_ERROR = 400
 
-/** A command and its outcome. `output` is searched for the line that says what went wrong. */
+/** Builds the effect of a command. `output` is searched for the line that says what went wrong. */
 export function commandEffect(
   command: string,
   outcome: { call_id?: string; exit_status?: number; failed?: boolean; output?: string },
@@ -23,7 +23,7 @@ export function commandEffect(
   }
 }
 
-/** The commits that a git command reports: `[main 1a2b3c4] subject`. */
+/** Finds the commits that a git command reports: `[main 1a2b3c4] subject`. */
 export function commitEffects(command: string, output: string, call_id?: string): Effect[] {
   if (!/\bgit\b/.test(command) || !/\b(commit|merge|cherry-pick|revert|am)\b/.test(command)) return []
   const made: Effect[] = []
@@ -41,7 +41,7 @@ export function commitEffects(command: string, output: string, call_id?: string)
   return made
 }
 
-/** One file effect per file that the hunks touch, with the numbers of added and removed lines. */
+/** Returns one file effect per file that the hunks touch, with the numbers of added and removed lines. */
 export function editEffects(hunks: Hunk[], call_id?: string): Effect[] {
   const byPath = new Map<string, { added: number; removed: number }>()
   for (const hunk of hunks) {
@@ -65,7 +65,7 @@ export function fileEffect(path: string, action: "edited" | "read" | "mentioned"
   return { type: "file", path, action, call_id }
 }
 
-/** The hunks of a unified diff. `path` names the file if the diff has no header. */
+/** Parses the hunks of a unified diff. `path` names the file if the diff has no header. */
 export function hunksOfDiff(diff: string, path?: string): Hunk[] {
   const hunks: Hunk[] = []
   let file = path
@@ -108,7 +108,7 @@ export function hunksOfDiff(diff: string, path?: string): Hunk[] {
   return hunks
 }
 
-/** A new file as one hunk. */
+/** Returns a new file as one hunk. */
 export function hunkOfNewFile(path: string, content: string): Hunk {
   const lines = content.split("\n")
   if (lines.at(-1) === "") lines.pop()
@@ -122,7 +122,7 @@ export function hunkOfNewFile(path: string, content: string): Hunk {
   }
 }
 
-/** The replacement that a call requested. The surrounding file is unknown, so there are no line numbers. */
+/** Returns the replacement that a call requested. The surrounding file is unknown, so there are no line numbers. */
 export function hunksOfReplacement(path: string, oldText: unknown, newText: unknown): Hunk[] {
   const [removed, added] = [linesOf(oldText), linesOf(newText)]
   const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
@@ -139,7 +139,7 @@ export function toolOrigin(tool: string | undefined): Origin {
   return tool !== undefined && /mcp|web|fetch|browser|^open_page$|^find_in_page$/i.test(tool) ? "web" : "local_tool"
 }
 
-/** The line of an output that says what went wrong: the first that names an error, otherwise the last. */
+/** Finds the line of an output that says what went wrong: the first that names an error, otherwise the last. */
 function errorLine(output: string): string | undefined {
   const head = output.slice(0, 20_000)
   const lines = head
@@ -152,10 +152,10 @@ function errorLine(output: string): string | undefined {
   return (errorNaming ?? lines.at(-1))?.slice(0, MAX_ERROR)
 }
 
-/** A patch in the grammar of Codex's `apply_patch`, which locates changes by lines instead of line numbers. */
+/** A patch in the grammar of Codex's `apply_patch`, which locates changes by their surrounding lines and not by line numbers. */
 export type Patch = { hunks: Hunk[]; deleted: string[] }
 
-/** The text between `*** Begin Patch` and `*** End Patch` anywhere: in a tool's input, a heredoc or an argument. */
+/** Finds the text between `*** Begin Patch` and `*** End Patch` anywhere: in a tool's input, a heredoc or an argument. */
 export function patchIn(text: string): string | undefined {
   const begin = text.indexOf("*** Begin Patch")
   if (begin === -1) return undefined
@@ -163,7 +163,7 @@ export function patchIn(text: string): string | undefined {
   return text.slice(begin, end === -1 ? undefined : end)
 }
 
-/** Hunks of changed files begin at line 0, because the line is unknown. */
+/** Parses a patch. Hunks of changed files begin at line 0, because the line is unknown. */
 export function parsePatch(patch: string): Patch {
   const hunks: Hunk[] = []
   const deleted: string[] = []
@@ -206,7 +206,7 @@ export function parsePatch(patch: string): Patch {
 /** A block with a text to find and its replacement, between `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
 type SearchReplace = { search: string[]; replace: string[]; firstLine: number; lastLine: number }
 
-/** The complete blocks of a text, with the lines they occupy. */
+/** Finds the complete blocks of a text, with their first and last lines. */
 export function searchReplaceBlocks(lines: readonly string[]): SearchReplace[] {
   const blocks: SearchReplace[] = []
   let open: SearchReplace | undefined
@@ -224,7 +224,7 @@ export function searchReplaceBlocks(lines: readonly string[]): SearchReplace[] {
   return blocks
 }
 
-/** Roo Code writes the line number of a block before the text to find. */
+/** Parses SEARCH/REPLACE blocks to hunks. Roo Code writes the line number of a block before the text to find. */
 export function hunksOfBlocks(text: string, path: string): Hunk[] {
   return searchReplaceBlocks(text.split("\n")).flatMap(({ search, replace }) => {
     const rule = search.findIndex((line) => /^-{5,9}$/.test(line))

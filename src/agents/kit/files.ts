@@ -21,7 +21,7 @@ export function* withProblems<T extends Unit>(
   yield* problems
 }
 
-/** The entries of a folder, sorted by name. A missing folder is empty; an unreadable one is reported. */
+/** Returns the entries of a folder, sorted by name. A missing folder is empty; an unreadable one is reported. */
 export function entriesOf(dir: string, report: Report): Dirent[] {
   try {
     return readdirSync(dir, { withFileTypes: true }).sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -32,7 +32,7 @@ export function entriesOf(dir: string, report: Report): Dirent[] {
 }
 
 /**
- * The regular file at a path. Undefined if there is none; anything else there, or a file that cannot be accessed, is
+ * Returns the regular file at a path. Undefined if there is none; anything else there, or a file that cannot be accessed, is
  * reported.
  */
 export function fileAt(path: string, report: Report): Stats | undefined {
@@ -50,15 +50,15 @@ export function subfolders(folder: string, report: Report): string[] {
   return entriesOf(folder, report).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
 }
 
-/** The unit for a single file, if it exists. */
+/** Returns the unit for a single file, if it exists. */
 export function unitAt(path: string, key: string, report: Report): Unit | undefined {
   const stat = fileAt(path, report)
   return stat && unitOfFile(path, key, stat)
 }
 
 /**
- * The files in a folder whose relative paths match, and those in its subfolders, down to `depth`. The relative path is
- * the key.
+ * Finds the files in a folder whose relative paths match, and those in its subfolders, down to `depth`. The relative path is the
+ * key.
  */
 export function* unitsBelow(root: string, files: RegExp, depth: number, report: Report, below = ""): Generator<Unit> {
   for (const entry of entriesOf(join(root, below), report)) {
@@ -71,7 +71,7 @@ export function* unitsBelow(root: string, files: RegExp, depth: number, report: 
   }
 }
 
-/** The text of a small file next to the sessions. Undefined if there is none; a file that cannot be read is reported. */
+/** Reads a small file next to the sessions. Returns undefined if there is none; a file that cannot be read is reported. */
 export function textAt(path: string, maxBytes: number, report: Report): string | undefined {
   try {
     return readText(path, maxBytes)
@@ -81,12 +81,12 @@ export function textAt(path: string, maxBytes: number, report: Report): string |
   }
 }
 
-/** A JSON file next to the sessions. Undefined if there is none, or if it is not an object. */
+/** Reads a JSON file next to the sessions. Returns undefined if there is none, or if it is not an object. */
 export function objectAt(path: string, maxBytes: number, report: Report): RawRecord | undefined {
   return parseObject(textAt(path, maxBytes, report) ?? "")
 }
 
-/** A unit that is one file: its size and time show whether it may have changed. */
+/** Builds a unit for one file, whose size and time show whether it may have changed. */
 export function unitOfFile(path: string, key: string, stat: Stats): Unit {
   return {
     key,
@@ -101,13 +101,13 @@ export function unitOfFile(path: string, key: string, stat: Stats): Unit {
 /** A transcript with facts that its agent stores elsewhere: a name, a parent, a folder. `facts` has a `type` that dex defines. */
 export type UnitWithFacts = Unit & { facts?: RawRecord }
 
-/** Changed facts also cause the unit to be read again. */
+/** Adds facts to a unit. If they change, the unit is also read again. */
 export function unitWithFacts(unit: Unit, facts: RawRecord | undefined): UnitWithFacts {
   return facts ? { ...unit, facts, stamp: `${unit.stamp}:${fingerprint(facts)}` } : unit
 }
 
 /** Puts the facts before the records, unless the cursor shows that they were already read. */
-export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
+export function prependFacts(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
   const known = reading.mode === "append" ? string(after?.facts) : undefined
   const now = facts ? fingerprint(facts) : known
   function* records(): Generator<RawRecord> {
@@ -126,14 +126,14 @@ export function factsFirst(reading: Reading, { facts }: UnitWithFacts, after?: C
 
 /** Reads a unit that is a file of JSON lines, preceded by its facts if it has any. */
 export function readLines(strip?: JsonlOptions["strip"]): (unit: UnitWithFacts, after?: Cursor) => Reading {
-  return (unit, after) => factsFirst(readJsonl(unit.path, after, { strip }), unit, after)
+  return (unit, after) => prependFacts(readJsonl(unit.path, after, { strip }), unit, after)
 }
 
 function fingerprint(facts: RawRecord): string {
   return createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16)
 }
 
-/** A larger file is counted as skipped, because all of it would have to be in memory. */
+/** The largest file that is read, in bytes, because all of it must be in memory. A larger one is counted as skipped. */
 const MAX_BYTES = 256 << 20
 
 /** Reads a transcript that its agent rewrites completely at every change: all of its records, or none if it is unchanged. */
@@ -151,15 +151,15 @@ export function readJsonFile(
   if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
   const parsed = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
   if (!parsed) {
-    if (isSettled(mtimeMs, now)) return nothing(cursor, "not a whole JSON object")
-    return { ...nothing(before), end: () => waiting(before) } // it may still be being written
+    if (isSettled(mtimeMs, now)) return nothing(cursor, "not a complete JSON object")
+    return { ...nothing(before), end: () => waiting(before) } // the agent may still be writing it
   }
   if (isDeeperThan(parsed, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
   return { mode: "replace", records: recordsOf(parsed), end: () => ({ cursor, skipped: [], pending: false }) }
 }
 
 function nothing(cursor: Cursor, reason?: string): Reading {
-  const skipped = reason === undefined ? [] : [{ reason, where: "whole file" }]
+  const skipped = reason === undefined ? [] : [{ reason, where: "the file" }]
   return { mode: "append", records: [], end: () => ({ cursor, skipped, pending: false }) }
 }
 
@@ -169,13 +169,13 @@ function waiting(cursor: Cursor) {
 
 const MAX_WORKSPACE_BYTES = 1 << 20
 
-/** The project folder that a folder of `workspaceStorage` belongs to. An empty window has none. */
+/** The project folder to which a folder of `workspaceStorage` belongs. An empty window has none. */
 export function workspaceFolder(dir: string, report: Report): string | undefined {
   const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
   return folderOfWorkspace(string(about?.folder), string(about?.workspace))
 }
 
-/** The path of a `file:` URI; any other URI unchanged, so that a remote folder is not mistaken for a local one. */
+/** The path of a `file:` URI. Any other URI is returned unchanged, so that a remote folder is not mistaken for a local one. */
 function folderOfUri(uri: string): string {
   if (!uri.startsWith("file:")) return uri
   try {
@@ -185,7 +185,7 @@ function folderOfUri(uri: string): string {
   }
 }
 
-/** workspace.json names a folder, or a file that lists several. */
+/** The folder in workspace.json, which names a folder, or a file that lists several. */
 export function folderOfWorkspace(folder: string | undefined, workspace: string | undefined): string | undefined {
   if (folder !== undefined) return folderOfUri(folder)
   return workspace === undefined ? undefined : dirname(folderOfUri(workspace))

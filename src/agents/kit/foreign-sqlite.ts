@@ -29,14 +29,12 @@ const PAUSE_MS = 30
 const BUSY_MS = 5_000
 
 /**
- * Reads another program's database and leaves no trace: it changes no byte, keeps no lock after the call and leaves no
- * `-wal` or `-shm`, whether the program is running or not, also in read-only folders.
- *
- * `use` may run more than once, if the file changes meanwhile. It must consume its rows before it returns. Integers
- * beyond 2^53 become decimal strings. Throws an Error that says what is wrong with the file.
- *
- * A database that cannot be read in place is copied into `scratch`, once per state of the file. The copy stays there
- * until the owner of that folder removes it.
+ * Reads another program's database and leaves no trace: it changes no byte, keeps no lock after the call and leaves no `-wal` or
+ * `-shm`, whether the program is running or not, and in read-only folders too.
+ * `use` may run more than once if the file changes meanwhile. It must consume its rows before it returns. Integers beyond 2^53
+ * become decimal strings. Throws an Error that says what is wrong with the file.
+ * A database that cannot be read in place is copied into `scratch`, once per state of the file. The copy stays there until the
+ * owner of that folder removes it.
  */
 export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
   return explained(() => {
@@ -49,8 +47,8 @@ export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) 
 }
 
 /**
- * Like withForeignDatabase, for reading a session that was found before. If the database had to be copied then, that
- * copy is read, even if the program has written since. So a sync copies it only once, and reads exactly what it found.
+ * Like withForeignDatabase, for reading a session that was found before. If the database was copied to find it, reads that copy,
+ * even if the program has written since. So a sync copies it only once, and reads exactly what it found.
  */
 export function withFoundDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
   return explained(() => {
@@ -81,7 +79,7 @@ export function columnsOf(db: ForeignDatabase, table: string): Set<string> {
   return new Set(db.all("select name from pragma_table_info(?)", table).map((row) => String(row.name)))
 }
 
-/** Excludes views, the shadow tables of extensions (such as a full-text index), and SQLite's own tables. */
+/** Lists tables without views, the shadow tables of extensions (such as a full-text index), and SQLite's own tables. */
 function tablesOf(db: ForeignDatabase): string[] {
   const sql = "select name from pragma_table_list where schema = 'main' and type = 'table' and name not glob 'sqlite_*'"
   return db.all(sql).map((row) => String(row.name))
@@ -89,7 +87,7 @@ function tablesOf(db: ForeignDatabase): string[] {
 
 function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (attempt > 0) pause(PAUSE_MS)
+    if (attempt > 0) blockFor(PAUSE_MS)
     const before = readDatabaseState(file)
     if (before.hotJournal) continue
     if (before.walBytes > 0) {
@@ -111,12 +109,15 @@ function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string 
   return openCopy(makeCopy(scratch, file), use)
 }
 
-/** Opened for writing, because opening it is what applies its log or rolls back its journal. */
+/** Opens the copy for writing, because that applies its log or rolls back its journal. */
 function openCopy<T>(copy: string, use: (db: ForeignDatabase) => T): T {
   return open(uri(copy, "mode=rw"), use)
 }
 
-/** BUSY, READONLY (no access to the -shm), IOERR, CANTOPEN, PROTOCOL: the file may be fine, but cannot be shared. */
+/**
+ * The SQLite errors BUSY, READONLY (no access to the -shm), IOERR, CANTOPEN and PROTOCOL: the file may be fine, but cannot be
+ * shared.
+ */
 const CANNOT_SHARE = new Set([5, 8, 10, 14, 15])
 
 function open<T>(location: string, use: (db: ForeignDatabase) => T): T {
@@ -134,7 +135,7 @@ function open<T>(location: string, use: (db: ForeignDatabase) => T): T {
 function reader(db: DatabaseSync): ForeignDatabase {
   const prepare = (sql: string): StatementSync => {
     const statement = db.prepare(sql)
-    statement.setReadBigInts(true) // otherwise one large number makes its row unreadable
+    statement.setReadBigInts(true) // otherwise one large number would make its row unreadable
     return statement
   }
   return {
@@ -164,7 +165,7 @@ function uri(file: string, query: string): string {
   return `file://${absolute.replace(/[%?#]/g, encodeURIComponent)}?${query}`
 }
 
-/** Loaded with the first database. Node 22 warns that the module is experimental, which does not help a user. */
+/** Loads the module with the first database. Node 22 warns that it is experimental, which does not help a user. */
 function sqlite(): typeof import("node:sqlite") {
   const emitWarning = process.emitWarning
   process.emitWarning = () => {}
@@ -185,14 +186,14 @@ function attempted<T>(work: () => T): { value: T } | { error: unknown } {
   try {
     return { value: work() }
   } catch (error) {
-    return { error } // the caller decides: a file that changed during the read looks corrupt
+    return { error } // the caller decides, because a file that changed during the read looks corrupt
   }
 }
 
-/** The state of a database's files, from outside. Equal fingerprints mean equal content. */
+/** The state of a database's files. Equal fingerprints mean equal content. */
 type DatabaseState = {
   fingerprint: string
-  /** The size of a copy. */
+  /** The size of a copy in bytes. */
   bytes: number
   walBytes: number
   hasShm: boolean
@@ -216,14 +217,17 @@ function readDatabaseState(file: string): DatabaseState {
   }
 }
 
-/** Checked before SQLite opens files with these names, because opening a pipe would block forever. */
+/** Checks a file before SQLite opens it, because opening a pipe would block forever. */
 function sidecarOf(file: string, suffix: string): BigIntStats | undefined {
   const found = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
   if (found && !found.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
   return found
 }
 
-/** A finished transaction leaves no journal, an empty one, or (journal_mode=persist) one that begins with zeros. */
+/**
+ * Reads the first bytes of a journal. A finished transaction leaves no journal, an empty one, or (journal_mode=persist) one that
+ * begins with zeros.
+ */
 function firstBytes(path: string, count: number): Buffer {
   try {
     return readStart(path, count)
@@ -232,11 +236,11 @@ function firstBytes(path: string, count: number): Buffer {
   }
 }
 
-/** Reserved on the disk for everything else, above all dex's own history. */
+/** The free space on the disk, in bytes, that is reserved for everything else, above all dex's own history. */
 const RESERVED_BYTES = 64 << 20
 const PARTIAL = "partial"
 
-/** The existing copy of a database, or undefined. With `state`, only a copy of exactly that state. */
+/** Returns the existing copy of a database, or undefined. With `state`, only a copy of exactly that state. */
 function copyIn(scratch: string, file: string, state?: DatabaseState): string | undefined {
   const folder = folderOf(scratch, file)
   const name = state ? copyNameOf(state) : namesIn(folder).find((one) => one !== PARTIAL)
@@ -254,7 +258,7 @@ function makeCopy(scratch: string, file: string): string {
   mkdirSync(join(folder, PARTIAL), { recursive: true, mode: 0o700 })
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      if (attempt > 0) pause(PAUSE_MS)
+      if (attempt > 0) blockFor(PAUSE_MS)
       const before = readDatabaseState(file)
       expectRoom(scratch, before)
       for (const suffix of ["", "-wal", "-journal"])
@@ -268,14 +272,14 @@ function makeCopy(scratch: string, file: string): string {
     throw isFull(error) ? noRoom(scratch, readDatabaseState(file)) : error
   }
   removeCopy(scratch, file)
-  throw new Error("the database changes faster than it can be copied; the next sync tries again")
+  throw new Error("the database changes faster than it can be copied; the next sync retries")
 }
 
 function removeCopy(scratch: string, file: string): void {
   rmSync(folderOf(scratch, file), { recursive: true, force: true })
 }
 
-export function pause(ms: number): void {
+export function blockFor(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
@@ -321,16 +325,16 @@ function hash(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16)
 }
 
-/** Unknown tables that have rows, with the number of rows, counted up to `MOST_ROWS`. */
+/** Unknown tables that have rows, with the number of rows, counted up to `MAX_COUNTED_ROWS`. */
 export type UnknownTables = { path: string; tables: Record<string, number> }
 
-export const MOST_ROWS = 10_000
-/** Limits the work: a database can have any number of tables. */
-const MOST_TABLES = 100
+export const MAX_COUNTED_ROWS = 10_000
+/** The most tables to count, because a database can have any number. */
+const MAX_TABLES = 100
 
 /**
- * The tables of a database that dex does not know: a newer version of the program may store its conversations there.
- * Undefined if there are none, or if the database cannot be read in place right now.
+ * Finds tables of a database that dex does not know, in which a newer version of the program may store its conversations. Returns
+ * undefined if there are none, or if the database cannot be read in place now.
  */
 export function unknownTables(path: string, known: readonly string[]): UnknownTables | undefined {
   try {
@@ -343,9 +347,9 @@ export function unknownTables(path: string, known: readonly string[]): UnknownTa
 
 function rowsOfUnknown(db: ForeignDatabase, known: readonly string[]): Record<string, number> {
   const unknown = tablesOf(db).filter((name) => !known.includes(name))
-  const counted = unknown.slice(0, MOST_TABLES).map((name): [string, number] => {
+  const counted = unknown.slice(0, MAX_TABLES).map((name): [string, number] => {
     const table = `"${name.replaceAll('"', '""')}"`
-    return [name, [...db.iterate(`select ${ONE} from ${table} limit ${MOST_ROWS}`)].length]
+    return [name, [...db.iterate(`select ${ONE} from ${table} limit ${MAX_COUNTED_ROWS}`)].length]
   })
   return Object.fromEntries(counted.filter(([, rows]) => rows > 0))
 }

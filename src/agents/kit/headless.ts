@@ -5,40 +5,40 @@ export type HeadlessRequest = {
   /** The system prompt, as text and as a file. */
   system: string
   systemFile: string
-  /** If absent, the agent chooses. */
+  /** The model's name. If absent, the agent chooses. */
   model?: string
-  /** A folder for temporary files. It is removed afterwards. */
+  /** A folder for temporary files, which is removed afterwards. */
   scratch: string
   machine: Machine
 }
 
 export type HeadlessCall = {
   args: string[]
-  /** Added to dex's own environment; undefined removes a variable. */
+  /** Variables added to dex's own environment; undefined removes one. */
   env: Record<string, string | undefined>
-  /** Files that must exist in its working folder, by path. */
+  /** Files that must exist in the working folder, by path. */
   files?: Record<string, string>
 }
 
-/** The parsed output. Has tokens and cost if the agent reports them; `cost_usd` is the agent's own figure. */
+/** The parsed output. It has tokens and cost if the agent reports them; `cost_usd` is the agent's own figure. */
 export type HeadlessReply =
   | { type: "reply"; text: string; input?: number; output?: number; cost_usd?: number }
   | { type: "failed"; message: string; status?: number }
 
 /**
- * How to use an installed agent as a model: one prompt, one answer. It runs without tools, hooks, MCP servers, files
- * and memory, and saves no session, if the agent has options for that.
+ * Uses an installed agent as a model: one prompt, one answer. The agent runs without tools, hooks, MCP servers, files and memory,
+ * and saves no session, if it has options for that.
  */
-export type Headless = {
+export type HeadlessAgent = {
   program: string
-  /** The commands that install or update it, and that log in. */
+  /** The commands that install or update the agent, and that log in. */
   install: string
   login: string
   /** Who receives the prompt, in words for the user's consent. */
   sendsTo: string
-  /** It saves a session per folder and has no option against that, so it always works in the same folder. */
+  /** True if the agent saves a session per folder and has no option against that, so that it always works in the same folder. */
   keepsSessions?: true
   call(request: HeadlessRequest): HeadlessCall
-  /** Undefined if the output cannot be read. Never throws. */
+  /** Parses the output. Returns undefined if it cannot be parsed. Never throws. */
   read(printed: { stdout: string; stderr: string }): HeadlessReply | undefined
 }

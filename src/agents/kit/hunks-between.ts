@@ -3,13 +3,13 @@ import type { Hunk } from "../../core/conversation.ts"
 import { array, number, records, string } from "../../core/record.ts"
 import { hunkOfNewFile } from "./effects.ts"
 
-/** Texts that differ in more lines than this are treated as one replaced by the other. */
-const MOST_CHANGES = 2_000
+/** The most changed lines that are compared. Texts that differ in more are treated as a complete replacement. */
+const MAX_CHANGES = 2_000
 
 export function hunksBetween(path: string, before: string, after: string): Hunk[] {
   if (before === after) return []
   if (before === "") return [hunkOfNewFile(path, after)]
-  const patch = structuredPatch(path, path, before, after, "", "", { context: 0, maxEditLength: MOST_CHANGES })
+  const patch = structuredPatch(path, path, before, after, "", "", { context: 0, maxEditLength: MAX_CHANGES })
   if (!patch) return [{ ...hunkOfNewFile(path, after), old_start: 1, old_lines: before.split("\n").length }]
   return patch.hunks.map(({ oldStart, oldLines, newStart, newLines, lines }) => ({
     path,

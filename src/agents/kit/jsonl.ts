@@ -5,15 +5,17 @@ import { isDeeperThan, MAX_DEPTH, parseObject, type RawRecord } from "../../core
 import type { Cursor, Reading, Skipped } from "./connector.ts"
 
 const CHUNK_BYTES = 1 << 20
-/** A larger transcript is not read at all: it would take longer than anyone waits for a sync. */
+/** The largest transcript that is read, in bytes. A larger one would take longer than anyone waits for a sync. */
 const MAX_FILE_BYTES = 2 ** 32
-/** A longer line is counted as skipped. The longest genuine line seen has half a megabyte. */
+/**
+ * The longest line that is read, in bytes. A longer one is counted as skipped. The longest genuine line seen has half a megabyte.
+ */
 const MAX_LINE_BYTES = 64 << 20
 
 export type JsonlOptions = {
   /**
-   * Removes bulk from a record, or drops the record (undefined), before anything is stored. `chars` is the length of
-   * the line: no text in the record is longer.
+   * Removes bulk from a record, or drops the record (undefined), before anything is stored. `chars` is the length of the line: no
+   * text in the record is longer.
    */
   strip?: (record: RawRecord, chars: number) => RawRecord | undefined
   /** A cheap check of the line, to avoid parsing a record that `strip` would drop anyway. */
@@ -45,7 +47,7 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
       const settled = isSettled(stat.mtimeMs, now)
       for (const line of linesFrom(fd, offset, crc)) {
         if (!line.terminated && !(settled && isCompleteRecord(line.text))) {
-          // It is too long, however it ends.
+          // The line is too long, even if it is complete.
           if (line.text === undefined) skip(tooLong(line.bytes))
           else pending = true
           continue
@@ -95,7 +97,9 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
 /** `text` is undefined for a line beyond the limit; `crc` covers the file up to the end of the line. */
 type Line = { text: string | undefined; bytes: number; terminated: boolean; crc: number }
 
-/** Every line from an offset on; `bytes` includes the newline. At most one line is in memory, and none beyond the limit. */
+/**
+ * Yields every line from an offset on; `bytes` includes the newline. At most one line is in memory, and none beyond the limit.
+ */
 function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
   let pieces: Buffer[] = []
@@ -171,15 +175,14 @@ function isBlank(text: string): boolean {
   return text.trim() === ""
 }
 
-/** Bounds the work of recovery, as a multiple of the line's length, even for a hostile line. */
+/** The limit for the work of recovery, as a multiple of the line's length, even for a hostile line. */
 const WORK_PER_CHARACTER = 16
 
 /**
- * The complete records inside a damaged line. Agents that crash or write concurrently leave half a record followed by a
- * complete one, two records without a newline between them, or a run of NULs instead of data.
- *
+ * Finds the complete records inside a damaged line. Agents that crash or write concurrently leave half a record followed by a
+ * complete one, two records without a newline between them, or a run of NULs in place of data.
  * A record begins at `{"` and ends at its matching brace. So does a nested object of a broken record, so only outermost
- * candidates are taken: the scan goes from left to right and skips what it has parsed.
+ * candidates count: the scan goes from left to right and skips what it has parsed.
  */
 export function recoverRecords(line: string): RawRecord[] {
   const found: RawRecord[] = []
@@ -216,9 +219,9 @@ function endOfObject(text: string, start: number): number {
 }
 
 /**
- * Inside a compact record an object follows `:`, `[` or `,`, so `{"` after any other character begins a record. After
- * one of these it may be a fragment of a broken record: then it must end at the end of the line, or where the next
- * record begins.
+ * Whether this is a complete record. Inside a compact record an object follows `:`, `[` or `,`, so `{"` after any other character
+ * begins a record. After one of these it may be a fragment of a broken record, so it must end at the end of the line, or where
+ * the next record begins.
  */
 function looksComplete(record: RawRecord, text: string, start: number, end: number): boolean {
   if (!hasFieldsOfARecord(record)) return false
@@ -227,7 +230,10 @@ function looksComplete(record: RawRecord, text: string, start: number, end: numb
   return after === "" || (after.startsWith("{") && text[start - 1] !== ":")
 }
 
-/** An object with fewer than two fields is a fragment of a broken record (`{"type":"text"}`), except Gemini's `{"$set":…}`. */
+/**
+ * Returns false for an object with fewer than two fields, a fragment of a broken record (`{"type":"text"}`), except Gemini's
+ * `{"$set":…}`.
+ */
 function hasFieldsOfARecord(record: RawRecord): boolean {
   const [first, second] = Object.keys(record)
   return second !== undefined || first?.startsWith("$") === true
@@ -236,8 +242,8 @@ function hasFieldsOfARecord(record: RawRecord): boolean {
 const SETTLED_MS = 60_000
 
 /**
- * True if the file has not changed for a minute, so that its end is not still being written. A date further in the
- * future than that means that the clock was set back since: waiting for that date could take years.
+ * Whether the file has not changed for a minute, so that its end is not still being written. A date further in the future than
+ * that means that the clock was set back, and waiting for that date could take years.
  */
 export function isSettled(modifiedAt: number, now: number): boolean {
   return Math.abs(now - modifiedAt) > SETTLED_MS

@@ -5,16 +5,16 @@ import { isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "./connector.ts"
 
-// Records are reduced before they are stored: long texts are cut, and bytes are replaced by a digest.
+// The longest text of a record, in characters. Before records are stored, long texts are cut, and bytes are replaced by a digest.
 
 const MAX_TEXT = 1_000_000
 
-/** Stored instead of the bytes of an image or another attachment. */
+/** The description that is stored for the bytes of an image or another attachment. */
 export type Digest = { sha256: string; bytes: number; media_type?: string }
 
 /**
- * An image part from a stored digest; any other value gives a part without details. Keep the order of the fields: the
- * key of a Codex message without an id is derived from the serialised parts.
+ * Builds an image part from a stored digest; any other value gives a part without details. Keep the order of the fields: the key
+ * of a Codex message without an id is derived from the serialised parts.
  */
 export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
   const digest = record(kept)
@@ -29,12 +29,12 @@ export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
   }
 }
 
-/** A copy in which every text beyond the limit is cut, with a note. */
-export function withoutBulk<T>(value: T): T {
+/** Returns a copy in which every text beyond the limit is cut, with a note. */
+export function cutLongTexts<T>(value: T): T {
   if (typeof value === "string") return cutText(value) as T
-  if (Array.isArray(value)) return value.map(withoutBulk) as T
+  if (Array.isArray(value)) return value.map(cutLongTexts) as T
   if (!isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, withoutBulk(field)])) as T
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, cutLongTexts(field)])) as T
 }
 
 function cutText(text: string): string {
@@ -109,21 +109,21 @@ export function uniqueKeys(): (name: string) => string {
   }
 }
 
-/** For agents that count tokens per session and name one model for it: the last answer gets all tokens. */
+/** Adds the tokens of a session to its last answer, for agents that count tokens per session and name one model for it. */
 export function addSessionUsage(messages: Message[], model: string | undefined, usage: Usage | undefined): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (model !== undefined) for (const answer of answers) answer.model = model
   if (usage && answers.length > 0) answers.at(-1)!.usage = usage
 }
 
-/** Like `time`, but a date without a zone, as SQLite writes it, is in UTC. */
+/** Like `time`, but reads a date without a zone, as SQLite writes it, as UTC. */
 export function utcTime(value: unknown): number | undefined {
   if (typeof value === "string" && /^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?$/.test(value))
     return time(`${value.replace(" ", "T")}Z`)
   return time(value)
 }
 
-/** The first and last of the known times. */
+/** The first and the last of the known times. */
 export function spanOf(times: readonly (number | undefined)[]): { started_at?: number; ended_at?: number } {
   const known = times.filter((at) => at !== undefined)
   if (known.length === 0) return {}
@@ -131,8 +131,8 @@ export function spanOf(times: readonly (number | undefined)[]): { started_at?: n
 }
 
 /**
- * Tokens and cost as the agent counted them; undefined if it counted no tokens. `prompt` includes the tokens read from
- * and written to the cache, so these are subtracted.
+ * Tokens and cost as the agent counted them. Undefined if it counted no tokens. `prompt` includes the tokens read from and
+ * written to the cache, so these are subtracted.
  */
 export function usageFrom(
   counted: Partial<
@@ -148,9 +148,8 @@ export function usageFrom(
 }
 
 /**
- * The facts that a parser gathered about a conversation. Pass record fields unchecked: values of the wrong type are
- * ignored. A title that is only a string was made by the agent. Without a `kind`, a conversation with a parent is a
- * subagent's.
+ * The facts that a parser gathered about a conversation. Pass record fields unchecked: values of the wrong type are ignored. A
+ * title that is only a string was made by the agent. Without a `kind`, a conversation with a parent is a subagent's.
  */
 export type ConversationFields = {
   id: string
@@ -163,7 +162,7 @@ export type ConversationFields = {
   git_commit?: unknown
   agent_version?: unknown
   parent?: unknown
-  /** The call of the parent that started it. */
+  /** The parent's call that started this conversation. */
   call_id?: unknown
   fork_of?: unknown
   resume_of?: unknown
@@ -195,7 +194,7 @@ export function conversationFrom({ messages, ...fields }: ConversationFields): C
   }
 }
 
-/** The result of a parser: one conversation, or none if it has no messages. */
+/** Builds the result of a parser: one conversation, or none if it has no messages. */
 export function parsedFrom(fields: ConversationFields, unknown: ReturnType<typeof createCounts>): Parsed {
   return { conversations: fields.messages.length === 0 ? [] : [conversationFrom(fields)], unknown: unknown.all() }
 }

@@ -6,19 +6,19 @@ import type { Machine } from "./connector.ts"
 
 export type Roots = (machine: Machine) => string[]
 
-/** A folder below the home, the same on every system. */
+/** A folder in the home folder, the same on every system. */
 export function belowHome(...steps: string[]): Roots {
   return ({ home }) => [join(home, ...steps)]
 }
 
-/** The folder where programs store a user's settings. */
+/** The folder in which programs store a user's settings. */
 export function settingsFolder({ home, env, platform }: Machine): string {
   if (platform === "darwin") return join(home, "Library", "Application Support")
   if (platform === "win32") return env.APPDATA || join(home, "AppData", "Roaming")
   return env.XDG_CONFIG_HOME || join(home, ".config")
 }
 
-/** The folder where programs store a user's data on Linux; many use the same one on other systems. */
+/** The folder in which programs store a user's data on Linux; many use the same one on other systems. */
 export function sharedDataFolder({ home, env }: Machine): string {
   return env.XDG_DATA_HOME || join(home, ".local", "share")
 }
@@ -35,18 +35,18 @@ export function userFolders(machine: Machine, editors: readonly string[]): strin
 
 const SYSTEMS = ["linux", "darwin", "win32"] as const
 
-/** All folders where an agent may store sessions: on this machine, and in the other homes that the user named. */
-export function everyRoot(roots: Roots, machine: Machine): string[] {
+/** All folders in which an agent may store sessions: on this machine, and in the other homes that the user named. */
+export function allRoots(roots: Roots, machine: Machine): string[] {
   const elsewhere = (machine.otherHomes ?? []).flatMap((home) => rootsInHome(roots, home))
   return [...new Set([...roots(machine), ...elsewhere])]
 }
 
-/** The system of another home is unknown (a container, the Windows home that WSL sees), so it is searched as each of them. */
+/** Searches another home as each system would, because its system is unknown (a container, the Windows home that WSL sees). */
 export function rootsInHome(roots: Roots, home: string): string[] {
   return [...new Set(SYSTEMS.flatMap((platform) => roots({ home, env: {}, platform })))]
 }
 
 /** Whether there is anything to read. A root without access permission counts, so that it is reported. */
-export function isThere(roots: Roots, machine: Machine): boolean {
-  return everyRoot(roots, machine).some((root) => lookAt(root) !== undefined)
+export function hasAnyRoot(roots: Roots, machine: Machine): boolean {
+  return allRoots(roots, machine).some((root) => lookAt(root) !== undefined)
 }

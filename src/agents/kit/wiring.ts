@@ -2,7 +2,7 @@ import type { Machine } from "./connector.ts"
 
 /** How dex is added to a coding agent's settings. */
 export type Wiring = {
-  /** The paths and the program that show that the agent is installed. */
+  /** The paths and the program whose presence shows that the agent is installed. */
   signs(machine: Machine): { paths: string[]; program?: string }
   /** The files and additions that dex wants in the agent's settings. */
   wanted(machine: Machine, bin: Bin): WantedFile[]
@@ -20,23 +20,23 @@ export type Bin = { dex: string; sync?: string; guard?: string; hook?: string; w
 
 /** An addition to a JSON file: a property at a path, or an item at the end of the list at a path. */
 export type JsonAddition = { type: "property" | "item"; path: string[]; value: unknown }
-/** A new table with its keys. */
+/** A new TOML table with its keys. */
 export type TomlAddition = { type: "table"; path: string[]; values: Record<string, TomlValue> }
 export type TomlValue = string | boolean | string[]
 
 export type Addition = JsonAddition | TomlAddition | OwnFile
-/** A file that belongs to dex alone. */
+/** A file that only dex uses. */
 type OwnFile = { type: "file"; content: string; executable?: boolean }
-/** Has at least one addition: a new file without any would be empty, which is not valid JSON. */
+/** A file to change, with at least one addition: a new file without any would be empty, which is not valid JSON. */
 export type WantedFile = { path: string; additions: Addition[]; is?: "subagent" }
 
-// How agents start dex. On Windows an executable script is a .cmd, which cannot be started without a shell (EINVAL), so
-// agents start Node with a script there. On other systems they run the file directly.
+// Builds the commands with which agents start dex. On Windows an executable script is a .cmd, which cannot be started without a
+// shell (EINVAL), so agents start Node with a script there. On other systems they run the file directly.
 
 /** A program and its arguments, to be started without a shell. */
-export type Start = { command: string; args: string[] }
+export type StartCommand = { command: string; args: string[] }
 
-export function serverStart({ dex, windows }: Bin): Start {
+export function serverStart({ dex, windows }: Bin): StartCommand {
   return windows ? { command: windows.node, args: [dex, "serve"] } : { command: dex, args: ["serve"] }
 }
 
@@ -60,7 +60,9 @@ export function hookStart(
   return { command: ["cmd /d /c", cmdWord(batchFile(program)), ...words].join(" ") }
 }
 
-/** How to type dex in an agent's shell. On Windows it works in Git's bash and in PowerShell if the path has no spaces. */
+/**
+ * The command that starts dex in an agent's shell. On Windows it works in Git's bash and in PowerShell if the path has no spaces.
+ */
 export function shellStart({ dex, windows }: Bin): string {
   if (windows === undefined) return shellWord(dex)
   const path = batchFile(dex).replaceAll("\\", "/")
@@ -76,7 +78,7 @@ function inQuotes(path: string): string {
   return `'${path.replaceAll("'", "'\\''")}'`
 }
 
-/** The batch file next to a script, which starts it. */
+/** The batch file next to a script, which starts the script. */
 export function batchFile(script: string): string {
   return script.replace(/\.mjs$/, ".cmd")
 }
@@ -85,20 +87,22 @@ function cmdWord(path: string): string {
   return /^[\w\\/.:@+-]+$/.test(path) ? path : `"${path}"`
 }
 
-/** PowerShell also accepts typographic quotes as quotes. */
+/** Quotes a path for PowerShell, which also accepts typographic quotes. */
 function powershellWord(path: string): string {
   return `'${path.replace(/['‘’‚‛]/g, "$&$&")}'`
 }
 
-/** An event at which the agent calls dex; with `tools`, only for those tools. */
+/** An event at which the agent calls dex. With `tools`, only for those tools. */
 export type HookEvent = { event: string; tools?: string }
 
-/** A limit for the agent's wait in every case. dex's own limit is a quarter of a second. */
+/** The longest time that an agent waits for a hook, in milliseconds. dex's own limit is a quarter of a second. */
 export const HOOK_TIMEOUT_MS = 1_000
-/** Some agents start PowerShell before dex on Windows, which alone may take most of a second. */
+/**
+ * The factor for the time limit on Windows, where some agents start PowerShell before dex, which alone may take most of a second.
+ */
 const SHELL_FACTOR = 3
 
-/** Command hooks in the format of Claude Code, Codex and Gemini CLI. Empty if hooks are not wanted. */
+/** Builds command hooks in the format of Claude Code, Codex and Gemini CLI. Empty if hooks are not wanted. */
 export function proactiveHooks(
   source: string,
   events: readonly HookEvent[],
@@ -119,7 +123,7 @@ export function proactiveHooks(
   }))
 }
 
-/** A command hook in the format of Claude Code and Gemini CLI. */
+/** Builds a command hook in the format of Claude Code and Gemini CLI. */
 export function syncHook(event: string, bin: Bin, how: HookStart): JsonAddition[] {
   if (bin.sync === undefined) return []
   return [{ type: "item", path: ["hooks", event], value: commandHook(hookStart(bin.sync, [], bin, how)) }]
@@ -129,13 +133,13 @@ export function commandHook(start: { command: string; args?: string[] }) {
   return { hooks: [{ type: "command", ...start }] }
 }
 
-/** A shell line that syncs in the background: it does not block, prints nothing and ends within a minute. */
+/** Builds a shell line that syncs in the background: it does not block, prints nothing and ends within a minute. */
 export function syncLine(dex: string): string {
   return `${dex} sync --no-wait --max-seconds 60 </dev/null >/dev/null 2>&1 &`
 }
 
-/** Tells agents when to ask: they do not use a memory unprompted. */
-export const WHEN_TO_ASK = `dex keeps every conversation that coding agents had on this machine. Ask it before you work something out anew.
+/** Instructions for agents about when to use dex, because they do not use a memory unprompted. */
+export const WHEN_TO_USE_DEX = `dex keeps every conversation that coding agents had on this machine. Ask it before you work something out anew.
 
 When to ask:
 
@@ -144,8 +148,8 @@ When to ask:
 - you are about to change code whose reasons you do not know
 `
 
-/** Mentions the sub-agent if the agent has it. */
-export function skill({ subagent }: { subagent: boolean }): OwnFile {
+/** Builds the skill. Mentions the sub-agent if the agent has it. */
+export function skillFile({ subagent }: { subagent: boolean }): OwnFile {
   const delegate = `
 Where the answer may be spread over several conversations, give the question to the \`${RETRIEVAL_AGENT}\` sub-agent: it lists,
 scans and reads, and brings back quotes with refs and what it did not find.
@@ -159,7 +163,7 @@ description: Recall earlier work from the conversations of all coding agents on 
 
 # Recall with dex
 
-${WHEN_TO_ASK}
+${WHEN_TO_USE_DEX}
 How:
 
 1. \`dex_search\` with the two to four words that the earlier conversation must hold: names, error texts, files.
@@ -180,7 +184,7 @@ export const RETRIEVAL_AGENT = "dex-retrieval"
 const DESCRIPTION =
   "Looks up what was said, tried and decided before in the conversations of all coding agents on this machine. Use it where the answer may be spread over several conversations, above all before planning; say in plain words what to look for. Returns labelled quotes with refs, and what it did not find."
 
-/** The sub-agent's instructions. `dex` is how a shell starts dex: sub-agents may lack the MCP tools. */
+/** The sub-agent's instructions. `dex` is the command that starts dex in a shell, because sub-agents may lack the MCP tools. */
 export function retrievalText(dex: string): string {
   return `You look up what was said in past conversations between developers and coding agents on this machine. You are given
 a question. You return what the record says, in its own words: no advice, no conclusions, no changes to any file.
@@ -223,11 +227,11 @@ evidence of what was done; if it must be quoted, its origin says so.
 /** The sub-agent's MCP tools, as the server names them. */
 export const RETRIEVAL_TOOLS = ["dex_stats", "dex_list", "dex_search", "dex_timeline", "dex_get"]
 /** Commands that only read. Instructions written by an older dex mention scan, read and timeline. */
-export const READING = ["list", "search", "scan", "read", "timeline", "show", "stats"]
+export const READ_COMMANDS = ["list", "search", "scan", "read", "timeline", "show", "stats"]
 
 /**
- * Claude Code cannot limit Bash to certain commands in this file, so it asks a guard before each one. Without a guard
- * (a plugin's sub-agent has none), Claude Code's own permissions decide what Bash may run.
+ * Builds Claude Code's sub-agent. This file cannot limit Bash to certain commands, so Claude Code asks a guard before each one.
+ * Without a guard (a plugin's sub-agent has none), Claude Code's own permissions decide what Bash may run.
  */
 export function claudeCodeAgent(
   dex: string,
@@ -251,7 +255,7 @@ export function claudeCodeAgent(
   ])
 }
 
-/** The last matching rule wins. */
+/** Builds OpenCode's sub-agent. The last matching rule wins. */
 export function opencodeAgent(dex: string): OwnFile {
   return markdown(dex, [
     `description: ${JSON.stringify(DESCRIPTION)}`,
@@ -261,12 +265,12 @@ export function opencodeAgent(dex: string): OwnFile {
     ...RETRIEVAL_TOOLS.map((tool) => `  "dex_${tool}": allow`),
     "  bash:",
     '    "*": deny',
-    ...READING.map((command) => `    ${JSON.stringify(`${dex} ${command} *`)}: allow`),
+    ...READ_COMMANDS.map((command) => `    ${JSON.stringify(`${dex} ${command} *`)}: allow`),
     '    "*>*": deny',
   ])
 }
 
-/** No shell: the MCP tools are available to sub-agents, and they only read. */
+/** Builds Gemini CLI's sub-agent, without a shell: the MCP tools are available to sub-agents, and they only read. */
 export function geminiAgent(dex: string): OwnFile {
   return markdown(dex, [
     `name: ${RETRIEVAL_AGENT}`,

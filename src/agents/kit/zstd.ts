@@ -7,18 +7,21 @@ import { codeOf } from "../../core/error.ts"
 import { openFile } from "../../core/read-file.ts"
 
 const MAX_BYTES = 2 ** 31
-/** Transcripts compress ten to thirty times; a higher ratio is an attempt to fill the disk. */
+/**
+ * The largest ratio of decompressed to compressed size. Transcripts compress ten to thirty times; a higher ratio is an attempt to
+ * fill the disk.
+ */
 const MAX_RATIO = 100
 const FREE_BYTES = 64 << 20
 
-/** `problem` with a `path`: the file is damaged, and `path` has the readable part. */
-export type Decompressed = { path?: string; problem?: string; remove: () => void }
+/** A decompressed file. If there is a `problem` and a `path`, the file is damaged, and `path` contains the readable part. */
+export type DecompressedFile = { path?: string; problem?: string; remove: () => void }
 
 /**
  * Decompresses a file into its own folder below `scratch`, which `remove` deletes. Rejects if the file is missing or
  * the disk is full. Errors in the file's content are returned as `problem`.
  */
-export async function decompressZstd(source: string, scratch: string | undefined): Promise<Decompressed> {
+export async function decompressZstd(source: string, scratch: string | undefined): Promise<DecompressedFile> {
   if (scratch === undefined) throw new Error("there is no folder to decompress it into")
   mkdirSync(scratch, { recursive: true, mode: 0o700 })
   const folder = mkdtempSync(join(scratch, "zstd-"))
@@ -61,7 +64,7 @@ function isFull(error: Error): boolean {
   return ["ENOSPC", "EDQUOT"].includes(codeOf(error))
 }
 
-/** The same for bytes in memory. Throws if they are not zstd, or decompress to too much. */
+/** Like `decompressZstd`, for bytes in memory. Throws if they are not zstd, or decompress to too much. */
 export function decompressZstdBytes(bytes: Uint8Array): Buffer {
   const maxOutputLength = Math.min(MAX_BYTES, Math.max(FREE_BYTES, bytes.length * MAX_RATIO))
   return zstdDecompressSync(bytes, { maxOutputLength })

@@ -3,7 +3,17 @@ import { messageOf } from "../../core/error.ts"
 import { isAbsent, lookAt } from "../../core/look-at.ts"
 import { readText } from "../../core/read-file.ts"
 import { parseObject, type RawRecord, record, records, string } from "../../core/record.ts"
-import type { Connector, Cursor, Reading, Scratch, Seen, Skipped, Unit, Unreadable, Watched } from "../kit/connector.ts"
+import type {
+  Connector,
+  Cursor,
+  IsUnchanged,
+  Reading,
+  Scratch,
+  Skipped,
+  Unit,
+  Unreadable,
+  Watched,
+} from "../kit/connector.ts"
 import { type DatabaseSession, readingOfRows, unitsOfDatabase } from "../kit/database-units.ts"
 import { entriesOf, fileAt, type Report } from "../kit/files.ts"
 import { columnsOf, type ForeignDatabase, withForeignDatabase, withFoundDatabase } from "../kit/foreign-sqlite.ts"
@@ -15,7 +25,7 @@ import {
   stripOpencode,
   UNIT_PREFIX,
   upgradeOf,
-  wasDeleted,
+  wasSessionDeleted,
 } from "./database.ts"
 import { parseOpencode } from "./parse.ts"
 
@@ -35,7 +45,9 @@ export const opencodeConnector: Connector = {
   tables: OPENCODE_TABLES,
 }
 
-/** In the older trees every message has a folder for its parts; the message's own file changes with them. */
+/**
+ * The folders to watch. In the older trees every message has a folder for its parts; the message's own file changes with them.
+ */
 function watched(root: string): Watched[] {
   if (isFile(root)) {
     const name = basename(root).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
@@ -48,8 +60,8 @@ function watched(root: string): Watched[] {
   ]
 }
 
-/** A root is the data folder, or the single database that $OPENCODE_DB names. */
-function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+/** Finds sessions in a root, which is the data folder, or the single database that $OPENCODE_DB names. */
+function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   if (isFile(root)) {
     yield* unitsOfDatabase(root, sessionsIn, seen, scratch)
@@ -68,18 +80,17 @@ function* discover(root: string, seen: Seen, scratch?: Scratch): Generator<Unit 
 }
 
 /**
- * The sessions of the beta's database. The upgrade to 2.0 copies them into the main database, if it can read the
- * beta's, and leaves the beta's unchanged: a session that was since deleted in the main database must not reappear from
- * here.
+ * Finds sessions of the beta's database. The upgrade to 2.0 copies them into the main database, if it can read the beta's, and
+ * leaves the beta's unchanged: a session that was since deleted in the main database must not reappear from here.
  */
 function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undefined): DatabaseSession[] {
   const found = sessionsIn(db)
   const isImportable = ["project", "session", "session_message"].every((table) => columnsOf(db, table).size > 0)
   const upgrade = isImportable && attempted(() => withForeignDatabase(into, upgradeOf, scratch))
-  return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
+  return upgrade ? found.filter((session) => !wasSessionDeleted(upgrade, session)) : found
 }
 
-/** Undefined on failure: a problem with the main database is reported when that is read. */
+/** Returns undefined on failure: a problem with the main database is reported when that is read. */
 function attempted<T>(work: () => T): T | undefined {
   try {
     return work()
@@ -118,12 +129,12 @@ function withData(row: RawRecord): RawRecord | undefined {
   return parsed
 }
 
-/** The limit for one message or one part of it. */
+/** The largest message or part, in bytes. */
 const MAX_BYTES = 64 << 20
 
 // OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before that.
 
-/** Every session of both eras, once: 0.6 copied the older tree and left it in place. */
+/** Yields every session of both eras once: 0.6 copied the older tree and left it in place. */
 function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   const known = new Set<string>()
   for (const tree of treesOf(root, report)) {
@@ -135,7 +146,7 @@ function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** The files of a session, in the shape of the later database rows. */
+/** Reads the files of a session, in the shape of the later database rows. */
 function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
   const folder = dirname(unit.path)
   const isOldest = basename(folder) === "info"
@@ -202,7 +213,9 @@ function* treesOf(root: string, report: Report): Generator<Tree> {
   }
 }
 
-/** Only the newest messages change: their parts are rewritten in place, which does not change a folder's time. */
+/**
+ * The number of newest messages that may still change. Their parts are rewritten in place, which does not change a folder's time.
+ */
 const LIVE_MESSAGES = 2
 const BYTES_PER_MESSAGE = 4_000
 
@@ -268,7 +281,7 @@ function readObject(path: string, skipped: Skipped[]): RawRecord | undefined {
   return value
 }
 
-/** A name from inside a file is used in a path only if it cannot lead out of the folder. */
+/** Whether a name from inside a file can be used in a path without leading out of the folder. */
 function isPlainName(name: string): boolean {
   return /^[\w-]+$/.test(name)
 }

@@ -1,8 +1,8 @@
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { array, isRecord, number, parseObject, type RawRecord, record, string } from "../../core/record.ts"
 import { type DatabaseSession, taggedRows } from "../kit/database-units.ts"
 import { columnsOf, type ForeignDatabase } from "../kit/foreign-sqlite.ts"
-import { digestOf, digestOfDataUri, withoutBulk } from "../kit/messages.ts"
+import { cutLongTexts, digestOf, digestOfDataUri } from "../kit/messages.ts"
 
 // OpenCode's database. Since 2.0 its sessions are in `session_v2` and their messages in `session_message`. The upgrade
 // copies the rows of `session`, `message` and `part` under the same ids, and leaves those tables unchanged.
@@ -19,7 +19,7 @@ export const OPENCODE_TABLES = [
 /** The state of the upgrade to 2.0: when it was completed, and which sessions the newer table has. */
 export type Upgrade = { completedAt: number; sessions: ReadonlySet<unknown> }
 
-/** Undefined if the database was not upgraded, or not completely. */
+/** Returns undefined if the database was not upgraded completely. */
 export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
   if (!columnsOf(db, "kv").has("time_updated") || !columnsOf(db, "session_v2").has("id")) return undefined
   const [state] = db.all("select value, time_updated from kv where key = 'migration.v1-v2'")
@@ -28,8 +28,8 @@ export function upgradeOf(db: ForeignDatabase): Upgrade | undefined {
   return { completedAt, sessions: new Set(db.all("select id from session_v2").map(({ id }) => id)) }
 }
 
-/** A session that existed at the upgrade but is not in the newer table was deleted in 2.x. */
-export function wasDeleted({ completedAt, sessions }: Upgrade, { key, modifiedAt }: DatabaseSession): boolean {
+/** Whether a session was deleted in 2.x: it existed at the upgrade but is not in the newer table. */
+export function wasSessionDeleted({ completedAt, sessions }: Upgrade, { key, modifiedAt }: DatabaseSession): boolean {
   return modifiedAt <= completedAt && !sessions.has(key.slice(UNIT_PREFIX.length))
 }
 
@@ -37,7 +37,8 @@ export const UNIT_PREFIX = "db:"
 
 export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   const tables = (["session", "session_v2"] as const).filter((table) => columnsOf(db, table).has("id"))
-  if (tables.length === 0) throw new Error("no session table: not a database of OpenCode, or a new kind")
+  if (tables.length === 0)
+    throw new Error("there is no session table: this is not a database of OpenCode, or it has an unknown format")
   const sessions = new Map<unknown, Required<DatabaseSession>>()
   for (const table of tables) {
     for (const row of db.iterate(SESSIONS_OF[table])) {
@@ -67,7 +68,7 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
     ...session,
     bornAt: Number.isFinite(bornAt) ? bornAt : undefined,
   }))
-  return upgrade ? found.filter((session) => !wasDeleted(upgrade, session)) : found
+  return upgrade ? found.filter((session) => !wasSessionDeleted(upgrade, session)) : found
 }
 
 const SESSIONS_OF = {
@@ -75,7 +76,7 @@ const SESSIONS_OF = {
   session_v2: "select id, time_created, time_updated from session_v2",
 }
 
-/** octet_length reads only a row's header; length would read the text. */
+/** The size of a session's content. octet_length reads only a row's header; length would read the text. */
 const CONTENT_OF = {
   message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
     from message group by session_id`,
@@ -85,7 +86,7 @@ const CONTENT_OF = {
     sum(octet_length(data)) as bytes from session_message group by session_id`,
 }
 
-/** Selected individually: other columns contain secrets (share links), permissions and copies of files. */
+/** The columns of a session to read. Others contain secrets (share links), permissions and copies of files. */
 const SESSION_COLUMNS = [
   ...["id", "project_id", "parent_id", "fork_session_id", "slug", "directory", "title", "version", "agent", "model"],
   ...["revert", "time_created", "time_updated", "time_archived"],
@@ -114,7 +115,7 @@ export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
   ]
 }
 
-/** One record for both tables, so that an upgrade changes it instead of replacing it. */
+/** Returns one record for both tables, so that an upgrade changes the record and does not replace it. */
 function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecord | undefined {
   const [older] = taggedRows(db, "session", SESSION_COLUMNS, "where id = ?", id)
   const [newer] = taggedRows(db, "session_v2", SESSION_COLUMNS, "where id = ?", id)
@@ -125,17 +126,17 @@ function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecor
     ...Object.fromEntries(Object.entries(newer).filter(([, value]) => value !== null)),
     table: "session",
     revert: newer.revert ?? null, // the upgrade does not copy a revert
-    ...defined({ upgraded_at: completedAt }),
+    ...withoutUndefined({ upgraded_at: completedAt }),
   }
 }
 
 /** Removes redundant data from a row: provider signatures, copies of files, editor diagnostics, image bytes. */
 export function stripOpencode(row: RawRecord): RawRecord {
   const data = record(row.data)
-  if (!data) return withoutBulk(row)
+  if (!data) return cutLongTexts(row)
   const stripped =
     row.table === "part" ? stripPart(data) : row.table === "message" ? stripMessage(data) : stripEvent(data)
-  return withoutBulk({ ...row, data: stripped })
+  return cutLongTexts({ ...row, data: stripped })
 }
 
 /** A prompt's `summary.diffs` has every changed file before and after; `system` has the complete system prompt. */
@@ -156,7 +157,7 @@ function stripState(state: RawRecord): RawRecord {
   const metadata = record(state.metadata)
   return {
     ...state,
-    ...defined({
+    ...withoutUndefined({
       metadata: metadata && stripMetadata(metadata, state.output),
       attachments: Array.isArray(state.attachments) ? withoutBytesAll(state.attachments) : undefined,
       content: Array.isArray(state.content) ? withoutBytesAll(state.content) : undefined,
@@ -186,7 +187,7 @@ function stripEvent({
 }: RawRecord): RawRecord {
   return {
     ...rest,
-    ...defined({
+    ...withoutUndefined({
       files: Array.isArray(rest.files) ? withoutBytesAll(rest.files) : undefined,
       content: Array.isArray(rest.content) ? rest.content.map(stripEventPart) : undefined,
     }),

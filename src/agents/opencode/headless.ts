@@ -3,15 +3,15 @@ import { join } from "node:path"
 import { parse } from "jsonc-parser"
 import { readText } from "../../core/read-file.ts"
 import { number, parseObject, record, string } from "../../core/record.ts"
-import type { Headless, HeadlessReply } from "../kit/headless.ts"
+import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 import { opencodeSettings } from "./wiring.ts"
 
 const AGENT = "dex-model"
 const DENY_ALL = { "*": "deny" }
-const MOST_BYTES = 4 << 20
+const MAX_BYTES = 4 << 20
 
 /** Tested with 1.18.33. */
-export const opencodeHeadless: Headless = {
+export const opencodeHeadless: HeadlessAgent = {
   program: "opencode",
   install: "npm install -g opencode-ai@latest",
   login: "opencode auth login",
@@ -23,12 +23,12 @@ export const opencodeHeadless: Headless = {
         "run",
         ...["--format", "json"],
         ...["--agent", AGENT],
-        // Otherwise it asks the model for one.
+        // Without a title, OpenCode asks the model for one.
         ...["--title", "dex"],
         ...(model === undefined ? [] : ["--model", model]),
       ],
       env: {
-        // Nothing is saved.
+        // Saves nothing to disk.
         OPENCODE_DB: ":memory:",
         // An empty folder has no memory files, agents, commands or plugins; the user's settings file is passed by name.
         XDG_CONFIG_HOME: join(scratch, "config"),
@@ -50,7 +50,7 @@ export const opencodeHeadless: Headless = {
   read: ({ stdout }) => read(stdout),
 }
 
-/** Override the user's settings. A denied tool is not offered to the model at all. */
+/** Settings that override the user's. A denied tool is not offered to the model at all. */
 function overrides(system: string, servers: string[]) {
   return {
     default_agent: AGENT,
@@ -74,13 +74,13 @@ function asIs(json: string): string {
  */
 function serversIn(settings: string): string[] {
   try {
-    return Object.keys(record(record(parse(readText(settings, MOST_BYTES)))?.mcp) ?? {})
+    return Object.keys(record(record(parse(readText(settings, MAX_BYTES)))?.mcp) ?? {})
   } catch {
     return []
   }
 }
 
-/** One event per line. Text before the last step is not the answer. */
+/** Parses the output, one event per line. Text before the last step is not the answer. */
 function read(stdout: string): HeadlessReply | undefined {
   let text = ""
   let isDone = false

@@ -1,6 +1,6 @@
 import { createCounts } from "../../core/by-name.ts"
 import type { Conversation, Effect, Message, Origin, Part, Role } from "../../core/conversation.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { number, type RawRecord, record, string, time } from "../../core/record.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { fileEffect } from "../kit/effects.ts"
@@ -61,7 +61,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     for (const message of entry.messages)
       messages.push({
         ...message,
-        ...defined({ abandoned: abandoned || undefined }),
+        ...withoutUndefined({ abandoned: abandoned || undefined }),
         usage: isCopy ? undefined : message.usage,
       })
     if (isTarget) abandoned = true
@@ -86,7 +86,7 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   return { conversations: [conversation], unknown: unknown.all() }
 }
 
-/** The message of a row, and a notice if it had an error. */
+/** Yields the message of a row, and a notice if it had an error. */
 function* messagesOf(
   id: string,
   row: RawRecord,
@@ -100,7 +100,7 @@ function* messagesOf(
     count(`message ${String(role)}`)
     return
   }
-  const assistant = record(record(data.metadata)?.assistant) ?? data // inside metadata before 0.3
+  const assistant = record(record(data.metadata)?.assistant) ?? data // it is inside metadata before 0.3
   const at = time(row.time_created) ?? time(record(data.time)?.created)
   const parts: Part[] = []
   const effects: Effect[] = []
@@ -133,7 +133,7 @@ function* messagesOf(
   }
 }
 
-/** Undefined for an unknown type. */
+/** Returns undefined for an unknown type. */
 function partsOfPart(
   part: RawRecord,
   id: string,
@@ -179,13 +179,13 @@ function partsOfPart(
   }
 }
 
-/** A fork copies messages under new ids with their original times: their cost belongs to the original session. */
+/** Whether a fork copied this message. It has a new id and its original time, and its cost belongs to the original session. */
 function isCopied(data: RawRecord, session: RawRecord): boolean {
   const [writtenAt, startedAt] = [time(record(data.time)?.created), time(session.time_created)]
   return writtenAt !== undefined && startedAt !== undefined && writtenAt < startedAt
 }
 
-/** A step's patch repeats files that its tool calls already named. */
+/** Whether a step's patch repeats files that its tool calls already named. */
 function isRepeated(effects: Effect[], effect: Effect, index: number): boolean {
   if (effect.type !== "file" || effect.call_id !== undefined) return false
   return effects.some(
@@ -197,7 +197,7 @@ function isRepeated(effects: Effect[], effect: Effect, index: number): boolean {
   )
 }
 
-/** After a revert the named message is gone too, unless only a part of it was reverted. */
+/** The message from which a session was reverted. It is gone too, unless only a part of it was reverted. */
 function revertedFrom(session: RawRecord): { message: string; keepsMessage: boolean } | undefined {
   const revert = record(session.revert)
   const message = string(revert?.messageID)
@@ -242,7 +242,7 @@ function later(a: number | undefined, b: number): number {
   return a === undefined ? b : Math.max(a, b)
 }
 
-/** A row and its messages. `parts` has the part rows of a 1.x message. */
+/** A row and its messages. `parts` contains the part rows of a 1.x message. */
 type RowMessages = { id: string; row: RawRecord; parts?: RawRecord[]; messages: Message[] }
 
 /**
@@ -294,7 +294,7 @@ function abandoned(one: RowMessages): RowMessages {
   return { ...one, messages: one.messages.map((message) => ({ ...message, abandoned: true })) }
 }
 
-/** The newer row, completed with what the upgrade omitted. */
+/** Completes the newer row with what the upgrade omitted. */
 function together(newer: RowMessages, older: RowMessages | undefined): RowMessages {
   if (!older) return newer
   const was = older.messages.find(({ key }) => key === older.id)
@@ -309,7 +309,7 @@ function together(newer: RowMessages, older: RowMessages | undefined): RowMessag
       {
         ...message,
         parts: message.parts.map((part) => clearedResult(part, was) ?? part),
-        ...defined({ effects: effects.length > 0 ? effects : undefined, usage }),
+        ...withoutUndefined({ effects: effects.length > 0 ? effects : undefined, usage }),
       },
       ...(older.messages.length > 1 ? older.messages : newer.messages).slice(1),
     ],
@@ -322,7 +322,7 @@ function stepsUsage({ row, parts = [] }: RowMessages, { usage }: Message): Messa
   return JSON.stringify(usageIn([own])) === JSON.stringify(usage) ? opencodeUsage(own, parts) : usage
 }
 
-/** Files that only the older rows name: attached to the prompt, or changed by a step. */
+/** Returns files that only the older rows name: attached to the prompt, or changed by a step. */
 function mentions(was: Message, now: Message): Effect[] {
   const named = new Set(now.effects?.map((effect) => effect.type === "file" && `${effect.action} ${effect.path}`))
   return (was.effects ?? []).filter(
@@ -330,7 +330,7 @@ function mentions(was: Message, now: Message): Effect[] {
   )
 }
 
-/** The upgrade does not copy results that 1.x no longer showed to the model. */
+/** Returns a result that the upgrade did not copy because 1.x no longer showed it to the model. */
 function clearedResult(now: Part, was: Message): Part | undefined {
   if (now.type !== "tool_result" || now.text !== "[Old tool result content cleared]") return undefined
   return was.parts.find((part) => part.type === "tool_result" && part.call_id === now.call_id)

@@ -5,7 +5,7 @@ import { number, type RawRecord, record, records, string, time } from "../../cor
 import { addRequest, type Usage } from "../../core/usage.ts"
 import { commandEffect, commitEffects, editEffects, fileEffect, hunkOfNewFile, hunksOfDiff } from "../kit/effects.ts"
 
-// Shared by OpenCode's older and newer tables: tool calls, files, token counts.
+// Parses what OpenCode's older and newer tables share: tool calls, files, token counts.
 
 export type PartsAndEffects = { parts: Part[]; effects?: Effect[] }
 
@@ -15,7 +15,7 @@ const LOCAL_TOOLS = new Set([
   ...["task", "todowrite", "todoread", "skill", "question", "lsp", "batch", "plan_enter", "plan_exit", "invalid"],
 ])
 
-/** A call and its result, if there is one: OpenCode stores both in one part, and updates it. */
+/** Returns a call and its result, if there is one: OpenCode stores both in one part, and updates it. */
 export function toolParts(part: RawRecord, id: string): PartsAndEffects {
   const call = callOf(part, id)
   const { tool, call_id, input, status } = call
@@ -143,7 +143,7 @@ function editsOf(metadata: RawRecord): unknown[] {
   return records(metadata.results).map((result) => result.filediff ?? result)
 }
 
-/** An image becomes a part with its digest; any other file is a mention. */
+/** Converts an image to a part with its digest, and any other file to a mention. */
 export function fileParts(file: RawRecord, origin: Origin): PartsAndEffects {
   const address = file.url ?? file.uri ?? record(file.source)?.uri
   const digest = record(file.data) ?? record(address)
@@ -180,7 +180,7 @@ function pathOfUrl(url: string | undefined): string | undefined {
   }
 }
 
-/** A message's own count covers only its last step; if it took several, the steps are added up. */
+/** The usage of a message. Its own count covers only its last step; if it took several, the steps are added up. */
 export function opencodeUsage(assistant: RawRecord, partRows: RawRecord[]): Usage | undefined {
   const steps = partRows.flatMap((row) => {
     const part = record(row.data)
@@ -194,7 +194,7 @@ export function usageIn(counted: RawRecord[]): Usage | undefined {
   return usage && Object.values(usage).some((amount) => Number(amount) > 0) ? usage : undefined
 }
 
-/** Its output excludes the thoughts, which are billed like it. */
+/** OpenCode's output count excludes the thoughts, which are billed like it. */
 function stepUsage({ tokens, cost }: RawRecord): Usage {
   const count = record(tokens)
   const cache = record(count?.cache)
@@ -210,13 +210,13 @@ function stepUsage({ tokens, cost }: RawRecord): Usage {
   }
 }
 
-/** `opencode run "fix it"` stores the argument in quotes if it contains a space. */
+/** Removes the quotes in which `opencode run "fix it"` stores an argument that contains a space. */
 export function promptWithoutQuotes(text: string): string {
   const quoted = /^"((?:[^"]|(?<=\\)")*)"\s*$/s.exec(text)?.[1]
   return quoted?.includes(" ") ? quoted.replaceAll('\\"', '"') : text
 }
 
-/** The input as the agent wrote it; an unfinished call has only a piece of text. */
+/** The input as the agent wrote it. An unfinished call has only a piece of text. */
 function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
@@ -226,7 +226,7 @@ function textOrJson(value: unknown): string {
   return value === undefined || value === null ? "" : JSON.stringify(value)
 }
 
-/** An error of a message, as a separate message. */
+/** Returns an error of a message as a separate message. */
 export function errorNotice(id: string, text: string, at: number | undefined): Message {
   const parts: Part[] = [{ type: "text", text, origin: "agent" }]
   return { key: `${id}:error`, role: "system", at, parts }
@@ -237,7 +237,7 @@ function errorMessageOf(error: unknown): string {
   return about ? (string(about.message) ?? string(record(about.data)?.message) ?? textOrJson(about)) : textOrJson(error)
 }
 
-/** The messages of a `session_message` row, which replaces `message` and `part` since 2.0, and its error. */
+/** Returns the messages of a `session_message` row, which replaces `message` and `part` since 2.0, and its error. */
 export function eventMessages(row: RawRecord, promptOrigin: Origin, count: (type: string) => void): Message[] {
   const message = eventMessage(row, promptOrigin, count)
   const error = row.type === "assistant" ? record(row.data)?.error : undefined
@@ -305,7 +305,7 @@ function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string
   }
 }
 
-/** The upgrade to 2.0 wrote this into the prompt in place of a file. */
+/** The text that the upgrade to 2.0 wrote into the prompt in place of a file. */
 const UNAVAILABLE = /(?:^|\n\n)(\[Attachment unavailable after migration: [^\n]*\])/g
 
 function promptParts(text: string, promptOrigin: Origin): Part[] {
@@ -330,7 +330,7 @@ function assistantPart(part: RawRecord, id: string, count: (type: string) => voi
   }
 }
 
-/** A command that the person ran from the prompt. */
+/** Returns a command that the person ran from the prompt. */
 function shellMessage(base: { key: string; at?: number }, data: RawRecord): Message | undefined {
   const command = string(data.command)
   if (command === undefined) return undefined

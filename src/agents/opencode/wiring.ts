@@ -8,7 +8,7 @@ import {
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
-  skill,
+  skillFile,
   type Wiring,
 } from "../kit/wiring.ts"
 
@@ -40,7 +40,7 @@ export const opencodeWiring: Wiring = {
             additions: [{ type: "file" as const, content: opencodePlugin(bin.hook, bin.windows?.node) }],
           },
         ]),
-    { path: join(opencodeFolder(machine), "skills", "dex", "SKILL.md"), additions: [skill({ subagent: true })] },
+    { path: join(opencodeFolder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(opencodeFolder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [opencodeAgent(shellStart(bin))],
@@ -53,15 +53,15 @@ export const opencodeWiring: Wiring = {
       : "no sync hook: OpenCode's sessions are read when another agent or command syncs",
 }
 
-const MOST_BYTES = 64 << 20
+const MAX_BYTES = 64 << 20
 
 /**
- * OpenCode installs its plugin library into this folder in the background, and waits for it if there is any plugin. It
- * checks for the modules folder, and for the library's name among the lock file's own dependencies.
+ * Whether OpenCode has installed its plugin library into this folder. It does so in the background, and waits for it if there is
+ * any plugin. It checks for the modules folder, and for the library's name among the lock file's own dependencies.
  */
 function isSetUp(folder: string): boolean {
   try {
-    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MOST_BYTES)) as {
+    const lock = JSON.parse(readText(join(folder, "package-lock.json"), MAX_BYTES)) as {
       packages?: Record<string, { dependencies?: Record<string, string> }>
     }
     return (
@@ -74,8 +74,8 @@ function isSetUp(folder: string): boolean {
 }
 
 /**
- * A file that OpenCode loads. It imports only Node's modules, runs dex in a separate process, and never throws. `node`
- * runs the hook's program if the program is not executable.
+ * The text of a plugin that OpenCode loads. It imports only Node's modules, runs dex in a separate process, and never throws.
+ * `node` runs the hook's program if the program is not executable.
  */
 function opencodePlugin(hook: string, node?: string): string {
   const start =
@@ -146,7 +146,7 @@ export const Dex = async ({ directory }) => {
 `
 }
 
-/** The user's settings file; `opencode.json` if there is none. */
+/** The user's settings file, or `opencode.json` if there is none. */
 export function opencodeSettings(machine: Machine): string {
   const names = ["opencode.jsonc", "opencode.json", "config.json"]
   const paths = names.map((name) => join(opencodeFolder(machine), name))

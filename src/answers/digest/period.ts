@@ -1,5 +1,5 @@
 import { DAY_MS, localDay, parseDate } from "../../core/dates.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 
 export const PERIODS = ["today", "yesterday", "week"] as const
@@ -26,7 +26,7 @@ export function periodOf({ period, from, to }: PeriodInput, now: number): Period
       "usage",
       `It would end before it starts: ${localDay(range.from)} is after ${localDay(range.to)}.`,
     )
-  return { name: "dates", ...range, filters: defined({ from, to }) }
+  return { name: "dates", ...range, filters: withoutUndefined({ from, to }) }
 }
 
 function namedPeriod(name: (typeof PERIODS)[number], now: number): Period {

@@ -1,5 +1,5 @@
 import { messageOf } from "../../core/error.ts"
-import { formatRef, parseWholeRef, type Ref } from "../../core/ref.ts"
+import { formatRef, parseCompleteRef, type Ref } from "../../core/ref.ts"
 import { readAs, type Schema } from "../../core/schema.ts"
 import { estimateTokens } from "../../core/tokens.ts"
 import type { Model, ModelReply } from "../../llm/model.ts"
@@ -194,7 +194,7 @@ function takeItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, 
 }
 
 function refOf(text: string, contains: (ref: Ref) => boolean): string[] {
-  const named = parseWholeRef(text)
+  const named = parseCompleteRef(text)
   if (!named) return []
   const { section: _, ...ref } = named
   return contains(ref) ? [formatRef(ref)] : []

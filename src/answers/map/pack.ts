@@ -1,5 +1,5 @@
 import { formatRef } from "../../core/ref.ts"
-import { tokensOf } from "../../core/tokens.ts"
+import { tokensForChars } from "../../core/tokens.ts"
 import { hashOf, hashOfPiece, type Measured, type Piece, pieceLength } from "./data.ts"
 
 /** Batches with the same `hash` have the same text. */
@@ -81,7 +81,7 @@ export function looseBatches(batches: Batch[], budget: number): number {
 }
 
 export function tokensOfBatch({ chars }: Batch): number {
-  return tokensOf(chars)
+  return tokensForChars(chars)
 }
 
 type Run = { of: Measured; from: number; count: number }

@@ -1,5 +1,5 @@
 import { loadSettings } from "../../config/load.ts"
-import { PERSONS_KINDS, type SourceId } from "../../core/conversation.ts"
+import { LISTED_KINDS, type SourceId } from "../../core/conversation.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { Schema } from "../../core/schema.ts"
@@ -69,7 +69,7 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
     project: filters.project,
     source: filters.source,
     ...dateRange(filters, dex.now()),
-    kinds: filters.all ? undefined : PERSONS_KINDS,
+    kinds: filters.all ? undefined : LISTED_KINDS,
     inside: dex.project,
     limit: filters.limit ?? EVERYTHING,
     offset: 0,

@@ -6,7 +6,7 @@ import type { ChatInput } from "../../answers/chat.run.ts"
 import { makeChatFolder } from "../../answers/chat-keep.ts"
 import { loadSettings } from "../../config/load.ts"
 import { llmSettings } from "../../config/servers.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 import { redactText } from "../../redact/redact.ts"
 import { shortPath } from "../../render/words.ts"
@@ -97,7 +97,7 @@ function modelFor(dex: Dex, { model, temperature }: ChatInput): Llm {
       "usage",
       `--opencode needs a server as its model, and llm.provider is ${llm.provider}. Leave out --opencode, or set an address for this run: DEX_LLM_PROVIDER=…`,
     )
-  return { ...llm, ...defined({ model, temperature }) }
+  return { ...llm, ...withoutUndefined({ model, temperature }) }
 }
 
 function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {

@@ -2,7 +2,7 @@ import { createDex } from "../../app/dex.ts"
 import { VERSION } from "../../app/version.ts"
 import { glyphsOf } from "../../render/screen.ts"
 import { many } from "../../render/words.ts"
-import type { TypedRead } from "../../search/typing.ts"
+import type { TypedSearchCache } from "../../search/typing.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
 import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
@@ -16,7 +16,7 @@ import type { LookUpAnswer, LookUpQuestion } from "./start-look-up.ts"
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
 
 /** Reused from one key to the next, because most rows stay the same. */
-const read: TypedRead = new Map()
+const read: TypedSearchCache = new Map()
 
 serveOrders(answerTo)
 

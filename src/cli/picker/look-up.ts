@@ -1,11 +1,11 @@
 import { agentOf } from "../../agents/registry.ts"
-import { type Part, PERSONS_KINDS } from "../../core/conversation.ts"
+import { LISTED_KINDS, type Part } from "../../core/conversation.ts"
 import { DAY_MS, localMinute } from "../../core/dates.ts"
-import { formatRef, parseWholeRef } from "../../core/ref.ts"
+import { formatRef, parseCompleteRef } from "../../core/ref.ts"
 import { readMessages } from "../../render/message-lines.ts"
 import type { Screen } from "../../render/screen.ts"
 import { many, projectName } from "../../render/words.ts"
-import { searchAsTyped, type TypedRead } from "../../search/typing.ts"
+import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { otherKinds } from "../../tools/kinds.ts"
@@ -19,7 +19,11 @@ import type { RowQuery } from "./start-look-up.ts"
 import type { PickerRow } from "./state.ts"
 
 /** A search that is done before the next key: the newest conversations, or the newest that contain these words. */
-export async function rowsTyped(dex: Dex, { text, filter, limit }: RowQuery, read: TypedRead): Promise<FoundRows> {
+export async function rowsTyped(
+  dex: Dex,
+  { text, filter, limit }: RowQuery,
+  read: TypedSearchCache,
+): Promise<FoundRows> {
   if (text === "") return newestRows(dex, filter, limit)
   const found = await searchAsTyped(
     await dex.store(),
@@ -64,7 +68,7 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
   // The search also accepts a project whose path only contains this one.
   const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
   const rows = results
-    .filter(({ kind, parent }) => parent !== undefined || PERSONS_KINDS.some((one) => one === kind))
+    .filter(({ kind, parent }) => parent !== undefined || LISTED_KINDS.some((one) => one === kind))
     .map(({ id, title, date, source, project, snippet, message_index }) => ({
       ref: id,
       title,
@@ -100,7 +104,7 @@ export async function previewOf(
   row: Pick<PickerRow, "ref" | "message">,
   screen: Screen,
 ): Promise<Preview | undefined> {
-  const ref = parseWholeRef(row.ref)
+  const ref = parseCompleteRef(row.ref)
   const store = await dex.store()
   const conversation = ref && (await store.conversation(ref))
   if (!conversation) return undefined

@@ -1,4 +1,4 @@
-import { PERSONS_KINDS } from "../../core/conversation.ts"
+import { LISTED_KINDS } from "../../core/conversation.ts"
 import { DAY_MS, isoDate } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
@@ -13,7 +13,7 @@ export async function newestRows(dex: Dex, filter: PickerFilter, limit: number):
     source: filter.source,
     in_project: filter.here ? dex.project : undefined,
     from: filter.days === undefined ? undefined : dex.now() - filter.days * DAY_MS,
-    kinds: PERSONS_KINDS,
+    kinds: LISTED_KINDS,
     inside: dex.project,
     limit,
     offset: 0,

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import type { ReadStream, WriteStream } from "node:tty"
-import { parseWholeRef } from "../../core/ref.ts"
+import { parseCompleteRef } from "../../core/ref.ts"
 import { screenOf } from "../../render/screen.ts"
 import { terminalOf } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
@@ -48,7 +48,7 @@ function anyKey({ input, output }: Terminals): Promise<void> {
 }
 
 async function linesOfConversation(dex: Dex, name: string, words: string, output: WriteStream): Promise<string[]> {
-  const ref = parseWholeRef(name)
+  const ref = parseCompleteRef(name)
   const row = ref && (await (await dex.store()).conversation(ref))
   if (!row) return ["This conversation no longer exists."]
   const screen = screenOf(terminalOf(output, process.env), process.env)

@@ -1,5 +1,5 @@
 import { messageOf } from "../../core/error.ts"
-import { hasSubprocessEnded, type Subprocess, subprocessFile } from "../../subprocess/link.ts"
+import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../subprocess/link.ts"
 import { startProcess } from "../../subprocess/process.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
@@ -51,7 +51,7 @@ export function startLookUp(): LookUpProcess {
     try {
       return await running().ask(question)
     } catch (error) {
-      if (!hasSubprocessEnded(error)) return { problem: messageOf(error) }
+      if (!isSubprocessEnded(error)) return { problem: messageOf(error) }
       // A question that ended two processes is not asked a third time.
       return isAgain || isClosed ? { problem: "The process that searches ended early." } : lookUp(question, true)
     }

@@ -4,7 +4,7 @@ import type { digest } from "../../answers/digest.ts"
 import { markdownOf } from "../../answers/map/markdown.ts"
 import type { MapOutput } from "../../answers/map.ts"
 import { localDay } from "../../core/dates.ts"
-import { formatCount, listed } from "../../core/format.ts"
+import { formatCount, joinNames } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
@@ -27,7 +27,7 @@ export function printDigest(output: Output, context: PrintContext, input: { all?
     lines: [...(mapped?.partial ? ["PARTIAL", ""] : []), ...report, headLine(days, projects), "", ...lines],
     notes: [
       ...(listing.length > 0 ? [`Read one: ${showFirst(listing, context)}`] : []),
-      ...(left_out.length > 0 ? [`Not shown: ${listed(left_out)}. --all shows everything.`] : []),
+      ...(left_out.length > 0 ? [`Not shown: ${joinNames(left_out)}. --all shows everything.`] : []),
       ...notes,
       ...(mapped ? [...mapped.notes, ...costLines(mapped)] : []),
     ],
@@ -65,7 +65,7 @@ function headLine(days: string, projects: ProjectFacts[]): string {
       "commit",
     ),
   ]
-  return `${days.charAt(0).toUpperCase()}${days.slice(1)}: ${listed(counts)} in ${many(projects.length, "project")}`
+  return `${days.charAt(0).toUpperCase()}${days.slice(1)}: ${joinNames(counts)} in ${many(projects.length, "project")}`
 }
 
 /** So many lines, with the notes below them, fill about one screen. */

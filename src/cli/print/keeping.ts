@@ -1,5 +1,5 @@
-import { agentsIn } from "../../agents/registry.ts"
-import { formatCount, grouped, listed } from "../../core/format.ts"
+import { onlyAgents } from "../../agents/registry.ts"
+import { formatCount, grouped, joinNames } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, wrap, wrapAfter } from "../../render/terminal.ts"
 import { many, megabytes, projectName, seconds, shortPath, when } from "../../render/words.ts"
@@ -31,7 +31,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
       .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
   const others = otherKinds(output.kinds)
-  const agents = agentsIn(output.sources)
+  const agents = onlyAgents(output.sources)
   const all = Object.values(agents).reduce((sum, count) => sum + count, 0)
   const lines = [
     `${label("conversations")}${grouped(output.total_conversations)}${others === "" ? "" : ` (and ${others})`}`,
@@ -199,7 +199,7 @@ function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOut
 type ForgetOutput = OutputOf<typeof forget>
 
 function pinnedNote(pinned: string[]): string {
-  return `Another program still reads the old pages of ${listed(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex doctor gc\` after that clears them.`
+  return `Another program still reads the old pages of ${joinNames(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex doctor gc\` after that clears them.`
 }
 
 /** The conversations that would be deleted, with titles, because nobody recognises a ref. */
@@ -279,7 +279,7 @@ export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: Pri
     ],
     notes: [
       ...(others.length > 0
-        ? [`Below it, ${listed(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`]
+        ? [`Below it, ${joinNames(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`]
         : []),
       ...(projects.length > 0 ? [`Private projects: ${projects.map(shown).join(", ")}`] : []),
     ],

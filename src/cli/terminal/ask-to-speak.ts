@@ -6,7 +6,7 @@ import { hooksChoice } from "../../integrations/record.ts"
 import { recordFile } from "../../integrations/wiring.ts"
 import { paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import { many, when } from "../../render/words.ts"
-import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { asTyped } from "../print/words.ts"
 
 /** For this long, hooks only record what they would have suggested. */
@@ -22,7 +22,7 @@ type Listened = {
 type Asking = Listened & { terminal: Terminal; say(line?: string): void }
 
 /** The suggestions that dex only recorded. Undefined in the first week, and after the person has answered the question. */
-export async function unspoken({ home, env, suggestions, now }: Listened): Promise<KeptSuggestion[] | undefined> {
+export async function unspoken({ home, env, suggestions, now }: Listened): Promise<StoredSuggestion[] | undefined> {
   const choice = hooksChoice(recordFile(home.dir))
   const { settings } = loadSettings({ file: home.config, env })
   if (!choice?.wanted || settings["proactive.mode"] !== undefined || !settings["proactive.enabled"]) return undefined
@@ -57,7 +57,7 @@ export async function askToSpeak({ terminal, say, ...listened }: Asking): Promis
   say(asTyped(outcome, terminal))
 }
 
-function suggestionLine({ moment, items }: KeptSuggestion): string {
+function suggestionLine({ moment, items }: StoredSuggestion): string {
   const [first] = items
   const more = items.length > 1 ? ` (and ${many(items.length - 1, "other thing")})` : ""
   return `${when(new Date(moment.at).toISOString())}  ${moment.event.replaceAll("_", " ")}: ${safeLine(`${first?.kind}: ${first?.title}. ${first?.reason}`)}${more}`

@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs"
-import { agents, isOwn } from "../../agents/registry.ts"
+import { agents, isDexSource } from "../../agents/registry.ts"
 import { choice, flag, integer, listOf, object, optional, text, withDefault } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
@@ -116,7 +116,7 @@ async function onlyRead(dex: Dex, listed: { agent: string; found: boolean }[]): 
   const stored = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
   const isConnected = (source: string) => listed.some(({ agent, found }) => agent === source && found)
   return agents
-    .filter(({ source, connector }) => connector !== undefined && !isOwn(source) && !isConnected(source))
+    .filter(({ source, connector }) => connector !== undefined && !isDexSource(source) && !isConnected(source))
     .filter(({ source }) => stored.some((one) => one.source === source))
     .map(({ name }) => name)
 }

@@ -1,8 +1,8 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { type Grammar, startLine, unquoted } from "./grammar.ts"
+import { type Grammar, startLineOf, unquote } from "./grammar.ts"
 
-// The field `name` of a specification matches only its first name.
+// The query for Go. The field `name` of a specification matches only its first name.
 export const go: Grammar = {
   query: `
     (comment) @comment
@@ -32,11 +32,11 @@ export const go: Grammar = {
   },
 }
 
-/** A package is named after the last part of its path that is not a version. */
+/** Without an alias, a package is named after the last part of its path that is not a version. */
 function importsOf(node: Node): Import[] {
-  const module = unquoted(node.childForFieldName("path")?.text ?? "")
+  const module = unquote(node.childForFieldName("path")?.text ?? "")
   const parts = module.split("/")
   const last = parts.findLast((part, i) => i === 0 || !/^v\d+$/.test(part)) ?? module
   const as = node.childForFieldName("name")?.text ?? last.replace(/^go-|\.v\d+$/g, "")
-  return [{ module, name: "*", as: as === "." ? "*" : as, line: startLine(node) }]
+  return [{ module, name: "*", as: as === "." ? "*" : as, line: startLineOf(node) }]
 }

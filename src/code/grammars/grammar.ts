@@ -3,9 +3,9 @@ import type { DefinitionKind, Import } from "../../core/code.ts"
 
 /**
  * The query and rules of one language. The query's captures have fixed names: `@def.<kind>` with `@name` (and `@container` if the
- * language names it) is a definition, `@scope` only a container; `@comment` and `@mark` (attribute, decorator) above a definition
- * belong to it; `@wrap` encloses a definition and belongs to it, as `export` and decorators do; `@docstring` belongs to the
- * definition around it; `@warns` marks the definition around it as deprecated; `@import` is passed to `imports`; `@call` and
+ * language names it) is a definition, and `@scope` is only a container. `@comment` and `@mark` (attribute, decorator) above a
+ * definition belong to it; `@wrap`, such as `export`, encloses a definition and belongs to it; `@docstring` belongs to the
+ * definition around it; `@warns` marks the definition around it as deprecated. `@import` is passed to `imports`. `@call` and
  * `@ref`, with `@receiver` if there is one, are uses.
  */
 export type Grammar = {
@@ -14,20 +14,20 @@ export type Grammar = {
   imports(node: Node): Import[]
   /** `head` is the text before the name. */
   isExported(head: string, name: string): boolean
-  /** Corrects a kind that the query alone cannot determine; undefined if it is not a definition. */
+  /** Corrects a kind that the query alone cannot determine. Returns undefined if the node is not a definition. */
   kindOf?(kind: DefinitionKind, context: KindContext): DefinitionKind | undefined
 }
 
 export type KindContext = { node: Node; head: string; name: string; container: Container | undefined }
 
-/** `scope` is a part of something that is defined elsewhere, such as an `impl` in Rust. */
+/** `scope` extends something that is defined elsewhere, such as an `impl` in Rust. */
 export type Container = { kind: DefinitionKind | "scope"; name: string }
 
 const METHOD_CONTAINERS = new Set<Container["kind"]>(["class", "struct", "interface", "trait", "enum", "scope"])
 export const canContainMethods = (container: Container | undefined): boolean =>
   container !== undefined && METHOD_CONTAINERS.has(container.kind)
 
-export const startLine = (node: Node): number => node.startPosition.row + 1
+export const startLineOf = (node: Node): number => node.startPosition.row + 1
 
-/** A string literal without its quotes. */
-export const unquoted = (text: string): string => text.replace(/^[a-z]*["'`<]+|["'`>]+$/gi, "")
+/** Removes the quotes of a string literal. */
+export const unquote = (text: string): string => text.replace(/^[a-z]*["'`<]+|["'`>]+$/gi, "")

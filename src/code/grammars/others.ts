@@ -1,8 +1,8 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { canContainMethods, type Grammar, startLine, unquoted } from "./grammar.ts"
+import { canContainMethods, type Grammar, startLineOf, unquote } from "./grammar.ts"
 
-// Languages with definitions, imports, comments and marks, but no uses.
+// These languages have definitions, imports, comments and marks, but no uses.
 
 const everything = () => true
 const isPublic = (head: string) => /\bpublic\b/.test(head)
@@ -97,8 +97,8 @@ export const cpp: Grammar = {
   imports: (node) => {
     const path = node.childForFieldName("path")
     if (!path) return []
-    const module = path.type === "string_literal" ? `./${unquoted(path.text)}` : path.text
-    return [{ module, name: "*", as: "*", line: startLine(node), reexport: true }]
+    const module = path.type === "string_literal" ? `./${unquote(path.text)}` : path.text
+    return [{ module, name: "*", as: "*", line: startLineOf(node), reexport: true }]
   },
   isExported: (head) => !/\bstatic\b/.test(head),
 }
@@ -135,7 +135,7 @@ export const ruby: Grammar = {
     const found = /^(require|require_relative)\b[\s(]*["']([^"']+)["']/.exec(node.text)
     if (!found) return []
     const module = found[1] === "require_relative" && !found[2]!.startsWith(".") ? `./${found[2]}` : found[2]!
-    return [{ module, name: "*", as: "*", line: startLine(node) }]
+    return [{ module, name: "*", as: "*", line: startLineOf(node) }]
   },
   isExported: everything,
   kindOf: (kind, { container }) => (kind === "method" && !container ? "function" : kind),
@@ -163,10 +163,10 @@ export const powershell: Grammar = {
   isExported: everything,
 }
 
-/** Imports everything from a module, without a name of its own. */
+/** An import of everything from a module, without a local name. */
 function importAll(node: Node, pattern: RegExp): Import[] {
   const module = pattern.exec(node.text)?.[1]?.replace(/\s+/g, " ").trim().slice(0, 500)
-  return module ? [{ module, name: "*", as: "*", line: startLine(node) }] : []
+  return module ? [{ module, name: "*", as: "*", line: startLineOf(node) }] : []
 }
 
 function lastPart(node: Node, pattern: RegExp, separator: string): Import[] {
@@ -174,5 +174,5 @@ function lastPart(node: Node, pattern: RegExp, separator: string): Import[] {
   if (!path) return []
   const at = path.lastIndexOf(separator)
   const name = path.slice(at + 1)
-  return [{ module: at < 0 ? path : path.slice(0, at), name, as: name, line: startLine(node) }]
+  return [{ module: at < 0 ? path : path.slice(0, at), name, as: name, line: startLineOf(node) }]
 }

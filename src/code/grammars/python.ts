@@ -1,6 +1,6 @@
 import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
-import { canContainMethods, type Grammar, startLine } from "./grammar.ts"
+import { canContainMethods, type Grammar, startLineOf } from "./grammar.ts"
 
 export const python: Grammar = {
   query: `
@@ -35,7 +35,7 @@ export const python: Grammar = {
 }
 
 function importsOf(node: Node): Import[] {
-  const line = startLine(node)
+  const line = startLineOf(node)
   const named = node.childrenForFieldName("name").filter((child) => child !== null)
   if (node.type === "import_statement") {
     // `import a.b` creates the name `a`, through which `a.b` is found; `import a.b as c` creates `c`.

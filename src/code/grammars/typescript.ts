@@ -1,14 +1,14 @@
 import type { Node } from "web-tree-sitter"
 import type { DefinitionKind, Import } from "../../core/code.ts"
-import { type Container, type Grammar, startLine, unquoted } from "./grammar.ts"
+import { type Container, type Grammar, startLineOf, unquote } from "./grammar.ts"
 
 const DECLARED = `(variable_declarator name: (identifier) @name) @def.variable`
-/** Variables count only if the file, or a namespace in it, declares them, not a function. */
+/** Matches variables only if the file, or a namespace in it, declares them. */
 const topLevel = (parent: string) => `
   (${parent} [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})
     (export_statement [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])])`
 
-// A predicate costs more than everything else in a pattern, so importsOf checks whether a call is a `require`.
+// A predicate costs more than the rest of a pattern, so importsOf checks whether a call is a `require`.
 const JAVASCRIPT_QUERY = `
   (comment) @comment
   (decorator) @mark
@@ -81,7 +81,8 @@ export const typescript: Grammar = { ...common, query: TYPESCRIPT_QUERY }
 export const tsx: Grammar = { ...common, query: TYPESCRIPT_QUERY + JSX_QUERY }
 
 /**
- * `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class; in other functions the latter is state.
+ * The kind of `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class. In other functions, `this.m`
+ * is state.
  */
 function assignedKind(node: Node, container: Container | undefined): DefinitionKind | undefined {
   const object = node.childForFieldName("left")?.childForFieldName("object")?.text ?? ""
@@ -92,11 +93,11 @@ function assignedKind(node: Node, container: Container | undefined): DefinitionK
 }
 
 function importsOf(node: Node): Import[] {
-  const line = startLine(node)
+  const line = startLineOf(node)
   if (node.type === "variable_declarator") return requiredBy(node, line)
   const source = node.childForFieldName("source")
   if (!source) return importEquals(node, line)
-  const module = unquoted(source.text)
+  const module = unquote(source.text)
   if (node.type === "export_statement") return reexports(node, module, line)
   const clause = node.namedChildren.find((child) => child.type === "import_clause")
   // A side-effect import.
@@ -131,7 +132,7 @@ function requiredBy(node: Node, line: number): Import[] {
   const first = call?.childForFieldName("arguments")?.namedChild(0)
   const target = node.childForFieldName("name")
   if (call?.childForFieldName("function")?.text !== "require" || !first || !target) return []
-  const module = unquoted(first.text)
+  const module = unquote(first.text)
   if (target.type === "identifier") return [{ module, name: "*", as: target.text, line }]
   if (target.type !== "object_pattern") return []
   return target.namedChildren.flatMap((child): Import[] => {
@@ -147,5 +148,5 @@ function requiredBy(node: Node, line: number): Import[] {
 function importEquals(node: Node, line: number): Import[] {
   const clause = node.namedChildren.find((child) => child.type === "import_require_clause")
   const source = clause?.childForFieldName("source")
-  return source ? [{ module: unquoted(source.text), name: "*", as: clause?.namedChild(0)?.text ?? "", line }] : []
+  return source ? [{ module: unquote(source.text), name: "*", as: clause?.namedChild(0)?.text ?? "", line }] : []
 }

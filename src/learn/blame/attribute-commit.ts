@@ -3,18 +3,18 @@ import { type CommitCandidate, type CommitFeatures, evidenceFor, type LineFeatur
 import type { BlameFacts, KnownEdit, Worker } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
-export type Level = "proved" | "likely" | "unknown"
-/** The reason for an answer, strongest first. */
-export type Reason = "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time"
+export type AttributionLevel = "proved" | "likely" | "unknown"
+/** Why a commit or a line is attributed to a conversation, strongest reason first. */
+export type AttributionReason = "ran_commit" | "wrote_line" | "wrote_near" | "files_and_time"
 
 type RankedWorker = CommitCandidate & { order: number; trust: number }
 
-/** `key` represents the line's text. */
+/** `key` is the key of the line's text. */
 export type AttributedLine = { line: number; key: number } & (
   | { level: "unknown" }
   | {
       level: "proved" | "likely"
-      reason: Reason
+      reason: AttributionReason
       worker: Worker
       /** The message that wrote the line. */
       ref?: KnownEdit["ref"]
@@ -24,10 +24,10 @@ export type AttributedLine = { line: number; key: number } & (
 export type AttributedFile = { path: string; lines: AttributedLine[] }
 
 export type AttributedCommit = {
-  /** Likeliest first. */
+  /** The candidates, likeliest first. */
   ranked: RankedWorker[]
   /** The first candidate, if it is certain enough to report. */
-  told?: RankedWorker & { level: "proved" | "likely" }
+  attributed?: RankedWorker & { level: "proved" | "likely" }
   files: AttributedFile[]
 }
 
@@ -46,9 +46,9 @@ export function attributeCommit(
     isWanted(path) ? [{ path, lines: linesOf(added, writersIn(i), ranked[0]) }] : [],
   )
   const [first] = ranked
-  if (!first || first.trust < REPORTS_COMMIT) return { ranked, files }
+  if (!first || first.trust < MIN_COMMIT_TRUST) return { ranked, files }
   const isProved = first.ran || files.some(({ lines }) => lines.some((line) => provesFor(line, first.worker)))
-  return { ranked, told: { ...first, level: isProved ? "proved" : "likely" }, files }
+  return { ranked, attributed: { ...first, level: isProved ? "proved" : "likely" }, files }
 }
 
 function provesFor(line: AttributedLine, worker: Worker): boolean {
@@ -63,8 +63,8 @@ function rankWorkers(candidates: CommitCandidate[]): RankedWorker[] {
       return {
         ...one,
         ran: isOwn ? ran : undefined,
-        order: isOwn ? 1 : chance(one.features, ORDER),
-        trust: Math.max(isOwn ? RAN : 0, chance(one.features, TRUST)),
+        order: isOwn ? 1 : chance(one.features, ORDER_WEIGHTS),
+        trust: Math.max(isOwn ? RAN : 0, chance(one.features, TRUST_WEIGHTS)),
       }
     })
     .sort((a, b) => b.order - a.order)
@@ -87,8 +87,14 @@ function linesOf(
     const own = written[i]
     if (own) {
       const { worker, ref } = own.edit
-      if (own.trust < LIKELY_LINE) return { ...base, level: "unknown" }
-      return { ...base, level: own.trust >= PROVES_LINE ? "proved" : "likely", reason: "wrote_line", worker, ref }
+      if (own.trust < MIN_LIKELY_LINE_TRUST) return { ...base, level: "unknown" }
+      return {
+        ...base,
+        level: own.trust >= MIN_PROVED_LINE_TRUST ? "proved" : "likely",
+        reason: "wrote_line",
+        worker,
+        ref,
+      }
     }
     const near = neighbour(added, written, i)
     if (near) return { ...base, level: "likely", reason: "wrote_near", worker: near.worker }
@@ -99,28 +105,31 @@ function linesOf(
 
 /** If a commit contains the work of several conversations, a line without a known author may belong to any of them. */
 function isAlone({ features: { wrote } }: RankedWorker): boolean {
-  return wrote === 0 || wrote >= ALONE
+  return wrote === 0 || wrote >= MIN_SOLE_AUTHOR_SHARE
 }
 
 type Likeliest = { edit: KnownEdit; trust: number }
 
 function likeliest(writers: Writer[]): Likeliest | undefined {
   return writers
-    .map(({ edit, features }) => ({ edit, trust: chance(features, WROTE) }))
+    .map(({ edit, features }) => ({ edit, trust: chance(features, WROTE_WEIGHTS) }))
     .reduce<Likeliest | undefined>((best, one) => (best && best.trust >= one.trust ? best : one), undefined)
 }
 
-/** If one conversation wrote the lines above and below, it wrote this one too: it was changed since, or is too short. */
+/**
+ * The author of a line between two lines of one conversation: that conversation wrote it too, but the line was changed since or
+ * is too short.
+ */
 function neighbour(
   added: CommitDiff["files"][number]["added"],
   written: (Likeliest | undefined)[],
   i: number,
 ): KnownEdit | undefined {
   const beside = (step: 1 | -1) => {
-    for (let at = i + step, far = 1; far <= FARTHEST; at += step, far++) {
+    for (let at = i + step, far = 1; far <= MAX_DISTANCE; at += step, far++) {
       if (added[at]?.line !== added[i]!.line + step * far) return undefined
       const own = written[at]
-      if (own) return own.trust >= LIKELY_LINE ? own.edit : undefined
+      if (own) return own.trust >= MIN_LIKELY_LINE_TRUST ? own.edit : undefined
     }
     return undefined
   }
@@ -128,17 +137,17 @@ function neighbour(
   return above && below && above.worker === below.worker ? above : undefined
 }
 
-/** The greatest distance to a line with a known author. */
-const FARTHEST = 3
+/** The greatest distance, in lines, to a line with a known author. */
+const MAX_DISTANCE = 3
 
-// The weight of each piece of evidence. `npm run eval:blame -- --fit` fits them on the earlier half of 428 commits that a
-// public project linked to its conversations, both as they are and squash merged. The later half is only for measuring. No
+// The weight of each piece of evidence. `npm run eval:blame -- --fit` fits the weights on the earlier half of 428 commits that a
+// public project linked to its conversations, both as they are and squash merged. The later half is only used to measure. No
 // weight is set by hand.
 
 export type Weights<F> = Record<keyof F | "bias", number>
 
-/** Orders the known conversations by who made a commit. Fitted on commits that one of them made. */
-export const ORDER: Weights<CommitFeatures> = {
+/** Weights that order the known conversations by how likely each made a commit. Fitted on commits that one of them made. */
+export const ORDER_WEIGHTS: Weights<CommitFeatures> = {
   bias: -0.586,
   wrote: 1.646,
   wrote_of_commit: -0.994,
@@ -152,8 +161,11 @@ export const ORDER: Weights<CommitFeatures> = {
   went_on: -1.22,
 }
 
-/** The chance that this conversation made it. Fitted on the same commits, with and without their authors in the history. */
-export const TRUST: Weights<CommitFeatures> = {
+/**
+ * Weights for the probability that a conversation made a commit. Fitted on the same commits, with and without their authors in
+ * the history.
+ */
+export const TRUST_WEIGHTS: Weights<CommitFeatures> = {
   bias: -0.494,
   wrote: 0.655,
   wrote_of_commit: 0.55,
@@ -167,8 +179,8 @@ export const TRUST: Weights<CommitFeatures> = {
   went_on: -1.1,
 }
 
-/** The chance that this conversation wrote a line. Fitted in the same way. */
-export const WROTE: Weights<LineFeatures> = {
+/** Weights for the probability that a conversation wrote a line. Fitted in the same way. */
+export const WROTE_WEIGHTS: Weights<LineFeatures> = {
   bias: -1.154,
   wrote: 1.866,
   alone: 1.758,
@@ -178,16 +190,16 @@ export const WROTE: Weights<LineFeatures> = {
   last: 0.791,
 }
 
-// The trust from which on an answer is given. There is a margin, because the values drift over time.
+// The probabilities from which an answer is reported. They include a margin, because the values drift over time.
 
-/** For a commit. */
-export const REPORTS_COMMIT = 0.65
-/** For a line that the conversation is known to have written. */
-export const PROVES_LINE = 0.95
-export const LIKELY_LINE = 0.6
-/** For a line without a known author, in a commit that the conversation made … */
+/** The least probability for attributing a commit. */
+export const MIN_COMMIT_TRUST = 0.65
+/** The least probability for a line that the conversation is known to have written. */
+export const MIN_PROVED_LINE_TRUST = 0.95
+export const MIN_LIKELY_LINE_TRUST = 0.6
+/** The least probability for a line without a known author, in a commit that the conversation made … */
 const LIKELY_COMMIT = 0.7
-/** … if it wrote at least this share of the lines with a known author. */
-export const ALONE = 0.9
-/** The trust if git printed this very commit in the conversation, and the conversation had edited its files. */
+/** … if the conversation wrote at least this share of the lines with a known author. */
+export const MIN_SOLE_AUTHOR_SHARE = 0.9
+/** The probability if git printed this very commit in the conversation, which had edited the commit's files. */
 const RAN = 0.97

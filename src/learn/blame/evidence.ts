@@ -1,42 +1,50 @@
 import type { CommitDiff } from "../../git/commit-diffs.ts"
-import { type BlameFacts, fileIndex, type KnownEdit, madeBy, type RanBy, type Worker, writtenBy } from "./facts.ts"
+import {
+  type BlameFacts,
+  type CommitRun,
+  editsUntil,
+  fileIndex,
+  type KnownEdit,
+  lastEditsUntil,
+  type Worker,
+} from "./facts.ts"
 import { lineKey } from "./line-key.ts"
 
-/** Evidence that a conversation made a commit, each between 0 and about 1. Their weights are in attribute-commit.ts. */
+/** Evidence that a conversation made a commit, each between 0 and about 1. The weights are in attribute-commit.ts. */
 export type CommitFeatures = {
-  /** The share of lines with any author that it wrote last. A line with many authors counts less. */
+  /** The share of lines with any author that the conversation wrote last. A line with many authors counts less. */
   wrote: number
-  /** The share of all added lines that it wrote last. */
+  /** The share of all added lines that the conversation wrote last. */
   wrote_of_commit: number
-  /** How much of everything that it ever wrote into the commit's files arrives with this commit. */
+  /** The share of everything that the conversation ever wrote into the commit's files that arrives with this commit. */
   arrives: number
-  /** The share of the removed lines that it removed. */
+  /** The share of the removed lines that the conversation removed. */
   removed: number
-  /** The share of the files that it edited last. */
+  /** The share of the files that the conversation edited last. */
   edited_last: number
-  /** 1 if it made the newest edit of any of the files. */
+  /** 1 if the conversation made the newest edit of any of the files. */
   newest_edit: number
-  /** The time since it edited one of the files, as a logarithm. */
+  /** The time since the conversation edited one of the files, as a logarithm. */
   since_edit: number
-  /** The time since its last message, as a logarithm. */
+  /** The time since the conversation's last message, as a logarithm. */
   since_message: number
-  /** 1 if it has the newest message of all conversations. */
+  /** 1 if the conversation has the newest message of all. */
   newest_message: number
-  /** 1 if it had not ended yet. */
+  /** 1 if the conversation had not ended yet. */
   went_on: number
 }
 
 /** Evidence that a conversation wrote a line, if it once wrote the same text into this file. */
 export type LineFeatures = {
-  /** The share of the lines added to this file that it wrote. */
+  /** The share of the lines added to this file that the conversation wrote. */
   wrote: number
-  /** The share of these that no other conversation wrote. */
+  /** The share of these lines that no other conversation wrote. */
   alone: number
-  /** The share of all added lines that it wrote last. */
+  /** The share of all added lines that the conversation wrote last. */
   wrote_of_commit: number
-  /** How much of everything that it ever wrote into the commit's files arrives with this commit. */
+  /** The share of everything that the conversation ever wrote into the commit's files that arrives with this commit. */
   arrives: number
-  /** The time since it edited this file, as a logarithm. */
+  /** The time since the conversation edited this file, as a logarithm. */
   since_edit: number
   /** 1 if no other conversation wrote this line later. */
   last: number
@@ -45,36 +53,36 @@ export type LineFeatures = {
 export type CommitCandidate = {
   worker: Worker
   features: CommitFeatures
-  /** True if it edited any of the commit's files before the commit. */
+  /** True if the conversation edited any of the commit's files before the commit. */
   has_edited: boolean
-  ran?: RanBy
+  ran?: CommitRun
 }
 export type Writer = { edit: KnownEdit; features: LineFeatures }
 
 type CommitEvidence = {
   candidates: CommitCandidate[]
-  /** For each line added to the nth file: its possible authors, each with the newest edit that wrote the line. */
+  /** Returns the possible authors of each line added to the nth file, each with the newest edit that wrote the line. */
   writersIn: (file: number) => Writer[][]
 }
 
 type BlamedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
 
 const MINUTE = 60_000
-/** Clocks differ, and git rounds times. */
+/** The tolerance for times, because clocks differ and git rounds times. */
 const SLACK = 2 * MINUTE
-/** A conversation that was silent for this long and edited none of the files is no candidate. */
-export const LONG_AGO_SECONDS = 24 * 60 * 60
-/** Used instead of "never". */
+/** How long a conversation may be silent, in seconds, and still be a candidate for a commit whose files it did not edit. */
+export const MAX_SILENCE_SECONDS = 24 * 60 * 60
+/** The number of minutes that stands for "never". */
 const NEVER_MINUTES = 60 * 24 * 60
 
-/** Anything later than this is not evidence about a commit. */
-export function lastMomentFor({ at }: Pick<BlamedCommit, "at">): number {
+/** The latest time at which something counts as evidence about a commit. */
+export function evidenceDeadline({ at }: Pick<BlamedCommit, "at">): number {
   return at + SLACK
 }
 
-/** Pure, except that it reads facts. */
+/** Collects the evidence about a commit. Pure, except that it reads facts. */
 export function evidenceFor(commit: BlamedCommit, facts: BlameFacts): CommitEvidence {
-  const until = lastMomentFor(commit)
+  const until = evidenceDeadline(commit)
   const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path, until), until))
   const sums = sumsOver(files)
   return {
@@ -85,12 +93,12 @@ export function evidenceFor(commit: BlamedCommit, facts: BlameFacts): CommitEvid
 
 /** A file of a commit, with the known authors of its lines. */
 type ReadFile = {
-  /** For each added line, the edits that wrote it, oldest first. Undefined if the line is too short. */
+  /** For each added line, the edits that wrote it, oldest first. Undefined if the line is too short to attribute. */
   wrote: (KnownEdit[] | undefined)[]
   /** For each removed line, the conversations that had removed it. */
   removers: Worker[][]
   editors: Map<Worker, { at: number; lines: number }>
-  /** How many of the added lines each conversation wrote, and how many of them nobody else wrote. */
+  /** The number of added lines that each conversation wrote, and the number that nobody else wrote. */
   lines: Map<Worker, { all: number; alone: number; different: Set<number> }>
 }
 
@@ -100,7 +108,7 @@ function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownE
   const wrote = added.map(({ text }) => {
     const key = lineKey(text)
     if (key === 0) return undefined
-    const own = madeBy(index.added.get(key), until)
+    const own = editsUntil(index.added.get(key), until)
     const workers = workersOf(own)
     for (const worker of workers) {
       const sum = lines.get(worker) ?? { all: 0, alone: 0, different: new Set() }
@@ -111,11 +119,11 @@ function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownE
     }
     return own
   })
-  const removers = removed.map((text) => workersOf(madeBy(index.removed.get(lineKey(text)), until)))
-  return { wrote, removers, editors: writtenBy(index, until), lines }
+  const removers = removed.map((text) => workersOf(editsUntil(index.removed.get(lineKey(text)), until)))
+  return { wrote, removers, editors: lastEditsUntil(index, until), lines }
 }
 
-/** Each conversation once. Most lines have one author or none. */
+/** Returns each conversation once. Most lines have one author or none. */
 function workersOf(edits: readonly KnownEdit[]): Worker[] {
   if (edits.length < 2) return edits.map(({ worker }) => worker)
   return [...new Set(edits.map(({ worker }) => worker))]
@@ -127,7 +135,7 @@ type Sums = {
   written: number
   removed: number
   newestEdit: number
-  /** Added lines that are not too short. */
+  /** The number of added lines that are long enough to attribute. */
   lines: number
 }
 type WorkerSums = {
@@ -181,7 +189,7 @@ const NOTHING = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0,
 
 function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
   const second = Math.floor(until / 1000)
-  const recent = activeWithin(facts.workers, second, LONG_AGO_SECONDS)
+  const recent = activeWithin(facts.workers, second, MAX_SILENCE_SECONDS)
   const soonest = Math.min(...recent.values())
   const ran = ranBy(commit, facts.ran)
   const fileCount = Math.max(1, commit.files.length)
@@ -236,10 +244,10 @@ const share = (part: number, total: number) => (total === 0 ? 0 : part / total)
 const logOf = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
 
 /**
- * Finds the conversations that ran the commit: git printed its hash there. A rebase changes the hash, so a commit with the
- * same subject at the same time counts too.
+ * Finds the conversations in which git printed the commit's hash. A rebase changes the hash, so a commit with the same subject at
+ * the same time counts too.
  */
-function ranBy(commit: BlamedCommit, ran: RanBy[]): Map<Worker, RanBy> {
+function ranBy(commit: BlamedCommit, ran: CommitRun[]): Map<Worker, CommitRun> {
   const same = ran.filter((one) => isSameCommit(commit, one))
   const alike = ran.filter((one) => isAlike(commit, one))
   return new Map((same.length > 0 ? same : alike).map((one) => [one.worker, one]))
@@ -255,12 +263,13 @@ function isAlike({ at, subject }: NamedCommit, ran: { subject: string; at: numbe
   return ran.subject === subject && Math.abs(ran.at - at) <= SLACK
 }
 
-/** True if the commit that git printed can be this one. */
-export function mayBeSame(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
+/** Whether the commit that git printed can be this one. */
+export function mayBeSameCommit(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
   return isSameCommit(commit, ran) || isAlike(commit, ran)
 }
 
-// The times of a conversation's messages are in seconds since 1970.
+// How long ago a conversation may have ended and still count as running, in seconds. The times of a conversation's messages are
+// in seconds since 1970.
 
 const ENDED_BEFORE_SECONDS = 10 * 60
 
@@ -275,7 +284,7 @@ function activeWithin(workers: Worker[], second: number, most: number): Map<Work
   return found
 }
 
-/** The time between the conversation's last message and this second. */
+/** The seconds between the conversation's last message and this time. */
 function secondsSince({ activeSeconds }: Worker, second: number): number | undefined {
   let [low, high] = [0, activeSeconds.length]
   while (low < high) {
@@ -286,7 +295,7 @@ function secondsSince({ activeSeconds }: Worker, second: number): number | undef
   return low === 0 ? undefined : second - activeSeconds[low - 1]!
 }
 
-/** True if it had begun, and had ended at most a few minutes before. */
+/** Whether the conversation had begun, and had ended at most a few minutes before. */
 function wentOn({ activeSeconds }: Worker, second: number): boolean {
   return (
     activeSeconds.length > 0 && activeSeconds[0]! <= second && second <= activeSeconds.at(-1)! + ENDED_BEFORE_SECONDS

@@ -20,17 +20,17 @@ export type KnownEdit = {
   removed: Uint32Array
 }
 
-export type RanBy = { worker: Worker; ref: Ref & { number: number }; hash: string; subject: string; at: number }
+export type CommitRun = { worker: Worker; ref: Ref & { number: number }; hash: string; subject: string; at: number }
 
-/** Everything known about the authors of one project's lines. */
+/** Everything that is known about the authors of one project's lines. */
 export type BlameFacts = {
   workers: Worker[]
   /**
-   * The edits of a file, oldest first, including later ones. If this path had no edit by then, the edits of every file with
-   * the same name, because folders are renamed.
+   * Returns the edits of a file, oldest first, including later ones. If this path had no edit by then, returns the edits of every
+   * file with the same name, because folders are renamed.
    */
   editsOf(path: string, until: number): KnownEdit[]
-  ran: RanBy[]
+  ran: CommitRun[]
 }
 
 /** The stored rows about lines. */
@@ -41,7 +41,7 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
   const byName = new Map(rows.map((row) => [`${row.source}\n${row.id}`, row]))
   const starterOf = (row: (typeof rows)[number], depth = 0): (typeof rows)[number] => {
     const starter = row.belongs_to === row.id ? undefined : byName.get(`${row.source}\n${row.belongs_to}`)
-    return starter && depth < DEEPEST ? starterOf(starter, depth + 1) : row
+    return starter && depth < MAX_DEPTH ? starterOf(starter, depth + 1) : row
   }
   const workers = new Map<number, Worker>()
   for (const [starter, own] of Map.groupBy(rows, (row) => starterOf(row))) {
@@ -70,15 +70,15 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
   }
 }
 
-/** Deeper nesting of subagents has never been seen. */
-const DEEPEST = 5
+/** The deepest nesting of subagents that is followed. Deeper nesting has never been seen. */
+const MAX_DEPTH = 5
 
 function editsFinder(
   files: { file: number; path: string }[],
   read: (files: number[]) => KnownEdit[],
 ): BlameFacts["editsOf"] {
   const byPath = Map.groupBy(files, ({ path }) => path)
-  const byName = Map.groupBy(files, ({ path }) => lastNameOf(path))
+  const byName = Map.groupBy(files, ({ path }) => baseNameOf(path))
   const found = new Map<string, KnownEdit[]>()
   const editsIn = (key: string, wanted: { file: number }[] = []) => {
     const edits = found.get(key) ?? (wanted.length === 0 ? [] : read(wanted.map(({ file }) => file)))
@@ -88,12 +88,12 @@ function editsFinder(
   return (path, until) => {
     const own = editsIn(path, byPath.get(path))
     if (own.length > 0 && own[0]!.at <= until) return own
-    const name = lastNameOf(path)
+    const name = baseNameOf(path)
     return editsIn(`*/${name}`, byName.get(name))
   }
 }
 
-export function lastNameOf(path: string): string {
+export function baseNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1)
 }
 
@@ -101,12 +101,12 @@ function merged(all: Uint32Array[]): Uint32Array {
   return Uint32Array.from([...new Set(all.flatMap((one) => [...one]))]).sort()
 }
 
-/** An index of a file's edits, built once per list of edits. */
+/** An index of a file's edits, built once for each list of edits. */
 export type FileIndex = {
-  /** The edits that wrote a line, by the line's key, oldest first. */
+  /** Maps a line's key to the edits that wrote the line, oldest first. */
   added: Map<number, KnownEdit[]>
   removed: Map<number, KnownEdit[]>
-  /** How many different lines each conversation had written after each of its edits. */
+  /** Maps each conversation to the number of different lines that it had written after each of its edits. */
   written: Map<Worker, { at: number; lines: number }[]>
 }
 
@@ -139,14 +139,14 @@ function put(index: Map<number, KnownEdit[]>, keys: Uint32Array, edit: KnownEdit
   }
 }
 
-/** The edits up to a time. Edits are oldest first. */
-export function madeBy(edits: KnownEdit[] | undefined, until: number): KnownEdit[] {
+/** Returns the edits up to a time. Edits are oldest first. */
+export function editsUntil(edits: KnownEdit[] | undefined, until: number): KnownEdit[] {
   if (!edits || edits.length === 0) return []
   return edits.at(-1)!.at <= until ? edits : edits.filter(({ at }) => at <= until)
 }
 
-/** Each conversation's last edit up to a time, and how many different lines it had written. */
-export function writtenBy(index: FileIndex, until: number): Map<Worker, { at: number; lines: number }> {
+/** Returns each conversation's last edit up to a time, and the number of different lines that it had written. */
+export function lastEditsUntil(index: FileIndex, until: number): Map<Worker, { at: number; lines: number }> {
   const found = new Map<Worker, { at: number; lines: number }>()
   for (const [worker, steps] of index.written) {
     const last = steps.findLast(({ at }) => at <= until)

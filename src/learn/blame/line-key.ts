@@ -1,9 +1,12 @@
-/** Shorter lines occur in every file: a brace, `end`, `)`. */
-const LEAST_SIGNS = 4
+/**
+ * The fewest characters, without white space, of a line that can be attributed. Shorter lines occur in every file: a brace,
+ * `end`, `)`.
+ */
+const MIN_SIGNS = 4
 
 /**
- * A number for the text of a line, ignoring white space, so that indenting or aligning a line does not change it. 0 for a
- * line that is too short to attribute. The number is stored, so it must never change for the same text. Pure.
+ * Computes a number for the text of a line, ignoring white space, so that indenting or aligning a line does not change it.
+ * Returns 0 if the line is too short to attribute. The number is stored, so it must never change for the same text. Pure.
  */
 export function lineKey(text: string): number {
   let hash = 0x811c9dc5
@@ -14,8 +17,8 @@ export function lineKey(text: string): number {
     hash = Math.imul(hash ^ sign, 0x01000193)
     signs++
   }
-  if (signs < LEAST_SIGNS) return 0
-  // With FNV-1a alone, lines that differ only in the last character get neighbouring numbers.
+  if (signs < MIN_SIGNS) return 0
+  // FNV-1a alone would map lines that differ only in the last character to neighbouring numbers.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0 || 1

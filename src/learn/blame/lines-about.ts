@@ -1,46 +1,46 @@
 import { formatRef, refFrom } from "../../core/ref.ts"
 import type { LineEdit, LineWorker, RanCommit } from "../../store/knowledge/lines.ts"
-import { LONG_AGO_SECONDS, lastMomentFor, mayBeSame } from "./evidence.ts"
-import { type LineRows, lastNameOf } from "./facts.ts"
+import { evidenceDeadline, MAX_SILENCE_SECONDS, mayBeSameCommit } from "./evidence.ts"
+import { baseNameOf, type LineRows } from "./facts.ts"
 
-// A laptop's question to a team's hub about lines, and the answer: only the rows that matter for these commits. The code
+// A laptop's question to a team's hub about lines. The answer contains only the rows that matter for these commits. The code
 // stays on the laptop; only commits, times and paths are sent.
 
 export type LinesQuestion = {
-  /** The hub's name of the project. */
+  /** The project's name on the hub. */
   project: string
   commits: { hash: string; at: number; subject: string }[]
-  /** Files that the commits touched, each with the earliest time in question. */
+  /** Files that the commits touched, each with the earliest relevant time. */
   paths: { path: string; until: number }[]
   /** Sessions that the repository itself names. */
   sessions: string[]
 }
 
-/** Line keys and seconds are four-byte numbers in base64. */
+/** The hub's answer. Line keys and seconds are four-byte numbers in base64. */
 export type SentLines = {
   workers: (Omit<LineWorker, "said" | "id" | "name"> & { id: string; native_id: string; said: string })[]
   files: { file: number; path: string }[]
   edits: (Omit<LineEdit, "added" | "removed"> & { added: string; removed: string })[]
   ran: RanCommit[]
-  /** True if there is more than could be sent. */
+  /** True if some rows did not fit. */
   is_cut: boolean
 }
 
-/** The size of the keys before base64. */
-const MOST_BYTES = 8 << 20
+/** The most bytes of line keys, before base64. */
+const MAX_BYTES = 8 << 20
 
-/** `titlesOf` returns the conversations that may be shown, each with its title if it has one. */
-export async function linesAbout(
+/** Answers a question about lines. `titlesOf` returns the conversations that may be shown, each with its title if it has one. */
+export async function answerLinesQuestion(
   lines: LineRows,
   question: LinesQuestion,
   titlesOf: (workers: LineWorker[]) => Promise<Map<number, string | undefined>>,
 ): Promise<SentLines> {
   const { project, commits, sessions } = question
   const found = editsAbout(lines, question)
-  const ran = lines.ranCommits(project).filter((one) => commits.some((commit) => mayBeSame(commit, one)))
+  const ran = lines.ranCommits(project).filter((one) => commits.some((commit) => mayBeSameCommit(commit, one)))
   const has = new Set([...found.edits, ...ran].map(({ conversation }) => conversation))
   const rows = lines.lineWorkers(project)
-  const moments = commits.map((commit) => Math.floor(lastMomentFor(commit) / 1000))
+  const moments = commits.map((commit) => Math.floor(evidenceDeadline(commit) / 1000))
   const isWanted = (row: LineWorker) =>
     has.has(row.conversation) || wasActiveBefore(row, moments) || sessions.some((one) => isSession(row, one))
   // A subagent's work belongs to the conversation that started it, so they are sent together or not at all.
@@ -58,22 +58,26 @@ export async function linesAbout(
         ...row,
         id: formatRef(refFrom(row.source, id)),
         native_id: id,
-        said: sentKeys(said),
+        said: encodeKeys(said),
         title,
       }
     }),
     files: found.files.filter(({ file }) => files.has(file)),
-    edits: edits.map(({ added, removed, ...one }) => ({ ...one, added: sentKeys(added), removed: sentKeys(removed) })),
+    edits: edits.map(({ added, removed, ...one }) => ({
+      ...one,
+      added: encodeKeys(added),
+      removed: encodeKeys(removed),
+    })),
     ran: ran.filter(isVisible),
     is_cut: isCut,
   }
 }
 
-/** The edits of the same path. If it had none by then, also those of files with the same name elsewhere. */
+/** Returns the edits of the same path. If there were none by then, also returns those of files with the same name elsewhere. */
 function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
   const files = lines.lineFiles(project)
   const byPath = Map.groupBy(files, ({ path }) => path)
-  const byName = Map.groupBy(files, ({ path }) => lastNameOf(path))
+  const byName = Map.groupBy(files, ({ path }) => baseNameOf(path))
   const wanted = new Map<number, { file: number; path: string }>()
   const add = (some: typeof files = []) => {
     for (const one of some) wanted.set(one.file, one)
@@ -82,19 +86,19 @@ function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
     const own = byPath.get(path) ?? []
     add(own)
     const first = own.length === 0 ? undefined : lines.editsOfFiles(own.map(({ file }) => file))[0]
-    if (!first || first.at > until) add(byName.get(lastNameOf(path)))
+    if (!first || first.at > until) add(byName.get(baseNameOf(path)))
   }
   return { files: [...wanted.values()], edits: lines.editsOfFiles([...wanted.keys()]) }
 }
 
-/** True if it had a message shortly before one of these times. */
+/** Whether the conversation had a message shortly before one of these times. */
 function wasActiveBefore({ said }: LineWorker, seconds: readonly number[]): boolean {
   const [first, last] = [said[0], said.at(-1)]
   if (first === undefined || last === undefined) return false
-  return seconds.some((second) => first <= second && second - LONG_AGO_SECONDS <= last)
+  return seconds.some((second) => first <= second && second - MAX_SILENCE_SECONDS <= last)
 }
 
-/** Entire writes a date before the id. */
+/** Whether this is the session. Entire writes a date before the id. */
 function isSession({ id }: LineWorker, session: string): boolean {
   return session === id || session.endsWith(`-${id}`)
 }
@@ -113,21 +117,21 @@ function matesIn(rows: LineWorker[]): (row: LineWorker) => LineWorker[] {
   }
 }
 
-/** Keeps the newest edits if there are too many. */
+/** Keeps only the newest edits if there are too many. */
 function withinLimit(edits: LineEdit[]): { edits: LineEdit[]; isCut: boolean } {
   let bytes = 0
   const from = edits.findLastIndex(({ added, removed }) => {
     bytes += added.byteLength + removed.byteLength
-    return bytes > MOST_BYTES
+    return bytes > MAX_BYTES
   })
   return { edits: edits.slice(from + 1), isCut: from >= 0 }
 }
 
-export function sentKeys(keys: Uint32Array): string {
+export function encodeKeys(keys: Uint32Array): string {
   return Buffer.from(keys.buffer, keys.byteOffset, keys.byteLength).toString("base64")
 }
 
-export function keysSent(text: string): Uint32Array {
+export function decodeKeys(text: string): Uint32Array {
   const bytes = Buffer.from(text, "base64")
   return new Uint32Array(
     bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + (bytes.byteLength & ~3)) as ArrayBuffer,
@@ -135,10 +139,10 @@ export function keysSent(text: string): Uint32Array {
 }
 
 /**
- * Combines this machine's lines with a team's. Conversations on this machine count as its own; their copies on the hub are
- * ignored. The hub's numbers are made negative to keep them distinct.
+ * Combines this machine's lines with a team's. A conversation of this machine takes precedence over its copy on the hub. The
+ * hub's numbers are made negative to keep them distinct.
  */
-export function linesOfBoth(own: LineRows, project: string, team: SentLines): LineRows {
+export function mergeLines(own: LineRows, project: string, team: SentLines): LineRows {
   const here = new Set(own.lineWorkers(project).map(({ source, id }) => `${source}\n${id}`))
   const workers = team.workers.filter(({ source, native_id }) => {
     const ref = refFrom(source, native_id)
@@ -151,15 +155,15 @@ export function linesOfBoth(own: LineRows, project: string, team: SentLines): Li
       ...one,
       conversation: -conversation,
       file: -file,
-      added: keysSent(added),
-      removed: keysSent(removed),
+      added: decodeKeys(added),
+      removed: decodeKeys(removed),
     }))
   const teamWorkers = workers.map(({ conversation, native_id, said, ...one }) => ({
     ...one,
     conversation: -conversation,
     name: one.id,
     id: native_id,
-    said: keysSent(said),
+    said: decodeKeys(said),
   }))
   return {
     lineWorkers: () => [...own.lineWorkers(project), ...teamWorkers],

@@ -6,14 +6,15 @@ import type { EditWrite, LinesWrite } from "../../store/knowledge/lines.ts"
 import { lineKey } from "./line-key.ts"
 
 const MINUTE = 60_000
-/** Per edit. Longer ones are generated. */
-const MOST_LINES = 20_000
+/** The most lines of one edit. Longer edits are generated. */
+const MAX_LINES = 20_000
 
 /**
- * The lines that a conversation wrote into its project's files, the commits that it ran, and when it was active. `below`
- * maps a path into the project. Some agents date only the session: then its edits count as made at `startedAt`. Pure.
+ * Collects the lines that a conversation wrote into its project's files, the commits that it ran, and the times when it was
+ * active. `below` maps a path into the project. Some agents date only the session; its edits then count as made at `startedAt`.
+ * Pure.
  */
-export function linesIn(
+export function linesWrittenIn(
   messages: readonly StoredMessage[],
   belongsTo: string,
   below: (path: string) => string | undefined,
@@ -44,7 +45,7 @@ export function linesIn(
 
 function keysOf(edits: ShellEdit[]): { added: number[]; removed: number[] } {
   const keys = (lines: string[]) =>
-    lines.slice(0, MOST_LINES).flatMap((line) => {
+    lines.slice(0, MAX_LINES).flatMap((line) => {
       const key = lineKey(line)
       return key === 0 ? [] : [key]
     })
@@ -58,7 +59,7 @@ function editsOf(part: Part, settled: Set<string>): ShellEdit[] {
   return command === undefined ? [] : shellEdits(command)
 }
 
-/** A quick check, because most calls write nothing through a shell. */
+/** A quick check whether a call may write through a shell. Most do not. */
 function mayWrite(call: string): boolean {
   const isShell = call.includes('"command"') || call.includes('"cmd"') || call.includes('"script"')
   return isShell && WRITES.some((sign) => call.includes(sign))
@@ -71,7 +72,7 @@ function splitHunk(lines: string[]): { added: string[]; removed: string[] } {
   return { added: of("+"), removed: of("-") }
 }
 
-/** The command line of a shell call, whatever the agent names the field. */
+/** The command line of a shell call, for any agent's name of the field. */
 function commandOf(text: string): string | undefined {
   if (!text.startsWith("{")) return undefined
   try {
@@ -84,7 +85,7 @@ function commandOf(text: string): string | undefined {
   }
 }
 
-/** Calls that failed, and calls whose result contains the edits. */
+/** The ids of calls that failed, and of calls whose result already contains the edits. */
 function settledCalls(messages: readonly StoredMessage[]): Set<string> {
   const settled = new Set<string>()
   for (const { parts } of messages)
@@ -96,18 +97,18 @@ function settledCalls(messages: readonly StoredMessage[]): Set<string> {
 
 type ShellEdit = { path: string; added: string[]; removed: string[] }
 
-/** A longer command contains a document, not edits. */
-const LONGEST = 400_000
-/** Searching for the file name takes time quadratic in the line's length. */
-const LONGEST_HEAD = 4_000
+/** The longest command that is parsed, in characters. A longer one contains a document. */
+const MAX_LENGTH = 400_000
+/** The longest line before a here-document, in characters. Searching it for the file name takes quadratic time. */
+const MAX_HEAD_LENGTH = 4_000
 const HEREDOC = /<<(-?)\s*(?:'([\w.-]{1,60})'|"([\w.-]{1,60})"|\\?([\w.-]{1,60}))/g
 
 /**
- * The edits that a command line's own text shows: here-documents written to a file, patches, lines that sed inserts
- * and that echo appends. Changes by other programs, such as formatters and scripts, are not visible there. Pure.
+ * Finds the edits in the text of a command line: here-documents written to a file, patches, lines that sed inserts and that echo
+ * appends. Changes by other programs, such as formatters and scripts, are not visible there. Pure.
  */
 export function shellEdits(command: string): ShellEdit[] {
-  if (command.length > LONGEST) return []
+  if (command.length > MAX_LENGTH) return []
   const patch = patchIn(command)
   if (patch !== undefined) return byFile(parsePatch(patch).hunks)
   const edits: ShellEdit[] = []
@@ -119,7 +120,7 @@ export function shellEdits(command: string): ShellEdit[] {
   return [...edits, ...partsOf(rest).flatMap((part) => [...putIn(part), ...appended(part)])]
 }
 
-/** A `;` before a quotation mark may be inside the quotation. */
+/** Splits a command line. A `;` before a quotation mark may be inside the quotation. */
 function partsOf(command: string): string[] {
   const quoted = Math.max(command.lastIndexOf("'"), command.lastIndexOf('"')) + 1
   return `${command.slice(0, quoted)}${command.slice(quoted).replaceAll(";", "\n")}`.split(/\n|&&/)
@@ -127,12 +128,12 @@ function partsOf(command: string): string[] {
 
 type HereDocument = { head: string; body: string }
 
-/** Each here-document with the command line before it. */
+/** Returns each here-document with the command line before it. */
 function hereDocuments(command: string): HereDocument[] {
   const found: HereDocument[] = []
   let after = 0
   for (const match of command.matchAll(HEREDOC)) {
-    if (match.index < after) continue // inside another one
+    if (match.index < after) continue // inside another here-document
     const word = match[2] ?? match[3] ?? match[4]!
     const start = command.indexOf("\n", match.index)
     if (start === -1) break
@@ -151,7 +152,7 @@ const CAT = new RegExp(`\\bcat\\b[^|;&]*?>>?\\s*${WORD}`)
 const TEE = new RegExp(`\\btee\\s+(?:-a\\s+)?${WORD}`)
 
 function writtenBy(head: string, body: string): ShellEdit[] {
-  if (head.length > LONGEST_HEAD) return []
+  if (head.length > MAX_HEAD_LENGTH) return []
   if (/\b(?:git\s+apply|patch)\b/.test(head)) return byFile(hunksOfDiff(body))
   const match = CAT.exec(head) ?? TEE.exec(head)
   const path = match && wordOf(match)
@@ -160,7 +161,7 @@ function writtenBy(head: string, body: string): ShellEdit[] {
 
 const SED = new RegExp(`\\bsed\\s+(?:-[A-Za-z]+\\s+)*-i\\S*\\s+(?:''\\s+|-e\\s+)*(?:'([^']*)'|"([^"]*)")\\s+${WORD}`)
 
-/** sed's `a`, `i` and `c` contain complete lines. The result of `s` is not visible. */
+/** Finds the lines that sed's `a`, `i` and `c` insert. The result of `s` is not visible. */
 function putIn(part: string): ShellEdit[] {
   const match = SED.exec(part)
   if (!match) return []

@@ -3,7 +3,7 @@ import type { CommitDiff, CommitHead } from "../../git/commit-diffs.ts"
 import { type AttributedFile, type AttributedLine, attributeCommit } from "./attribute-commit.ts"
 import type { BlameFacts, Worker } from "./facts.ts"
 import { lineKey } from "./line-key.ts"
-import { type AgentTrace, type Recorded, recordedFor, recordedIn } from "./recorded.ts"
+import { type AgentTrace, type RecordedAuthor, recordedAuthorOfLine, recordedAuthors } from "./recorded.ts"
 
 /** The author of a line. `recorded` is set if the repository names another author, or if no other author is known. */
 export type LineOwner = {
@@ -12,7 +12,7 @@ export type LineOwner = {
   worker?: Worker
   /** The message that wrote the line. */
   number?: { id: string; number: number }
-  recorded?: Recorded
+  recorded?: RecordedAuthor
 }
 
 export const UNKNOWN_OWNER: LineOwner = { level: "unknown" }
@@ -31,7 +31,7 @@ export function ownersOf<Commit extends CommitHead>(
   const find = (commit: Commit): Found => {
     const found = known.get(commit.hash) ?? {
       files: new Map(foundIn(commit).map(({ path, lines }) => [path, linesByPlace(lines)])),
-      recorded: recordedIn(commit, traces),
+      recorded: recordedAuthors(commit, traces),
     }
     known.set(commit.hash, found)
     return found
@@ -41,14 +41,14 @@ export function ownersOf<Commit extends CommitHead>(
     if (!commit) return UNKNOWN_OWNER
     const { files, recorded } = find(commit)
     const lines = files.get(path)
-    // git blame may split a change differently from git log. Then the line's text identifies it.
+    // git blame may split a change differently from git log. In that case the line's text identifies it.
     const own = lines?.byNumber.get(line) ?? lines?.byKey.get(lineKey(text))
-    return withRecorded(own, recordedFor(recorded, path, line), facts)
+    return withRecorded(own, recordedAuthorOfLine(recorded, path, line), facts)
   }
 }
 
 /** Treats lines that are not committed yet as a commit made now. */
-export function uncommitted(path: string, lines: readonly BlamedLine[], now: number): CommitDiff {
+export function uncommittedDiff(path: string, lines: readonly BlamedLine[], now: number): CommitDiff {
   const added = lines.map(({ was, text }) => ({ line: was.line, text }))
   const hash = lines[0]?.hash ?? ""
   return { hash, at: now, author: "", subject: "", body: "", note: "", files: [{ path, added, removed: [] }] }
@@ -58,7 +58,7 @@ export function uncommittedOwners(commit: CommitDiff, facts: BlameFacts): OwnerF
   return ownersOf([commit], () => attributeCommit(commit, facts).files, facts, [])
 }
 
-type Found = { files: Map<string, LinesByPlace>; recorded: Recorded[] }
+type Found = { files: Map<string, LinesByPlace>; recorded: RecordedAuthor[] }
 type LinesByPlace = { byNumber: Map<number, AttributedLine>; byKey: Map<number, AttributedLine> }
 
 function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
@@ -68,8 +68,12 @@ function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
   }
 }
 
-/** A record from the time is stronger evidence than a guess, and weaker than the text itself. */
-function withRecorded(line: AttributedLine | undefined, recorded: Recorded | undefined, facts: BlameFacts): LineOwner {
+/** A record made at the time is stronger evidence than a guess, and weaker than the text itself. */
+function withRecorded(
+  line: AttributedLine | undefined,
+  recorded: RecordedAuthor | undefined,
+  facts: BlameFacts,
+): LineOwner {
   const own: LineOwner = line === undefined || line.level === "unknown" ? UNKNOWN_OWNER : ownerOf(line)
   if (!recorded || own.level === "proved") return own
   const worker = recorded.session === undefined ? undefined : workerCalled(facts, recorded.session)
@@ -83,7 +87,7 @@ function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>):
   return { level, reason, worker, number: ref && { id: ref.id, number: ref.number } }
 }
 
-/** Entire writes a date before the id. */
+/** Finds a conversation by its session. Entire writes a date before the id. */
 function workerCalled(facts: BlameFacts, session: string): Worker | undefined {
   return facts.workers.find(({ ref }) => session === ref.id || session.endsWith(`-${ref.id}`))
 }

@@ -1,10 +1,10 @@
 import { array, isRecord, number, record, records, string } from "../../core/record.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
 
-// Authors that the repository itself records: git-ai notes, Entire trailers, Agent Trace files, co-authors.
+// Reads authors that the repository itself records: git-ai notes, Entire trailers, Agent Trace files, co-authors.
 
-/** `session` is the agent's own id. `lines` is set if the record is only about some lines. */
-export type Recorded = {
+/** A recorded author. `session` is the agent's own id. `lines` is set if the record covers only some lines. */
+export type RecordedAuthor = {
   by: "git-ai" | "Entire" | "Agent Trace" | "Co-Authored-By"
   agent?: string
   session?: string
@@ -12,11 +12,11 @@ export type Recorded = {
   lines?: [first: number, last: number][]
 }
 
-/** Strongest first: records of lines, then of sessions, then of an agent only. */
-export function recordedIn(
+/** Returns the records, strongest first: records of lines, then of sessions, then of an agent only. */
+export function recordedAuthors(
   commit: Pick<CommitDiff, "hash" | "body" | "note">,
   traces: readonly AgentTrace[],
-): Recorded[] {
+): RecordedAuthor[] {
   return [
     ...gitAiNote(commit.note),
     ...traces.filter(({ revision }) => revision === commit.hash).map(({ revision: _, ...one }) => one),
@@ -25,8 +25,12 @@ export function recordedIn(
   ]
 }
 
-/** The first record about a line. */
-export function recordedFor(all: readonly Recorded[], path: string, line: number): Recorded | undefined {
+/** Returns the first record about a line. */
+export function recordedAuthorOfLine(
+  all: readonly RecordedAuthor[],
+  path: string,
+  line: number,
+): RecordedAuthor | undefined {
   return all.find(
     (one) =>
       (one.path === undefined || one.path === path) &&
@@ -34,14 +38,14 @@ export function recordedFor(all: readonly Recorded[], path: string, line: number
   )
 }
 
-/** Format authorship/3.0.0: each file with the lines of each session, then three dashes, then the sessions as JSON. */
-function gitAiNote(note: string): Recorded[] {
+/** Parses the format authorship/3.0.0: each file with the lines of each session, then three dashes, then the sessions as JSON. */
+function gitAiNote(note: string): RecordedAuthor[] {
   const cut = note.search(/^---$/m)
   if (cut === -1) return []
   const about = parsed(note.slice(cut + 3))
   if (!/^authorship\/3\./.test(string(about?.schema_version) ?? "")) return []
   const known = { ...record(about?.prompts), ...record(about?.sessions) }
-  const found: Recorded[] = []
+  const found: RecordedAuthor[] = []
   let path: string | undefined
   for (const line of note.slice(0, cut).split("\n")) {
     const entry = /^\s+(\S+)\s+([\d,-]+)$/.exec(line)
@@ -61,7 +65,7 @@ function rangesIn(text: string): [number, number][] {
   })
 }
 
-function entireTrailers(body: string): Recorded[] {
+function entireTrailers(body: string): RecordedAuthor[] {
   const values = (name: string) =>
     [...body.matchAll(new RegExp(`^${name}: *(\\S{1,200})`, "gm"))].map(([, value]) => value!)
   const sessions = values("Entire-Session")
@@ -84,16 +88,16 @@ const CO_AUTHORS: [RegExp, string][] = [
   [/devin/i, "Devin"],
 ]
 
-function coAuthors(body: string): Recorded[] {
-  return [...body.matchAll(/^Co-authored-by: *(.{1,200})$/gim)].flatMap(([, who]): Recorded[] => {
+function coAuthors(body: string): RecordedAuthor[] {
+  return [...body.matchAll(/^Co-authored-by: *(.{1,200})$/gim)].flatMap(([, who]): RecordedAuthor[] => {
     const agent = CO_AUTHORS.find(([sign]) => sign.test(who!))?.[1]
     return agent === undefined ? [] : [{ by: "Co-Authored-By", agent }]
   })
 }
 
-export type AgentTrace = Recorded & { revision: string }
+export type AgentTrace = RecordedAuthor & { revision: string }
 
-/** Agent Trace records, one per line. Records without a revision, and lines that a person wrote, are ignored. */
+/** Parses Agent Trace records, one per line. Ignores records without a revision, and lines that a person wrote. */
 export function agentTraces(text: string): AgentTrace[] {
   return text.split("\n").flatMap((line) => {
     const trace = parsed(line)
@@ -135,6 +139,6 @@ function parsed(text: string): Record<string, unknown> | undefined {
     const value: unknown = JSON.parse(text)
     return isRecord(value) ? value : undefined
   } catch {
-    return undefined // it is another program's file: what cannot be read is ignored
+    return undefined // another program's file; what cannot be parsed is ignored
   }
 }

@@ -1,32 +1,32 @@
 import { subjectOf } from "./subject.ts"
 import { sentencesOf } from "./typed.ts"
 
-// Tests if a sentence is clear on its own; if it is not, finds the question or proposal that it answers.
+// Checks whether a sentence is clear on its own. If it is not, finds the question or proposal that it answers.
 
-/** Begins an answer, if little follows. */
+/** A word that begins an answer. It counts if few words follow. */
 const AGREES = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
 const SHORT_ANSWER = 10
 const POINTS = new Set(["this", "that", "these", "those", "it", "they", "them"])
 const POINTS_BACK =
   /^(?:[([]|its|instead|same|including|then|that way|like (?:this|that)|also it|but it)\b|\b(?:(?:the|this|that) (?:latter|former|first|second|third|other|one)(?: one| option)?|options? #?(?:\d+|[a-f])|(?:address|do|number|item|point|finding) #?\d+|in \d{2,3}|the (?:others|two|rest|same)|find out why)\b(?! (?:ms|seconds|minutes|days|lines|files|places|cases))|:\s*\d+\.?$/i
-/** "that" is a conjunction before these words. */
+/** Words before which "that" is a conjunction. */
 const JOINED = /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|our|my|your|an?|no|some|it)$/i
-/** Things of which there is only one here. */
+/** Things of which a project has only one, so that "the app" is clear. */
 const ONLY_ONE = /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
 const CLAUSE = /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
-/** With fewer words of its own, a sentence names neither the thing nor the choice. */
-const LEAST_SUBJECT = 2
+/** The fewest content words of a clear sentence. With fewer, it names neither the thing nor the choice. */
+const MIN_SUBJECT = 2
 const [SMALL_SUBJECT, SHORT] = [3, 6]
-/** "it" refers to an earlier clause if the clauses before it contain at least this many words of content. */
-const LEAST_BEFORE = 2
+/** The fewest content words in earlier clauses to which "it" can refer. */
+const MIN_BEFORE = 2
 
-/** True if a reader understands the sentence without the text before it. */
-export function standsAlone(sentence: string): boolean {
+/** Whether a reader understands the sentence without the text before it. */
+export function isSelfContained(sentence: string): boolean {
   if (POINTS_BACK.test(sentence)) return false
   const words = sentence.split(/\s+/)
   if (isShortAnswer(sentence)) return false
   const about = subjectOf(sentence).length
-  if (about < LEAST_SUBJECT || (about < SMALL_SUBJECT && words.length < SHORT)) return false
+  if (about < MIN_SUBJECT || (about < SMALL_SUBJECT && words.length < SHORT)) return false
   return words.every((word, i) => !pointsAt(word, words[i + 1]) || isNamedBefore(words, i))
 }
 
@@ -34,7 +34,7 @@ function isNamedBefore(words: string[], at: number): boolean {
   const clause = words.findLastIndex(
     (word, i) => i <= at && (CLAUSE.test(word) || /[,;:)–—-]$/.test(words[i - 1] ?? "")),
   )
-  return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= LEAST_BEFORE
+  return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= MIN_BEFORE
 }
 
 /** "it" and "this change" refer to something; "this app" and "make sure that we" do not. */
@@ -49,29 +49,32 @@ function pointsAt(word: string, next: string | undefined): boolean {
   return !((plain === "this" || plain === "that") && ONLY_ONE.test(next))
 }
 
-const MOST_CHARS = 20_000
-const LONGEST = 300
+const MAX_CHARS = 20_000
+const MAX_LENGTH = 300
 
 /**
- * The agent's question or proposal that this sentence answers: the option that it names; else the last question, together
- * with the sentence before it if it only asks "shall I?"; else the agent's last sentence on the same subject. Undefined if
- * none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with them.
+ * Finds the agent's question or proposal that this sentence answers: the option that it names; otherwise the last question,
+ * together with the sentence before it if it only asks "shall I?"; otherwise the agent's last sentence on the same subject.
+ * Returns undefined if none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with
+ * them.
  */
-export function questionBefore(agentsText: string, sentence: string): string | undefined {
+export function findQuestion(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
-    .slice(-MOST_CHARS)
+    .slice(-MAX_CHARS)
     .replace(/^[ \t]*(?:```|~~~)[\s\S]*?^[ \t]*(?:```|~~~)/gm, "")
     .split("\n")
     .map((line) => line.replaceAll(/\*\*|^[\s>#*-]+/g, "").trim())
     .filter((line) => line !== "")
   const [, named] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
-  if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, LONGEST)
+  if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, MAX_LENGTH)
   const sentences = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
   const at = sentences.findLastIndex((one) => one.endsWith("?"))
   const question = at < 0 ? undefined : questionAt(sentences, at)
   if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
-    return question.slice(0, LONGEST)
-  return sentences.findLast((one) => sharedWords(one, sentence) >= LEAST_BEFORE && standsAlone(one))?.slice(0, LONGEST)
+    return question.slice(0, MAX_LENGTH)
+  return sentences
+    .findLast((one) => sharedWords(one, sentence) >= MIN_BEFORE && isSelfContained(one))
+    ?.slice(0, MAX_LENGTH)
 }
 
 function isShortAnswer(sentence: string): boolean {
@@ -85,11 +88,11 @@ function sharedWords(one: string, other: string): number {
 
 function questionAt(sentences: string[], at: number): string | undefined {
   const [before, question] = [sentences[at - 1], sentences[at]!]
-  if (standsAlone(question)) return question
-  return before !== undefined && standsAlone(before) ? `${before} ${question}` : undefined
+  if (isSelfContained(question)) return question
+  return before !== undefined && isSelfContained(before) ? `${before} ${question}` : undefined
 }
 
 function isOption(line: string, name: string): boolean {
   const [, label, rest = ""] = /^(?:option\s+|approach\s+)?#?(\d+|[a-f])[.):\s—-]+(.*)$/i.exec(line) ?? []
-  return label?.toLowerCase() === name.toLowerCase() && !line.endsWith("?") && subjectOf(rest).length >= LEAST_BEFORE
+  return label?.toLowerCase() === name.toLowerCase() && !line.endsWith("?") && subjectOf(rest).length >= MIN_BEFORE
 }

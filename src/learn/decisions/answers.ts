@@ -1,20 +1,23 @@
 import type { Part } from "../../core/conversation.ts"
 import { parseObject, records, string } from "../../core/record.ts"
-import { standsAlone } from "./alone.ts"
+import { isSelfContained } from "./alone.ts"
 import { isDecision, isQuestion } from "./decided.ts"
-import { ownLines, sentencesOf } from "./typed.ts"
+import { sentencesOf, typedLines } from "./typed.ts"
 
-// The person's answers to an agent's questions.
+// A person's answer to an agent's question.
 
 type Answered = { kind: "answer"; quote: string; origin: "person" | "agent"; text: string }
 
-/** Agents write this in the person's name if only some questions were answered. */
+/** The text that agents write in the person's name if only some questions were answered. */
 const CLARIFIES = "The user wants to clarify these questions."
-const MOST_CHARS = 20_000
+const MAX_CHARS = 20_000
 
-/** The answers in a tool's result, or in the text that replaces it, that decide something. */
-export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, calls: Map<string, string>): Answered[] {
-  const text = part.text.slice(0, MOST_CHARS)
+/** Finds the answers that decide something, in a tool's result or in the text that replaces it. */
+export function findDecidingAnswers(
+  part: Part & { type: "tool_result" | "text" },
+  calls: Map<string, string>,
+): Answered[] {
+  const text = part.text.slice(0, MAX_CHARS)
   if (part.type === "text")
     return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
   if (part.tool !== "AskUserQuestion" || part.is_error) return []
@@ -28,7 +31,7 @@ export function decidingAnswers(part: Part & { type: "tool_result" | "text" }, c
 
 type Pair = { question: string; answer: string }
 
-/** `"question"="answer", "question"="answer". You can now …`. Questions and answers may contain quotes. */
+/** Parses `"question"="answer", "question"="answer". You can now …`. Questions and answers may contain quotes. */
 function pairsIn(text: string, questions: string[] = []): Pair[] {
   const pieces = text.split('"="')
   return pieces.slice(1).map((piece, i) => {
@@ -41,7 +44,7 @@ function pairsIn(text: string, questions: string[] = []): Pair[] {
   })
 }
 
-/** Agents write this after the last answer, depending on their version. */
+/** The text that agents write after the last answer, depending on their version. */
 const LAST_END = /"\. (?:You can now|Read the answers)(?![\s\S]*"\. (?:You can now|Read the answers))/
 
 function endOf(piece: string, isLast: boolean): number {
@@ -49,7 +52,7 @@ function endOf(piece: string, isLast: boolean): number {
   return end < 0 ? piece.lastIndexOf('"') : end
 }
 
-/** `- "question"`, followed by a line `Answer: …`. */
+/** Parses `- "question"`, followed by a line `Answer: …`. */
 function partly(text: string): Pair[] {
   const lines = text.split("\n").map((line) => line.trim())
   return lines.flatMap((line, i) => {
@@ -59,17 +62,17 @@ function partly(text: string): Pair[] {
   })
 }
 
-/** Questions about how to continue the work, which decide nothing about the product. */
+/** Questions about how to continue the work. They decide nothing about the product. */
 const ABOUT_THE_WORK =
   /\bwhat (?:would|do) you (?:like|want)(?: me)? to do\b|\bnext\b|\bready to\b|\b(?:force.?)?push\b|\bbe committed\b|\bshould i (?:commit|start|proceed|continue|go ahead|write|create)\b|\bproceed\b|\bwhich (?:PR|pull request|issue|ticket|task)\b|\bare there (?:any )?other\b|\bPRs?\b|\bwhere should i\b|\b(?:look|sound)s? (?:good|right)\b|\bcapture the right\b/i
 
 function answered({ question, answer: given }: Pair, options: Set<string> | undefined): Answered[] {
   const isTyped = options !== undefined && !isChosen(given, options)
-  const answer = isTyped ? ownLines(given).join("\n") : given
+  const answer = isTyped ? typedLines(given).join("\n") : given
   if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []
   const decision: Answered = {
     kind: "answer",
-    ...(isTyped && standsAlone(answer)
+    ...(isTyped && isSelfContained(answer)
       ? { quote: answer, origin: "person" }
       : { quote: `${question} → ${answer}`, origin: "agent" }),
     text: `${question}\n${answer}`,
@@ -79,7 +82,7 @@ function answered({ question, answer: given }: Pair, options: Set<string> | unde
   return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [decision] : []
 }
 
-/** Several options may be chosen, and each may contain commas. */
+/** Whether the answer consists of options. Several may be chosen, and each may contain commas. */
 function isChosen(answer: string, options: Set<string>): boolean {
   const longestFirst = [...options].filter((one) => one !== "").sort((a, b) => b.length - a.length)
   let left = answer

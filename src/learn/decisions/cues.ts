@@ -5,7 +5,7 @@
 // to ten words within a clause. `^` is the start of the sentence, after words like "ok, and also"; `$` is its end.
 
 /** Phrases that state a choice, with their weights. */
-export const STATES: readonly [weight: number, phrases: readonly string[]][] = [
+export const STATING_PHRASES: readonly [weight: number, phrases: readonly string[]][] = [
   [3, ["decided"]],
   [
     2,
@@ -36,13 +36,13 @@ export const STATES: readonly [weight: number, phrases: readonly string[]][] = [
   [2, ["option/approach 1/2/3/4/a/b/c/d", "the right approach/thing/way"]],
 ]
 
-/** Words for the scope of a rule. They are often part of one, and as often occur elsewhere. */
-export const SUPPORTS: readonly string[] = [
+/** Words for the scope of a rule. They occur in rules and elsewhere equally often. */
+export const SCOPE_PHRASES: readonly string[] = [
   "always/never/only/must/everywhere/by_default/source_of_truth/entirely/completely/at_least",
 ]
 
-/** Work that ends with this conversation. */
-export const TASKS: readonly string[] = [
+/** Phrases for work that ends with this conversation. */
+export const TASK_PHRASES: readonly string[] = [
   "commit this/it/the/and",
   "push",
   "pull request",
@@ -102,7 +102,7 @@ const OPENERS =
 
 const WILD: Record<string, string> = { "~": "(?:[^\\s,;]+\\s+){0,2}?", "…": "(?:[^\\s,;:]+\\s+){0,10}?" }
 
-/** Matches if any of the phrases occurs, in any case. */
+/** Builds a pattern that matches any of the phrases, ignoring case. */
 export function anyPhrase(phrases: readonly string[]): RegExp {
   return new RegExp(phrases.map((phrase) => `(?:${source(phrase)})`).join("|"), "i")
 }

@@ -1,13 +1,13 @@
-import { questionBefore, standsAlone } from "./alone.ts"
-import { anyPhrase, STATES, SUPPORTS, TASKS } from "./cues.ts"
+import { findQuestion, isSelfContained } from "./alone.ts"
+import { anyPhrase, SCOPE_PHRASES, STATING_PHRASES, TASK_PHRASES } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
-import { isPasted, LONGEST_SENTENCE, OWN_VOICE, ownLines, sentencesOf } from "./typed.ts"
+import { FIRST_PERSON, isPasted, MAX_SENTENCE_CHARS, sentencesOf, typedLines } from "./typed.ts"
 
-// Which of a person's sentences state a lasting choice, and which only ask, report or give a task.
+// Separates sentences that state a lasting choice from those that ask, report or give a task.
 
-const MOST_CHARS = 20_000
+const MAX_CHARS = 20_000
 
-/** Text that agents write in the person's name around what was typed. */
+/** Text that agents write in the person's name around what the person typed. */
 const WRAPPERS = [
   "Operation stopped by hook",
   "The user wants to clarify these questions.",
@@ -15,27 +15,27 @@ const WRAPPERS = [
   "Read the output file to retrieve the result:",
 ]
 
-export type Decided = { quote: string; origin: "person" | "agent" }
+export type DecidedQuote = { quote: string; origin: "person" | "agent" }
 
-/** A longer message was pasted, whatever it begins with. */
-const LONGEST_MESSAGE = 5_000
+/** The longest message that a person types, in characters. A longer one was pasted. */
+const MAX_MESSAGE_LENGTH = 5_000
 
 /**
- * The decisions in a person's message, quoted. A sentence that is not clear on its own is quoted together with the one
- * before it, or with the agent's question or proposal (`question → sentence`, which then contains the agent's words too),
- * or not at all.
+ * Finds and quotes the decisions in a person's message. A sentence that is not clear on its own is quoted together with the one
+ * before it, or with the agent's question or proposal (`question → sentence`, which then contains the agent's words too), or not
+ * at all.
  */
-export function decidedIn(text: string, agentsText = ""): Decided[] {
+export function decisionsInMessage(text: string, agentsText = ""): DecidedQuote[] {
   const beginning = text
-    .slice(0, MOST_CHARS)
+    .slice(0, MAX_CHARS)
     .trimStart()
-    .replace(/^\/[\w:-]+\s+/, "") // the text after a slash command is typed
+    .replace(/^\/[\w:-]+\s+/, "") // the person typed the text after a slash command
   if (/^[/!]/.test(beginning) || WRAPPERS.some((words) => beginning.startsWith(words))) return []
-  if (beginning.length > LONGEST_MESSAGE) return []
-  const lines = ownLines(beginning)
+  if (beginning.length > MAX_MESSAGE_LENGTH) return []
+  const lines = typedLines(beginning)
   const pasted = isPasted(beginning, lines)
-  const decides = (sentence: string) => (!pasted || OWN_VOICE.test(sentence)) && isDecision(sentence)
-  const found: (Decided & { last: string })[] = []
+  const decides = (sentence: string) => (!pasted || FIRST_PERSON.test(sentence)) && isDecision(sentence)
+  const found: (DecidedQuote & { last: string })[] = []
   let [before, announced]: (string | undefined)[] = []
   for (const [i, line] of lines.entries())
     for (const [n, sentence] of sentencesOf(line).entries()) {
@@ -51,20 +51,20 @@ export function decidedIn(text: string, agentsText = ""): Decided[] {
 }
 
 function add(
-  found: (Decided & { last: string })[],
+  found: (DecidedQuote & { last: string })[],
   quote: string,
   before: string | undefined,
   agentsText: string,
 ): void {
   const last = found.at(-1)
-  if (standsAlone(quote)) found.push({ quote, origin: "person", last: quote })
+  if (isSelfContained(quote)) found.push({ quote, origin: "person", last: quote })
   else if (last && last.last === before) {
     last.quote += ` ${quote}`
     last.last = quote
-  } else if (before !== undefined && standsAlone(before) && !isQuestion(before))
+  } else if (before !== undefined && isSelfContained(before) && !isQuestion(before))
     found.push({ quote: `${before} ${quote}`, origin: "person", last: quote })
   else {
-    const question = questionBefore(agentsText, quote)
+    const question = findQuestion(agentsText, quote)
     if (question !== undefined) found.push({ quote: `${question} → ${quote}`, origin: "agent", last: quote })
   }
 }
@@ -72,25 +72,28 @@ function add(
 const RETREAT =
   /^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |we |please |i'd )?(?:go|switch|change|roll)(?:ing)? (?:it |that )?back(?: to (?:what|how) (?:we|it) (?:had|was))?[.!]?$|^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |please )?(?:revert|undo|scrap|drop) (?:that|this|it|those|these)(?: changes?)?[.!]?$/i
 
-/** Sentences that withdraw an earlier decision without naming it. */
-export function retreatsIn(text: string): string[] {
-  return ownLines(text.slice(0, MOST_CHARS))
+/** Finds sentences that withdraw an earlier decision without naming it. */
+export function retractionsIn(text: string): string[] {
+  return typedLines(text.slice(0, MAX_CHARS))
     .flatMap(sentencesOf)
-    .filter((sentence) => isRetreat(sentence))
+    .filter((sentence) => isRetraction(sentence))
 }
 
-export function isRetreat(sentence: string): boolean {
+export function isRetraction(sentence: string): boolean {
   return RETREAT.test(sentence)
 }
 
-const LONGEST_SHOWN = 300
+const MAX_SHOWN_LENGTH = 300
 
-/** "I want it to behave like:" says nothing without the next lines. If these decide something themselves, it is not quoted. */
+/**
+ * "I want it to behave like:" means nothing without the next lines. If those lines decide something themselves, this sentence is
+ * not quoted.
+ */
 function withWhatFollows(sentence: string, after: string[], decides: (sentence: string) => boolean): string[] {
   if (sentencesOf(after[0] ?? "").some(decides)) return []
   let shown = sentence
   for (const line of after) {
-    if (shown.length + line.length > LONGEST_SHOWN) break
+    if (shown.length + line.length > MAX_SHOWN_LENGTH) break
     shown += `\n${line}`
   }
   return [shown]
@@ -100,30 +103,30 @@ const ASKS =
   /^\(?if we (?:do|did) (?:this|that)\b|\?\s*[)"'\p{Extended_Pictographic}\s]*$|^(?:(?:and|but|so|ok|okay|yes|yeah|or|also|then|now|hmm|question|q|actually|please|ah|oh|maybe|wait)[\s,:.-]+){0,3}(?:can|could|would|will|should|shall|do|does|did|is|are|was|were|isn't|aren't|has|have|why|what|when|where|which|who|how|any)\s+(?:you|we|i|it|this|that|they|there|the|these|those|about|come|is|are|do|does|kind|other|ideas?)\b/iu
 
 const CUES = {
-  states: STATES.map(([weight, phrases]) => [anyPhrase(phrases), weight] as const),
-  supports: anyPhrase(SUPPORTS),
-  tasks: anyPhrase(TASKS),
+  states: STATING_PHRASES.map(([weight, phrases]) => [anyPhrase(phrases), weight] as const),
+  supports: anyPhrase(SCOPE_PHRASES),
+  tasks: anyPhrase(TASK_PHRASES),
 }
 
-/** "No, …" and "yes, …" take a side if something follows. */
+/** "No, …" and "yes, …" decide something if more text follows. */
 const ANSWERS = [
   /^(?:no,|nope|nah|yes|yeah|ok|okay|sure)[,\s-]+(?=\S+\s+\S+\s+\S+)/i,
   /^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i,
 ]
 
 const ENOUGH = 2
-/** "Let's do that" decides something, but does not say what. */
-const LEAST_SUBJECT = 2
+/** The fewest content words of a decision. "Let's do that" decides something, but does not say what. */
+const MIN_SUBJECT = 2
 const PLAIN = 3
 const OPTION = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
-/** True for a question, with or without a question mark. */
+/** Whether the text is a question, with or without a question mark. */
 export function isQuestion(text: string): boolean {
   return ASKS.test(text)
 }
 
 export function isDecision(sentence: string): boolean {
-  if (sentence.length > LONGEST_SENTENCE) return false
+  if (sentence.length > MAX_SENTENCE_CHARS) return false
   if (ASKS.test(sentence)) return false
   const stated = CUES.states.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
   if (stated === 0) return false
@@ -131,5 +134,5 @@ export function isDecision(sentence: string): boolean {
   const score = stated + supported - (CUES.tasks.test(sentence) ? 3 : 0)
   if (score < ENOUGH) return false
   const about = subjectOf(sentence).length
-  return about >= LEAST_SUBJECT || (about > 0 && score >= PLAIN) || OPTION.test(sentence)
+  return about >= MIN_SUBJECT || (about > 0 && score >= PLAIN) || OPTION.test(sentence)
 }

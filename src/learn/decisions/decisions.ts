@@ -1,39 +1,39 @@
 import { createHash } from "node:crypto"
-import { callTexts } from "../../core/call-words.ts"
+import { callInputs } from "../../core/call-words.ts"
 import type { Effect } from "../../core/conversation.ts"
-import { planIn } from "../../core/plan.ts"
+import { findPlan } from "../../core/plan.ts"
 import { formatRef } from "../../core/ref.ts"
-import { commitMarks, subjectMark } from "../../git/commit-marks.ts"
+import { parseCommitMarks, subjectKey } from "../../git/commit-marks.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
-import type { CommitDecision, KeptDecision } from "../../store/knowledge/decisions.ts"
+import type { CommitDecision, StoredDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { pathBelow } from "../paths.ts"
-import { decidingAnswers } from "./answers.ts"
-import { decidedIn, retreatsIn } from "./decided.ts"
-import { noteIn } from "./noted.ts"
-import { plannedIn } from "./planned.ts"
+import { findDecidingAnswers } from "./answers.ts"
+import { decisionsInMessage, retractionsIn } from "./decided.ts"
+import { currentNote } from "./noted.ts"
+import { decisionInPlan } from "./planned.ts"
 import { subjectOf } from "./subject.ts"
-import { supersede } from "./supersede.ts"
+import { findReversals } from "./supersede.ts"
 
-// The lasting choices in a conversation, in a project's documents and in its commits.
+// Finds the lasting choices in a conversation, in a project's documents and in its commits.
 
-export type Decision = KeptDecision
+export type Decision = StoredDecision
 
-const MOST_FILES = 20
-const MOST_SYMBOLS = 20
-const LONGEST_QUOTE = 600
-const LONGEST_BEFORE = 200
+const MAX_FILES = 20
+const MAX_SYMBOLS = 20
+const MAX_QUOTE_LENGTH = 600
+const MAX_BEFORE_LENGTH = 200
 
 type Stated = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
 
-/** Every decision of a conversation, once and in order. Abandoned, copied and superseded messages do not count. */
+/** Returns every decision of a conversation once, in order. Ignores abandoned, copied and superseded messages. */
 export function decisionsIn(
   row: Pick<ConversationRow, "ref" | "kind" | "project">,
   messages: StoredMessage[],
 ): Decision[] {
   const live = messages.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
   if (row.kind === "document") return inDocument(row, live)
-  const calls = callTexts(live)
+  const calls = callInputs(live)
   const edited = editedAfter(live)
   const found = new Map<string, Decision>()
   let last: Decision | undefined
@@ -46,7 +46,7 @@ export function decisionsIn(
     agentsText = agentsTextIn(message) ?? agentsText
     for (const one of stated) {
       const decision = decisionOf(row, message, one, edited[i]!)
-      const words = plain(decision.quote)
+      const words = normaliseText(decision.quote)
       const before = found.get(words)
       if (words === "" || (before && before === last)) continue
       last = before ? restated(before, decision) : decision
@@ -57,13 +57,13 @@ export function decisionsIn(
   return [...found.values()].map((decision) => withCommit(decision, live))
 }
 
-/** A decision's edits are in the next commit. Without edits, nothing connects the commit with the decision. */
+/** Adds the next commit after the decision's edits. Without edits, nothing connects a commit with the decision. */
 function withCommit(decision: Decision, live: StoredMessage[]): Decision {
   if (decision.files.length === 0 || decision.kind === "breaking" || decision.kind === "revert") return decision
   const next = live
     .filter(({ number }) => number > decision.number)
     .flatMap(({ effects }) => effects.filter((effect) => effect.type === "commit"))[0]
-  return next === undefined ? decision : { ...decision, committed: subjectMark(next.subject) }
+  return next === undefined ? decision : { ...decision, committed: subjectKey(next.subject) }
 }
 
 function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
@@ -71,9 +71,9 @@ function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
   return role === "assistant" && texts.length > 0 ? texts.join("\n") : undefined
 }
 
-/** The opposite may have been decided in between, so the newest statement counts. */
+/** Combines two statements of one decision. The newest counts, because the opposite may have been decided in between. */
 function restated(before: Decision, now: Decision): Decision {
-  return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MOST_FILES) }
+  return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MAX_FILES) }
 }
 
 /** The context of a message: earlier calls, the agent's last text, the last decision. */
@@ -81,27 +81,27 @@ type Before = { calls: Map<string, string>; agentsText: string; last: Decision |
 
 function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): Stated[] {
   return message.parts.flatMap((part): Stated[] => {
-    if (part.type === "tool_result") return [...plan(planIn(part, calls)), ...decidingAnswers(part, calls)]
+    if (part.type === "tool_result") return [...plan(findPlan(part, calls)), ...findDecidingAnswers(part, calls)]
     if (part.type !== "text") return []
-    if (part.origin === "agent" && message.role === "user") return plan(planIn(part))
+    if (part.origin === "agent" && message.role === "user") return plan(findPlan(part))
     if (part.origin !== "person") return []
-    const retreats = last === undefined ? [] : retreatsIn(part.text)
+    const retreats = last === undefined ? [] : retractionsIn(part.text)
     return [
-      ...decidedIn(part.text, agentsText).map((one): Stated => ({ kind: "said", ...one, text: part.text })),
+      ...decisionsInMessage(part.text, agentsText).map((one): Stated => ({ kind: "said", ...one, text: part.text })),
       ...retreats.map((quote): Stated => takingBack(last!, quote, part.text)),
-      ...decidingAnswers(part, calls),
+      ...findDecidingAnswers(part, calls),
     ]
   })
 }
 
-/** "Let's go back" is quoted together with the decision that it withdraws. */
+/** Quotes "let's go back" together with the decision that it withdraws. */
 function takingBack({ quote: before, origin }: Decision, quote: string, text: string): Stated {
   const [first = ""] = before.split("\n")
-  return { kind: "said", quote: `${first.slice(0, LONGEST_BEFORE)} → ${quote}`, origin, text }
+  return { kind: "said", quote: `${first.slice(0, MAX_BEFORE_LENGTH)} → ${quote}`, origin, text }
 }
 
 function plan(text: string | undefined): Stated[] {
-  const quote = plannedIn(text ?? "")
+  const quote = decisionInPlan(text ?? "")
   return quote === undefined ? [] : [{ kind: "plan", quote, origin: "agent", text: text! }]
 }
 
@@ -109,9 +109,9 @@ function commitsOf({ effects }: StoredMessage): Stated[] {
   return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
 }
 
-/** A note that the person wrote or confirmed counts as a decision, whatever it says. */
+/** A note that the person wrote or confirmed always counts as a decision. */
 export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, messages: StoredMessage[]): Decision[] {
-  const note = noteIn(messages)
+  const note = currentNote(messages)
   if (!note?.confirmed) return []
   const { message, quote, agent, text, files, rejects } = note
   const stated: Stated = { kind: "note", quote, origin: agent === undefined ? "person" : "agent", text }
@@ -121,16 +121,16 @@ export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, me
 
 type Commit = { hash: string; subject: string; body: string; files: string[]; at?: number }
 
-/** Breaking changes and reverts, also from commits that are in no conversation. */
+/** Finds breaking changes and reverts, including those of commits outside any conversation. */
 export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   return commits.flatMap((commit) =>
     statedByCommit(commit).map(({ kind, quote }) => ({
       key: keyOf(`git:${commit.hash} ${quote}`),
       kind,
-      quote: quote.slice(0, LONGEST_QUOTE),
+      quote: quote.slice(0, MAX_QUOTE_LENGTH),
       hash: commit.hash,
       at: commit.at,
-      files: commit.files.slice(0, MOST_FILES),
+      files: commit.files.slice(0, MAX_FILES),
       symbols: symbolsIn(quote),
       subject: subjectOf(quote),
       origin: "commit",
@@ -138,26 +138,26 @@ export function decisionsInCommits(commits: Commit[]): CommitDecision[] {
   )
 }
 
-/** Only the newest breaking or reverting commits. */
-const MOST_COMMITS = 500
+/** The most breaking or reverting commits, newest first. */
+const MAX_COMMITS = 500
 
 /** Updates the decisions of a project's commits after its git history was read. */
 export function learnCommits(knowledge: Knowledge, project: string): void {
   const read = knowledge.git.gitProject(project)
   if (!read || read.decided === read.head) return
-  const commits = knowledge.git.markedCommits(project, { limit: MOST_COMMITS }).map((commit) => ({
+  const commits = knowledge.git.markedCommits(project, { limit: MAX_COMMITS }).map((commit) => ({
     ...commit,
     files: knowledge.git.filesOfCommit(project, commit.hash),
   }))
   knowledge.decisions.saveCommitDecisions(project, decisionsInCommits(commits.toReversed()), read.head)
-  knowledge.decisions.renewReversals(supersede)
+  knowledge.decisions.renewReversals(findReversals)
 }
 
 function statedByCommit({ subject, body }: { subject: string; body: string }): Stated[] {
   const state = (kind: "breaking" | "revert", quote: string): Stated[] => [
     { kind, quote, origin: "agent", text: `${subject}\n${body}` },
   ]
-  const { breaking, reverts } = commitMarks(subject, body)
+  const { breaking, reverts } = parseCommitMarks(subject, body)
   if (reverts) {
     const why = body.split("\n").find((line) => line.trim() !== "" && !/^This reverts commit\b/.test(line))
     return state("revert", why === undefined ? subject : `${subject}\n${why.trim()}`)
@@ -171,12 +171,12 @@ const DECISION_HEADING = /^(?:\d[\d.]*\s+)?(?:decision(?: outcome)?|decided|we d
 const IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:accepted|approved|adopted|implemented)\b/i
 const NOT_IN_FORCE = /\bstatus\b[\s:*_#-]{0,10}(?:proposed|draft|rejected|declined|deprecated)\b/i
 
-/** Tests by its path if a document may be a decision record. Other documents are not read. */
-export function mayDecide(path: string): boolean {
+/** Whether a document may be a decision record, judged by its path. Other documents are not read. */
+export function mayBeDecisionRecord(path: string): boolean {
   return /(?:^|[/_-])(?:adrs?|decisions?|rfcs?|architecture)(?:[/_.-]|$)|(?:^|\/)\d{3,5}-[^/]+$/i.test(path)
 }
 
-/** A project's architecture decision record: its title, and the first paragraph below the heading "Decision". */
+/** Reads an architecture decision record: its title, and the first paragraph below the heading "Decision". */
 function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sections: StoredMessage[]): Decision[] {
   const all = sections.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
@@ -219,10 +219,10 @@ function decisionOf(
   return {
     key: keyOf(`${formatRef({ ...row.ref, number })} ${quote}`),
     kind,
-    quote: quote.slice(0, LONGEST_QUOTE),
+    quote: quote.slice(0, MAX_QUOTE_LENGTH),
     number,
     at,
-    files: [...new Set(files)].slice(0, MOST_FILES),
+    files: [...new Set(files)].slice(0, MAX_FILES),
     symbols: symbolsIn(text),
     subject: subjectOf(kind === "plan" ? quote.split("\n", 1)[0]! : quote),
     origin,
@@ -233,32 +233,32 @@ function keyOf(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 16)
 }
 
-export function plain(text: string): string {
+export function normaliseText(text: string): string {
   return text.replaceAll(/\s+/g, " ").trim().toLowerCase()
 }
 
-const MOST_CHARS = 20_000
+const MAX_CHARS = 20_000
 const PATH = /(?<![\w/.:@-])(?:\.{0,2}\/)?(?:[\w@.-]{1,80}\/){1,20}[\w@.-]{1,80}\.[A-Za-z]\w{0,7}(?![\w/])/g
 
 function pathsIn(text: string): string[] {
-  return [...new Set(text.slice(0, MOST_CHARS).match(PATH) ?? [])]
+  return [...new Set(text.slice(0, MAX_CHARS).match(PATH) ?? [])]
 }
 
 const SYMBOL =
   /`([A-Za-z_$][\w$.]{2,79})(?:\(\))?`|\b([A-Za-z]\w{0,60}[a-z0-9][A-Z]\w{0,60}|[A-Za-z]\w{0,60}_\w{1,60})\b|\b([A-Za-z]\w{2,60})\(\)/g
 
 function symbolsIn(text: string): string[] {
-  const found = [...text.slice(0, MOST_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
-  return [...new Set(found)].slice(0, MOST_SYMBOLS)
+  const found = [...text.slice(0, MAX_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
+  return [...new Set(found)].slice(0, MAX_SYMBOLS)
 }
 
-/** For each message, the files that were edited from then on until the person wrote again. */
+/** For each message, returns the files that were edited after it until the person wrote again. */
 function editedAfter(messages: StoredMessage[]): string[][] {
   const after: string[][] = new Array(messages.length)
   let edited: string[] = []
   for (let i = messages.length - 1; i >= 0; i--) {
     const { effects, parts } = messages[i]!
-    edited = [...new Set([...effects.flatMap(editOf), ...edited])].slice(0, MOST_FILES)
+    edited = [...new Set([...effects.flatMap(editOf), ...edited])].slice(0, MAX_FILES)
     after[i] = edited
     if (parts.some((part) => part.type === "text" && part.origin === "person")) edited = []
   }

@@ -1,21 +1,21 @@
 import { subjectOf } from "./subject.ts"
 import { sentencesOf } from "./typed.ts"
 
-// The decision of an approved plan: its title, and what it says will be done.
+// Finds the decision of an approved plan: its title, and what will be done.
 
-const MOST_CHARS = 50_000
-const LONGEST = 300
-const LEAST_SUBJECT = 3
-/** Sections that say what will be done, then those that summarize it. Sections with reasons are not used. */
+const MAX_CHARS = 50_000
+const MAX_LENGTH = 300
+const MIN_SUBJECT = 3
+/** Headings of sections that say what will be done, then of those that summarize it. Sections with reasons are not used. */
 const SAYS_WHAT =
   /\b(?:decisions?|approach|solution|design|fix|proposed|proposal|strategy|changes?|implementation|what)\b/i
 const IN_SHORT = /\b(?:summary|overview|goals?|objective|plan)\b/i
 
 type Section = { heading: string; lines: string[] }
 
-/** Undefined if the plan has only a title. */
-export function plannedIn(plan: string): string | undefined {
-  const [title, ...sections] = sectionsOf(plan.slice(0, MOST_CHARS))
+/** Returns undefined if the plan has only a title. */
+export function decisionInPlan(plan: string): string | undefined {
+  const [title, ...sections] = sectionsOf(plan.slice(0, MAX_CHARS))
   if (!title || /^review\b/i.test(title.heading)) return undefined
   const before = { heading: "overview", lines: title.lines }
   const ordered = [
@@ -29,7 +29,7 @@ export function plannedIn(plan: string): string | undefined {
   return undefined
 }
 
-/** The first section is the title with the text below it. */
+/** Splits a plan into sections. The first is the title with the text below it. */
 function sectionsOf(plan: string): Section[] {
   const sections: Section[] = []
   let fenced = false
@@ -50,14 +50,14 @@ function firstSentence({ lines }: Section): string | undefined {
     .filter((line) => !/^\s*(?:\||[-=]{3,})/.test(line))
     .flatMap((line) => sentencesOf(line.replaceAll(/\*\*|^\s+/g, "")))
     .find(isSentence)
-    ?.slice(0, LONGEST)
+    ?.slice(0, MAX_LENGTH)
 }
 
-const LEAST_WORDS = 5
+const MIN_WORDS = 5
 
-/** True for a sentence in words. A file name, a call or an introduction to a list is not one. */
+/** Whether the text is a sentence in words. A file name, a call or an introduction to a list is not one. */
 function isSentence(sentence: string): boolean {
   if (/[:?]$/.test(sentence)) return false
   const words = sentence.replaceAll(/`[^`]*`/g, " ").match(/[A-Za-z']{2,}/g) ?? []
-  return words.length >= LEAST_WORDS && subjectOf(sentence).length >= LEAST_SUBJECT
+  return words.length >= MIN_WORDS && subjectOf(sentence).length >= MIN_SUBJECT
 }

@@ -1,8 +1,8 @@
 import { isStopword, splitIdentifier } from "../../core/words.ts"
 
-// The subject of a decision: the words that distinguish it from others.
+// Finds the subject of a decision: the words that distinguish it from others.
 
-/** Words for deciding itself, whatever the subject. */
+/** Words about deciding, which say nothing about the subject. */
 const SPEAKING = new Set(
   (
     "able actually add adjust agree ahead all already also always another any anymore approach because being best better both call case " +
@@ -14,13 +14,13 @@ const SPEAKING = new Set(
     "thing think though time too totally try two update use used using very wait want way well whole without wonder work yeah yep yes yet"
   ).split(" "),
 )
-const MOST_WORDS = 40
-const MOST_CHARS = 2_000
+const MAX_WORDS = 40
+const MAX_CHARS = 2_000
 
-/** The words in order, each once. */
+/** Returns the words in order, each once. */
 export function subjectOf(text: string): string[] {
   const found = new Set<string>()
-  for (const token of text.slice(0, MOST_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
+  for (const token of text.slice(0, MAX_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
     for (const part of (splitIdentifier(token) ?? token).split(/[\s_]+/)) {
       const word = stem(part.toLowerCase())
       if (
@@ -32,13 +32,13 @@ export function subjectOf(text: string): string[] {
       )
         continue
       found.add(word)
-      if (found.size === MOST_WORDS) return [...found]
+      if (found.size === MAX_WORDS) return [...found]
     }
   }
   return [...found]
 }
 
-/** "sessions" and "session" are the same word. Stemming more would merge different words. */
+/** Removes a plural ending: "sessions" and "session" are the same word. Stemming more would merge different words. */
 export function stem(word: string): string {
   if (word.length > 4 && word.endsWith("ies")) return `${word.slice(0, -3)}y`
   if (word.length > 3 && word.endsWith("s") && !/(?:ss|us|is)$/.test(word)) return word.slice(0, -1)

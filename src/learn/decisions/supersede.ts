@@ -1,14 +1,16 @@
-import { commitMarks, subjectMark } from "../../git/commit-marks.ts"
+import { parseCommitMarks, subjectKey } from "../../git/commit-marks.ts"
 import type { MadeDecision } from "../../store/knowledge/decisions.ts"
-import { isRetreat } from "./decided.ts"
+import { isRetraction } from "./decided.ts"
 import { stem, subjectOf } from "./subject.ts"
 
 // Finds the decisions that a later decision on the same subject reverses.
 
 type Made = MadeDecision
 
-/** Takes one project's decisions in order of time. Maps the key of each reversed decision to the key of its successor. */
-export function supersede(decisions: Made[]): Map<string, string> {
+/**
+ * Takes one project's decisions in order of time. Maps the key of each reversed decision to the key of the one that replaces it.
+ */
+export function findReversals(decisions: Made[]): Map<string, string> {
   const reversed = new Map<string, string>()
   const known = new Known()
   for (const decision of decisions) {
@@ -24,7 +26,7 @@ export function supersede(decisions: Made[]): Map<string, string> {
   return reversed
 }
 
-/** The decisions that a note explicitly rejects. A commit may be named by the beginning of its hash. */
+/** Finds the decisions that a note explicitly rejects. It may name a commit by the beginning of its hash. */
 function rejected(decisions: Made[]): [earlier: string, by: string][] {
   return decisions
     .filter(({ rejects }) => rejects !== undefined)
@@ -40,36 +42,36 @@ function isNamedBy(ref: string, { conversation, number }: Made): boolean {
 }
 
 type Read = Made & {
-  /** Each word once. Empty if there are too few words to compare. */
+  /** The distinct words. Empty if there are too few to compare. */
   words: Set<string>
   marks: Marks
   aboutMarks: Marks
-  /** Its words that have an opposite. */
+  /** The words that have an opposite. */
   sides: string[]
-  /** The opposites of its words, unless it contains them too. */
+  /** The opposites of the words, except those that the decision contains too. */
   opposites: string[]
   about: Set<string>
-  /** Words that it chose, not only asked about. */
+  /** Words for things that the decision chose, not only asked about. */
   for: Set<string>
-  /** Words that it is against: those after "not", "remove", "instead of", "from … to". */
+  /** Words for things that the decision is against: those after "not", "remove", "instead of", "from … to". */
   against: Set<string>
-  /** The subject of the commit that it reverts. */
+  /** The subject of the commit that this decision reverts. */
   takesBack?: string
   retreats: boolean
 }
 
-/** The share of common words in all words of two decisions. */
+/** The least share of common words in all words of two decisions on the same subject. */
 const CLOSE = 0.3
 const CLOSE_TOGETHER = 0.15
 const MANY = 4
-/** A word in more decisions than this, and in more than this share, is part of the project's vocabulary. */
+/** The number and the share of decisions above which a word is part of the project's vocabulary. */
 const FEW = 4
 const COMMON = 0.08
-/** "Let's go back" refers to a recent decision. */
-const MOST_BETWEEN = 100
+/** The most decisions between a decision and the "let's go back" that refers to it. */
+const MAX_BETWEEN = 100
 
-/** There are many older decisions with the same word, and the newest are in force. */
-const MOST_PER_WORD = 50
+/** The most earlier decisions to compare for each word, newest first. Older ones are rarely in force. */
+const MAX_PER_WORD = 50
 
 class Known {
   private readonly byWord = new Map<string, Read[]>()
@@ -88,10 +90,10 @@ class Known {
     if (decision.committed !== undefined) push(this.byCommit, decision.committed, decision)
   }
 
-  /** The decisions that it may refer to, newest first. */
+  /** Returns the decisions that this one may refer to, newest first. */
   near(later: Read): Read[] {
     if (later.takesBack !== undefined)
-      return [...(this.byCommit.get(subjectMark(later.takesBack)) ?? []), ...this.sharing(later)]
+      return [...(this.byCommit.get(subjectKey(later.takesBack)) ?? []), ...this.sharing(later)]
     if (later.retreats) return [...(this.byConversation.get(later.conversation) ?? [])].reverse()
     return this.sharing(later)
   }
@@ -106,8 +108,8 @@ class Known {
     const together = later.conversation === earlier.conversation
     if (together && later.number === earlier.number) return false
     if (later.takesBack !== undefined)
-      return firstLine(earlier.quote) === later.takesBack || earlier.committed === subjectMark(later.takesBack)
-    if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MOST_BETWEEN
+      return firstLine(earlier.quote) === later.takesBack || earlier.committed === subjectKey(later.takesBack)
+    if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MAX_BETWEEN
     if (isOtherValue(later, earlier)) return true
     const opposite = later.opposites.some((word) => earlier.sides.includes(word))
     if (!opposite && later.against.size === 0) return false
@@ -122,7 +124,7 @@ class Known {
     return distinctive().some((word) => later.against.has(word) && earlier.for.has(word))
   }
 
-  /** A word that many of the project's decisions contain does not show that two are about the same subject. */
+  /** Whether a word shows that two decisions are about the same subject. Words that many decisions contain do not. */
   private isDistinctive(word: string): boolean {
     return (this.occurrences.get(word) ?? 0) <= Math.max(FEW, this.count * COMMON)
   }
@@ -132,14 +134,14 @@ function push<K>(map: Map<K, Read[]>, key: K, value: Read): void {
   const list = map.get(key)
   if (!list) map.set(key, [value])
   else {
-    if (list.length === MOST_PER_WORD) list.shift()
+    if (list.length === MAX_PER_WORD) list.shift()
     list.push(value)
   }
 }
 
 const AGAINST =
   /(?:[,(] ?not|\bbut not|\band not|\binstead of|\brather than|\bremove|\bdrop|\bdelete|\bget rid of|\bno longer|\breplace|\bfrom(?=[^.\n]{1,60}? to )|\bstop|\bdon't (?:use|need|want)|\bdisable|\babandon|\binvert)\s+((?:[\w`"'./-]+\s+){0,3}[\w`"'./-]+)/gi
-/** The rest of the sentence says what "that" is. */
+/** Phrases after which the rest of the sentence says what "that" is. */
 const AGAINST_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|it|this|them)\b/i
 
 function read(decision: Made): Read {
@@ -152,11 +154,11 @@ function read(decision: Made): Read {
     : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
   const words = own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   const stems = new Set(words.map(stem))
-  const takesBack = decision.kind === "revert" ? commitMarks(firstLine(quote), "").reverts?.subject : undefined
+  const takesBack = decision.kind === "revert" ? parseCommitMarks(firstLine(quote), "").reverts?.subject : undefined
   return {
     ...decision,
     takesBack,
-    words: new Set(words.length < LEAST_WORDS ? [] : words),
+    words: new Set(words.length < MIN_WORDS ? [] : words),
     marks: marksOf(words),
     aboutMarks: marksOf(about),
     sides: [...stems].filter((word) => OPPOSITES.has(word)),
@@ -164,7 +166,7 @@ function read(decision: Made): Read {
     about,
     for: new Set(subjectOf(own).filter((word) => !against.has(word))),
     against,
-    retreats: isRetreat(own.trim()),
+    retreats: isRetraction(own.trim()),
   }
 }
 
@@ -172,29 +174,31 @@ function firstLine(quote: string): string {
   return quote.split("\n", 1)[0]!
 }
 
-/** An upper bound of how close their subjects are. */
+/** An upper bound of the similarity of two subjects. */
 function closest({ about: a, aboutMarks }: Read, { about: b, aboutMarks: others }: Read): number {
   const shared = a.size - atLeastMissing(aboutMarks, others)
   return shared / (a.size + b.size - shared)
 }
 
-const LEAST_WORDS = 5
+const MIN_WORDS = 5
 const ALIKE = 0.7
-const MOST_OTHER_WORDS = 3
+const MAX_OTHER_WORDS = 3
 
-/** True for the same sentence with another value. */
+/** Whether both decisions are the same sentence with different values. */
 function isOtherValue({ words: a, marks }: Read, { words: b, marks: others }: Read): boolean {
-  if (a.size === 0 || b.size === 0 || Math.abs(a.size - b.size) > MOST_OTHER_WORDS) return false
-  if (atLeastMissing(marks, others) > MOST_OTHER_WORDS) return false
+  if (a.size === 0 || b.size === 0 || Math.abs(a.size - b.size) > MAX_OTHER_WORDS) return false
+  if (atLeastMissing(marks, others) > MAX_OTHER_WORDS) return false
   let onlyLater = 0
-  for (const word of a) if (!b.has(word) && ++onlyLater > MOST_OTHER_WORDS) return false
+  for (const word of a) if (!b.has(word) && ++onlyLater > MAX_OTHER_WORDS) return false
   const shared = a.size - onlyLater
   const onlyEarlier = b.size - shared
-  if (onlyLater === 0 || onlyEarlier === 0 || onlyEarlier > MOST_OTHER_WORDS) return false
+  if (onlyLater === 0 || onlyEarlier === 0 || onlyEarlier > MAX_OTHER_WORDS) return false
   return shared / (a.size + b.size - shared) >= ALIKE
 }
 
-/** Each word sets one of 64 bits, so that most pairs that share little need no comparison of their words. */
+/**
+ * A bit mask of 64 bits with one bit set for each word, so that most pairs that share little need no comparison of their words.
+ */
 type Marks = readonly [low: number, high: number]
 
 function marksOf(words: Iterable<string>): Marks {
@@ -209,7 +213,7 @@ function marksOf(words: Iterable<string>): Marks {
   return [low, high]
 }
 
-/** A lower bound for the number of words of one that the other lacks. */
+/** A lower bound for the number of words of one decision that the other lacks. */
 function atLeastMissing(one: Marks, other: Marks): number {
   return bitsIn(one[0] & ~other[0]) + bitsIn(one[1] & ~other[1])
 }

@@ -1,15 +1,15 @@
-import { callTexts } from "../../core/call-words.ts"
+import { callInputs } from "../../core/call-words.ts"
 import { commandParts } from "../../core/command.ts"
 import type { Effect, Hunk, Part } from "../../core/conversation.ts"
-import { errorLines, normaliseError, placeInError } from "../../core/error-text.ts"
+import { errorLines, locationInError, normaliseError } from "../../core/error-text.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import { fileNameOf } from "../paths.ts"
 
-// A command fails, edits follow, and a similar command passes: what a conversation teaches about an error.
+// Finds fixes: a command fails, edits follow, and a similar command passes.
 
 export type FixEdit = {
   path: string
-  /** The message that made the edit, in the conversation itself or in the named subagent. */
+  /** The number of the message that made the edit, in the conversation itself or in the named subagent. */
   number: number
   subagent?: string
   added: number
@@ -34,12 +34,12 @@ export type Fix = {
 /** A subagent's task is in the call that started it. */
 export type Subagent = { id: string; call_id?: string; messages: StoredMessage[] }
 
-/** Steps that are further apart are seldom about the same error. */
-const MOST_MESSAGES_BETWEEN = 200
+/** The most messages between two steps. Steps that are further apart are seldom about the same error. */
+const MAX_MESSAGES_BETWEEN = 200
 
 /**
- * Every error of the conversation that was followed by edits. A failure that disappeared without an edit is not a fix, and
- * an error that came back after an edit was not fixed by it.
+ * Finds every error of the conversation that was followed by edits. A failure that disappeared without an edit is not a fix, and
+ * an error that came back after an edit was not fixed by that edit.
  */
 export function fixesIn(messages: StoredMessage[], subagents: Subagent[] = []): Fix[] {
   const steps = stepsOf(messages, subagents)
@@ -48,7 +48,7 @@ export function fixesIn(messages: StoredMessage[], subagents: Subagent[] = []): 
 
 type Run = {
   type: "run"
-  /** The place of its message. Everything in one message was decided at once. */
+  /** The position of the message. Everything in one message was decided at once. */
   place: number
   number: number
   at?: number
@@ -56,7 +56,7 @@ type Run = {
   does: Doing
   outcome: "failed" | "succeeded" | "unknown"
   lines: string[]
-  /** Its lines with the particulars masked. */
+  /** The error lines with their details masked. */
   masked: string[]
   output: string
 }
@@ -71,14 +71,14 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
   let solved: Run | undefined
   for (let i = from + 1; i < steps.length; i++) {
     const step = steps[i]!
-    if (step.place - failed.place > MOST_MESSAGES_BETWEEN) break
+    if (step.place - failed.place > MAX_MESSAGES_BETWEEN) break
     if (step.type === "edit") {
       if (step.place > failed.place && !ranAgain) edits.push(step.edit)
       continue
     }
     if (!doesLike(broken, step.does)) continue
     if (step.outcome === "failed") {
-      if (step.masked.includes(normalised)) return [] // reported for that later run instead
+      if (step.masked.includes(normalised)) return [] // that later run reports the error instead
       ranAgain ||= edits.length > 0
     } else if (step.outcome === "succeeded") {
       solved = step
@@ -101,11 +101,11 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
   ]
 }
 
-/** An error in a file that was not edited was fixed elsewhere, if at all. */
+/** Returns the errors in the edited files. An error in another file was fixed elsewhere, if at all. */
 function linesIn(edits: FixEdit[], lines: string[]): string[] {
   const edited = new Set(edits.map(({ path }) => fileName(path)))
   const isElsewhere = (line: string) => {
-    const place = placeInError(line)
+    const place = locationInError(line)
     return place !== undefined && !edited.has(fileName(place.file))
   }
   const here = lines.filter((line) => !isElsewhere(line))
@@ -116,7 +116,7 @@ function fileName(path: string): string {
   return fileNameOf(path.replaceAll("\\", "/"))
 }
 
-/** How task runners name the task that failed. */
+/** The formats in which task runners name the failed task. */
 const FAILED_TASK =
   /^\[([\w:.-]+)\] ERROR\b|^make(?:\[\d+\])?: \*\*\* \[(?:[^\]\s]{1,200}: )?([\w:.-]+)\] Error\b|\bscript "([\w:.-]+)" exited\b|\bFailed to run task "([\w:.-]+)"|\bLifecycle script `([\w:.-]+)` failed\b/gm
 
@@ -128,7 +128,7 @@ function failedPart({ does, output }: Run): Doing {
   return part === undefined ? does : { ...does, parts: [part] }
 }
 
-/** `test` also runs `test:unit`. */
+/** Whether the names mean the same task: `test` also runs `test:unit`. */
 function isTask(named: string, failed: string): boolean {
   return failed === named || failed.startsWith(`${named}:`)
 }
@@ -143,7 +143,7 @@ type Result = Part & { type: "tool_result" }
 function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
   const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
   const results = resultsOf(live)
-  const calls = callTexts(live)
+  const calls = callInputs(live)
   const byCall = Map.groupBy(subagents, ({ call_id }) => call_id)
   return live.flatMap((message, place) => {
     const own = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))
@@ -167,7 +167,7 @@ function resultsOf(messages: StoredMessage[]): Map<string, Result> {
   )
 }
 
-/** If the result does not report the change, it is taken from the call, which does not know the line numbers. */
+/** Takes the change from the call, which has no line numbers, if the result does not report it. */
 function hunksOfCall(path: string, text: string | undefined): Hunk[] {
   if (text === undefined || !text.includes('"old_string"')) return []
   try {
@@ -211,13 +211,13 @@ function stepOf(
   return [{ type: "run", place, number, at, command, does, outcome, lines, masked, output }]
 }
 
-/** Commands whose failure an edit cannot fix, and output that is no error. */
+/** Commands whose failure an edit cannot fix. */
 const NOT_BY_EDITS = /^(?:git(?! commit)|gh|curl|wget|ssh|scp|brew|apt|apt-get|pkill|killall|open)\b/
 const NO_ERROR =
   /nothing to commit|no changes added to commit|\[Request interrupted|doesn't want to (?:proceed|take)|\bcd:.{0,200}no such file or directory|: command not found$/im
 
-/** False for a command that only reads, or whose failure no edit can fix. */
-export function mayBeFixed(command: string): boolean {
+/** Returns false for a command that only reads, or whose failure no edit can fix. */
+export function isFixableCommand(command: string): boolean {
   return isFixable(doingOf(command))
 }
 
@@ -234,7 +234,7 @@ function outcomeOf(failed: boolean, { piped }: Doing, output: string): Run["outc
 
 const SAYS_FAILURE = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
 
-/** The parts of a command line, and its folder. */
+/** The parts of a command line, and the folder in which they run. */
 type Doing = ReturnType<typeof commandParts> & { folder?: string }
 
 function doingOf(command: string): Doing {
@@ -242,8 +242,8 @@ function doingOf(command: string): Doing {
   return { ...commandParts(command), folder }
 }
 
-/** True if the later command does the same as the failed one, on the same targets or on all of them. */
-export function isLike(failed: string, later: string): boolean {
+/** Whether the later command does the same as the failed one, on the same targets or on all of them. */
+export function isSimilarCommand(failed: string, later: string): boolean {
   return doesLike(doingOf(failed), doingOf(later))
 }
 
@@ -254,7 +254,9 @@ function doesLike(failed: Doing, later: Doing): boolean {
   )
 }
 
-/** Without arguments, `cargo test` runs everything, but `node` runs nothing. */
+/**
+ * Whether the later arguments include the failed ones. Without arguments, `cargo test` runs everything, but `node` runs nothing.
+ */
 function covers(later: string[], failed: string[], kind: string): boolean {
   if (later.length === 0) return failed.length === 0 || kind.includes(" ")
   return failed.length > 0 && failed.every((arg) => later.includes(arg))

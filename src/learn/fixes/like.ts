@@ -1,53 +1,60 @@
 import { commandParts } from "../../core/command.ts"
-import { type ErrorText, errorLines, errorText, isTelling, likeness, mayBeLike } from "../../core/error-text.ts"
+import {
+  type ErrorText,
+  errorLines,
+  errorSimilarity,
+  errorText,
+  isInformative,
+  mayBeSimilar,
+} from "../../core/error-text.ts"
 import type { KnownFix } from "../../store/knowledge/fixes.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import { mayBeFixed } from "./fixes.ts"
+import { isFixableCommand } from "./fixes.ts"
 
 /** A fix that matches the question. `error` is the most similar line of its output. */
 export type FoundFix = KnownFix & { error: string; likeness: number }
 
-export type FixQuestion = {
+export type FixQuery = {
   /** An error's text, or the command that failed. */
-  asked: string
-  /** The command that printed it. If omitted, a single line may be a command. */
+  query: string
+  /** The command that printed the error. If omitted, a single line may be a command. */
   ran?: string
   /** The current project. Fixes from here rank above equally good fixes from elsewhere. */
   inside: string
   project?: string
-  /** Search only `inside`. */
+  /** Searches only `inside`. */
   here?: boolean
-  /** Projects that are excluded. */
+  /** Projects to exclude. */
   except?: string[]
 }
 
 export type FoundFixes = {
-  /** Best first. */
+  /** The fixes, best first. */
   solved: FoundFix[]
   unsolved: FoundFix[]
 }
 
-/** Only the fixes with the best matching words are compared line by line. */
-const MOST_COMPARED = 200
-const MOST_QUERY_LINES = 10
-/** Below this, two errors share little more than common words. */
-const LEAST_LIKENESS = 0.6
-/** The most informative line of the question counts fully; the other lines count for less. */
+/** The most fixes that are compared line by line: those with the best matching words. */
+const MAX_COMPARED = 200
+const MAX_QUERY_LINES = 10
+/** The least similarity of a result. Below it, two errors share little more than common words. */
+const MIN_LIKENESS = 0.6
+/** The factor for further lines of the question. The most informative line counts fully. */
 const FURTHER_LINE = 0.9
 const HERE = 0.1
-/** If there was one edit, it was the fix. Of forty edits, any may have been. */
+/** The deduction for each edit after the first. A single edit was the fix; of forty, any may have been. */
 const EACH_EDIT = 0.01
 
 /** Finds what fixed an error, or made a command pass. */
-export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes {
-  const { asked, ran, inside, project, here, except } = wanted
-  if (ran !== undefined && !mayBeFixed(ran)) return { solved: [], unsolved: [] }
-  const question = questionOf(asked, ran === undefined)
-  const known = knowledge.fixes.fixesHolding(question.words, {
+export function findFixes(knowledge: Knowledge, wanted: FixQuery): FoundFixes {
+  const { query, ran, inside, project, here, except } = wanted
+  if (ran !== undefined && !isFixableCommand(ran)) return { solved: [], unsolved: [] }
+  const question = questionOf(query, ran === undefined)
+  const known = knowledge.fixes.fixesWithWords(question.words, {
     project: here ? inside : project,
     exactly: here,
     except,
-    limit: MOST_COMPARED,
+    limit: MAX_COMPARED,
   })
   const found = known.flatMap((fix) => matched(fix, question))
   const score = ({ likeness, project, edits }: FoundFix) =>
@@ -61,15 +68,15 @@ export function findFixes(knowledge: Knowledge, wanted: FixQuestion): FoundFixes
 
 type Question = {
   lines: ErrorText[]
-  /** The query, if it may be a command. */
+  /** The query as a command, if it may be one. */
   command?: string
   words: string[]
 }
 
 function questionOf(query: string, mayBeCommand: boolean): Question {
   const isOneLine = mayBeCommand && !query.trim().includes("\n")
-  const texts = isOneLine ? [query.trim()] : errorLines(query).filter(isTelling)
-  const lines = texts.slice(0, MOST_QUERY_LINES).map(errorText)
+  const texts = isOneLine ? [query.trim()] : errorLines(query).filter(isInformative)
+  const lines = texts.slice(0, MAX_QUERY_LINES).map(errorText)
   const words = lines.flatMap(({ words, particulars }) => [...words, ...particulars])
   if (!isOneLine) return { lines, words: [...new Set(words)].filter(isWord) }
   const command = query.trim()
@@ -84,18 +91,18 @@ function matched(fix: KnownFix, question: Question): FoundFix[] {
   const byCommand = question.command === undefined ? 0 : commandLikeness(question.command, fix.command)
   let best = { error: fix.lines[0] ?? "", likeness: byCommand }
   for (const line of fix.lines) {
-    const likely = question.lines.filter((wanted) => mayBeLike(wanted, line, LEAST_LIKENESS))
-    if (likely.length === 0 || !isTelling(line)) continue
+    const likely = question.lines.filter((wanted) => mayBeSimilar(wanted, line, MIN_LIKENESS))
+    if (likely.length === 0 || !isInformative(line)) continue
     const known = errorText(line)
     const close = Math.max(
-      ...likely.map((wanted) => likeness(wanted, known) * (wanted === question.lines[0] ? 1 : FURTHER_LINE)),
+      ...likely.map((wanted) => errorSimilarity(wanted, known) * (wanted === question.lines[0] ? 1 : FURTHER_LINE)),
     )
     if (close > best.likeness) best = { error: line, likeness: close }
   }
-  return best.likeness < LEAST_LIKENESS ? [] : [{ ...fix, ...best }]
+  return best.likeness < MIN_LIKENESS ? [] : [{ ...fix, ...best }]
 }
 
-/** 1 for the same command on the same files, less for other files, or for `npm` instead of `npm test`. */
+/** Returns 1 for the same command on the same files, and less for other files, or for `npm` instead of `npm test`. */
 function commandLikeness(query: string, ran: string): number {
   const [a, b] = [commandParts(query).parts, commandParts(ran).parts]
   if (a.length === 0) return 0

@@ -1,28 +1,28 @@
-/** The test run in a command line. */
+/** A test run in a command line. */
 export type TestCommand = {
   /** The test runner's name, or `script` if another file chooses the runner. */
   runner: string
-  /** How it was started: `npm run test:unit`. */
+  /** The command that started the runner: `npm run test:unit`. */
   kind: string
-  /** The folder of a `cd` before it, as written. */
+  /** The folder of a preceding `cd`, as written. */
   folder?: string
-  /** Files, folders or packages. Empty if it tests everything. */
+  /** The files, folders or packages that were tested. Empty if everything was. */
   targets: string[]
-  /** Only tests whose name contains one of these. */
+  /** If not empty, only tests whose name contains one of these words ran. */
   filter: string[]
-  /** True if it may have tested less than it says. */
+  /** True if the run may have tested less than it appears to. */
   partial: boolean
-  /** True if it stops at the first failure, so that more may fail. */
+  /** True if the run stops at the first failure, so that more tests may fail. */
   stops: boolean
-  /** The program that its output was piped to, such as `tail -5`. A part of the output may be missing. */
+  /** The program that the output was piped to, such as `tail -5`. Part of the output may be missing. */
   through?: string
-  /** True if nothing else in the line can have failed. */
+  /** True if nothing else in the command line can have failed. */
   alone: boolean
 }
 
-const MOST_CHARS = 2_000
+const MAX_CHARS = 2_000
 const TOKEN = /&&|\|\||[;|\n]|(?:[^\s"'|;&]|"(?:[^"\\]|\\.)*"|'[^']*'|&(?!&))+/g
-/** After one of these, a runner's name is only a word. */
+/** Programs after which a runner's name is only a word. */
 const NO_RUN =
   /^(?:grep|rg|ag|cat|ls|git|gh|echo|printf|which|type|command|pip3?|brew|apt|apt-get|sed|awk|find|fd|head|tail|man|code|vim?|rm|cp|mv|mkdir|touch|cd|kill|pkill|pgrep|ps|wc|diff|open|curl|ssh|sleep|export|source|tree|stat)$/
 const INSTALLS = /^(?:install|i|add|ci|remove|uninstall|update|info|view|init|create|dlx-only|help)$/
@@ -58,9 +58,9 @@ const RUNNERS: readonly [runner: string, words: RegExp][] = [
 ]
 const FURTHEST = 8
 
-/** The last test run in a command line. Undefined if there is none. */
-export function testCommand(command: string): TestCommand | undefined {
-  const segments = segmentsOf(command.slice(0, MOST_CHARS))
+/** Finds the last test run in a command line. Returns undefined if there is none. */
+export function parseTestCommand(command: string): TestCommand | undefined {
+  const segments = segmentsOf(command.slice(0, MAX_CHARS))
   let folder: string | undefined
   let found: Omit<TestCommand, "alone"> | undefined
   let programs = 0
@@ -119,7 +119,7 @@ function runIn(words: string[]): Omit<TestCommand, "folder" | "through" | "alone
   return undefined
 }
 
-/** Go tests with other build tags are other tests. */
+/** The build tags of a Go test. With other tags, other tests run. */
 function tagsOf(runner: string, words: string[]): string {
   const tags = /(?:^| )-tags[= ](\S+)/.exec(words.join(" "))?.[1]
   return runner === "go" && tags !== undefined ? ` -tags=${tags}` : ""
@@ -172,7 +172,7 @@ function addTarget(selection: { targets: string[]; filter: string[] }, word: str
   if (names.length > 0) selection.filter.push(names.join(" ").replace(/\[.*$/, ""))
 }
 
-/** `./a/b/...`, `a/b/` and `a/b/*.test.ts` become `a/b`; everything becomes the empty string. */
+/** Reduces `./a/b/...`, `a/b/` and `a/b/*.test.ts` to `a/b`, and everything to the empty string. */
 function targetOf(path: string): string {
   return path
     .replaceAll("\\", "/")
@@ -184,7 +184,7 @@ function targetOf(path: string): string {
     .replace(/^\.$/, "")
 }
 
-/** The words that a pattern requires, with operators replaced by blanks. */
+/** The words that a pattern requires. Operators become blanks. */
 function alternatives(pattern: string): string[] {
   return pattern
     .split(/\||,| or /)

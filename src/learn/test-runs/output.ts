@@ -2,31 +2,34 @@
 export type FailedTest = { test: string; file?: string; message?: string }
 
 export type TestOutput = {
-  /** The runner whose format this is. */
+  /** The runner that has this output format. */
   runner: string
   failed: number
   passed?: number
-  /** In the order of the output, each once. */
+  /** The failed tests in the order of the output, each once. */
   failures: FailedTest[]
-  /** True if the output states how many failed, so that missing names are noticed. */
+  /** True if the output states how many tests failed, so that missing names are noticed. */
   counted: boolean
 }
 
-/** The beginning contains the names of the tests, the end the counts. */
+/**
+ * The number of characters that are parsed at the beginning and at the end of an output. The beginning contains the names of the
+ * tests, the end the counts.
+ */
 const HEAD = 60_000
 const TAIL = 60_000
-const MOST_FAILURES = 100
-const LONGEST_NAME = 300
-const LONGEST_MESSAGE = 300
-/** Longer lines are data that a program printed. */
-const LONGEST_LINE = 2_000
+const MAX_FAILURES = 100
+const MAX_NAME_LENGTH = 300
+const MAX_MESSAGE_LENGTH = 300
+/** The longest line that is parsed, in characters. Longer lines are data that a program printed. */
+const MAX_LINE_LENGTH = 2_000
 /** Terminal escape sequences: colours, titles, links. */
 const ESCAPE = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g
 
-const LINE = new RegExp(`(.{1,${LONGEST_LINE}}).*`, "g")
+const LINE = new RegExp(`(.{1,${MAX_LINE_LENGTH}}).*`, "g")
 
-/** Parses the results of the tests. Undefined if the output contains none. Pure; never throws. */
-export function testOutput(output: string): TestOutput | undefined {
+/** Parses the results of tests. Returns undefined if the output contains none. Pure; never throws. */
+export function parseTestOutput(output: string): TestOutput | undefined {
   const shortened = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
   const text = shortened.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
   for (const form of FORMS) {
@@ -227,7 +230,7 @@ const FORMS: readonly Form[] = [
     runner: "go",
     counts: (text) => {
       if (/^testing: warning: no tests to run$/m.test(text) && !/^--- (?:PASS|FAIL)/m.test(text)) return undefined
-      // A package that could not be set up was not tested.
+      // If the package could not be set up, nothing was tested.
       if (/^FAIL\s.*\[setup failed\]$/m.test(text) && !/^--- |^ok\s/m.test(text)) return undefined
       const failed = [...text.matchAll(/^--- FAIL: /gm)].length
       const passed = [...text.matchAll(/^--- PASS: /gm)].length
@@ -254,28 +257,28 @@ function each(text: string, form: RegExp): FailedTest[] {
   })
 }
 
-/** A suite fails with its tests. Only the tests are listed below the heading. */
+/** Returns the text after a heading. A suite fails with its tests, and only the tests are listed there. */
 function afterHeading(text: string, heading: string): string {
   return text.slice(Math.max(0, text.lastIndexOf(heading)))
 }
 
-/** Removes the rule that is drawn after a name to the end of the line. */
+/** Removes the line that a runner draws after a name. */
 function withoutRule(name: string): string {
   let end = name.length
   while (name[end - 1] === "─") end--
   return name.slice(0, end).trimEnd()
 }
 
-/** The line after a test's name, if it is an error message. */
+/** Returns the line after a test's name, if it is an error message. */
 function messageAfter(text: string, at: number): string | undefined {
   const line = text
-    .slice(at + 1, at + 1 + 2 * LONGEST_MESSAGE)
+    .slice(at + 1, at + 1 + 2 * MAX_MESSAGE_LENGTH)
     .split("\n", 1)[0]!
     .trim()
   return /^\w*(?:Error|Exception|Failure)\b.*|^expected\b/i.test(line) ? line : undefined
 }
 
-/** jest names the file once, then its tests. The file itself counts if none of its tests is named. */
+/** Parses jest's output, which names a file once, then its tests. The file itself counts if none of its tests is named. */
 function jestFailures(text: string): FailedTest[] {
   const found: FailedTest[] = []
   let file: string | undefined
@@ -305,7 +308,7 @@ function mochaFailures(text: string): FailedTest[] {
   })
 }
 
-/** In Go, a test's parents fail with it. Only the innermost is reported. */
+/** Parses Go's output. A test's parents fail with it, so only the innermost is reported. */
 function goFailures(text: string): FailedTest[] {
   const found = [
     ...text.matchAll(
@@ -331,15 +334,15 @@ function tidy(failures: FailedTest[]): FailedTest[] {
   return failures
     .filter(({ test, file }) => test !== "" && !(test === file && named.has(file)))
     .filter(({ test }) => !seen.has(test) && seen.add(test))
-    .slice(0, MOST_FAILURES)
+    .slice(0, MAX_FAILURES)
     .map(({ test, file, message }) => ({
-      test: test.trim().slice(0, LONGEST_NAME),
-      file: file?.slice(0, LONGEST_NAME),
-      message: message?.slice(0, LONGEST_MESSAGE),
+      test: test.trim().slice(0, MAX_NAME_LENGTH),
+      file: file?.slice(0, MAX_NAME_LENGTH),
+      message: message?.slice(0, MAX_MESSAGE_LENGTH),
     }))
 }
 
-/** The last matching line, because watchers and retries print several. */
+/** Returns the last matching line, because watchers and retries print several. */
 function lineWith(text: string, form: RegExp): string {
   return [...text.matchAll(form)].at(-1)?.[0] ?? ""
 }

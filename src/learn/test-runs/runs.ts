@@ -2,14 +2,14 @@ import type { Part } from "../../core/conversation.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 import type { TestRunWrite } from "../../store/knowledge/test-runs.ts"
 import { pathBelow } from "../paths.ts"
-import { type TestCommand, testCommand } from "./commands.ts"
-import { type FailedTest, testOutput } from "./output.ts"
+import { parseTestCommand, type TestCommand } from "./commands.ts"
+import { type FailedTest, parseTestOutput } from "./output.ts"
 
-const LONGEST_COMMAND = 300
+const MAX_COMMAND_LENGTH = 300
 
 /**
- * The test runs of a conversation with a known outcome, oldest first. Paths below the project are relative to it.
- * `complete`: every test that ran and is not among the failures has passed. Pure.
+ * Finds the test runs of a conversation with a known outcome, oldest first. Paths inside the project are relative to it.
+ * `complete` means that every test that ran and is not among the failures has passed. Pure.
  */
 export function testRunsIn(messages: StoredMessage[], project: string): TestRunWrite[] {
   const live = messages.filter(({ superseded, copied, abandoned }) => !superseded && !copied && !abandoned)
@@ -22,18 +22,18 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
   )
   return live.flatMap(({ effects, number, at }) =>
     effects.flatMap((effect) => {
-      const test = effect.type === "command" ? testCommand(effect.command) : undefined
+      const test = effect.type === "command" ? parseTestCommand(effect.command) : undefined
       if (effect.type !== "command" || test === undefined) return []
       const result: (Part & { type: "tool_result" }) | undefined =
         effect.call_id === undefined ? undefined : results.get(effect.call_id)
       const run = runOf(test, result?.text || effect.error || "", effect.failed, project)
       if (run === undefined) return []
-      return [{ number, at, command: effect.command.slice(0, LONGEST_COMMAND), ...run }]
+      return [{ number, at, command: effect.command.slice(0, MAX_COMMAND_LENGTH), ...run }]
     }),
   )
 }
 
-/** Programs that remove lines from the middle or the end. `tail` keeps the counts. */
+/** Programs that remove lines from the middle or the end of an output. `tail` keeps the counts. */
 const CUTS = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
 
 function isCut(through: string, output: string): boolean {
@@ -51,13 +51,13 @@ function runOf(
   failed: boolean | undefined,
   project: string,
 ): Omit<TestRunWrite, "number" | "at" | "command"> | undefined {
-  const parsed = testOutput(output)
+  const parsed = parseTestOutput(output)
   const cut = test.through !== undefined && isCut(test.through, output)
   const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
   const hasFailed = parsed === undefined ? byStatus : parsed.failed > 0
-  // Without counts, the end of a cut output says nothing about the rest. A failure in it still counts.
+  // Without counts, the end of a truncated output says nothing about the rest. A failure in it still counts.
   if (hasFailed === undefined || (!hasFailed && cut && parsed?.counted !== true)) return undefined
-  // A silent run that succeeds may have found no tests.
+  // A successful run without results may have found no tests.
   if (parsed === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
   const failures = (parsed?.failures ?? []).map((failure) => inProject(failure, test, project))
   const namesAll =

@@ -2,7 +2,7 @@ import { formatRef } from "../../core/ref.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { KnownTestRun } from "../../store/knowledge/test-runs.ts"
 
-/** A test that failed when it was last run. It is not run again to check. */
+/** A test that failed when it last ran. dex does not run it again to check. */
 export type FailingTest = {
   test: string
   file?: string
@@ -11,7 +11,7 @@ export type FailingTest = {
   /** The run that failed. */
   ref: string
   command: string
-  /** True if it cannot contain a stranger's words. */
+  /** True if the message cannot contain a stranger's words. */
   is_own_words: boolean
 }
 
@@ -26,13 +26,13 @@ export type FailingRun = {
 
 export type TestStatus = { tests: FailingTest[]; runs: FailingRun[] }
 
-/** Older runs are ignored. */
-const MOST_RUNS = 500
+/** The most runs that are considered, newest first. */
+const MAX_RUNS = 500
 
-/** The failing tests of a project, newest first. The newest run of each test counts. */
-export function failing(db: Knowledge, project: string, file?: string): TestStatus {
+/** Returns the failing tests of a project, newest first, judged by the newest run of each test. */
+export function failingTests(db: Knowledge, project: string, file?: string): TestStatus {
   const open = new Map<string, Open>()
-  for (const run of db.tests.testRuns(project, MOST_RUNS)) followRun(open, run)
+  for (const run of db.tests.testRuns(project, MAX_RUNS)) followRun(open, run)
   const left = [...open.values()]
     .filter((one) => file === undefined || concerns(one, file))
     .sort((a, b) => b.failure.at - a.failure.at)
@@ -73,7 +73,7 @@ export function testKey(test: string): string {
   )
 }
 
-/** True if the run would have failed again if this test still failed. */
+/** Whether the run would have failed again if this test still failed. */
 function covers(run: KnownTestRun, one: Open): boolean {
   return isSameKind(run, one.run) && isWithin(run, one) && isNamed(run, one)
 }
@@ -114,7 +114,7 @@ function isNamed(run: KnownTestRun, { failure, run: before }: Open): boolean {
   return run.filter.some((name) => words.includes(testKey(name)))
 }
 
-/** A test is about the file that contains it, or the file with the same name. */
+/** Whether a test is about a file: the file contains it or has the same name. */
 function concerns({ failure, run }: Open, file: string): boolean {
   const named = failure.file ?? ""
   if (named !== "" && (named === file || named.endsWith(`/${file}`) || file.endsWith(`/${named}`))) return true
@@ -128,7 +128,7 @@ function concerns({ failure, run }: Open, file: string): boolean {
   )
 }
 
-/** `auth.test.ts`, `auth_test.go`, `test_auth.py`, `AuthTest.java` and `auth.ts` are about the same thing. */
+/** Reduces `auth.test.ts`, `auth_test.go`, `test_auth.py`, `AuthTest.java` and `auth.ts` to the same name. */
 function stem(path: string): string {
   return path
     .split("/")

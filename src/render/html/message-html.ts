@@ -1,4 +1,4 @@
-import { callWords } from "../../core/call-words.ts"
+import { describeToolCall } from "../../core/call-words.ts"
 import type { Hunk, Part, Role } from "../../core/conversation.ts"
 import { formatCount, messageText } from "../../core/format.ts"
 import { parseObject } from "../../core/record.ts"
@@ -97,7 +97,7 @@ function callHtml(
   place: Place,
   options: PageOptions,
 ): Html {
-  const { what } = input.length > MOST_INPUT ? { what: input } : callWords(input)
+  const { what } = input.length > MOST_INPUT ? { what: input } : describeToolCall(input)
   const words = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
   const isFailure = failed(outcome)
   const hunks = outcome.result?.hunks

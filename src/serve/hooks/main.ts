@@ -1,6 +1,6 @@
 import { appendFileSync, closeSync, existsSync, readSync, renameSync, statSync, writeSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
-import { fields } from "../../agents/hooks.ts"
+import { hookFields } from "../../agents/hooks.ts"
 import type { HookInput } from "../../agents/kit/agent.ts"
 import { agentOf, agents } from "../../agents/registry.ts"
 import { dexHome } from "../../config/home.ts"
@@ -8,7 +8,7 @@ import { loadSettings } from "../../config/load.ts"
 import { isQuiet, spokenKinds } from "../../config/proactive.ts"
 import type { Settings } from "../../config/settings.ts"
 import { CONTEXT_TAG } from "../../core/context-tag.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { messageOf } from "../../core/error.ts"
 import { openFile } from "../../core/read-file.ts"
 import { type Item, type ItemKind, type Moment, newSuggestionId } from "../../core/suggestion.ts"
@@ -211,7 +211,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
   const file = about.file && ((checkout && pathBelow(checkout.root, resolve(cwd, about.file))) ?? about.file)
   const moment: Moment = await withRedactedNames({
     ...about,
-    ...defined({ file, branch: checkout?.branch }),
+    ...withoutUndefined({ file, branch: checkout?.branch }),
     project,
     source,
     at: now,
@@ -261,7 +261,7 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
 
 function inputIn(stdin: string): HookInput {
   try {
-    return fields(JSON.parse(stdin))
+    return hookFields(JSON.parse(stdin))
   } catch {
     return {} // not for us to complain about: the agent must be able to continue
   }
@@ -285,7 +285,7 @@ export function sessionOf(
   const root = moment.source && moment.session ? [{ source: moment.source, root: moment.session }] : []
   return {
     files: knowledge.files
-      .workedIn(moment.project, root)
+      .filesWorkedOn(moment.project, root)
       .sort((a, b) => a.at - b.at)
       .map(({ path }) => path),
     prompt,

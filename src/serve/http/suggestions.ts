@@ -1,6 +1,6 @@
 import { setImmediate as immediate, setTimeout as pause } from "node:timers/promises"
 import { messageOf } from "../../core/error.ts"
-import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { webhookBody } from "../../suggest/deliver/body.ts"
 
 export type StreamParts = {
@@ -116,11 +116,11 @@ function createReader(
     found = next.filter(isMeant).map(({ id }) => id)
     return next.length > 0
   }
-  const isMeant = ({ subscription, seq, status }: KeptSuggestion) =>
+  const isMeant = ({ subscription, seq, status }: StoredSuggestion) =>
     subscription !== undefined &&
     (named?.includes(subscription) ?? true) &&
     (seq > newestAtStart || status === "pending")
-  const isStreamed = (store: Suggestions, { subscription }: KeptSuggestion) =>
+  const isStreamed = (store: Suggestions, { subscription }: StoredSuggestion) =>
     store.subscriptions().some(({ id, deliver, enabled }) => id === subscription && deliver === "sse" && enabled)
   return {
     taken: () => {

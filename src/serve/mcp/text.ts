@@ -1,4 +1,4 @@
-import { agentsIn } from "../../agents/registry.ts"
+import { onlyAgents } from "../../agents/registry.ts"
 import { why } from "../../answers/why.ts"
 import { sectionsOf, shareText } from "../../answers/why-page.ts"
 import { type Format, formatCount } from "../../core/format.ts"
@@ -277,7 +277,7 @@ function statsLines(stats: Stats): Line[] {
       .join(", ")
   return [
     `${sayConversations(stats.kinds)}, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
-    `agents: ${counts(agentsIn(stats.sources))}`,
+    `agents: ${counts(onlyAgents(stats.sources))}`,
     `by whom: ${counts(stats.kinds)}`,
     stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
     `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read whole, on average`,

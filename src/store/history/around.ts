@@ -1,12 +1,12 @@
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 
 type Named = Ref & { number: number }
 type Anchor = RowOf<typeof ANCHOR>
 const ANCHOR = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
-/** `edge` is the conversation's start or end, whichever limits how near to the anchor its messages can be. */
+/** `edge` is the start or the end of the conversation, which limits how close its messages can be to the anchor. */
 const SPAN = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
 type Found = Named & { at: number; conversation: number }
 
@@ -20,8 +20,8 @@ const BEFORE = `select number, at from message where conversation_id = @of and n
 const AFTER = `select number, at from message where conversation_id = @of and not flags & @uncounted
   and (at > @at or (at = @at and (conversation_id, number) > (@id, @number))) order by at, number limit @most`
 
-/** The messages of a project's conversations just before and after one message, in order of time. */
-export function around(db: Db, ref: Named, before: number, after: number): Named[] {
+/** Returns the messages of a project's conversations just before and after one message, in order of time. */
+export function messagesAround(db: Db, ref: Named, before: number, after: number): Named[] {
   const anchor = rowQuery(
     db,
     `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id
@@ -35,7 +35,7 @@ export function around(db: Db, ref: Named, before: number, after: number): Named
   return [...earlier.reverse(), ref, ...later].map(({ source, id, number }) => ({ source, id, number }))
 }
 
-/** Nearest first. Opens a conversation only if it may contain a message nearer than those already found. */
+/** Returns the nearest messages first. Opens a conversation only if it may contain a message nearer than those already found. */
 function nearest(
   db: Db,
   anchor: Anchor,
@@ -45,7 +45,7 @@ function nearest(
   if (most === 0) return []
   const { id, number, at, project_id } = anchor
   const messages = rowQuery(db, side.messages, { number: "integer", at: "integer" })
-  const uncounted = FLAG.superseded | FLAG.copied
+  const uncounted = MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied
   const order = (a: Found, b: Found) =>
     side.direction * (a.at - b.at || a.conversation - b.conversation || a.number - b.number)
   let found: Found[] = []

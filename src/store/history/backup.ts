@@ -11,17 +11,17 @@ import {
 } from "node:fs"
 import { syncToDisk } from "../../core/copy-file.ts"
 import { DexError } from "../../core/error.ts"
-import { type Db, distrustSchema, explained, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
+import { type Db, distrustSchema, explainError, isBusy, type Migrations, removeDatabase } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
-import { historyIdIn, isOwnDatabase, KEPT_FILES, openForeignHistory, unpackAll } from "./foreign-file.ts"
+import { BACKUP_FILE_TABLE, historyIdIn, isOwnDatabase, openForeignHistory, unpackAll } from "./foreign-file.ts"
 
 /** A backup's content, counted by reading the written file. */
 export type BackupContent = { historyId: string; conversations: number; messages: number; blocks: number }
 
 /**
  * Writes one file with the complete history, as it was at one instant even if others read or write meanwhile, and with dex's
- * small state databases. The file gets its name only after it was read back, so a backup that exists is complete.
+ * small state databases. The file gets its name only after it was verified, so a backup that exists is complete.
  */
 export function writeBackup(db: Db, file: string, beside: Record<string, string>): BackupContent {
   const partial = `${file}.partial`
@@ -37,15 +37,15 @@ export function writeBackup(db: Db, file: string, beside: Record<string, string>
     return content
   } catch (error) {
     rmSync(partial, { force: true })
-    throw explained(error, file)
+    throw explainError(error, file)
   }
 }
 
-/** Adds other databases of dex as rows: one file is easier to look after than three. */
+/** Adds other databases of dex as rows, because one file is easier to look after than three. */
 function addFiles(path: string, beside: Record<string, string>): void {
   const copy = openSqlite(path)
   try {
-    copy.exec(KEPT_FILES)
+    copy.exec(BACKUP_FILE_TABLE)
     for (const [name, source] of Object.entries(beside)) {
       if (!existsSync(source)) continue
       const copied = `${path}.${name}`
@@ -66,7 +66,7 @@ function addFiles(path: string, beside: Record<string, string>): void {
 }
 
 /**
- * Reads every page and every block after checking that the schema is dex's own. Throws a DexError that describes the problem;
+ * Checks that the schema is dex's own, then reads every page and every block. Throws a DexError that describes the problem;
  * messages call the file `name`.
  */
 export function verifyBackup(path: string, name = path): BackupContent {
@@ -98,10 +98,10 @@ function refuseBroken(name: string, error: unknown): never {
 export type BackupDatabases = Record<string, { place: string; migrations: Migrations }>
 
 /**
- * Moves the databases of a backup to their paths, if nothing is there yet and dex wrote them, and leaves a plain history. Returns
+ * Moves the databases of a backup to their paths, if nothing exists there and dex wrote them, and leaves a plain history. Returns
  * the names of those that dex did not write.
  */
-export function takeFiles(path: string, files: BackupDatabases): string[] {
+export function extractFiles(path: string, files: BackupDatabases): string[] {
   const db = openSqlite(path)
   try {
     distrustSchema(db)
@@ -119,7 +119,7 @@ export function takeFiles(path: string, files: BackupDatabases): string[] {
   }
 }
 
-/** False if dex did not write this database. The file gets its name only once it is complete. */
+/** Returns false if dex did not write this database. The file gets its name only once it is complete. */
 function putInPlace(data: unknown, place: string, migrations: Migrations): boolean {
   const arriving = `${place}.restored`
   removeDatabase(arriving)
@@ -136,7 +136,7 @@ function putInPlace(data: unknown, place: string, migrations: Migrations): boole
 }
 
 /** Merges a database's log into the database, so that a single file can be renamed. */
-export function makeOneFile(path: string): "done" | "in use" | "damaged" {
+export function mergeLog(path: string): "done" | "in use" | "damaged" {
   let db: Db | undefined
   try {
     db = openSqlite(path, { timeout: 0 })

@@ -7,14 +7,14 @@ import type { MessageWrite } from "./store.ts"
 const CHUNK_CHARS = 128 << 10
 
 /** A message and the chunk that contains its body; -1 until one is assigned. */
-export type Placed = { number: number; line: string; chunk: number; old?: { line: string } }
+export type PlacedMessage = { number: number; line: string; chunk: number; old?: { line: string } }
 
 export function bodyLine(number: number, { model, usage, parts, effects }: MessageWrite): string {
   return JSON.stringify({ n: number, model, usage, parts, effects: effects?.length ? effects : undefined })
 }
 const BODY_BLOCK = { conversation_id: "integer", chunk: "integer", data: "blob", sum: "integer?" } as const
 
-/** Every message's body line by number, except those in damaged blocks. */
+/** Returns every message's body line by number, except those in damaged blocks. */
 export function loadLines(db: Db, id: number): Map<number, string> {
   const lines = new Map<number, string>()
   const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)
@@ -27,7 +27,7 @@ export function loadLines(db: Db, id: number): Map<number, string> {
 }
 
 /** Rewrites the chunks with new, changed or deleted messages. New messages are added to the last chunk until it is full. */
-export function saveBodies(db: Db, id: number, messages: Placed[], gone: { chunk: number }[]): void {
+export function saveBodies(db: Db, id: number, messages: PlacedMessage[], gone: { chunk: number }[]): void {
   const byChunk = Map.groupBy(
     messages.filter((message) => message.chunk >= 0),
     (message) => message.chunk,

@@ -1,10 +1,14 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
 
 /**
- * Larger blocks compress better (to 0.40 of the text part by part, to 0.25 in 64 kB blocks), but reading one message costs more.
+ * The size of a block in characters. Larger blocks compress better (to 0.40 of the text part by part, to 0.25 in 64 kB blocks),
+ * but reading one message costs more.
  */
 const BLOCK_CHARS = 64 << 10
-/** A block exceeds its size by at most one line, and a line has at most a few megabytes. */
+/**
+ * The largest block that is unpacked, in bytes. A block exceeds its size by at most one line, and a line has at most a few
+ * megabytes.
+ */
 export const MAX_BLOCK_BYTES = 256 << 20
 
 /** Compressed JSON lines. */
@@ -30,7 +34,10 @@ export function packLines(lines: Iterable<string>, blockChars = BLOCK_CHARS): Bl
   return blocks
 }
 
-/** The checksum adds four bytes per block. Without it, 901 of 1,440 blocks with one flipped bit decoded to different text. */
+/**
+ * The zstd settings. The checksum adds four bytes per block; without it, 901 of 1,440 blocks with one flipped bit decoded to
+ * different text.
+ */
 const PACKING = { params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 } }
 
 export function packBlock(lines: string[]): Block {
@@ -50,10 +57,13 @@ function encode(lines: string[]): Buffer {
   return bytes.subarray(0, end)
 }
 
-/** With this size most blocks are decompressed in one chunk. Node's 16 kB chunks take a quarter longer. */
+/**
+ * The zstd settings for unpacking. With this chunk size, most blocks are decompressed in one chunk. Node's 16 kB chunks take a
+ * quarter longer.
+ */
 const UNPACKING = { maxOutputLength: MAX_BLOCK_BYTES, chunkSize: 160 << 10 }
 
-/** Throws if the bytes are not those that were written. */
+/** Throws if the bytes differ from those that were written. */
 export function unpackBlock(data: Uint8Array): string[] {
   return unpackBytes(data).toString("utf8").split("\n")
 }
@@ -63,7 +73,7 @@ export function unpackBytes(data: Uint8Array): Buffer {
   return zstdDecompressSync(data, UNPACKING)
 }
 
-/** Undefined if the bytes are not those that were written, or if there are more than `most` lines. */
+/** Returns undefined if the bytes differ from those that were written, or if there are more than `most` lines. */
 export function readBlock(data: Uint8Array, most = Number.POSITIVE_INFINITY): string[] | undefined {
   const plain = plainOf(data)
   return plain && (most === Number.POSITIVE_INFINITY || linesOf(plain) <= most)
@@ -85,7 +95,7 @@ function plainOf(data: Uint8Array): Buffer | undefined {
   }
 }
 
-/** The line of one message in a body block, without decoding the others. Undefined if it cannot be read. */
+/** Returns the line of one message in a body block, without decoding the others. Undefined if it cannot be read. */
 export function lineOfMessage(data: Uint8Array, number: number): string | undefined {
   const plain = plainOf(data)
   if (!plain) return undefined

@@ -1,7 +1,7 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import type { Collection } from "./store.ts"
-import { conversationsOf, deleteConversation } from "./write-conversation.ts"
+import { conversationsOnlyIn, deleteConversation } from "./write-conversation.ts"
 
 export function saveCollection(db: Db, collection: Collection): void {
   inTransaction(db, () =>
@@ -42,7 +42,7 @@ export function removeDocuments(db: Db, keys: string[]): number {
 }
 
 function removeUnit(db: Db, unit: number): void {
-  for (const id of conversationsOf(db, unit)) deleteConversation(db, id)
+  for (const id of conversationsOnlyIn(db, unit)) deleteConversation(db, id)
   db.prepare("delete from claim where unit_id = ?").run(unit)
   db.prepare("delete from raw where unit_id = ?").run(unit)
   db.prepare("delete from unit where id = ?").run(unit)

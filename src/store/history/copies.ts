@@ -4,14 +4,14 @@ import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { loadLines } from "./bodies.ts"
 import { usageText } from "./facts.ts"
 import { refreshCounts } from "./feed.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 import type { MessageWrite } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
 
 /**
- * A fork or a resumed conversation begins with a copy of another one, with the same message keys. The conversation with the older
- * file is the original. In the other one, those messages are flagged as copies, so that they are found and counted once.
- * `uncounted`: the number of messages, in either, that were counted before and no longer are.
+ * Flags copied messages. A fork or a resumed conversation begins with a copy of another one, with the same message keys. The
+ * conversation with the older file is the original. In the other one, those messages are flagged as copies, so that they are
+ * found and counted once. `uncounted` is the number of messages, in either, that were counted before and no longer are.
  */
 export function flagCopies(
   db: Db,
@@ -27,7 +27,7 @@ export function flagCopies(
     "integer",
   )
   for (const { key, flags } of added) {
-    if (flags & FLAG.prompt) for (const twin of find.all(key, id, source)) twins.add(twin)
+    if (flags & MESSAGE_FLAGS.prompt) for (const twin of find.all(key, id, source)) twins.add(twin)
   }
   if (twins.size === 0) return undefined
   let forkOf: { id: string; shared: number } | undefined
@@ -57,8 +57,8 @@ export function flagCopies(
   return { forkOf: forkOf?.id, uncounted }
 }
 
-/** The conversations that share a prompt with one of these, including these. */
-export function sharersOf(db: Db, refs: Ref[]): number[] {
+/** Returns the conversations that share a prompt with one of these, including these. */
+export function conversationsSharingPrompts(db: Db, refs: Ref[]): number[] {
   const find = valueQuery(
     db,
     `select distinct m.conversation_id from conversation c
@@ -72,10 +72,10 @@ export function sharersOf(db: Db, refs: Ref[]): number[] {
 }
 
 /**
- * After an original was forgotten: the oldest remaining copy is counted and found instead, and nothing refers to the forgotten
- * conversation any more. Ignores conversations that no longer exist.
+ * Call this after an original was forgotten. The oldest remaining copy is counted and found instead, and nothing refers to the
+ * forgotten conversation any more. Ignores conversations that no longer exist.
  */
-export function countAgain(db: Db, ids: number[]): void {
+export function recountCopies(db: Db, ids: number[]): void {
   const find = rowQuery(db, "select source, fork_of from conversation where id = ?", {
     source: "text",
     fork_of: "text?",
@@ -101,13 +101,13 @@ export function countAgain(db: Db, ids: number[]): void {
   }
 }
 
-export function copiedIn(db: Db, id: number): Set<number> {
+export function copiedNumbers(db: Db, id: number): Set<number> {
   return new Set(
     valueQuery(db, "select number from message where conversation_id = ? and flags & 4", "integer").all(id),
   )
 }
 
-/** For a conversation whose messages turned out to be copies: their tokens count only in the original. */
+/** Updates the usage of a conversation whose messages turned out to be copies: their tokens count only in the original. */
 function refreshUsage(db: Db, id: number): void {
   const counted = valueQuery(
     db,

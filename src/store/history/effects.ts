@@ -1,6 +1,6 @@
 import { isAbsolute, relative } from "node:path"
 import type { Effect } from "../../core/conversation.ts"
-import { spelledBelow } from "../../core/path-key.ts"
+import { withFolderSpelling } from "../../core/path-key.ts"
 import type { Db } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { rowSum } from "./rot/sums.ts"
@@ -68,11 +68,11 @@ function saveEffect(
   }
 }
 
-/** The path below the project with forward slashes, or undefined if it is elsewhere. */
+/** The path relative to the project, with forward slashes, or undefined if it is elsewhere. */
 function pathInside(project: string, path: string, platform: NodeJS.Platform): string | undefined {
   if (!isAbsolute(path) && !/^[A-Za-z]:[\\/]/.test(path))
     return path.startsWith("..") ? undefined : path.replaceAll("\\", "/").replace(/^\.\//, "")
-  const below = relative(project, spelledBelow(project, path, platform))
+  const below = relative(project, withFolderSpelling(project, path, platform))
   return below === "" || below.startsWith("..") || isAbsolute(below) ? undefined : below.replaceAll("\\", "/")
 }
 

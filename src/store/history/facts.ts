@@ -10,7 +10,10 @@ export type Facts = Omit<
   "id" | "source" | "native_id" | "copied_count" | "change_seq" | "held" | "sum"
 >
 
-/** `counted` are the messages whose tokens count here: neither superseded nor copied from another conversation. */
+/**
+ * Computes the facts of a conversation. `counted` are the messages whose tokens count here: neither superseded nor copied from
+ * another conversation.
+ */
 export function factsOf(
   conversation: ConversationWrite,
   counted: MessageWrite[],
@@ -20,7 +23,7 @@ export function factsOf(
   forkOf: string | undefined,
 ): Facts {
   const live = conversation.messages.filter((message) => !message.superseded)
-  // If the source no longer has any of it, the stored messages are all there is to show.
+  // If the source no longer has any of the messages, show the stored ones.
   const shown = live.length > 0 ? live : conversation.messages
   const times = shown.flatMap((message) => (message.at === undefined ? [] : [message.at]))
   const models = [...new Set(shown.flatMap((message) => (message.model === undefined ? [] : [message.model])))]

@@ -1,11 +1,11 @@
-/** A message's flags. They are written to disk, so a number never gets a second meaning. */
-export const FLAG = {
-  /** On a branch that the person left. */
+/** The bits of a message's flags. They are written to disk, so a bit must never get a second meaning. */
+export const MESSAGE_FLAGS = {
+  /** The message is on a branch that the person left. */
   abandoned: 1,
-  /** The source contained it once and was rewritten without it. */
+  /** The source once contained the message and was rewritten without it. */
   superseded: 2,
-  /** A fork's copy of a message that another conversation contains. */
+  /** The message is a fork's copy of a message in another conversation. */
   copied: 4,
-  /** Contains words that a person typed. */
+  /** The message contains words that a person typed. */
   prompt: 8,
 } as const

@@ -2,21 +2,21 @@ import { statSync } from "node:fs"
 import { copyPrivately } from "../../core/copy-file.ts"
 import { codeOf, DexError, isDexError, messageOf } from "../../core/error.ts"
 import { RefusedFile } from "../../core/read-file.ts"
-import { type Db, distrustSchema, explained, hasSchemaOf, type Migrations } from "../sqlite/database.ts"
+import { type Db, distrustSchema, explainError, hasSchemaOf, type Migrations } from "../sqlite/database.ts"
 import { openSqlite } from "../sqlite/engine.ts"
 import { pragmaValue, valueQuery } from "../sqlite/typed-query.ts"
 import { MAX_BLOCK_BYTES, unpackBytes } from "./codec.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 
-// Databases that a user brings: a backup, another machine's history. Such a file may be damaged or malicious. SQLite runs code
-// that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so only the schema is
-// read until it is known to be exactly what dex writes.
+// Opens databases that a user brings: a backup, another machine's history. Such a file may be damaged or malicious. SQLite runs
+// code that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so only the
+// schema is read until it is known to be exactly what dex writes.
 
-/** Other databases of dex, complete, as rows of a backup. */
-export const KEPT_FILES = "create table if not exists kept_file (name text primary key, data blob not null)"
+/** The table for other databases of dex in a backup, one complete file per row. */
+export const BACKUP_FILE_TABLE = "create table if not exists kept_file (name text primary key, data blob not null)"
 
 /**
- * Copies a database and its log to a place that only the owner can read. SQLite never opens the original. A rollback journal is
+ * Copies a database and its log to a path that only the owner can read. SQLite never opens the original. A rollback journal is
  * not copied: dex writes none, and a journal can name any other file of this machine, which SQLite then deletes.
  */
 export function copyForeign(file: string, to: string): void {
@@ -26,7 +26,7 @@ export function copyForeign(file: string, to: string): void {
   } catch (error) {
     if (error instanceof RefusedFile) throw new DexError("not_a_file", `${file} is ${error.message}.`)
     if (codeOf(error) === "ELOOP") throw new DexError("not_a_file", `${file} is a link that leads to itself.`)
-    throw isDexError(error) ? error : explained(error, file)
+    throw isDexError(error) ? error : explainError(error, file)
   }
 }
 
@@ -56,7 +56,7 @@ function openForeign(path: string, name: string, migrations: Migrations, options
   }
 }
 
-/** Reads only the version number and the text of the schema. */
+/** Checks the schema. Reads only the version number and the text of the schema. */
 function requireOwnSchema(db: Db, name: string, migrations: Migrations): void {
   const version = pragmaValue(db, "user_version", "integer")
   if (version > migrations.length)
@@ -66,7 +66,7 @@ function requireOwnSchema(db: Db, name: string, migrations: Migrations): void {
     )
   if (version < 1 || db.pragma("encoding", { simple: true }) !== "UTF-8") throw notOurs(name)
   const known = migrations.slice(0, version)
-  if (hasSchemaOf(db, known) || hasSchemaOf(db, [...known, ["kept-files", KEPT_FILES]])) return
+  if (hasSchemaOf(db, known) || hasSchemaOf(db, [...known, ["kept-files", BACKUP_FILE_TABLE]])) return
   const parts = db.prepare("select distinct type from sqlite_schema where type in ('trigger', 'view')").pluck().all()
   const what = parts.length > 0 ? ` It has a ${parts.join(" and a ")}, and dex writes none.` : ""
   throw new DexError(
@@ -86,14 +86,14 @@ function notOurs(name: string, error?: unknown): DexError {
   )
 }
 
-/** Throws a DexError if there is no id, because then the history cannot be identified. */
+/** Throws a DexError if there is no id, because the history cannot be identified without it. */
 export function historyIdIn(db: Db, name: string): string {
   const id = db.prepare("select value from meta where key = 'history_id'").pluck().get()
-  if (typeof id !== "string" || id === "" || id.length > LONGEST_ID) throw notOurs(name)
+  if (typeof id !== "string" || id === "" || id.length > MAX_ID_LENGTH) throw notOurs(name)
   return id
 }
 
-const LONGEST_ID = 200
+const MAX_ID_LENGTH = 200
 
 /** Whether a file is a database of dex, as this or an older version writes it. */
 export function isOwnDatabase(path: string, migrations: Migrations): boolean {
@@ -105,16 +105,19 @@ export function isOwnDatabase(path: string, migrations: Migrations): boolean {
   }
 }
 
-/** dex's data compresses to between a tenth and a fourth. A small file may consist of repetitions. */
-const MOST_TIMES = 100
+/**
+ * The largest ratio of unpacked to packed size. dex's data compresses to between a tenth and a fourth. A small file may consist
+ * of repetitions.
+ */
+const MAX_TIMES = 100
 const SMALL_BYTES = 256 << 20
 
 /**
- * Unpacks every block once and returns their number. Calls `onBroken` for each that cannot be unpacked. Throws a DexError if
- * their total size exceeds what dex can have packed into a file of this size.
+ * Unpacks every block once and returns the number of blocks. Calls `onBroken` for each that cannot be unpacked. Throws a DexError
+ * if their total size exceeds what dex can have packed into a file of this size.
  */
 export function unpackAll(db: Db, path: string, name: string, onBroken: (error: unknown) => void): number {
-  const most = SMALL_BYTES + MOST_TIMES * statSync(path).size
+  const most = SMALL_BYTES + MAX_TIMES * statSync(path).size
   let [bytes, blocks] = [0, 0]
   for (const table of ["select data from body", "select data from raw"]) {
     for (const data of db.prepare(table).pluck().iterate()) {

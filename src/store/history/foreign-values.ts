@@ -1,5 +1,13 @@
 import { type Effect, type Kind, type Message, type Part, ROLES, type Title } from "../../core/conversation.ts"
-import { isDeeperThan, isRecord, isTime, MAX_DEPTH, number, parseObject, type RawRecord } from "../../core/record.ts"
+import {
+  isDeeperThan,
+  isRecord,
+  isValidTime,
+  MAX_DEPTH,
+  number,
+  parseObject,
+  type RawRecord,
+} from "../../core/record.ts"
 import {
   choice,
   decimal,
@@ -14,20 +22,20 @@ import {
 } from "../../core/schema.ts"
 import type { Usage } from "../../core/usage.ts"
 
-// Checks of the values in a file that a user brought. SQLite stores any type in any column, so each value is checked before it is
+// Checks the values in a file that a user brought. SQLite stores any type in any column, so each value is checked before it is
 // used. Nothing here throws.
 
-/** For paths, keys and ids: longer than any system allows. */
-const LONGEST_NAME = 8_192
-const LONGEST_ID = 512
-const LONGEST_TEXT = 64 << 20
-const MOST_ITEMS = 100_000
+/** The most characters of a path, key or id, longer than any system allows. */
+const MAX_NAME_LENGTH = 8_192
+const MAX_ID_LENGTH = 512
+const MAX_TEXT_LENGTH = 64 << 20
+const MAX_ITEMS = 100_000
 /** The highest message number that a ref can express. */
 const LAST_NUMBER = 999_999_999
 
 /** A name without control characters and of limited length. */
 export function cleanName(value: unknown): string | undefined {
-  return typeof value === "string" && value.length <= LONGEST_NAME && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
+  return typeof value === "string" && value.length <= MAX_NAME_LENGTH && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
     ? value
     : undefined
 }
@@ -35,7 +43,7 @@ export function cleanName(value: unknown): string | undefined {
 /** An agent's id of a conversation. It becomes part of refs and must not lead out of a folder. */
 export function cleanId(value: unknown): string | undefined {
   const name = cleanName(value)
-  if (name === undefined || name === "" || name.length > LONGEST_ID) return undefined
+  if (name === undefined || name === "" || name.length > MAX_ID_LENGTH) return undefined
   return /[\s#]|(^|[/\\])\.\.?([/\\]|$)/.test(name) ? undefined : name
 }
 
@@ -46,11 +54,11 @@ export function absoluteFolder(value: unknown): string | undefined {
 }
 
 export function boundedText(value: unknown): string | undefined {
-  return typeof value === "string" && value.length <= LONGEST_TEXT ? value : undefined
+  return typeof value === "string" && value.length <= MAX_TEXT_LENGTH ? value : undefined
 }
 
-export function timeIn(value: unknown): number | undefined {
-  return isTime(value) ? Math.round(value) : undefined
+export function parseTime(value: unknown): number | undefined {
+  return isValidTime(value) ? Math.round(value) : undefined
 }
 
 export function nonNegativeInteger(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
@@ -71,7 +79,7 @@ export function recordKey(value: unknown): Buffer | undefined {
 
 const KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex"]
 
-/** Only conversations stored with the notes are notes. Older versions of dex used a different kind for them. */
+/** Accepts `note` only for conversations stored with the notes. Older versions of dex used a different kind for them. */
 export function knownKind(value: unknown, isAmongNotes: boolean): Kind | undefined {
   return isAmongNotes && value === "note" ? "note" : KINDS.find((kind) => kind === value)
 }
@@ -86,29 +94,29 @@ export function titleFrom(value: unknown): Title["from"] | undefined {
   return TITLE_FROM.find((from) => from === value)
 }
 
-/** A JSON list of names, without items that are not names. Undefined for anything else. */
-export function namesIn(value: unknown): string[] | undefined {
-  const list = parsedJson(value)
-  if (!Array.isArray(list) || list.length > MOST_ITEMS) return undefined
+/** Parses a JSON list of names and drops items that are not names. Returns undefined for anything else. */
+export function parseNames(value: unknown): string[] | undefined {
+  const list = parseJson(value)
+  if (!Array.isArray(list) || list.length > MAX_ITEMS) return undefined
   return list.flatMap((item) => cleanName(item) ?? [])
 }
 
 /** Counts by name: `{"token": 3}`. */
-export function countsIn(value: unknown): Record<string, number> | undefined {
-  const counts = parsedJson(value)
+export function parseCounts(value: unknown): Record<string, number> | undefined {
+  const counts = parseJson(value)
   if (!isRecord(counts) || Object.values(counts).some((count) => nonNegativeInteger(count) === undefined))
     return undefined
   return counts as Record<string, number>
 }
 
-export function skippedIn(value: unknown): { reason: string; where: string }[] | undefined {
-  const list = readAs(listOf(object({ reason: text(), where: text() })), parsedJson(value))
+export function parseSkipped(value: unknown): { reason: string; where: string }[] | undefined {
+  const list = readAs(listOf(object({ reason: text(), where: text() })), parseJson(value))
   return "ok" in list ? list.ok : undefined
 }
 
-/** Undefined if it is not JSON or nested too deeply. */
-export function parsedJson(value: unknown): unknown {
-  if (typeof value !== "string" || value.length > LONGEST_TEXT) return undefined
+/** Returns undefined if the value is not JSON or is nested too deeply. */
+export function parseJson(value: unknown): unknown {
+  if (typeof value !== "string" || value.length > MAX_TEXT_LENGTH) return undefined
   try {
     const parsed: unknown = JSON.parse(value)
     return isDeeperThan(parsed, MAX_DEPTH) ? undefined : parsed
@@ -117,14 +125,14 @@ export function parsedJson(value: unknown): unknown {
   }
 }
 
-/** One of an agent's own records. */
-export function recordIn(line: string): RawRecord | undefined {
-  const record = line.length <= LONGEST_TEXT ? parseObject(line) : undefined
+/** Parses one of an agent's own records. */
+export function parseRecord(line: string): RawRecord | undefined {
+  const record = line.length <= MAX_TEXT_LENGTH ? parseObject(line) : undefined
   return record && !isDeeperThan(record, MAX_DEPTH) ? record : undefined
 }
 
 const ORIGINS = ["person", "agent", "local_tool", "web", "injected", "document"] as const
-/** Fields that a newer dex adds are no reason to lose a message. */
+/** Accepts additional fields, because a newer dex may add some. */
 const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
 const HUNK = open({
   path: text(),
@@ -173,11 +181,11 @@ const EFFECTS: Record<Effect["type"], Schema> = {
   pull_request: open({ type: text(), url: text() }),
 }
 
-/** More than any model's answer ever used or cost. */
-const MOST_TOKENS = 1e12
+/** The most tokens, or dollars, of an answer: more than any model ever used or cost. */
+const MAX_TOKENS = 1e12
 
-/** A message's stored content. Undefined if its parts are invalid; `dropped` names the other invalid fields. */
-export function bodyIn(
+/** Parses a message's stored content. Returns undefined if its parts are invalid; `dropped` names the other invalid fields. */
+export function parseBody(
   record: RawRecord,
 ): (Pick<Message, "model" | "parts" | "effects" | "usage"> & { dropped: string[] }) | undefined {
   const parts = readAs(listOf(PART), record.parts)
@@ -211,7 +219,7 @@ function plausibleUsage(value: unknown): Usage | undefined {
 }
 
 function isAmount(value: unknown): boolean {
-  return typeof value === "number" && value >= 0 && value <= MOST_TOKENS
+  return typeof value === "number" && value >= 0 && value <= MAX_TOKENS
 }
 
 function knownEffects(value: unknown): Effect[] | undefined {

@@ -3,7 +3,7 @@ import type { Ref } from "../../core/ref.ts"
 import { type Db, emptyLog, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { packBlock, unpackBlock } from "./codec.ts"
-import { countAgain, sharersOf } from "./copies.ts"
+import { conversationsSharingPrompts, recountCopies } from "./copies.ts"
 import type { OwnerOf } from "./store.ts"
 import { markForgotten } from "./tombstones.ts"
 import { deleteConversation } from "./write-conversation.ts"
@@ -14,13 +14,13 @@ const FORKS = `select source, native_id as id from conversation where source = @
   union select f.source, f.native_id from conversation c join conversation f on f.source = c.source and f.native_id = c.fork_of
     where c.source = @source and c.native_id = @id and c.copied_count > 0`
 
-/** These conversations and all subagents below them. */
+/** Returns these conversations and all their subagents. */
 export function withSubagents(db: Db, refs: Ref[]): Ref[] {
   return withRelated(db, refs, SUBAGENTS)
 }
 
-/** The conversations that contain the same words: subagents of these, and forks that copied their messages. */
-export function family(db: Db, refs: Ref[]): Ref[] {
+/** Returns the conversations that contain the same words: subagents of these, and forks that copied their messages. */
+export function withRelatives(db: Db, refs: Ref[]): Ref[] {
   return withRelated(db, refs, `${SUBAGENTS} union ${FORKS}`)
 }
 
@@ -38,14 +38,14 @@ function withRelated(db: Db, refs: Ref[], sql: string): Ref[] {
 
 /**
  * Deletes conversations from the history permanently: rows, bodies, and the raw records of every unit that contained them. A unit
- * that also contains others keeps their messages, and their records if each record names its conversation. Returns how many
- * conversations were deleted.
+ * that also contains other conversations keeps their messages, and their records if each record names its conversation. Returns
+ * the number of deleted conversations.
  */
 export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number {
   const count = inTransaction(db, () => {
     let forgotten = 0
     withholdRaw(db, refs, ownerOf)
-    const sharers = sharersOf(db, refs)
+    const sharers = conversationsSharingPrompts(db, refs)
     for (const { source, id } of refs) {
       markForgotten(db, source, id)
       const row = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer").get(
@@ -56,7 +56,7 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
       deleteConversation(db, row)
       forgotten++
     }
-    countAgain(db, sharers)
+    recountCopies(db, sharers)
     db.prepare("delete from file where id not in (select file_id from touch)").run()
     db.prepare(
       "delete from project where private = 0 and id not in (select project_id from conversation where project_id is not null)",

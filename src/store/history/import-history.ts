@@ -4,25 +4,25 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { loadLines } from "./bodies.ts"
 import { type Block, numberOfLine, packLines, readBlock } from "./codec.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 import { historyIdIn } from "./foreign-file.ts"
 import {
   absoluteFolder,
-  bodyIn,
   boundedText,
   cleanId,
   cleanName,
-  countsIn,
   knownKind,
   knownRole,
   messageNumber,
-  namesIn,
   nonNegativeInteger,
-  parsedJson,
-  recordIn,
+  parseBody,
+  parseCounts,
+  parseJson,
+  parseNames,
+  parseRecord,
+  parseSkipped,
+  parseTime,
   recordKey,
-  skippedIn,
-  timeIn,
   titleFrom,
 } from "./foreign-values.ts"
 import { keyText } from "./merge.ts"
@@ -40,7 +40,7 @@ import type {
 import type { MessageTableRow } from "./write-conversation.ts"
 import { writeUnit } from "./write-unit.ts"
 
-/** A row of a file that a user brought: any column may contain any type. */
+/** A row of a file that a user brought. Any column may contain any type. */
 type ForeignRow = Stored
 
 /** Counts what is left out, by description. */
@@ -49,17 +49,17 @@ type LeaveOut = (what: string, count?: number) => void
 type Import = { db: Db; other: Db; otherId: string; options: ImportOptions; leaveOut: LeaveOut }
 
 /**
- * Merges another history into this one, unit by unit, each in one transaction. An imported unit has a key of its own and counts
- * as archived, so its messages are merged by message key with those that are here, and importing the same history again changes
- * nothing. An import only adds: nothing that is here is replaced, renamed or made less private. Every value is checked; values
- * that dex cannot have written are counted and left out. Documents are not imported: their files are there to be read.
+ * Merges another history into this one, unit by unit, each in one transaction. An imported unit has its own key and counts as
+ * archived, so its messages are merged by message key with the stored ones, and importing the same history again changes nothing.
+ * An import only adds: it never replaces, renames or makes less private what is stored. Every value is checked; values that dex
+ * cannot have written are counted and left out. Documents are not imported, because their files can be read.
  */
 export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportReport {
   const wrong = new Map<string, number>()
   const leaveOut: LeaveOut = (what, count = 1) => void wrong.set(what, (wrong.get(what) ?? 0) + count)
   const report = { conversations: 0, messages: 0, forgotten: 0, notes: 0 }
   const work: Import = { db, other, otherId: historyIdIn(other, "The file"), options, leaveOut }
-  // Before any conversation, so that an interrupted import leaves no conversation of a private project visible elsewhere.
+  // Do this before any conversation, so that an interrupted import leaves no conversation of a private project visible elsewhere.
   if (options.privateProjects.length > 0)
     inTransaction(db, () => markPrivate(db, options.privateProjects, true, { platform: process.platform }))
   const ids = valueQuery(
@@ -86,8 +86,8 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
 }
 
 /**
- * The projects of a history that a user brought. A project counts as private if its row is damaged or its flag is anything but 0,
- * so that an import never makes one public.
+ * Returns the projects of a history that a user brought. A project counts as private if its row is damaged or its flag is
+ * anything but 0, so that an import never makes one public.
  */
 export function projectsIn(other: Db): ProjectIdentity[] {
   const rows = other.prepare<unknown[], ForeignRow>("select * from project order by path").all()
@@ -116,15 +116,19 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   }
   const key = cleanName(unit.key)
   const [path, stamp, cursor] = [cleanName(unit.path), cleanName(unit.stamp), boundedText(unit.cursor)]
-  const [bornAt, modifiedAt] = [timeIn(unit.born_at), timeIn(unit.modified_at)]
+  const [bornAt, modifiedAt] = [parseTime(unit.born_at), parseTime(unit.modified_at)]
   const version = nonNegativeInteger(unit.connector_version)
-  const [skipped, unknown, redactions] = [skippedIn(unit.skipped), countsIn(unit.unknown), countsIn(unit.redactions)]
+  const [skipped, unknown, redactions] = [
+    parseSkipped(unit.skipped),
+    parseCounts(unit.unknown),
+    parseCounts(unit.redactions),
+  ]
   if (
     !key ||
     path === undefined ||
     stamp === undefined ||
     cursor === undefined ||
-    parsedJson(cursor) === undefined ||
+    parseJson(cursor) === undefined ||
     bornAt === undefined ||
     modifiedAt === undefined ||
     version === undefined ||
@@ -132,7 +136,7 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     !unknown ||
     !redactions
   ) {
-    leaveOut("files whose record is wrong")
+    leaveOut("files with an invalid record")
     return undefined
   }
   const conversations = conversationsIn(work, Number(unit.id), source)
@@ -151,22 +155,21 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
     raw: { mode: "rewrite", live: live ?? [], left: left ?? [] },
     withholdsRaw: !live || !left || unit.raw_withheld !== 0 || undefined,
     conversations,
-    tellsAll: false,
-    dropsUntold: false,
+    isComplete: false,
+    dropsMissing: false,
     skipped,
     unknown,
     redactions,
   }
 }
 
-/** Shortens a wrong value for a message, so that it can be recognised. */
+/** Shortens an invalid value for a message, so that it can be recognised. */
 function shown(value: unknown): string {
   return JSON.stringify(String(value).slice(0, 40))
 }
 
 /**
- * An imported unit keeps the name of the history it first came from; otherwise two machines would pass it back and forth for
- * ever.
+ * An imported unit keeps the name of the history it first came from; otherwise two machines would pass it back and forth forever.
  */
 function importedKey(key: string, otherId: string): string {
   return key.includes("#from-") ? key : `${key}#from-${hash("sha256", otherId).slice(0, 12)}`
@@ -178,7 +181,7 @@ function redacted({ redact }: ImportOptions, text: string): string {
 
 const RAW_BLOCK_CHARS = 256 << 10
 
-/** A unit's stored records, redacted. Undefined if some cannot be read: an incomplete set is not used. */
+/** Returns a unit's stored records, redacted. Returns undefined if some cannot be read, because an incomplete set is not used. */
 function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: number): Block[] | undefined {
   const rows = other
     .prepare("select data from raw where unit_id = ? and kind = ? order by seq")
@@ -186,7 +189,7 @@ function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: n
     .iterate(unitId, kind)
   const blocks: Block[] = []
   for (const data of rows) {
-    const records = linesIn(data)?.map(recordIn)
+    const records = linesIn(data)?.map(parseRecord)
     if (!records?.every((record) => record !== undefined)) {
       leaveOut("files whose raw records cannot be read")
       return undefined
@@ -201,12 +204,12 @@ function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: n
   return blocks
 }
 
-/** Far more than any block that dex packs. */
-const MOST_LINES = 1_000_000
+/** The most lines of a block, far more than dex packs. */
+const MAX_LINES = 1_000_000
 
 function linesIn(data: unknown): string[] | undefined {
   if (!Buffer.isBuffer(data)) return undefined
-  return readBlock(data, MOST_LINES)
+  return readBlock(data, MAX_LINES)
 }
 
 function conversationsIn(work: Import, unitId: number, source: string): ConversationWrite[] {
@@ -218,14 +221,14 @@ function conversationsIn(work: Import, unitId: number, source: string): Conversa
     .all({ unit: unitId })
   return rows.flatMap((row) => {
     if (row.source !== source) {
-      work.leaveOut("conversations of another agent than their file")
+      work.leaveOut("conversations that belong to another agent than their file")
       return []
     }
     return conversationIn(work, row, unitId, source) ?? []
   })
 }
 
-/** Columns that only describe a conversation: a wrong value is left out, and the conversation is imported. */
+/** Columns that only describe a conversation. An invalid value is left out, and the conversation is still imported. */
 const DESCRIPTIONS = {
   git_branch: cleanName,
   git_remote: cleanName,
@@ -233,8 +236,8 @@ const DESCRIPTIONS = {
   agent_version: cleanName,
   fork_of: cleanId,
   resume_of: cleanId,
-  started_at: timeIn,
-  ended_at: timeIn,
+  started_at: parseTime,
+  ended_at: parseTime,
   project: absoluteFolder,
 }
 
@@ -242,9 +245,9 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   const { options, leaveOut } = work
   const id = cleanId(row.native_id)
   const kind = knownKind(row.kind, source === options.notes)
-  const [cwds, authority] = [namesIn(row.cwds), nonNegativeInteger(row.authority)]
+  const [cwds, authority] = [parseNames(row.cwds), nonNegativeInteger(row.authority)]
   if (id === undefined || !kind || !cwds || authority === undefined) {
-    leaveOut("conversations whose record is wrong")
+    leaveOut("conversations with an invalid record")
     return undefined
   }
   const messages = messagesIn(work, row, unitId)
@@ -253,12 +256,11 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   for (const [name, read] of Object.entries(DESCRIPTIONS)) {
     const value = read(row[name])
     if (value !== undefined) described[name] = value
-    else if (row[name] !== null)
-      leaveOut(name.endsWith("_at") ? "times that no clock shows" : "descriptions that are wrong")
+    else if (row[name] !== null) leaveOut(name.endsWith("_at") ? "impossible times" : "invalid descriptions")
   }
-  // Without a valid folder it is unclear in which project the conversation may be shown.
+  // Without a valid folder, it is unclear in which project the conversation may be shown.
   if (row.project_id !== null && described.project === undefined) {
-    leaveOut("conversations whose project is not known")
+    leaveOut("conversations without a known project")
     return undefined
   }
   const [title, from] = [boundedText(row.title), titleFrom(row.title_from)]
@@ -273,8 +275,8 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   }
 }
 
-/** Following a subagent to its parents must come to an end. */
-const MOST_PARENTS = 100
+/** The most parents of a subagent to follow, because an imported chain may be circular. */
+const MAX_PARENTS = 100
 
 function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string): ConversationWrite["parent"] {
   if (row.parent_id === null) return undefined
@@ -282,11 +284,11 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
   const parentOf = other.prepare("select parent_id from conversation where source = ? and native_id = ?").pluck()
   let above: unknown = id
   for (let climbed = 0; typeof above === "string" && above !== row.native_id; climbed++) {
-    if (climbed === MOST_PARENTS) above = row.native_id
+    if (climbed === MAX_PARENTS) above = row.native_id
     else above = parentOf.get(source, above)
   }
   if (id === undefined || above === row.native_id) {
-    leaveOut("parents that lead nowhere")
+    leaveOut("invalid parents")
     return undefined
   }
   const call_id = cleanName(row.parent_call_id)
@@ -296,9 +298,9 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
 type ImportedContent = Pick<ConversationWrite, "authority" | "messages">
 
 /**
- * The authority is never above that of the stored conversation: the higher of two authorities replaces the other's messages, and
- * an import only adds. With the lowered authority its messages are merged with those of a source that may use other keys, such as
- * a prompt log, so messages that would be shown twice are left out.
+ * Never uses an authority above that of the stored conversation: the higher of two authorities replaces the other's messages, and
+ * an import only adds. With the lowered authority, its messages are merged with those of a source that may use other keys, such
+ * as a prompt log, so messages that would be shown twice are left out.
  */
 function fitToStored({ db }: Import, source: string, id: string, imported: ImportedContent): ImportedContent {
   const here = db
@@ -308,7 +310,7 @@ function fitToStored({ db }: Import, source: string, id: string, imported: Impor
   return { authority: here.authority, messages: withoutRepeats(db, here.id, imported.messages) }
 }
 
-/** Leaves out messages that are stored word for word under another key, one for one, closest in time first. */
+/** Leaves out messages that are stored word for word under another key, matched one to one, closest in time first. */
 function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWrite[] {
   const rows = db.prepare("select number, key, role, flags, at from message where conversation_id = ?").all(id) as Pick<
     MessageTableRow,
@@ -323,7 +325,7 @@ function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWr
   const repeats = new Set<MessageWrite>()
   for (const { number, key, role, flags, at } of rows) {
     const line = lines.get(number)
-    if (line === undefined || theirs.has(keyText({ key })) || (flags & FLAG.superseded) !== 0) continue
+    if (line === undefined || theirs.has(keyText({ key })) || (flags & MESSAGE_FLAGS.superseded) !== 0) continue
     const same = (unknown.get(contentKey(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
     const distance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
     if (same.length > 0) repeats.add(same.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
@@ -354,15 +356,15 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
       knownRole(stored.role),
       nonNegativeInteger(stored.flags, ALL_FLAGS),
     ]
-    const record = number === undefined ? undefined : recordIn(lines.get(number) ?? "")
-    const body = record && bodyIn(options.redact(record))
+    const record = number === undefined ? undefined : parseRecord(lines.get(number) ?? "")
+    const body = record && parseBody(options.redact(record))
     if (number === undefined || !key || !role || flags === undefined || !body || seen.has(key.toString("latin1"))) {
-      leaveOut("messages that are damaged or wrong")
+      leaveOut("damaged or invalid messages")
       return []
     }
     seen.add(key.toString("latin1"))
-    const at = timeIn(stored.at)
-    if (at === undefined && stored.at !== null) leaveOut("times that no clock shows")
+    const at = parseTime(stored.at)
+    if (at === undefined && stored.at !== null) leaveOut("impossible times")
     const { dropped, ...content } = body
     for (const what of dropped) leaveOut(what)
     return [
@@ -371,18 +373,18 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
         role,
         at,
         ...content,
-        abandoned: (flags & FLAG.abandoned) !== 0 || undefined,
-        superseded: (flags & FLAG.superseded) !== 0 || undefined,
+        abandoned: (flags & MESSAGE_FLAGS.abandoned) !== 0 || undefined,
+        superseded: (flags & MESSAGE_FLAGS.superseded) !== 0 || undefined,
         stored: { key, number },
       },
     ]
   })
 }
 
-const ALL_FLAGS = Object.values(FLAG).reduce<number>((all, one) => all | one, 0)
+const ALL_FLAGS = Object.values(MESSAGE_FLAGS).reduce<number>((all, one) => all | one, 0)
 
-/** Larger than any conversation that dex reads at once. */
-const MOST_CHARS = 400e6
+/** The most characters of an imported conversation, larger than any that dex reads at once. */
+const MAX_CHARS = 400e6
 
 function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, string> {
   const lines = new Map<number, string>()
@@ -394,7 +396,7 @@ function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, strin
     const block = isIntact("body", row) ? linesIn(row.data) : undefined
     if (!block) continue // its messages are counted as damaged, because they have no text
     chars += block.reduce((sum, line) => sum + line.length, 0)
-    if (chars > MOST_CHARS) {
+    if (chars > MAX_CHARS) {
       leaveOut("conversations that are too large")
       return new Map()
     }

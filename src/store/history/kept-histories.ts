@@ -4,20 +4,20 @@ import { copyPrivately } from "../../core/copy-file.ts"
 import { isoDate } from "../../core/dates.ts"
 import { removeDatabase } from "../sqlite/database.ts"
 
-// `dex backup --restore --replace` keeps the previous history, under a name with the date: history-until-2026-11-03.db.
+// `dex backup --restore --replace` keeps the previous history under a name with the date: history-until-2026-11-03.db.
 
 /** The path at which a new history is prepared before it replaces the current one. */
-export function arrivingOf(history: string): string {
+export function preparedHistoryPath(history: string): string {
   return `${history}.restored`
 }
 
 /**
  * Replaces the current history, if any, with a prepared one, and returns the new name of the old one. Neither may be open. A
- * complete history is in place at every instant: the old one first gets its second name, then the new one replaces it in one
- * step. Only a damaged history still has a log, which is renamed with it.
+ * complete history exists at every instant: the old one first gets its second name, then the new one replaces it in one step.
+ * Only a damaged history still has a log, which is renamed with it.
  */
-export function putInPlaceOf(history: string, now: number): string | undefined {
-  const arriving = arrivingOf(history)
+export function replaceHistory(history: string, now: number): string | undefined {
+  const arriving = preparedHistoryPath(history)
   if (!existsSync(history)) {
     renameSync(arriving, history)
     return undefined
@@ -28,8 +28,8 @@ export function putInPlaceOf(history: string, now: number): string | undefined {
   return kept
 }
 
-/** The histories that restores kept, sorted by name. */
-export function keptHistories(history: string): string[] {
+/** Returns the histories that earlier restores replaced, sorted by name. */
+export function replacedHistories(history: string): string[] {
   const folder = dirname(history)
   if (!existsSync(folder)) return []
   const isOne = new RegExp(`^${basename(history, ".db")}-until-\\d{4}-\\d{2}-\\d{2}(-\\d+)?\\.db$`)
@@ -40,12 +40,12 @@ export function keptHistories(history: string): string[] {
 }
 
 /**
- * Cleans up after an interrupted restore. The caller must have sync.lock. If a kept history is still the current one under a
+ * Cleans up after an interrupted restore. The caller must have sync.lock. If a replaced history is still the current one under a
  * second name, that name is removed: opening a database under two names would damage it.
  */
-export function endRestore(history: string): void {
-  removeDatabase(arrivingOf(history))
-  for (const kept of keptHistories(history)) if (isSameFile(history, kept)) removeDatabase(kept)
+export function cleanUpRestore(history: string): void {
+  removeDatabase(preparedHistoryPath(history))
+  for (const kept of replacedHistories(history)) if (isSameFile(history, kept)) removeDatabase(kept)
   for (const name of namesBeside(history, `${basename(history, ".db")}-until-`))
     if (name.endsWith(PARTIAL)) rmSync(name, { force: true })
 }
@@ -74,7 +74,7 @@ export function giveSecondName(database: string, name: string): void {
   for (const end of ["-wal", "-shm"]) rmSync(database + end, { force: true })
 }
 
-/** Falls back to a copy on a disk without hard links. */
+/** Links a file, or copies it on a disk without hard links. */
 function linkOrCopy(file: string, name: string): void {
   try {
     linkSync(file, name)

@@ -4,9 +4,9 @@ import type { MessageWrite } from "./store.ts"
 export type UnitMessage = { key: Buffer; message: MessageWrite; by: number }
 
 /**
- * Several units can contain one conversation (two roots, a copied or restored file). The result is the union of their messages,
- * each once. `incoming` are the unit's current messages, `stored` those already stored from the others, both in order. If units
- * disagree about the order, `leading` decides, regardless of which unit was read first.
+ * Merges the messages of one conversation from several units (two roots, a copied or restored file). The result is the union of
+ * their messages, each once. `incoming` are the unit's current messages, `stored` those already stored from the others, both in
+ * order. If units disagree about the order, `leading` decides, regardless of which unit was read first.
  */
 export function mergeMessages<T extends UnitMessage>(incoming: T[], stored: T[], leading: { key: Buffer }[]): T[] {
   const rivals = new Map(stored.map((one) => [keyText(one), one]))
@@ -18,7 +18,7 @@ export function mergeMessages<T extends UnitMessage>(incoming: T[], stored: T[],
   const others = stored.filter((one) => !won.has(keyText(one)))
   const all = [...mine, ...others]
   const live = new Map(all.filter(({ message }) => !message.superseded).map((one) => [keyText(one), one]))
-  // A unit's position for a superseded message depends on when the source lost it, so these are sorted by their own time.
+  // A superseded message's position in a unit depends on when the source lost it, so these are sorted by their own time.
   const lost = all.filter(({ message }) => message.superseded)
   const first = leading.flatMap((one) => live.get(keyText(one)) ?? [])
   const named = new Set(first.map(keyText))
@@ -30,7 +30,10 @@ function inTime(a: UnitMessage, b: UnitMessage): number {
   return (a.message.at ?? 0) - (b.message.at ?? 0) || a.key.compare(b.key)
 }
 
-/** A truncated version of a message (copied while it was written, or in a rewritten file) never replaces the complete one. */
+/**
+ * Whether a version has more text. A truncated version (copied while it was written, or in a rewritten file) never replaces the
+ * complete one.
+ */
 function hasMoreText(a: MessageWrite, b: MessageWrite): boolean {
   if (Boolean(a.superseded) !== Boolean(b.superseded)) return !a.superseded
   return textLength(a) > textLength(b)
@@ -53,7 +56,7 @@ function byTime<T extends UnitMessage>(first: T[], second: T[]): T[] {
   return [...merged, ...first.slice(i)]
 }
 
-/** Ties are broken by key, so the order in which units were read does not matter. */
+/** Breaks ties by key, so that the order in which units were read does not matter. */
 function isBefore(a: UnitMessage, at: number, b: UnitMessage, bt: number): boolean {
   return at === bt ? a.key.compare(b.key) < 0 : at < bt
 }

@@ -1,4 +1,4 @@
-/** Append only. A released entry is never edited: it has run on somebody's only copy. */
+/** Append only. Never edit a released entry: it has run on somebody's only copy. */
 export const HISTORY_MIGRATIONS: readonly [name: string, sql: string][] = [
   [
     "001-history",

@@ -6,11 +6,11 @@ import { metaValue } from "./read/meta.ts"
 import { parsed } from "./rot/checked-rows.ts"
 import { spellingsOf } from "./spellings.ts"
 
-// A conversation belongs to the project in which it began. If it continued in a private one (cd, a second folder, a resume), all
-// of it belongs to the private one, with its subagents, so that every filter by project hides it. The first project is
-// remembered, for when the other one is no longer private.
+// Decides to which project a conversation belongs: the one in which it began. If it continued in a private one (cd, a second
+// folder, a resume), all of it belongs to the private one, with its subagents, so that every filter by project hides it. The
+// first project is remembered, in case the other one is no longer private.
 
-/** Whether a folder is in a project according to the disk: a worktree can be anywhere. */
+/** Whether a folder is in a project according to the disk, because a worktree can be anywhere. */
 export type IsInProject = (folder: string, project: string) => boolean
 
 type Filing = { began: number | null; cwds: readonly string[]; projects?: readonly string[]; above?: number }
@@ -19,7 +19,7 @@ type Filing = { began: number | null; cwds: readonly string[]; projects?: readon
  * The project that a conversation belongs to: the one in which it began, unless one of its folders is in a private project, or
  * the conversation that started it is (`above`). `projects` are the projects of its folders, if the caller knows them.
  */
-export function filedUnder(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
+export function projectOfConversation(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
   return hasPrivate(db) ? filedAmong(createFolderFinder(db, platform), filing) : filing.began
 }
 
@@ -33,7 +33,7 @@ function filedAmong(find: FolderFinder, { began, cwds, projects = [], above }: F
 }
 
 /** The private project of the conversation that started this one. */
-export function privateAbove(db: Db, source: string, parent: string | undefined): number | undefined {
+export function privateParentProject(db: Db, source: string, parent: string | undefined): number | undefined {
   if (parent === undefined) return undefined
   return valueQuery(
     db,
@@ -44,24 +44,24 @@ export function privateAbove(db: Db, source: string, parent: string | undefined)
 }
 
 /** The project in which a conversation began, even if it belongs to another one now. */
-export function beganIn(db: Db, id: number, project: number | null): number | null {
+export function startProjectOf(db: Db, id: number, project: number | null): number | null {
   const value = metaValue(db, keyFor(id))
   return value === undefined ? project : Number(value) || null
 }
 
-export function rememberBegin(db: Db, id: number, began: number | null, project: number | null): void {
+export function rememberStart(db: Db, id: number, began: number | null, project: number | null): void {
   if (began !== project)
     db.prepare("insert or replace into meta (key, value) values (?, ?)").run(keyFor(id), String(began ?? ""))
-  else if (metaValue(db, keyFor(id)) !== undefined) forgetBegin(db, id)
+  else if (metaValue(db, keyFor(id)) !== undefined) forgetStart(db, id)
 }
 
-export function forgetBegin(db: Db, id: number): void {
+export function forgetStart(db: Db, id: number): void {
   db.prepare("delete from meta where key = ?").run(keyFor(id))
 }
 
 /**
- * Marks projects as private or not private, and moves every conversation to the project it then belongs to. False if no project
- * is known.
+ * Marks projects as private or not private, and moves every conversation to the project it then belongs to. Returns false if no
+ * project is known.
  */
 export function markPrivate(
   db: Db,
@@ -73,7 +73,7 @@ export function markPrivate(
   let changed = 0
   for (const project of projects) {
     const spellings = spellingsOf(db, project, platform)
-    // Insert the project before its first conversation, so that none of its conversations can ever be found.
+    // Insert the project before its first conversation, so that none of its conversations can be found.
     if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
     changed += mark.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
   }
@@ -90,17 +90,17 @@ function fileAgain(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
     cwds: "text",
   }).all()
   for (const { id, project_id, cwds } of rows) {
-    const began = beganIn(db, id, project_id)
+    const began = startProjectOf(db, id, project_id)
     const folders = foldersIn(cwds)
     const projects = privates.filter((project) => folders.some((cwd) => isIn(cwd, project)))
     const now = filedAmong(find, { began, cwds: folders, projects })
     if (now !== project_id) move(db, id, began, now)
   }
-  if (privates.length > 0) for (const { id } of rows) fileSubagents(db, id)
+  if (privates.length > 0) for (const { id } of rows) moveSubagents(db, id)
 }
 
 /** Runs once, for conversations that an earlier dex stored. */
-export function fileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
+export function refileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
   if (!hasPrivate(db) || metaValue(db, FILED) !== undefined) return
   write(() => {
     fileAgain(db, () => false, platform)
@@ -115,8 +115,8 @@ export function foldersIn(cwds: string): string[] {
   return Array.isArray(list) ? list.filter((folder) => typeof folder === "string") : []
 }
 
-/** A subagent's words are part of the conversation that started it, so it moves to the same private project. */
-export function fileSubagents(db: Db, id: number): void {
+/** Moves subagents to the same private project, because their words are part of the conversation that started them. */
+export function moveSubagents(db: Db, id: number): void {
   const open = rowQuery(
     db,
     `select c.id, c.project_id, a.project_id as above from conversation a
@@ -129,13 +129,13 @@ export function fileSubagents(db: Db, id: number): void {
   const waiting = [id]
   for (const next of waiting)
     for (const { id, project_id, above } of open.all(next)) {
-      move(db, id, beganIn(db, id, project_id), above)
+      move(db, id, startProjectOf(db, id, project_id), above)
       waiting.push(id)
     }
 }
 
 function move(db: Db, id: number, began: number | null, project: number | null): void {
-  rememberBegin(db, id, began, project)
+  rememberStart(db, id, began, project)
   db.prepare("update conversation set project_id = ? where id = ?").run(project, id)
   refreshCounts(db, id)
 }
@@ -152,7 +152,7 @@ type KnownProject = RowOf<typeof KNOWN_PROJECT>
 const KNOWN_PROJECT = { id: "integer", private: "integer", path: "text" } as const
 type FolderFinder = {
   isPrivate(project: number | null): boolean
-  /** The nearest known project above a folder. */
+  /** Finds the nearest known project above a folder. */
   projectOf(folder: string): KnownProject | undefined
 }
 

@@ -1,7 +1,7 @@
 import type { Db } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 
-/** The project's current folder and its other ones. */
+/** The project's current folder and its other folders. */
 export function projectPathsOf(db: Db, id: number): string[] {
   return valueQuery(
     db,
@@ -25,7 +25,7 @@ export function addProjectPath(db: Db, path: string, project: string): void {
   db.prepare("insert or replace into project_path (path, project_id) values (?, ?)").run(path, id)
 }
 
-/** Every folder of the project that is stored under one of these spellings, and the spellings themselves. */
+/** Returns every folder of the project that is stored under one of these spellings, and the spellings themselves. */
 export function projectFolders(db: Db, spellings: readonly string[]): string[] {
   const idOf = valueQuery(db, "select id from project where path = ?", "integer")
   const ids = spellings.flatMap((path) => idOf.get(path) ?? [])

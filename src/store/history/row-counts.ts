@@ -1,6 +1,6 @@
 /**
- * The number of rows of a conversation, and of blocks of a unit's records. A row with a damaged key cannot be found, so only a
- * missing row reveals it. Null (unknown) while one of the rows has no checksum yet.
+ * The number of rows of a conversation, and of blocks of a unit's records. A row with a damaged key cannot be found, so only the
+ * count reveals it. Null (unknown) while one of the rows has no checksum yet.
  */
 const TABLES = ["message", "body", "touch", "command", "made"] as const
 

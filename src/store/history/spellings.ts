@@ -1,20 +1,20 @@
-import { isFolding, isSamePath, pathKey } from "../../core/path-key.ts"
+import { foldsPaths, isSamePath, pathKey } from "../../core/path-key.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// The table of projects, on systems where several spellings of a path mean one folder.
+// Finds projects on systems where several spellings of a path mean one folder.
 
-/** Every stored spelling of a project's path, oldest first; the given path if there is none. */
+/** Returns every stored spelling of a project's path, oldest first, or the given path if there is none. */
 export function spellingsOf(db: Db, path: string, platform: NodeJS.Platform = process.platform): [string, ...string[]] {
-  if (!isFolding(platform)) return [path]
+  if (!foldsPaths(platform)) return [path]
   const stored = valueQuery(db, "select path from project order by id", "text").all()
   const [first, ...others] = stored.filter((one) => isSamePath(one, path, platform))
   return first === undefined ? [path] : [first, ...others]
 }
 
-/** If an older dex stored a project under two spellings, it is private if either of them is. */
+/** Makes a project private if an older dex stored it under two spellings and either of them is private. */
 export function joinPrivacy(db: Db, platform: NodeJS.Platform): void {
-  if (!isFolding(platform)) return
+  if (!foldsPaths(platform)) return
   const all = rowQuery(db, "select path, private from project", { path: "text", private: "integer" }).all()
   const hidden = new Set(all.filter((one) => one.private === 1).map(({ path }) => pathKey(path, platform)))
   if (hidden.size === 0) return

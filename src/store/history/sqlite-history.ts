@@ -3,7 +3,7 @@ import {
   beforeFirstWrite,
   type Db,
   emptyLog,
-  explainedOf,
+  explainSchemaError,
   hasSchemaOf,
   inTransaction,
   openDatabase,
@@ -11,29 +11,36 @@ import {
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { changes, revision } from "./feed.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
-import { fileStored, markPrivate } from "./private-folders.ts"
-import { conversation, listConversations, resolve, spans, titles, usingModel } from "./read/conversations.ts"
-import { messages, versions } from "./read/messages.ts"
+import { markPrivate, refileStored } from "./private-folders.ts"
+import {
+  conversationSpans,
+  conversationsUsingModel,
+  findConversations,
+  listConversations,
+  loadConversation,
+  readTitles,
+} from "./read/conversations.ts"
+import { loadMessages, readVersions } from "./read/messages.ts"
 import { metaJson, metaValue } from "./read/meta.ts"
 import {
   busiestProjects,
-  collections,
   documentsIn,
   historyStats,
   projectIdentities,
-  projects,
+  readCollections,
+  readProjects,
 } from "./read/overview.ts"
 import {
-  hasWholeRecords,
+  hasReadableRecords,
   knownContainers,
   knownUnit,
   knownUnits,
   rawLines,
   sourceReport,
   unitSources,
-  unreadable,
+  unreadableFiles,
 } from "./read/units.ts"
-import { commandsOf, commits, editedFiles, filesOf, madeIn, touching, work } from "./read/work.ts"
+import { commandsOf, commitRows, conversationsTouching, editedFiles, filesOf, madeRows, readWork } from "./read/work.ts"
 import { damagedIds, type OnDamage } from "./rot/checked-rows.ts"
 import { createSumTriggers } from "./rot/keep-sums.ts"
 import { registerRowSum } from "./rot/sums.ts"
@@ -49,12 +56,12 @@ export function openStore(
   registerRowSum(db)
   beforeFirstWrite(db, () => createSumTriggers(db))
   const historyId = prepared(db, path, platform)
-  // SQLite answers synchronously; the promises are for stores that cannot.
+  // SQLite answers synchronously; other stores need the promises.
   const run = async <T>(work: () => T): Promise<T> => {
     try {
       return work()
     } catch (error) {
-      throw explainedOf(db, HISTORY_MIGRATIONS, error, path)
+      throw explainSchemaError(db, HISTORY_MIGRATIONS, error, path)
     }
   }
   const damagedNames = new Set<string>()
@@ -71,8 +78,9 @@ export function openStore(
           "insert into container (source, path, stamp) values (?, ?, ?) on conflict do update set stamp = excluded.stamp"
         inTransaction(db, () => db.prepare(sql).run(source, container, stamp))
       }),
-    rawLines: (source, key, kind, { onlyWhole = false } = {}) => run(() => rawLines(db, source, key, kind, onlyWhole)),
-    hasWholeRecords: (source, key) => run(() => hasWholeRecords(db, source, key)),
+    rawLines: (source, key, kind, { onlyReadable = false } = {}) =>
+      run(() => rawLines(db, source, key, kind, onlyReadable)),
+    hasReadableRecords: (source, key) => run(() => hasReadableRecords(db, source, key)),
     writeUnit: async (write) => {
       const { writeUnit } = await import("./write-unit.ts")
       return run(() => writeUnit(db, write, platform))
@@ -87,7 +95,7 @@ export function openStore(
           )
           const ids = keys.flatMap((key) => archive.get(source, key) ?? [])
           const heirs = ids.flatMap((id) => heirsOf(db, id))
-          // If one cannot be read now, it is read as soon as it can be.
+          // If one of these units cannot be read now, it is read as soon as possible.
           for (const key of heirs)
             db.prepare("update unit set stamp = '' where source = ? and key = ?").run(source, key)
           return { archived: ids.length, heirs }
@@ -101,36 +109,36 @@ export function openStore(
     saveUnreadable: (source, files) =>
       run(() => {
         const now = JSON.stringify(files)
-        if (now === JSON.stringify(unreadable(db, source))) return
+        if (now === JSON.stringify(unreadableFiles(db, source))) return
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
         inTransaction(db, () => db.prepare(sql).run(source, now))
       }),
-    unreadable: (source) => run(() => unreadable(db, source)),
-    keptSources: () => run(() => unitSources(db)),
+    unreadable: (source) => run(() => unreadableFiles(db, source)),
+    storedSources: () => run(() => unitSources(db)),
     sourceReport: () => run(() => sourceReport(db, onDamage)),
     revision: () => run(() => revision(db, historyId)),
     changes: (after, limit) => run(() => changes(db, historyId, after, limit)),
-    resolve: (query) => run(() => resolve(db, query, onDamage)),
-    conversation: (ref) => run(() => conversation(db, ref, onDamage)),
-    titles: (refs) => run(() => titles(db, refs)),
+    resolve: (query) => run(() => findConversations(db, query, onDamage)),
+    conversation: (ref) => run(() => loadConversation(db, ref, onDamage)),
+    titles: (refs) => run(() => readTitles(db, refs)),
     list: (filter) => run(() => listConversations(db, filter, onDamage, platform)),
-    spans: (filter) => run(() => spans(db, filter, platform)),
-    messages: (ref, numbers) => run(() => messages(db, ref, numbers, onDamage)),
-    versions: (ref) => run(() => versions(db, ref, onDamage)),
-    touching: (file) => run(() => touching(db, file, platform)),
-    usingModel: (model) => run(() => usingModel(db, model)),
+    spans: (filter) => run(() => conversationSpans(db, filter, platform)),
+    messages: (ref, numbers) => run(() => loadMessages(db, ref, numbers, onDamage)),
+    versions: (ref) => run(() => readVersions(db, ref, onDamage)),
+    touching: (file) => run(() => conversationsTouching(db, file, platform)),
+    usingModel: (model) => run(() => conversationsUsingModel(db, model)),
     filesOf: (ref) => run(() => filesOf(db, ref, onDamage)),
     editedFiles: (ref, limit) => run(() => editedFiles(db, ref, limit)),
     commandsOf: (ref) => run(() => commandsOf(db, ref, onDamage)),
-    madeIn: (ref) => run(() => madeIn(db, ref, onDamage)),
-    commits: (filter) => run(() => commits(db, filter, onDamage, platform)),
-    work: (refs) => run(() => work(db, refs, onDamage)),
+    madeIn: (ref) => run(() => madeRows(db, ref, onDamage)),
+    commits: (filter) => run(() => commitRows(db, filter, onDamage, platform)),
+    work: (refs) => run(() => readWork(db, refs, onDamage)),
     around: async (ref, before, after) => {
-      const { around } = await import("./around.ts")
-      return run(() => around(db, ref, before, after))
+      const { messagesAround } = await import("./around.ts")
+      return run(() => messagesAround(db, ref, before, after))
     },
     stats: () => run(() => historyStats(db, onDamage)),
-    collections: () => run(() => collections(db, onDamage)),
+    collections: () => run(() => readCollections(db, onDamage)),
     documentsIn: (name) => run(() => documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
       const { saveCollection } = await import("./collections.ts")
@@ -144,7 +152,7 @@ export function openStore(
       const { removeDocuments } = await import("./collections.ts")
       return run(() => removeDocuments(db, keys))
     },
-    projects: () => run(() => projects(db, onDamage)),
+    projects: () => run(() => readProjects(db, onDamage)),
     busiestProjects: (limit) => run(() => busiestProjects(db, limit, onDamage)),
     projectIdentities: () => run(() => projectIdentities(db, onDamage)),
     projectFolders: async (project) => {
@@ -184,10 +192,10 @@ export function openStore(
       })
     },
     family: async (refs) => {
-      const { family } = await import("./forget.ts")
+      const { withRelatives } = await import("./forget.ts")
       return run(() => {
         damagedIds(db, onDamage)
-        return family(db, refs)
+        return withRelatives(db, refs)
       })
     },
     forget: async (refs, ownerOf) => {
@@ -232,7 +240,7 @@ export function openStore(
   }
 }
 
-/** The units, still present, that contain the conversations of which this unit is the owner. */
+/** Returns the remaining units that contain the conversations of which this unit is the owner. */
 function heirsOf(db: Db, unitId: number): string[] {
   return valueQuery(
     db,
@@ -243,14 +251,14 @@ function heirsOf(db: Db, unitId: number): string[] {
   ).all(unitId)
 }
 
-/** Returns the history's id. */
+/** Prepares the database and returns the history's id. */
 function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
   try {
     joinPrivacy(db, platform)
-    fileStored(db, (work) => inTransaction(db, work), platform)
+    refileStored(db, (work) => inTransaction(db, work), platform)
     return identity(db)
   } catch (error) {
-    const explanation = explainedOf(db, HISTORY_MIGRATIONS, error, path)
+    const explanation = explainSchemaError(db, HISTORY_MIGRATIONS, error, path)
     db.close()
     throw explanation
   }

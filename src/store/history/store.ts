@@ -8,45 +8,46 @@ import type { Healing } from "./rot/heal.ts"
 import type { Injury, Inspection } from "./rot/inspect.ts"
 
 /**
- * Read access to the history: SQLite today, PostgreSQL for a team later. One contract suite tests every implementation, and the
- * callers do not know which one they use.
+ * Read access to the history: SQLite today, PostgreSQL for a team later. One contract suite tests every implementation, and
+ * callers do not depend on any of them.
  */
 export type HistoryReader = {
   /** Identifies this history. An index built from another history is useless. */
   id(): Promise<string>
   /** The token of the newest change. Equal tokens mean equal histories. */
   revision(): Promise<string>
-  /** All changes after a token, oldest first. The token is opaque; undefined means from the beginning. */
+  /** Returns all changes after a token, oldest first. The token is opaque; undefined means from the beginning. */
   changes(after: string | undefined, limit: number): Promise<Changes>
 
   resolve(query: RefQuery): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
   /**
-   * The title of each of these, empty if it has none. Titles are not checked for damage: use them for sorting, never for display.
+   * The title of each conversation, empty if it has none. Titles are not checked for damage: use them for sorting, never for
+   * display.
    */
   titles(refs: Ref[]): Promise<string[]>
   list(filter: ListFilter): Promise<{ rows: ConversationRow[]; total: number; left_out: Partial<Record<Kind, number>> }>
-  /** Time, project and agent of each conversation that a listing shows, for counting. */
+  /** The time, project and agent of each conversation that a listing shows, for counting. */
   spans(filter: Pick<ListFilter, "kinds" | "among" | "inside">): Promise<ConversationSpan[]>
-  /** In order of position, without damaged messages. `numbers` selects some of them. */
+  /** The messages in order of position, without damaged ones. `numbers` selects some of them. */
   messages(ref: Ref, numbers?: number[]): Promise<StoredMessage[]>
-  /** Announces that the messages of these are read next, so that a remote history can load them together. */
+  /** Announces that the messages of these conversations are read next, so that a remote history can load them together. */
   readAhead?(refs: Ref[]): Promise<void>
-  /** The number and version of each message: a message whose version is unchanged need not be read again. */
+  /** The number and version of each message. A message whose version is unchanged need not be read again. */
   versions(ref: Ref): Promise<MessageVersion[]>
 
   /** Conversations that edited, read or named a file whose path contains this text or ends with it. */
   touching(file: string): Promise<Ref[]>
-  /** Conversations in which a model answered whose name contains this text, in any case. */
+  /** Conversations in which a model answered whose name contains this text. Ignores case. */
   usingModel(model: string): Promise<Ref[]>
   filesOf(ref: Ref): Promise<string[]>
-  /** The files it changed, most changed first. */
+  /** The files that the conversation changed, most changed first. */
   editedFiles(ref: Ref, limit: number): Promise<string[]>
   commandsOf(ref: Ref): Promise<CommandRow[]>
   madeIn(ref: Ref): Promise<MadeRow[]>
   /** The commits that conversations made, newest first. Copies in forks and superseded messages do not count. */
   commits(filter: { limit: number; inside?: string }): Promise<CommitRow[]>
-  /** The work done in each of these, in their order. Copies in forks and superseded messages do not count. */
+  /** The work in each of these conversations, in the given order. Copies in forks and superseded messages do not count. */
   work(refs: Ref[]): Promise<Work[]>
   /**
    * The messages of a project just before and after one of its messages, including that one, in order of time. Messages without a
@@ -55,45 +56,45 @@ export type HistoryReader = {
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
 
   stats(): Promise<Stats>
-  /** The sources of which some file was read, or could not be read. */
-  keptSources(): Promise<SourceId[]>
+  /** The sources of which some file was read or failed to be read. */
+  storedSources(): Promise<SourceId[]>
   sourceReport(): Promise<SourceReport[]>
-  /** Sorted by name. */
+  /** The collections, sorted by name. */
   collections(): Promise<Collection[]>
   documentsIn(name: string): Promise<{ documents: number; sections: number; estimated_tokens: number }>
   projects(): Promise<ProjectRow[]>
   /** The projects with the most activity, most active first. */
   busiestProjects(limit: number): Promise<ProjectRow[]>
 
-  /** These and their subagents: everything that forgetting them deletes. */
+  /** These conversations and their subagents: everything that forgetting them deletes. */
   withSubagents(refs: Ref[]): Promise<Ref[]>
-  /** These, their subagents, and the forks in either direction that contain copies of the same messages. */
+  /** These conversations, their subagents, and the forks in either direction that contain copies of the same messages. */
   family(refs: Ref[]): Promise<Ref[]>
-  /** How many conversations have been forgotten. */
+  /** The number of forgotten conversations. */
   forgotten(): Promise<number>
-  /** The progress of the current or last sync: units read, of those found. */
+  /** The progress of the current or last sync: the number of units read, and of units found. */
   progress(): Promise<Progress | undefined>
   close(): void
 }
 
 /** Write access for syncs: the state left by earlier syncs, and every change. Each write is one transaction. */
 export type HistoryWriter = HistoryReader & {
-  /** Every unit of a source, with just enough data to see whether it changed. */
+  /** Every unit of a source, with just enough data to detect changes. */
   knownUnits(source: SourceId): Promise<Map<string, UnitMark>>
   knownUnit(source: SourceId, key: string): Promise<KnownUnit | undefined>
   knownContainers(source: SourceId): Promise<Map<string, string>>
   /**
    * The unit's stored records, oldest first: `live` are in the source, `left` were there before it was rewritten. Throws a
-   * DexError `damaged` if some cannot be read, unless `onlyWhole` asks for the readable ones.
+   * DexError `damaged` if some cannot be read, unless `onlyReadable` selects the readable ones.
    */
   rawLines(
     source: SourceId,
     unitKey: string,
     kind: "live" | "left",
-    options?: { onlyWhole?: boolean },
+    options?: { onlyReadable?: boolean },
   ): Promise<string[]>
-  /** True if every stored record of the unit can be read. */
-  hasWholeRecords(source: SourceId, unitKey: string): Promise<boolean>
+  /** Whether every stored record of the unit can be read. */
+  hasReadableRecords(source: SourceId, unitKey: string): Promise<boolean>
   /** The files that the last sync could not read at all. */
   unreadable(source: SourceId): Promise<UnreadableFile[]>
   projectIdentities(): Promise<ProjectIdentity[]>
@@ -103,18 +104,18 @@ export type HistoryWriter = HistoryReader & {
 
   writeUnit(write: UnitWrite): Promise<WriteResult>
   /**
-   * The source no longer has these units. What is stored of them stays. `archived` counts those that were not archived before;
-   * `heirs` are other units with the same conversations, which should be read again to name them.
+   * Marks units as archived because the source no longer has them. What is stored of them stays. `archived` counts those that
+   * were not archived before; `heirs` are other units with the same conversations, which should be read again to name them.
    */
   archiveUnits(source: SourceId, keys: string[]): Promise<{ archived: number; heirs: string[] }>
-  /** Does nothing if the new name is taken. */
+  /** Renames a unit. Does nothing if the new name is taken. */
   renameUnit(source: SourceId, key: string, name: { key: string; path: string }): Promise<void>
   saveContainer(source: SourceId, path: string, stamp: string): Promise<void>
   saveUnreadable(source: SourceId, unreadable: UnreadableFile[]): Promise<void>
   saveProgress(progress: Progress): Promise<void>
 
   saveCollection(collection: Collection): Promise<void>
-  /** Deletes its documents too. False if there is none of that name. */
+  /** Deletes a collection and its documents. Returns false if there is none of that name. */
   removeCollection(name: string): Promise<boolean>
   /** Deletes documents that are gone from their collection. Unlike conversations, they are not archived. */
   removeDocuments(keys: string[]): Promise<number>
@@ -123,29 +124,32 @@ export type HistoryWriter = HistoryReader & {
   /** From now on, work in this folder (on another machine, or before the project moved) belongs to that project. */
   addProjectPath(path: string, project: string): Promise<void>
   /**
-   * Works even before a project's first conversation. Every conversation that worked in the project belongs to it, in whatever
-   * folder it began, until it is no longer private.
+   * Marks a project as private or not, even before its first conversation. Every conversation that worked in a private project
+   * belongs to it, regardless of the folder in which it began, until the project is no longer private.
    */
   setPrivate(projectPath: string, isPrivate: boolean, isIn?: IsInProject): Promise<boolean>
   /**
-   * Deletes them permanently. For a unit with several conversations, `ownerOf` returns the conversation of a record, so that the
-   * records of the others stay. Any other unit that contained one of these loses all its records.
+   * Deletes conversations permanently. For a unit with several conversations, `ownerOf` returns the conversation of a record, so
+   * that the records of the others stay. Any other unit that contained one of these conversations loses all its records.
    */
   forget(refs: Ref[], ownerOf?: OwnerOf): Promise<number>
   /** Merges a copy of another machine's history, whose schema has been checked. */
   importFrom(path: string, options: ImportOptions): Promise<ImportReport>
-  /** Writes the complete history and the named databases into one file, and reads it back. */
+  /** Writes the complete history and the named databases into one file, and verifies it. */
   backup(file: string, beside: Record<string, string>): Promise<BackupContent>
 
   /** The damage found since the last call: refs of conversations, and descriptions of anything else. */
   takeDamaged(): Promise<string[]>
-  /** The damage in these, and what would restore it. */
+  /** The damage in these conversations, and what would restore it. */
   injuries(refs: Ref[]): Promise<Injury[]>
-  /** Restores what it can of these, or of everything if `everywhere`. Marks the units that the next sync has to read again. */
+  /**
+   * Restores what it can of these conversations, or of everything if `everywhere`. Marks the units that the next sync has to read
+   * again.
+   */
   heal(refs: Ref[], options?: { everywhere?: boolean }): Promise<Healing>
   /** Adds checksums to rows that an older dex wrote, until the deadline. */
   seal(deadline: number): Promise<void>
-  /** Reads everything and reports whatever is not as it was written. */
+  /** Reads everything and reports whatever differs from what was written. */
   inspect(): Promise<Inspection>
   /** Problems of the database file; empty if there are none. */
   check(): Promise<string[]>
@@ -158,15 +162,15 @@ export type OwnerOf = (
   unitKey: string,
 ) => ((record: Record<string, unknown>) => string | undefined) | undefined
 
-/** A named set of documents. If `project` is set, it belongs to that project; otherwise to all. */
+/** A named set of documents. If `project` is set, the collection belongs to that project, otherwise to all. */
 export type Collection = {
   name: string
   kind: "folder" | "file" | "git" | "npm"
-  /** The user's input: a path, an address, a package. */
+  /** The origin as the user entered it: a path, a URL or a package. */
   origin: string
-  /** The folder its documents are read from. Nothing outside it is ever read. */
+  /** The folder from which documents are read. Nothing outside it is ever read. */
   root: string
-  /** If set, only this file of the root. */
+  /** If set, only this file of the root is read. */
   only?: string
   project?: string
   version?: string
@@ -196,14 +200,14 @@ export type KnownUnit = UnitMark & {
 
 export type UnitWrite = {
   source: SourceId
-  /** From a file that a user brought: adds to the history and changes nothing in it. */
+  /** True for a file that a user brought: it adds to the history and changes nothing in it. */
   foreign?: boolean
-  /** Its records are incomplete, so they must not be parsed again. */
+  /** True if the unit's records are incomplete, so that they must not be parsed again. */
   withholdsRaw?: boolean
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
-  /** False if the unit was only parsed again: its source may no longer exist. */
+  /** False if the unit was only parsed again, because its source may no longer exist. */
   seen: boolean
-  /** True if some stored records were damaged: stored messages that are missing from this write stay. */
+  /** True if some stored records were damaged. Stored messages that are missing from this write then stay. */
   partial?: boolean
   cursor: string
   connector_version: number
@@ -212,37 +216,41 @@ export type UnitWrite = {
   raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
   conversations: ConversationWrite[]
   /**
-   * The conversations are everything that this unit's records ever contained, so other stored messages of it are removed. False
-   * if earlier records are no longer available (withheld, and the source rewritten since): then earlier messages stay.
+   * True if the conversations are everything that this unit's records ever contained, so that its other stored messages are
+   * removed. False if earlier records are no longer available (withheld, and the source rewritten since): then earlier messages
+   * stay.
    */
-  tellsAll: boolean
+  isComplete: boolean
   /**
    * Deletes a conversation that only this unit contained and no longer contains. Only for a better parser of the same records,
    * and for a document, whose file can be read again.
    */
-  dropsUntold: boolean
-  /** Those of this read; an append adds them to the earlier counts. */
+  dropsMissing: boolean
+  /** The records skipped in this read; an append adds them to the earlier counts. */
   skipped: { reason: string; where: string }[]
   redactions: Record<string, number>
-  /** Those of all the unit's records. */
+  /** The unknown records among all of the unit's records, by type. */
   unknown: Record<string, number>
 }
 
 export type ConversationWrite = Omit<Conversation, "messages"> & {
   /** The project's folder, derived from the working directories. */
   project?: string
-  /** The projects of its other folders, if they differ. */
+  /** The projects of the conversation's other folders, if they differ. */
   projects?: string[]
   messages: MessageWrite[]
 }
 
 /**
- * `superseded`: once in the source, no longer there after a rewrite. `stored`: its key and number in another history, where only
- * the hash of its key is known.
+ * A message to store. `superseded` is true if a rewritten source no longer contains it. `stored` is its key and number in another
+ * history, where only the hash of its key is known.
  */
 export type MessageWrite = Message & { superseded?: boolean; stored?: { key: Buffer; number: number } }
 
-/** The result of an import. `forgotten` were left out because they were deleted here; `left_out` counts the others by problem. */
+/**
+ * The result of an import. `forgotten` counts conversations that were left out because they were deleted here; `left_out` counts
+ * the others by problem.
+ */
 export type ImportReport = {
   conversations: number
   messages: number
@@ -260,7 +268,7 @@ export type ImportOptions = {
   withNotes: boolean
   /** Projects that are private from the start of the import, by their folders on this machine. */
   privateProjects: readonly string[]
-  /** Redacts by today's rules, whatever version the file claims. */
+  /** Redacts by the current rules, whatever version the file claims. */
   redact: (record: Record<string, unknown>) => Record<string, unknown>
   redactionVersion: number
   onProgress?: (done: number, total: number) => void
@@ -275,9 +283,9 @@ export type WriteResult = {
   forgotten: number
   /** The new or changed messages, as `messages` would return them, so that followers of the feed need not read them. */
   fresh: { ref: Ref; messages: StoredMessage[] }[]
-  /** For each changed conversation, the spending data of all its messages. Missing if not all of them were loaded. */
+  /** The spending data of all messages of each changed conversation. Missing if not all of them were loaded. */
   paid: { ref: Ref; change: number; ended_at?: number; messages: PaidFields[] }[]
-  /** Keys of units that contain the same conversations, and may now provide a message or the title: read them again. */
+  /** Keys of units that contain the same conversations and may now provide a message or the title. Read them again. */
   again: string[]
 }
 
@@ -300,9 +308,9 @@ export type ConversationRow = {
   ended_at?: number
   models: string[]
   usage?: Usage
-  /** The messages that the source has; if it no longer has any, those that it once had. */
+  /** The number of messages in the source or, if it no longer has any, of those that it once had. */
   message_count: number
-  /** The source no longer has any of it. */
+  /** True if the source no longer has any of the messages. */
   superseded: boolean
   copied_count: number
   estimated_tokens: number
@@ -337,7 +345,7 @@ export type MadeRow = {
   branch?: string
 }
 export type CommitRow = { ref: Ref & { number: number }; hash: string; subject: string; at?: number }
-/** `files` counts the edited files. */
+/** The work in a conversation. `files` counts the edited files. */
 export type Work = { lines_added: number; lines_removed: number; files: number; commits: number }
 export type ProjectRow = { path: string; private: boolean }
 
@@ -347,23 +355,23 @@ export type ListFilter = {
   from?: number
   to?: number
   kinds?: Kind[]
-  /** Exactly this project; `project` matches a part of the path. */
+  /** Matches exactly this project; `project` matches a part of the path. */
   in_project?: string
-  /** Only this conversation and its subagents. */
+  /** Selects only this conversation and its subagents. */
   conversation?: Ref
-  /** Only these. */
+  /** Selects only these conversations. */
   among?: Ref[]
   /** Lists the documents of these collections instead of conversations. */
   collections?: string[]
   limit: number
   offset: number
-  /** The project in which the question is asked: its private conversations may be shown there. */
+  /** The current project, whose private conversations may be shown. */
   inside?: string
 }
 
 export type ConversationSpan = { source: SourceId; project?: string; started_at?: number; ended_at?: number }
 
-/** `stamp` and `tried_at` are set if trying again is expensive, so that not every sync does it. */
+/** `stamp` and `tried_at` are set if a retry is expensive, so that not every sync does it. */
 export type UnreadableFile = { path: string; reason: string; stamp?: string; tried_at?: number }
 
 export type SourceReport = {
@@ -371,7 +379,7 @@ export type SourceReport = {
   units: number
   archived: number
   conversations: number
-  /** The conversations, by who ran them. */
+  /** The number of conversations, by who ran them. */
   kinds: Partial<Record<Kind, number>>
   messages: number
   skipped: Record<string, number>

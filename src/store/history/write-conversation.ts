@@ -1,21 +1,21 @@
 import { hash } from "node:crypto"
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { bodyLine, loadLines, type Placed, saveBodies } from "./bodies.ts"
-import { copiedIn, flagCopies } from "./copies.ts"
+import { bodyLine, loadLines, type PlacedMessage, saveBodies } from "./bodies.ts"
+import { copiedNumbers, flagCopies } from "./copies.ts"
 import { deleteEffects, saveEffects } from "./effects.ts"
 import { type Facts, factsKey, factsOf, NAMING_FACTS } from "./facts.ts"
 import { nextChange, refreshCounts } from "./feed.ts"
-import { FLAG } from "./flags.ts"
+import { MESSAGE_FLAGS } from "./flags.ts"
 import { keyText, mergeMessages, type UnitMessage } from "./merge.ts"
 import {
-  beganIn,
-  filedUnder,
-  fileSubagents,
   foldersIn,
-  forgetBegin,
-  privateAbove,
-  rememberBegin,
+  forgetStart,
+  moveSubagents,
+  privateParentProject,
+  projectOfConversation,
+  rememberStart,
+  startProjectOf,
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
 import { despiteIndexes } from "./rot/checked-rows.ts"
@@ -31,7 +31,7 @@ type Existing = { row: RowIn<"conversation">; facts: string; damaged: boolean }
 /** `unit_id` is null if the message comes from the conversation's own unit. */
 export type MessageTableRow = Omit<RowIn<"message">, "conversation_id" | "version" | "sum">
 
-/** A stored message with its body, to detect changes, and the unit it came from. `damaged`: its row is not reliable. */
+/** A stored message with its body, to detect changes, and the unit it came from. `damaged` is true if its row is not reliable. */
 export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
 
 type SavedConversation = {
@@ -45,7 +45,7 @@ type SavedConversation = {
 
 /**
  * Stores a unit's version of a conversation. Messages from other units of the same authority stay: the conversation is the union
- * of its units. Undefined if a unit of higher authority already contains it.
+ * of its units. Returns undefined if a unit of higher authority already contains it.
  */
 export function saveConversation(
   db: Db,
@@ -67,7 +67,7 @@ export function saveConversation(
   const here = existing ? foldersIn(existing.cwds) : []
   const began =
     existing && (!owns || write.foreign)
-      ? beganIn(db, existing.id, existing.project_id)
+      ? startProjectOf(db, existing.id, existing.project_id)
       : conversation.project === undefined
         ? null
         : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
@@ -75,9 +75,9 @@ export function saveConversation(
     began,
     cwds: owns ? conversation.cwds : [...here, ...conversation.cwds],
     projects: conversation.projects,
-    above: privateAbove(db, write.source, conversation.parent?.id),
+    above: privateParentProject(db, write.source, conversation.parent?.id),
   }
-  const projectId = filedUnder(db, filing, platform)
+  const projectId = projectOfConversation(db, filing, platform)
   const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
   const takenOver = existing !== undefined && existing.unit_id !== owner
   if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
@@ -113,7 +113,8 @@ export function saveConversation(
 
   const lastNumber = numbered.reduce((most, message) => Math.max(most, message.number), last)
   const copies = flagCopies(db, write.source, id, added)
-  const copied = copies || numbered.some(({ flags }) => flags & FLAG.copied) ? copiedIn(db, id) : new Set<number>()
+  const copied =
+    copies || numbered.some(({ flags }) => flags & MESSAGE_FLAGS.copied) ? copiedNumbers(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
     staying.length === 0 ? conversation : together(conversation, messages),
@@ -138,11 +139,11 @@ export function saveConversation(
     : isChanged
       ? updateConversation(db, id, facts)
       : undefined
-  rememberBegin(db, id, began, projectId)
-  if (existing?.project_id !== projectId) fileSubagents(db, id)
+  rememberStart(db, id, began, projectId)
+  if (existing?.project_id !== projectId) moveSubagents(db, id)
   const hasLessText = [...changed, ...moved].some(isLess)
   const again = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
-  const isNew = ({ message }: Numbered) => !message.superseded
+  const isNew = ({ message }: NumberedMessage) => !message.superseded
   const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
   const isAll = missing.length === gone.length
   return {
@@ -155,12 +156,12 @@ export function saveConversation(
   }
 }
 
-/** Rows whose text can be read. They keep their chunk. */
-function readable(rows: OldRow[]): Placed[] {
+/** Returns rows whose text can be read. They keep their chunk. */
+function readable(rows: OldRow[]): PlacedMessage[] {
   return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
 
-function toStored({ number, flags, message }: Numbered): StoredMessage {
+function toStored({ number, flags, message }: NumberedMessage): StoredMessage {
   return {
     number,
     role: message.role,
@@ -169,14 +170,14 @@ function toStored({ number, flags, message }: Numbered): StoredMessage {
     parts: message.parts,
     effects: message.effects ?? [],
     usage: message.usage,
-    abandoned: (flags & FLAG.abandoned) !== 0,
-    superseded: (flags & FLAG.superseded) !== 0,
-    copied: (flags & FLAG.copied) !== 0,
+    abandoned: (flags & MESSAGE_FLAGS.abandoned) !== 0,
+    superseded: (flags & MESSAGE_FLAGS.superseded) !== 0,
+    copied: (flags & MESSAGE_FLAGS.copied) !== 0,
   }
 }
 
-/** The messages as the history would return them now. Only at this point is it known which of them are copies. */
-function paidIn(numbered: Numbered[], copied: Set<number>, { ended_at, started_at }: Facts) {
+/** Returns the messages as the history would return them now. Copies are known only at this point. */
+function paidIn(numbered: NumberedMessage[], copied: Set<number>, { ended_at, started_at }: Facts) {
   const ended = ended_at ?? started_at
   const messages = numbered.map(
     ({ number, message: { at, model, usage, effects = [], superseded = false } }): PaidFields => ({
@@ -199,8 +200,8 @@ function findConversation(db: Db, source: string, nativeId: string): Existing | 
 }
 
 /**
- * The stored messages that stay when one of a conversation's units is written: those of other units and, if the unit's earlier
- * records are no longer available, its own earlier messages.
+ * Returns the stored messages that stay when one of a conversation's units is written: those of other units and, if the unit's
+ * earlier records are no longer available, its own earlier messages.
  */
 function stayingMessages(
   old: Map<string, OldRow>,
@@ -211,17 +212,17 @@ function stayingMessages(
   const now = new Set(incoming.map(keyText))
   const rows = [...old.values()]
   const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
-  const keepsOwn = !write.partial && (others.length > 0 || !write.tellsAll)
+  const keepsOwn = !write.partial && (others.length > 0 || !write.isComplete)
   const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(keyText(row)) && row.line !== "") : []
-  const staying = [...others.map((row) => restored(row)), ...lost.map((row) => restored(row, true))]
+  const staying = [...others.map((row) => toMessageWrite(row)), ...lost.map((row) => toMessageWrite(row, true))]
   return staying.sort((a, b) => a.position - b.position)
 }
 
-/** Whether an imported message differs from the stored one, instead of repeating or extending it. */
+/** Whether an imported message differs from the stored one, and does not just repeat or extend it. */
 function contradicts({ by, message }: UnitMessage, here: OldRow | undefined): boolean {
   if (!here || here.by === by || here.line === "" || here.damaged) return false
   const now = message.parts.map(({ text }) => text)
-  return !restored(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
+  return !toMessageWrite(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
 }
 
 function liveOf(messages: UnitMessage[]): UnitMessage[] {
@@ -229,7 +230,7 @@ function liveOf(messages: UnitMessage[]): UnitMessage[] {
 }
 
 function inOrder(old: Map<string, OldRow>): OldRow[] {
-  const live = [...old.values()].filter(({ flags }) => (flags & FLAG.superseded) === 0)
+  const live = [...old.values()].filter(({ flags }) => (flags & MESSAGE_FLAGS.superseded) === 0)
   return live.sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
 }
 
@@ -239,10 +240,10 @@ function together(conversation: ConversationWrite, messages: UnitMessage[]): Con
   return { ...named, messages: messages.map(({ message }) => message) }
 }
 
-/** A stored message in the form in which it was written. Only the hash of its key is known. */
-export function restored(
+/** Converts a stored message to the form in which it was written. Only the hash of its key is known. */
+export function toMessageWrite(
   row: OldRow,
-  superseded = (row.flags & FLAG.superseded) !== 0,
+  superseded = (row.flags & MESSAGE_FLAGS.superseded) !== 0,
 ): UnitMessage & { position: number } {
   const { model, usage, parts, effects }: MessageWrite = JSON.parse(row.line)
   const message: MessageWrite = {
@@ -253,15 +254,16 @@ export function restored(
     parts,
     effects,
     usage,
-    abandoned: (row.flags & FLAG.abandoned) !== 0 || undefined,
+    abandoned: (row.flags & MESSAGE_FLAGS.abandoned) !== 0 || undefined,
     superseded: superseded || undefined,
   }
   return { key: row.key, message, by: row.by, position: row.position ?? row.number }
 }
 
 /**
- * The other units with this conversation that should be read again: all of them if this unit now has less text than before, since
- * they may have the complete message; otherwise those that take precedence over this one for naming the conversation.
+ * Returns the other units with this conversation that should be read again: all of them if this unit now has less text than
+ * before, since they may have the complete message; otherwise those that take precedence over this one for naming the
+ * conversation.
  */
 function unitsToReadAgain(
   db: Db,
@@ -281,14 +283,17 @@ function unitsToReadAgain(
   return others.filter(({ id }) => hasLessText || names(id)).map(({ key }) => key)
 }
 
-function isLess({ old, line, flags, by }: Numbered): boolean {
+function isLess({ old, line, flags, by }: NumberedMessage): boolean {
   if (!old || old.by !== by) return false
-  return line.length < old.line.length || ((flags & FLAG.superseded) !== 0 && (old.flags & FLAG.superseded) === 0)
+  return (
+    line.length < old.line.length ||
+    ((flags & MESSAGE_FLAGS.superseded) !== 0 && (old.flags & MESSAGE_FLAGS.superseded) === 0)
+  )
 }
 
 /**
- * Which of two units of the same authority names a conversation that both contain: the one that is still present and still
- * contains it, then the one that contains its beginning, then the one whose path sorts first.
+ * Decides which of two units of the same authority names a conversation that both contain: the one that is still present and
+ * still contains it, then the one that contains its beginning, then the one whose path sorts first.
  */
 function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): boolean {
   const rank = rowQuery(
@@ -305,7 +310,7 @@ function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): bo
   return mine.path < theirs.path
 }
 
-export type Numbered = {
+export type NumberedMessage = {
   number: number
   position: number
   line: string
@@ -317,20 +322,20 @@ export type Numbered = {
   old?: OldRow
 }
 
-/** A native record keeps its number. Records found later are numbered after the last one. */
-function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): Numbered[] {
+/** Numbers the messages. A native record keeps its number; records found later are numbered after the last one. */
+function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastNumber: number): NumberedMessage[] {
   let next = lastNumber + 1
-  // Not even the key of a damaged row is reliable, so the row is identified by its text.
+  // Even the key of a damaged row is not reliable, so the row is identified by its text.
   const damaged = [...old.values()].filter((row) => row.damaged)
   return messages.map(({ key, message, by }, index) => {
     const row = old.get(keyText({ key })) ?? damaged.find(({ number, line }) => line === bodyLine(number, message))
     const number = row?.number ?? (lastNumber === 0 ? message.stored?.number : undefined) ?? next++
-    const numbered: Numbered = {
+    const numbered: NumberedMessage = {
       number,
       position: index + 1,
       message,
       key,
-      flags: flagsOf(message) | (row ? row.flags & FLAG.copied : 0),
+      flags: flagsOf(message) | (row ? row.flags & MESSAGE_FLAGS.copied : 0),
       chunk: row && !row.damaged ? row.chunk : -1,
       by,
       line: bodyLine(number, message),
@@ -343,11 +348,13 @@ function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastN
 function flagsOf(message: MessageWrite): number {
   const prompt = message.parts.some((part) => part.origin === "person")
   return (
-    (message.abandoned ? FLAG.abandoned : 0) | (message.superseded ? FLAG.superseded : 0) | (prompt ? FLAG.prompt : 0)
+    (message.abandoned ? MESSAGE_FLAGS.abandoned : 0) |
+    (message.superseded ? MESSAGE_FLAGS.superseded : 0) |
+    (prompt ? MESSAGE_FLAGS.prompt : 0)
   )
 }
 
-function rowDiffers({ old, message, position, number, flags, by }: Numbered): boolean {
+function rowDiffers({ old, message, position, number, flags, by }: NumberedMessage): boolean {
   return (
     old!.damaged === true ||
     old!.by !== by ||
@@ -359,7 +366,7 @@ function rowDiffers({ old, message, position, number, flags, by }: Numbered): bo
   )
 }
 
-/** Short enough to store for every message, long enough never to collide. */
+/** Returns a hash that is short enough to store for every message and long enough never to collide. */
 function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
@@ -372,7 +379,7 @@ function loadMessages(db: Db, { id, held, unit_id }: RowIn<"conversation">): Map
   return byKey([...rows, ...withoutRow(db, id, rows, unit_id)])
 }
 
-/** Messages whose row is missing but whose text exists: the text contains their number. */
+/** Returns messages whose row is missing but whose text exists; the text contains their number. */
 function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
   const known = new Set(rows.map(({ number }) => number))
   const none = {
@@ -408,7 +415,7 @@ function byKey(rows: OldRow[]): Map<string, OldRow> {
 function saveMessage(
   db: Db,
   id: number,
-  { number, position, chunk, key, flags, message, by }: Numbered,
+  { number, position, chunk, key, flags, message, by }: NumberedMessage,
   version: number,
   owner: number,
 ): void {
@@ -445,7 +452,10 @@ function existingFork(db: Db, id: number): string | undefined {
   return valueQuery(db, "select fork_of from conversation where id = ?", "text?").get(id) ?? undefined
 }
 
-/** A damaged row also gets its source and id again, and then a new checksum. Returns the number of the change. */
+/**
+ * Updates the row of a conversation. A damaged row also gets its source and id again, and then a new checksum. Returns the number
+ * of the change.
+ */
 function updateConversation(db: Db, id: number, facts: Facts, source?: string, nativeId?: string): number {
   db.prepare(
     `update conversation set unit_id = @unit_id, authority = @authority, project_id = @project_id, kind = @kind, title = @title,
@@ -461,8 +471,8 @@ function updateConversation(db: Db, id: number, facts: Facts, source?: string, n
   return change
 }
 
-/** The conversations that only this unit contains. */
-export function conversationsOf(db: Db, unitId: number): number[] {
+/** Returns the conversations that only this unit contains. */
+export function conversationsOnlyIn(db: Db, unitId: number): number[] {
   return valueQuery(
     db,
     `select id from conversation c where unit_id = ?
@@ -477,7 +487,7 @@ export function deleteConversation(db: Db, id: number): void {
     db.prepare(DELETE_OF[table]).run(id)
   }
   db.prepare("delete from conversation where id = ?").run(id)
-  forgetBegin(db, id)
+  forgetStart(db, id)
   db.prepare("insert into deletion (change_seq, conversation_id) values (?, ?)").run(nextChange(db), id)
 }
 

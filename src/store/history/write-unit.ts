@@ -5,14 +5,16 @@ import { isIntact, rowSum } from "./rot/sums.ts"
 import { BLOCK_COUNT } from "./row-counts.ts"
 import type { ConversationWrite, UnitWrite, WriteResult } from "./store.ts"
 import { isForgotten } from "./tombstones.ts"
-import { conversationsOf, deleteConversation, saveConversation } from "./write-conversation.ts"
+import { conversationsOnlyIn, deleteConversation, saveConversation } from "./write-conversation.ts"
 
 const RAW_LIVE = 0
 
 const RAW_LEFT = 1
-const MOST_SKIPPED = 1000
+const MAX_SKIPPED = 1000
 
-/** The next append adds to a block smaller than this, so that a live session does not leave hundreds of small blocks. */
+/**
+ * The size below which the next append adds to a block, in bytes, so that a live session does not leave hundreds of small blocks.
+ */
 const SMALL_BLOCK_BYTES = 48 << 10
 
 /**
@@ -44,16 +46,16 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       if (saved.fresh.length > 0) result.fresh.push({ ref, messages: saved.fresh })
       if (saved.paid) result.paid.push({ ref, ...saved.paid })
     }
-    // Stored in the same transaction, so that an interrupted sync leaves these units to the next one.
+    // These are stored in the same transaction, so that an interrupted sync leaves the units to the next one.
     for (const key of result.again)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
-    if (write.dropsUntold && !write.partial)
-      for (const id of conversationsOf(db, unitId)) if (!written.has(id)) deleteConversation(db, id)
+    if (write.dropsMissing && !write.partial)
+      for (const id of conversationsOnlyIn(db, unitId)) if (!written.has(id)) deleteConversation(db, id)
     return result
   })
 }
 
-/** A fork must not name a forgotten conversation. */
+/** Removes the references to forgotten conversations, because a fork must not name one. */
 function withoutForgotten(db: Db, source: string, conversation: ConversationWrite): ConversationWrite {
   const { fork_of, ...own } = conversation
   return fork_of !== undefined && isForgotten(db, source, fork_of) ? own : conversation
@@ -87,7 +89,7 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
     redaction_version: write.redaction_version,
     state: write.seen ? "present" : null,
     withheld: withheld ? 1 : 0,
-    skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MOST_SKIPPED)),
+    skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MAX_SKIPPED)),
     unknown: JSON.stringify(write.unknown),
     redactions: JSON.stringify(added(before.redactions, write.redactions)),
   })!
@@ -109,7 +111,10 @@ function added(a: Record<string, number>, b: Record<string, number>): Record<str
   return sum
 }
 
-/** Records which conversations a unit contains, even if another unit has higher authority: forgetting one must find them all. */
+/**
+ * Records which conversations a unit contains, even if another unit has higher authority, because forgetting a conversation must
+ * find all its units.
+ */
 function saveClaims(db: Db, unitId: number, conversations: ConversationWrite[]): void {
   db.prepare("delete from claim where unit_id = ?").run(unitId)
   const claim = db.prepare(

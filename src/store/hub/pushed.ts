@@ -1,5 +1,5 @@
 import type { Ref } from "../../core/ref.ts"
-import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction, openDatabase } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { HUB_MIGRATIONS } from "./migrations.ts"
 
@@ -17,12 +17,12 @@ export type PushedRow = {
   digest?: string
   rev?: number
   why?: string
-  /** Set if a secret was found: the version of the redaction that had missed it. */
+  /** Set if a secret was found: the version of the redaction rules that missed it. */
   rules?: number
   at: number
 }
 
-/** The state of pushing. Times in milliseconds since 1970. */
+/** The state of pushing. Times are in milliseconds since 1970. */
 export type PushHealth = {
   tried_at?: number
   succeeded_at?: number
@@ -32,16 +32,16 @@ export type PushHealth = {
 }
 
 /**
- * The conversations that a hub has acknowledged, and the position in the history's feed: the feed is the queue of what is still
- * to be sent. A small file of its own, opened on first use.
+ * The conversations that a hub has acknowledged, and the position in the history's feed, which is the queue of what is still to
+ * be sent. Stored in its own small file, opened on first use.
  */
 export type Pushed = {
-  /** The position to continue from. Undefined: from the beginning. */
+  /** The position to continue from. Undefined means from the beginning. */
   token(): string | undefined
   saveToken(token: string | undefined): void
-  /** Forgets what another hub, or another member, has acknowledged. Holds stay. True if it was another one. */
+  /** Forgets what another hub, or another member, has acknowledged. Holds stay. Returns true if it was another one. */
   begin(hub: string): boolean
-  /** The history was replaced, so the feed's names of conversations are no longer valid. */
+  /** Forgets the feed's names of conversations, which are invalid after the history was replaced. */
   forgetNames(): void
   health(): PushHealth
   saveHealth(health: PushHealth): void
@@ -57,7 +57,7 @@ export type Pushed = {
   counts(): { project: string; state: PushState; count: number }[]
 
   hold(refs: readonly Ref[], now: number): void
-  /** True if any of them was held. */
+  /** Returns true if any of them was held. */
   release(refs: readonly Ref[]): boolean
   isHeld(ref: Ref): boolean
   held(): Ref[]
@@ -77,7 +77,7 @@ export function openPushed(path: string): Pushed {
       opened ??= openDatabase(path, HUB_MIGRATIONS, CACHE_KB)
       return work(opened)
     } catch (error) {
-      throw explained(error, path)
+      throw explainError(error, path)
     }
   }
   const write = <T>(work: (db: Db) => T): T => use((db) => inTransaction(db, () => work(db)))

@@ -5,17 +5,17 @@ import { rowQuery } from "../sqlite/typed-query.ts"
 import { expressionOf, type Term } from "./terms.ts"
 import { indexWords } from "./tokenizer.ts"
 
-// FTS5 stores its words in blocks of about 4 kB (`words_data`) without a checksum: with a flipped bit a search silently finds
-// other messages. So dex stores a checksum of every block, and a search checks the blocks that contain its words. The layout of
-// the blocks is FTS5's own and documented in its source; the version of SQLite is pinned.
+// Checksums for FTS5's blocks. FTS5 stores its words in blocks of about 4 kB (`words_data`) without a checksum: with a flipped
+// bit, a search silently finds other messages. So dex stores a checksum of every block, and a search checks the blocks that
+// contain its words. The layout of the blocks is FTS5's own and documented in its source; the version of SQLite is pinned.
 
 export const BLOCK_SCHEMA = "create table block_sum (id integer primary key, sum integer not null);"
 
 /** From now on, records which blocks this connection writes. */
 export function watchBlocks(db: Db): void {
   if (watched.has(db)) return
-  watched.set(db, { others: otherWrites(db), isKnown: areSumsRight(db) })
-  // SQLite protects FTS5's own tables from writes, and a permanent trigger on them would be gone after the next VACUUM.
+  watched.set(db, { others: otherWrites(db), isKnown: areSumsCurrent(db) })
+  // SQLite protects FTS5's own tables from writes, and the next VACUUM would remove a permanent trigger on them.
   db.unsafeMode(true)
   db.exec("create temp table written_block (id integer primary key)")
   db.exec(
@@ -23,15 +23,20 @@ export function watchBlocks(db: Db): void {
   )
 }
 
-/** `isKnown`: all blocks except those that this connection wrote have correct checksums, as long as nobody else writes. */
+/**
+ * The state of each watched connection. `isKnown` is true if all blocks except those that this connection wrote have correct
+ * checksums, as long as nobody else writes.
+ */
 const watched = new WeakMap<Db, { others: unknown; isKnown: boolean }>()
 
-/** This number changes with each write of another connection. */
+/** A number that changes with each write of another connection. */
 function otherWrites(db: Db): unknown {
   return db.pragma("data_version", { simple: true })
 }
 
-/** Call before rewriting blocks without other changes: searches check nothing until the blocks have their checksums again. */
+/**
+ * Call this before rewriting blocks without other changes: searches check nothing until the blocks have their checksums again.
+ */
 export function distrustSums(db: Db): void {
   inTransaction(db, () => db.prepare("delete from meta where key = 'summed'").run())
 }
@@ -39,11 +44,11 @@ export function distrustSums(db: Db): void {
 /** Updates the checksums of the blocks that were written since the last call. */
 export function sumBlocks(db: Db): void {
   const state = watched.get(db)
-  if (!state || areSumsRight(db)) return
+  if (!state || areSumsCurrent(db)) return
   inTransaction(db, () => {
     const others = otherWrites(db)
     if (state.isKnown && state.others === others) saveSums(db, WRITTEN)
-    // Every write changes the structure block. If that one was not recorded, the others were not either.
+    // Every write changes the structure block. If that write was not recorded, the others were not either.
     if (!state.isKnown || state.others !== others || !isRight(blockOf(db, STRUCTURE))) {
       db.exec("delete from block_sum")
       saveSums(db, ALL)
@@ -65,13 +70,13 @@ function saveSums(db: Db, sql: string): void {
 const ALL = "select id, block from words_data"
 const WRITTEN = "select d.id, d.block from written_block w join words_data d on d.id = w.id"
 
-/** True if no block was written since all had their checksums. */
-export function areSumsRight(db: Db): boolean {
+/** Whether no block was written since all had their checksums. */
+export function areSumsCurrent(db: Db): boolean {
   const same = "select 1 from meta a join meta b on b.key = 'summed' and b.value = a.value where a.key = 'token'"
   return db.prepare(same).get() !== undefined
 }
 
-/** Blocks that were just checked need not be checked again for the same search. */
+/** How long a checked block is trusted, in milliseconds, so that one search does not check it twice. */
 const TRUSTED_MS = 1_000
 const trusted = new WeakMap<Db, { at: number; keys: Set<string> }>()
 
@@ -84,12 +89,12 @@ function trustedOf(db: Db): Set<string> {
   return known.keys
 }
 
-/** Throws a DexError `index_damaged` if a block with a word of these terms is not as it was written. */
+/** Throws a DexError `index_damaged` if a block with a word of these terms differs from what was written. */
 export function checkBlocks(db: Db, terms: Term[]): void {
   const known = trustedOf(db)
   const fresh = terms.filter((term) => !known.has(expressionOf(term)))
   if (fresh.length === 0) return
-  if (areSumsRight(db)) {
+  if (areSumsCurrent(db)) {
     const segments = segmentsOf(db)
     for (const prefix of [false, true]) {
       const texts = fresh.filter((term) => (term.prefix ?? false) === prefix).map(({ words }) => words)
@@ -101,8 +106,8 @@ export function checkBlocks(db: Db, terms: Term[]): void {
 }
 
 /** Checks all blocks and returns the number of damaged ones. */
-export function badBlocks(db: Db): number {
-  if (!areSumsRight(db)) return 0
+export function countDamagedBlocks(db: Db): number {
+  if (!areSumsCurrent(db)) return 0
   const rows = rowQuery(db, "select d.block, s.sum from words_data d left join block_sum s on s.id = d.id", {
     block: "blob",
     sum: "integer?",
@@ -113,7 +118,7 @@ export function badBlocks(db: Db): number {
 }
 
 /** Whether the list of pages, which has no checksums, matches the pages. */
-export function areListsRight(db: Db): boolean {
+export function areListsConsistent(db: Db): boolean {
   try {
     return segmentsOf(db).every((segment) => isListRight(db, segment))
   } catch (error) {
@@ -122,7 +127,7 @@ export function areListsRight(db: Db): boolean {
   }
 }
 
-/** Every page on which a term begins is listed with the beginning of that term, and no page is missing. */
+/** Whether every page on which a term begins is listed with the beginning of that term, and no page is missing. */
 function isListRight(db: Db, { id, first, last }: Segment): boolean {
   const rows = db.prepare(LISTED).all(id) as { term: Buffer | string; page: number }[]
   const listed = new Map(rows.map(({ term, page }) => [page, Buffer.from(term)]))
@@ -149,12 +154,12 @@ const STRUCTURE = 10n
 /** The position of the segment in a block's number, and the offset of segments with tombstones. */
 const SEGMENT_BITS = 37n
 const TOMBSTONES = 1n << 16n
-/** The beginning of a structure that includes tombstones. */
+/** The first bytes of a structure that includes tombstones. */
 const WITH_TOMBSTONES = 0xff000001
 
 type Segment = { id: number; first: number; last: number }
 
-/** The current segments of the index. Checks all blocks that are not lists of words. */
+/** Returns the current segments of the index. Checks all blocks that are not lists of words. */
 function segmentsOf(db: Db): Segment[] {
   checkedBlock(db, AVERAGES)
   const block = checkedBlock(db, STRUCTURE)
@@ -166,18 +171,18 @@ function segmentsOf(db: Db): Segment[] {
     return value
   }
   const levels = next()
-  next() // segments in all
-  next() // writes until now
+  next() // the number of segments
+  next() // the number of writes until now
   const segments: Segment[] = []
   for (let level = 0; level < levels; level++) {
     next() // segments that are being merged
     for (let left = next(); left > 0; left--) {
       const segment = { id: next(), first: next(), last: next() }
-      next() // origin, from
-      next() // origin, to
+      next() // the first value of origin
+      next() // the last value of origin
       const tombstones = next()
-      next() // deleted
-      next() // messages
+      next() // the number of deleted entries
+      next() // the number of messages
       for (let page = 0; page < tombstones; page++)
         checkedBlock(db, ((BigInt(segment.id) + TOMBSTONES) << SEGMENT_BITS) + BigInt(page))
       if (segment.last > 0) segments.push(segment)
@@ -186,7 +191,7 @@ function segmentsOf(db: Db): Segment[] {
   return segments
 }
 
-/** The page of each segment that contains a term, according to the list of pages, and the page after it. */
+/** Finds the page of each segment that contains a term, according to the list of pages, and the page after it. */
 const PAGES_OF_TERM = `with segment as (
     select s.value ->> 'id' as id, s.value ->> 'first' as first, s.value ->> 'last' as last from json_each(@segments) s
   ), named as materialized (
@@ -208,7 +213,7 @@ type TermPage = Segment & {
 }
 
 /**
- * Checks the pages that contain a term: in each segment from the page that the list names to the first that begins with a later
+ * Checks the pages that contain a term: in each segment, from the page that the list names to the first that begins with a later
  * term. The list has the beginning of each page's first term, so the pages themselves show whether it named the right one.
  */
 function checkToken(db: Db, segments: Segment[], term: Buffer, prefix: boolean): void {
@@ -231,7 +236,7 @@ function checkRange(db: Db, start: TermPage, after: TermPage | undefined, term: 
     if (number > start.number + 1)
       later = firstTerm(checkedBlock(db, (BigInt(start.segment) << SEGMENT_BITS) + BigInt(number)))
     if (number === start.number + LONG) checkSkips(db, BigInt(start.segment), start.number)
-    if (!later) continue // more messages of the same term
+    if (!later) continue // the page has more messages of the same term
     if (later.compare(term) > 0 && !(prefix && later.subarray(0, term.length).equals(term))) return
     if (!prefix) throw damaged("its list of words")
   }
@@ -241,7 +246,7 @@ function isRight(row: { block: Buffer; sum: number | null } | undefined): boolea
   return Buffer.isBuffer(row?.block) && (crc32(row.block) | 0) === row.sum
 }
 
-/** If a term's messages take this many pages, FTS5 has blocks to skip some of them. */
+/** The number of pages of a term from which FTS5 has blocks to skip some of them. */
 const LONG = 4
 const SKIPS = 1n << 36n
 const HEIGHTS = [0n, 1n, 2n, 3n].map((height) => height << 31n)
@@ -254,7 +259,7 @@ function checkSkips(db: Db, segment: bigint, page: number): void {
   }
 }
 
-/** The first term that begins on a page; undefined if there is none. */
+/** The first term that begins on a page. Undefined if there is none. */
 function firstTerm(page: Buffer): Buffer | undefined {
   const footer = page.readUInt16BE(2)
   if (footer >= page.length) return undefined
@@ -288,5 +293,5 @@ function damaged(what: string): DexError {
 }
 
 export function indexDamage(what: string): DexError {
-  return new DexError("index_damaged", `The search index is damaged (${what}). \`dex sync\` builds it again.`)
+  return new DexError("index_damaged", `The search index is damaged (${what}). \`dex sync\` rebuilds it.`)
 }

@@ -6,7 +6,7 @@ declare const OPAQUE: unique symbol
  */
 export type DocId = { readonly [OPAQUE]: "doc" }
 
-// It is a row number, which only store/index may know. The casts are in this file only.
+// Converts a row number, which only store/index may know. All casts are in this file.
 
 export function docId(row: number): DocId {
   return row as unknown as DocId

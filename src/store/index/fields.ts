@@ -3,21 +3,21 @@ import { collectionOf } from "../../core/ref.ts"
 import { hiddenWords } from "../../core/words.ts"
 import type { ConversationRow, StoredMessage } from "../history/store.ts"
 
-/** The words of a message by author, which determines how likely a search is to be looking for them. */
+/** The words of a message by who wrote them, which determines how relevant they are to a search. */
 export type IndexedText = Record<Column, string>
 export type Column = (typeof TEXT_COLUMNS)[number]
 
 /**
- * `aside`: the agent's thinking and text that hooks inserted. `hidden`: words that the tokenizer would not see, such as the parts
- * of camelCase names. Tool results come first: they contain two thirds of all words, and FTS5 needs two more bytes for every word
- * that is not in the first column.
+ * The text columns. `aside` is the agent's thinking and text that hooks inserted. `hidden` contains words that the tokenizer
+ * would not see, such as the parts of camelCase names. Tool results come first: they contain two thirds of all words, and FTS5
+ * needs two more bytes for every word that is not in the first column.
  */
 export const TEXT_COLUMNS = ["returned", "said", "called", "aside", "hidden"] as const
 export const COLUMN_NAMES = TEXT_COLUMNS.join(", ")
 export const COLUMN_VALUES = TEXT_COLUMNS.map((name) => `@${name}`).join(", ")
 
-/** The number of a conversation's card. Its messages begin with 1. */
-export const CARD = 0
+/** The number of a conversation's card. Message numbers begin with 1. */
+export const CARD_NUMBER = 0
 
 export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
   const texts: Record<Exclude<Column, "hidden">, string[]> = { returned: [], said: [], called: [], aside: [] }
@@ -37,10 +37,10 @@ export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
   }
 }
 
-/** Titles that consist of words from messages, where a search finds them already. */
+/** The origins of titles that consist of words from messages, where a search already finds them. */
 const MADE_OF_MESSAGES = new Set<string>(["plan", "commit", "first_prompt"] satisfies Title["from"][])
 
-/** A conversation's card: an indexed entry of its own with the title, branch and edited files. */
+/** Builds a conversation's card, an indexed entry with the title, branch and edited files. */
 export function cardOf(row: ConversationRow, files: string[]): IndexedText | undefined {
   const title = row.title && !MADE_OF_MESSAGES.has(row.title.from) ? row.title.text : ""
   const path = row.kind === "document" ? row.ref.id : ""
@@ -49,19 +49,19 @@ export function cardOf(row: ConversationRow, files: string[]): IndexedText | und
   return { returned: "", said: title, called: deeds, aside: "", hidden: hiddenWords(deeds) }
 }
 
-/** These sources are stored as a number in existing indexes. Do not add any: all others are stored by name. */
+/** The sources that existing indexes store as a number. Do not add any: all others are stored by name. */
 const NUMBERED: readonly SourceId[] = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat", "docs"]
 export const INDEXED_KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document", "note"]
 
-// Filters are words of the index: FTS5 intersects them far faster than SQL can check rows. A tag ends in a digit, so that the
-// stemmer does not change it, and begins with letters that no query for ordinary words contains.
+// Builds the tag of a source. Filters are words of the index, because FTS5 intersects them far faster than SQL can check rows. A
+// tag ends in a digit, so that the stemmer does not change it, and begins with letters that no query for ordinary words contains.
 export const sourceTag = (source: SourceId) =>
   NUMBERED.includes(source) ? `xxsource${NUMBERED.indexOf(source)}` : `xxsource${Buffer.from(source).toString("hex")}x0`
 export const KIND_TAG = "xxkind"
 export const kindTag = (kind: Kind) => `${KIND_TAG}${INDEXED_KINDS.indexOf(kind)}`
 export const projectTag = (id: number) => `xxproject${id}`
 export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
-/** Marks a conversation's card, as the role tag marks a message. */
+/** The tag of a conversation's card, as the role tag is that of a message. */
 export const CARD_TAG = "xxcard0"
 export const collectionTag = (name: string) => `xxcollection${Buffer.from(name).toString("hex")}0`
 export const toolTag = (tool: string) => `xxtool${Buffer.from(tool.toLowerCase().slice(0, 100)).toString("hex")}0`

@@ -5,7 +5,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { watchBlocks } from "./blocks.ts"
 import {
-  CARD,
+  CARD_NUMBER,
   CARD_TAG,
   COLUMN_NAMES,
   COLUMN_VALUES,
@@ -15,29 +15,29 @@ import {
   messageTags,
   tagsOf,
 } from "./fields.ts"
-import { purgedOf, savePurged, saveToken, saveTokenIfNew, tokenOf } from "./follow-marks.ts"
-import { keepSizesTwice } from "./twins.ts"
-import { markStale, type ReadText, readUnread, saveVocabulary } from "./vocabulary.ts"
+import { purgedOf, savedToken, savePurged, saveToken, saveTokenIfNew } from "./follow-marks.ts"
+import { storeSizesTwice } from "./twins.ts"
+import { markStaleWords, type ReadText, readUnreadGroups, saveVocabulary } from "./vocabulary.ts"
 
 export type FollowOptions = {
   deadline?: number
   onProgress?: (indexed: number) => void
   /** Messages that were just written and need not be read again, by number. */
   recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
-  /** About how much text is in memory at once: long conversations are processed in smaller batches. */
+  /** The approximate amount of text in memory at once, in bytes. Long conversations are processed in smaller batches. */
   mostBytes?: number
 }
 
 const BATCH = 64
-/** Used while the length of the conversations is unknown. */
+/** The number of conversations in a batch while their length is unknown. */
 const FIRST_BATCH = 8
-/** More files than this say nothing more about the topic of a conversation. */
-export const CARD_FILES = 40
+/** The most files on a card. More would say nothing more about the topic of a conversation. */
+export const MAX_CARD_FILES = 40
 
-/** The first document's number. Newer documents that are found later go below it: smaller numbers are roughly newer. */
+/** The first document's number. Newer documents that are found later get smaller numbers, so smaller is roughly newer. */
 const FIRST_ID = 100_000_000
 
-/** Updates the index from the history, some conversations at a time. `rebuild`: the history cannot say what changed. */
+/** Updates the index from the history, some conversations at a time. `rebuild` is true if the history cannot say what changed. */
 export async function followFeed(
   db: Db,
   store: HistoryReader,
@@ -45,15 +45,15 @@ export async function followFeed(
 ): Promise<{ indexed: number; complete: boolean } | "rebuild"> {
   let indexed = 0
   watchBlocks(db)
-  keepSizesTwice(db)
+  storeSizesTwice(db)
   // A new index contains nothing that was forgotten before it was created.
   if (purgedOf(db) === undefined) {
-    const forgotten = tokenOf(db) === undefined ? await store.forgotten() : 0
+    const forgotten = savedToken(db) === undefined ? await store.forgotten() : 0
     inTransaction(db, () => savePurged(db, forgotten))
   }
   let batch = options.mostBytes === undefined ? BATCH : FIRST_BATCH
   for (;;) {
-    const feed = await store.changes(tokenOf(db), batch)
+    const feed = await store.changes(savedToken(db), batch)
     if (feed.rebuild) return "rebuild"
     if (feed.changes.length > 0) {
       const { deleteVectors } = await import("./vectors.ts")
@@ -69,7 +69,7 @@ export async function followFeed(
           docs.filter((doc) => !doc.fields).map((doc) => doc.id),
         )
         saveVocabulary(db, docs.filter(isRead))
-        markStale(db, loaded.flatMap(staleIn))
+        markStaleWords(db, loaded.flatMap(staleIn))
         saveWords(db, docs)
       })
       indexed += feed.changes.filter(({ deleted }) => !deleted).length
@@ -77,14 +77,14 @@ export async function followFeed(
       if (options.mostBytes !== undefined) batch = nextBatch(loaded, options.mostBytes)
     } else saveTokenIfNew(db, feed.token)
     if (!feed.more) {
-      await readUnread(db, store, options.deadline)
+      await readUnreadGroups(db, store, options.deadline)
       return { indexed, complete: true }
     }
     if (options.deadline !== undefined && Date.now() > options.deadline) return { indexed, complete: false }
   }
 }
 
-/** The number of conversations that would have had `mostBytes` of text in the last batch. */
+/** The number of conversations of the last batch that would have had `mostBytes` of text. */
 function nextBatch(loaded: Loaded[], mostBytes: number): number {
   const bytes = loaded.reduce((sum, { row }) => sum + (row?.text_bytes ?? 0), 1)
   return Math.max(1, Math.min(BATCH, Math.floor((loaded.length * mostBytes) / bytes)))
@@ -101,18 +101,21 @@ type Loaded = {
   versions: Map<number, number>
 }
 
-/** Conversations that the history cannot read stay in the index unchanged: one damaged conversation must not block the others. */
+/**
+ * Leaves conversations that the history cannot read in the index unchanged, because one damaged conversation must not block the
+ * others.
+ */
 async function loadIfReadable(db: Db, store: HistoryReader, change: Change, options: FollowOptions): Promise<Loaded[]> {
   try {
     return [await load(db, store, change, options)]
   } catch (error) {
-    // A missing table is not the damage of one conversation.
+    // A missing table is not damage of one conversation.
     if (isDexError(error) && error.code === "corrupt" && codeOf(error.cause) !== "SQLITE_ERROR") return []
     throw error
   }
 }
 
-/** Loads only those messages of a changed conversation that the index has not seen. */
+/** Loads only those messages of a changed conversation that are new to the index. */
 async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<Loaded> {
   const known = knownConversation(db, change.conversation)
   const row = change.ref && (await store.conversation(change.ref))
@@ -126,9 +129,9 @@ async function load(db: Db, store: HistoryReader, change: Change, { recent }: Fo
   const fresh = isNew
     ? [...versions.keys()]
     : [...versions].filter(([number, version]) => known.docs.get(number)?.version !== version).map(([number]) => number)
-  const card = cardOf(row, await store.editedFiles(row.ref, CARD_FILES))
+  const card = cardOf(row, await store.editedFiles(row.ref, MAX_CARD_FILES))
   const gone = [...(known?.docs.keys() ?? [])].filter((number) =>
-    number === CARD ? card === undefined : !versions.has(number),
+    number === CARD_NUMBER ? card === undefined : !versions.has(number),
   )
   const written = recent?.(row.ref)
   const given = fresh.flatMap((number) => written?.get(number) ?? [])
@@ -157,12 +160,12 @@ function isRead(doc: Doc): doc is Doc & ReadText {
   return doc.fields !== undefined
 }
 
-/** The conversation, if it lost a message. An append can only add words. */
+/** Returns the conversation if it lost a message. An append can only add words. */
 function staleIn({ known, row, gone }: Loaded): number[] {
-  return known && (!row || gone.some((number) => number !== CARD)) ? [known.id] : []
+  return known && (!row || gone.some((number) => number !== CARD_NUMBER)) ? [known.id] : []
 }
 
-/** Writes the rows of one conversation, and returns the documents whose words to add or, if they have no fields, to remove. */
+/** Writes the rows of one conversation and returns the documents whose words to add or, if they have no fields, to remove. */
 function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
   const docs: Doc[] = []
   const remove = (number: number) => {
@@ -188,15 +191,15 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
     db.prepare(sql).run(doc, id, number, at ?? row.ended_at ?? null, version)
     docs.push({ id: doc, conversation: id, fields, tags: `${tags} ${ownTags}` })
   }
-  if (hasNewCard) put(CARD, row.ended_at, 0, card, CARD_TAG)
+  if (hasNewCard) put(CARD_NUMBER, row.ended_at, 0, card, CARD_TAG)
   for (const message of fresh)
     put(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
   return docs
 }
 
 /**
- * A block of numbers for a conversation's documents: above all others if it is older than everything read so far, below them if
- * it is newer. A first sync reads the newest first, so it only appends.
+ * Reserves a range of numbers for a conversation's documents: above all others if the conversation is older than everything read
+ * so far, below them if it is newer. A first sync reads the newest first, so it only appends.
  */
 function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
   const oldest = rowQuery(db, "select id, at from doc order by id desc limit 1", {
@@ -212,14 +215,14 @@ function saveWords(db: Db, docs: Doc[]): void {
   const remove = db.prepare("delete from words where rowid = ?")
   const add = db.prepare(INSERT_WORDS)
   for (const { id, fields } of docs) if (!fields) remove.run(id)
-  // Sorted by number: FTS5 flushes its memory whenever a number is smaller than the one before.
+  // Sort by number, because FTS5 flushes its memory whenever a number is smaller than the one before.
   const added = docs.filter((doc) => doc.fields !== undefined).sort((a, b) => a.id - b.id)
   for (const { id, fields, tags } of added) add.run({ ...fields, id, tags })
 }
 
 const INSERT_WORDS = `insert into words (rowid, ${COLUMN_NAMES}, tags) values (@id, ${COLUMN_VALUES}, @tags)`
 
-/** The column `source` includes the owner, if there is one. */
+/** Saves a conversation's row. The column `source` includes the owner, if there is one. */
 function saveConversation(db: Db, name: string, ref: Ref, tags: string, card: string | null): number {
   const source = sourceWithOwner(ref)
   db.prepare("delete from conversation where source = ? and native_id = ? and name <> ?").run(source, ref.id, name)

@@ -2,8 +2,8 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 
-/** The index's position in the feed, stored twice, because with a damaged token changes would be missed for ever. */
-export function tokenOf(db: Db): string | undefined {
+/** The index's position in the feed. It is stored twice, because with a damaged token changes would be missed forever. */
+export function savedToken(db: Db): string | undefined {
   const sql = "select value from meta where key in ('token', 'token_twin') order by key"
   const stored = valueQuery(db, sql, "text").all()
   if (stored.length > 1 && stored[0] !== stored[1])
@@ -15,7 +15,7 @@ export function saveToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', @token), ('token_twin', @token)").run({ token })
 }
 
-/** How many conversations had been forgotten at the last purge. */
+/** The number of conversations that had been forgotten at the last purge. */
 export function purgedOf(db: Db): number | undefined {
   const value = db.prepare("select value from meta where key = 'purged'").pluck().get()
   return value === undefined ? undefined : Number(value)
@@ -26,5 +26,5 @@ export function savePurged(db: Db, forgotten: number): void {
 }
 
 export function saveTokenIfNew(db: Db, token: string): void {
-  if (tokenOf(db) !== token) inTransaction(db, () => saveToken(db, token))
+  if (savedToken(db) !== token) inTransaction(db, () => saveToken(db, token))
 }

@@ -2,17 +2,17 @@
  * Counts the bits that differ between a query and each of many vectors, stored in chunks of one size. The counting is 180 bytes
  * of WebAssembly (SIMD), four times as fast as JavaScript, which is the fallback.
  */
-export type Hamming = {
+export type HammingScanner = {
   setQuery(bits: Uint8Array): void
-  /** Write the bits of a chunk here. Growing moves the memory, so a view is valid only until the next call of `room`. */
+  /** The memory for the bits of a chunk. Growing moves the memory, so a view is valid only until the next call of `room`. */
   chunk(index: number): Uint8Array
   /** Makes room for this many chunks; existing content stays. */
   room(chunks: number): void
-  /** Distances of the first `size` vectors of a chunk. The next call overwrites them. */
+  /** Returns the distances of the first `size` vectors of a chunk. The next call overwrites them. */
   distances(index: number, size: number): Uint16Array
 }
 
-/** The parts of WebAssembly used here: the type library for servers does not declare them. */
+/** The parts of WebAssembly used here, which the type library for servers does not declare. */
 type Wasm = {
   Memory: new (size: { initial: number }) => { buffer: ArrayBuffer; grow(pages: number): number }
   Module: new (bytes: Uint8Array) => object
@@ -20,11 +20,11 @@ type Wasm = {
 }
 const wasm = (globalThis as { WebAssembly?: Wasm }).WebAssembly
 
-/** A lane counts to 255 in steps of eight bits, so longer vectors would overflow it. */
+/** The most bits of a vector. A lane counts to 255 in steps of eight bits, so longer vectors would overflow it. */
 export const MAX_BITS = 31 * 128
 
-/** `stride`: bytes per vector, a multiple of 16. */
-export function createHamming(stride: number, chunkSize: number, plain = wasm === undefined): Hamming {
+/** `stride` is the number of bytes per vector, a multiple of 16. */
+export function createHamming(stride: number, chunkSize: number, plain = wasm === undefined): HammingScanner {
   if (stride % 16 !== 0 || stride * 8 > MAX_BITS) throw new Error(`A vector of ${stride} bytes cannot be scanned.`)
   const out = stride
   const first = out + Math.ceil((chunkSize * 2) / 16) * 16
@@ -93,7 +93,7 @@ function ones(word: number): number {
   return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
-/** The module is assembled here, so that the source is what runs: one import (the memory), one export (`count`). */
+/** Assembles the WebAssembly module, so that the source is what runs: one import (the memory), one export (`count`). */
 function program(): Uint8Array {
   const [FROM, END, STRIDE, QUERY, OUT, AT, SUM] = [0, 1, 2, 3, 4, 5, 6]
   const get = (local: number) => [0x20, local]
@@ -135,7 +135,7 @@ function program(): Uint8Array {
   ])
 }
 
-/** LEB128, for lengths under 16,384. */
+/** Encodes a length under 16,384 as LEB128. */
 function size(length: number): number[] {
   return length < 128 ? [length] : [(length & 127) | 128, length >>> 7]
 }

@@ -1,13 +1,13 @@
 import { codeOf, isDexError } from "../../core/error.ts"
 import type { Db } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
-import { areListsRight, areSumsRight, BLOCK_SCHEMA, badBlocks } from "./blocks.ts"
+import { areListsConsistent, areSumsCurrent, BLOCK_SCHEMA, countDamagedBlocks } from "./blocks.ts"
 import { COLUMN_NAMES } from "./fields.ts"
-import { badRows, TWIN_SCHEMA } from "./twins.ts"
+import { countDamagedRows, TWIN_SCHEMA } from "./twins.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
 import { VOCABULARY_SCHEMA } from "./vocabulary.ts"
 
-/** INDEX_FORMAT is the number of entries. */
+/** The schema of the index. INDEX_FORMAT is the number of entries. */
 export const MIGRATIONS: readonly [string, string][] = [
   [
     "001-index",
@@ -29,7 +29,7 @@ export const MIGRATIONS: readonly [string, string][] = [
   ["005-words-as-written", VOCABULARY_SCHEMA],
 ]
 
-/** Errors of SQLite in an index file, or of a check. Damage of the history has another code. */
+/** Whether an error comes from SQLite in an index file, or from a check. Damage of the history has another code. */
 export function isIndexDamage(error: unknown): boolean {
   return (
     (isDexError(error) && error.code === "index_damaged") ||
@@ -38,10 +38,10 @@ export function isIndexDamage(error: unknown): boolean {
 }
 
 export function checkIndex(db: Db): string[] {
-  const bad = badBlocks(db)
-  const found = areSumsRight(db) && bad === 0 && areListsRight(db) ? ofTables(db) : ofFile(db)
+  const bad = countDamagedBlocks(db)
+  const found = areSumsCurrent(db) && bad === 0 && areListsConsistent(db) ? ofTables(db) : ofFile(db)
   if (bad > 0) found.push(`${bad} blocks of words changed on disk`)
-  const rotten = badRows(db)
+  const rotten = countDamagedRows(db)
   if (rotten > 0) found.push(`${rotten} rows changed on disk`)
   const docs = valueQuery(db, "select count(*) from doc", "integer").get()!
   const rows = valueQuery(db, "select count(*) from words_docsize", "integer").get()!
@@ -49,12 +49,12 @@ export function checkIndex(db: Db): string[] {
   return [...found, ...checkVectors(db)]
 }
 
-/** SQLite also runs FTS5's own check here, which takes ten times as long as everything else. */
+/** Checks the file. SQLite also runs FTS5's own check here, which takes ten times as long as everything else. */
 function ofFile(db: Db): string[] {
   return problemsIn(valueQuery(db, "pragma integrity_check(20)", "text").all())
 }
 
-/** For an index whose blocks are all as FTS5 wrote them: FTS5 need not check them again. */
+/** Checks an index whose blocks are all as FTS5 wrote them, so that FTS5 need not check them again. */
 function ofTables(db: Db): string[] {
   const names = "select name from pragma_table_list where schema = 'main' and type in ('table', 'shadow')"
   const check = valueQuery(db, "select integrity_check from pragma_integrity_check(?)", "text")

@@ -1,12 +1,12 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery } from "../sqlite/typed-query.ts"
-import { tokenOf } from "./follow-marks.ts"
-import type { IndexHit, IndexQuery, PreparedQuery, Sizes } from "./query.ts"
+import { savedToken } from "./follow-marks.ts"
+import type { IndexHit, IndexQuery, IndexSizes, PreparedQuery } from "./query.ts"
 import type { Term } from "./terms.ts"
 
 /**
  * Some of the index's conversations, for a row filter. It is valid for the index that created it. `others` are all the rest, as
- * long as the index is at `token`. If the others are fewer, they are excluded instead; and a user who may see everything queries
+ * long as the index is at `token`. If the others are fewer, they are excluded instead; a user who may see everything queries
  * without a filter.
  */
 export type IndexScope = {
@@ -19,7 +19,7 @@ export type IndexScope = {
 
 export type ScopedPart = {
   find(db: Db, query: IndexQuery, prepared: PreparedQuery): IndexHit[] | undefined
-  sizes(db: Db, terms: Term[], scope: IndexScope): Sizes | undefined
+  sizes(db: Db, terms: Term[], scope: IndexScope): IndexSizes | undefined
   oldestOfNewest(db: Db, newest: number, scope: IndexScope): number | undefined
 }
 
@@ -27,7 +27,7 @@ export type ScopedPart = {
 export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexScope {
   let cached: { db: Db; token: string | undefined; all: { id: number; name: string }[] } | undefined
   return (db, names) => {
-    const token = tokenOf(db)
+    const token = savedToken(db)
     if (cached?.db !== db || cached.token !== token) {
       const all = rowQuery(db, "select id, name from conversation", { id: "integer", name: "text" }).all()
       cached = { db, token, all }
@@ -39,13 +39,13 @@ export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexSco
   }
 }
 
-/** False if the scope includes everything in the index. */
-export function leavesOut(db: Db, { others, token }: IndexScope): boolean {
-  return others.length > 0 || tokenOf(db) !== token
+/** Returns false if the scope includes everything in the index. */
+export function excludesAny(db: Db, { others, token }: IndexScope): boolean {
+  return others.length > 0 || savedToken(db) !== token
 }
 
 /** Restricts a query to a scope. */
-export function inScope(
+export function scopeSql(
   db: Db,
   { ids, others, token }: IndexScope,
   chosen: number[] | undefined,
@@ -55,7 +55,7 @@ export function inScope(
     const within = new Set(ids)
     return { conversations: chosen.filter((id) => within.has(id)), excluded }
   }
-  return others.length < ids.length && tokenOf(db) === token
+  return others.length < ids.length && savedToken(db) === token
     ? { conversations: undefined, excluded: [...excluded, ...others] }
     : { conversations: ids, excluded }
 }

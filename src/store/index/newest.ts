@@ -3,41 +3,43 @@ import type { Db } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 import { CARD_TAG, roleTag } from "./fields.ts"
-import { BOUNDS, type IndexFilter, prepareFilter, TEXT } from "./query.ts"
+import { BOUNDS_SQL, type IndexFilter, prepareFilter, TEXT_FILTER } from "./query.ts"
 import { anyOf, type Term } from "./terms.ts"
 import { checkDocs } from "./twins.ts"
 
-// Finds the newest conversations that contain all terms, for search while typing: nothing is scored, and reading stops at the
-// last row shown. Unlike in a search, the blocks of words are not checked, because that would take longer than the rest.
+// A query for the newest conversations that contain all terms, for search while typing: nothing is scored, and reading stops at
+// the last row shown. Unlike a search, it does not check the blocks of words, because that would take longer than the rest.
 
 export type NewestQuery = Omit<IndexFilter, "match" | "required" | "newest"> & {
   /** At least one term of each list must match. */
   all: Term[][]
-  /** Only what people wrote themselves, and the titles of conversations. */
+  /** Searches only what people wrote themselves, and the titles of conversations. */
   inPrompts?: true
-  /** The number of conversations. */
+  /** The number of conversations to return. */
   limit: number
 }
 
-/** A conversation and its newest matching message; 0 is its card. */
+/** A conversation and its newest matching message; the number 0 is its card. */
 export type NewestHit = { ref: Ref; number: number }
 
-/** All messages of one conversation may match. After this many the result may have fewer rows than possible. */
-const MOST_READ = 20_000
+/**
+ * The most messages to read. All messages of one conversation may match, so the result may then have fewer rows than possible.
+ */
+const MAX_READ = 20_000
 
-export function newest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
+export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
   const prepared = prepareFilter(db, filter)
   if (!prepared || all.length === 0) return []
-  const column = inPrompts ? "said" : TEXT
+  const column = inPrompts ? "said" : TEXT_FILTER
   const must = [
     ...all.map((terms) => `${column} : (${anyOf(terms)})`),
-    ...(inPrompts ? [PROMPTS] : []),
+    ...(inPrompts ? [PROMPT_FILTER] : []),
     ...(prepared.match === undefined ? [] : [`(${prepared.match})`]),
   ].join(" AND ")
   const match = prepared.not === undefined ? must : `(${must}) NOT (${prepared.not})`
   const found = new Map<number, { doc: number; number: number }>()
   const rows = tupleQuery(db, NEWEST, ["integer", "integer", "integer"])
-  for (const [doc, conversation, number] of rows.iterate({ match, ...ALL, ...prepared.values, most: MOST_READ })) {
+  for (const [doc, conversation, number] of rows.iterate({ match, ...ALL, ...prepared.values, most: MAX_READ })) {
     if (!found.has(conversation)) found.set(conversation, { doc, number })
     if (found.size === limit) break
   }
@@ -48,11 +50,11 @@ export function newest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery
   return [...found].map(([conversation, { number }]) => ({ ref: refOf(db, conversation), number }))
 }
 
-/** People's messages, and the cards of conversations. */
-export const PROMPTS = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
+/** Matches people's messages and the cards of conversations. */
+export const PROMPT_FILTER = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
 const ALL = { highest: Number.MAX_SAFE_INTEGER }
 const NEWEST = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
-  where words match @match and ${BOUNDS} order by words.rowid limit @most`
+  where words match @match and ${BOUNDS_SQL} order by words.rowid limit @most`
 
 function refOf(db: Db, conversation: number): Ref {
   const row = rowQuery(db, "select source, native_id from conversation where id = ?", {

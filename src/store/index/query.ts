@@ -2,7 +2,7 @@ import type { Kind, Role, SourceId } from "../../core/conversation.ts"
 import { type Ref, refFrom } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { areSumsRight, checkBlocks, indexDamage } from "./blocks.ts"
+import { areSumsCurrent, checkBlocks, indexDamage } from "./blocks.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
 import {
   COLUMN_VALUES,
@@ -17,19 +17,19 @@ import {
   TEXT_COLUMNS,
   toolTag,
 } from "./fields.ts"
-import { type IndexScope, inScope } from "./index-scope.ts"
+import { type IndexScope, scopeSql } from "./index-scope.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
-import { checkDocs, checkMatching, conversationId, IS_BAD_SIZE, indexedProjectId } from "./twins.ts"
+import { checkDocs, checkMatching, conversationId, IS_DAMAGED_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
 
 // Queries of the full-text index.
 
 export type IndexQuery = {
-  /** At least one of these must match. */
+  /** At least one of these terms must match. */
   match: Term[]
-  /** The weight of a word by its author. */
+  /** The weight of a word by who wrote it. */
   weights: Record<Column, number>
-  /** All of these must match too. */
+  /** All of these terms must match too. */
   required?: Term[]
   excluded?: Term[]
   sources?: SourceId[]
@@ -45,9 +45,9 @@ export type IndexQuery = {
   to?: number
   conversations?: Ref[]
   excludedConversations?: Ref[]
-  /** Only what the user may see. */
+  /** Restricts the query to what the user may see. */
   scope?: IndexScope
-  /** Only about this many of the newest messages. */
+  /** Searches only about this many of the newest messages. */
   newest?: number
   limit: number
 }
@@ -55,22 +55,25 @@ export type IndexQuery = {
 /** Selects messages, without ranking. */
 export type IndexFilter = Omit<IndexQuery, "limit" | "weights">
 
-/** The number 0 is the conversation's card: its title, branch and the files it changed. Higher scores are better. */
+/**
+ * A matching message. The number 0 is the conversation's card: its title, branch and the files it changed. Higher scores are
+ * better.
+ */
 export type IndexHit = { doc: DocId; ref: Ref; number: number; at?: number; score: number }
 
-export type Count = { total: number; total_is_at_least: boolean }
-export type CountByKind = Count & { kinds: Partial<Record<Kind, number>> }
+export type MatchCount = { total: number; total_is_at_least: boolean }
+export type CountByKind = MatchCount & { kinds: Partial<Record<Kind, number>> }
 
 /** The number of messages, the size of the sample of newest ones, and the share of the sample that contains each term. */
-export type Sizes = { messages: number; sample: number; shares: number[] }
+export type IndexSizes = { messages: number; sample: number; shares: number[] }
 
-/** Totals are counted up to here; beyond, they are reported as a lower bound. */
+/** The number up to which totals are counted; beyond it, they are reported as a lower bound. */
 export const COUNT_LIMIT = 10_000
 const RELEVANCE = `bm25(words, ${COLUMN_VALUES}, 0.0)`
 /** Every column except the tags. */
-export const TEXT = `{${TEXT_COLUMNS.join(" ")}}`
+export const TEXT_FILTER = `{${TEXT_COLUMNS.join(" ")}}`
 
-export function find(db: Db, query: IndexQuery): IndexHit[] {
+export function findMessages(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
   if (!prepared) return []
   const { match, terms, bounded, values } = prepared
@@ -78,7 +81,7 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   if (bounded) checkMatching(db, match, values.highest)
   const scored = query.scope?.part?.find(db, query, prepared)
   if (scored) return scored
-  const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsRight(db) ? "checked" : "older"]
+  const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsCurrent(db) ? "checked" : "older"]
   const rows = rowQuery(db, sql, SCORED_HIT).all({
     match,
     limit: query.limit,
@@ -93,18 +96,24 @@ export function find(db: Db, query: IndexQuery): IndexHit[] {
   return rows.map(toHit)
 }
 
-/** Below this distance, reading everything between the first and the last is faster than looking up each one. */
+/**
+ * The distance between documents below which reading everything between the first and the last is faster than looking up each
+ * one.
+ */
 const NEAR = 100_000
 
-/** Which of these documents contain the term. */
-export function holding(db: Db, term: Term, docs: DocId[]): Set<DocId> {
+/** Returns those of the documents that contain the term. */
+export function docsContaining(db: Db, term: Term, docs: DocId[]): Set<DocId> {
   if (docs.length === 0) return new Set()
   checkBlocks(db, [term])
-  return new Set(rowsAmong(db, `${TEXT} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
+  return new Set(rowsAmong(db, `${TEXT_FILTER} : ${expressionOf(term)}`, docs.map(rowOf)).map(docId))
 }
 
-/** The messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not indexed. */
-export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
+/**
+ * Returns the messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not
+ * indexed.
+ */
+export function findUnspoken(db: Db, ref: Ref, numbers: number[], terms: Term[]): Set<number> {
   const id = conversationId(db, ref)
   if (id === undefined) return new Set()
   const docs = rowQuery(db, DOCS_OF, { id: "integer", number: "integer" }).all({ id, numbers: JSON.stringify(numbers) })
@@ -119,7 +128,7 @@ export function unspokenIn(db: Db, ref: Ref, numbers: number[], terms: Term[]): 
 const DOCS_OF =
   "select id, number from doc where conversation_id = @id and number in (select value from json_each(@numbers))"
 
-/** The messages between people and agents, and the agents' thinking. */
+/** The columns with messages between people and agents, and with the agents' thinking. */
 const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
 function rowsAmong(db: Db, match: string, ids: number[]): number[] {
@@ -134,7 +143,7 @@ const MATCHING_BETWEEN =
 const MATCHING_EACH =
   "select words.rowid from json_each(@docs) d cross join words on words.rowid = cast(d.value as integer) where words match @match"
 
-export function countMatches(db: Db, query: IndexFilter): Count {
+export function countMatches(db: Db, query: IndexFilter): MatchCount {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
   const { match, terms, bounded, values } = prepared
@@ -170,12 +179,12 @@ export function countConversations(db: Db, query: IndexFilter): CountByKind {
 
 export type PreparedQuery = NonNullable<ReturnType<typeof prepare>>
 
-/** Undefined if a filter can match nothing. */
+/** Returns undefined if a filter can match nothing. */
 function prepare(db: Db, query: IndexFilter) {
   const clauses = clausesOf(db, query)
   const bounds = boundsOf(db, query)
   if (!clauses || query.match.length === 0 || bounds.conversations === NONE) return undefined
-  const must = [{ column: TEXT, terms: query.match }, ...clauses.must]
+  const must = [{ column: TEXT_FILTER, terms: query.match }, ...clauses.must]
   const terms = [...must, ...clauses.not].flatMap((clause) => clause.terms)
   const highest = query.newest === undefined ? Number.MAX_SAFE_INTEGER : oldestOfNewest(db, query.newest, query.scope)
   const bounded = Object.values(bounds).some((value) => value !== null)
@@ -188,7 +197,7 @@ const NONE = "[]"
 export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
   const chosen = query.conversations && conversationIds(db, query.conversations)
   const excluded = conversationIds(db, query.excludedConversations ?? [])
-  const bounds = query.scope ? inScope(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
+  const bounds = query.scope ? scopeSql(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
   return {
     from: query.from ?? null,
     to: query.to ?? null,
@@ -203,8 +212,8 @@ function oldestOfNewest(db: Db, newest: number, scope?: IndexScope): number {
   return (valueQuery(db, "select min(id) from doc", "integer?").get() ?? 0) + newest - 1
 }
 
-/** In a damaged index, the message or its conversation may be missing: then `source` is null. */
-export const HIT = {
+/** The columns of a hit. In a damaged index, the message or its conversation may be missing; then `source` is null. */
+export const HIT_COLUMNS = {
   doc: "integer",
   source: "text?",
   native_id: "text?",
@@ -212,40 +221,40 @@ export const HIT = {
   at: "integer?",
   bad: [0, 1],
 } as const
-const SCORED_HIT = { ...HIT, score: "real" } as const
+const SCORED_HIT = { ...HIT_COLUMNS, score: "real" } as const
 
-// Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by time or conversation
-// are checked row by row; the others are words of the index itself, which is faster.
+// The query for hits. Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by
+// time or conversation are checked row by row; the others are words of the index itself, which is faster.
 const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad from
     (select words.rowid, -${RELEVANCE} as score, ${IS_BAD} as bad from words left join words_docsize z on z.id = words.rowid
       where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
   left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
   order by f.bad desc, f.score desc, d.at desc, c.native_id, d.number`
-export const BOUNDS = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
+export const BOUNDS_SQL = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
   and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
 const findingBounded = (
   IS_BAD: string,
 ) => `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score, ${IS_BAD} as bad
   from words left join words_docsize z on z.id = words.rowid join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
-  where words match @match and ${BOUNDS} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
-/** An index built by 0.1.0 has no second copies to compare. */
-const FIND = { checked: finding(IS_BAD_SIZE), older: finding("0") }
-const FIND_BOUNDED = { checked: findingBounded(IS_BAD_SIZE), older: findingBounded("0") }
+  where words match @match and ${BOUNDS_SQL} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
+/** The query with and without a check of sizes. An index built by 0.1.0 has no second copies to compare. */
+const FIND = { checked: finding(IS_DAMAGED_SIZE), older: finding("0") }
+const FIND_BOUNDED = { checked: findingBounded(IS_DAMAGED_SIZE), older: findingBounded("0") }
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
-const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)`
+const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL} limit @most)`
 const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TAG}') + length('${KIND_TAG}'), 1) as integer) as kind,
     sum(m.messages) as messages, count(*) as conversations from
   (select conversation_id, count(*) as messages from
-    (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS} limit @most)
+    (select d.conversation_id from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL} limit @most)
     group by conversation_id) m
   left join conversation c on c.id = m.conversation_id group by kind order by kind`
 
 /** The number of newest messages that serve as a sample. */
 const SAMPLE = 20_000
 
-export function sizes(db: Db, terms: Term[], scope?: IndexScope): Sizes {
+export function querySizes(db: Db, terms: Term[], scope?: IndexScope): IndexSizes {
   checkBlocks(db, terms)
   const own = scope?.part?.sizes(db, terms, scope)
   if (own) return own
@@ -275,7 +284,7 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
   return refs.flatMap((ref) => conversationId(db, ref) ?? [])
 }
 
-/** Any of these terms, in the text or among the tags. */
+/** Matches any of these terms, in the text or among the tags. */
 type Clause = { column: string; terms: Term[] }
 
 function without(must: Clause[], not: Clause[]): string {
@@ -287,9 +296,9 @@ function clauseText({ column, terms }: Clause): string {
   return `${column} : (${anyOf(terms)})`
 }
 
-/** A filter as conditions on words and tags. Undefined if it can match nothing. */
+/** Converts a filter to conditions on words and tags. Returns undefined if it can match nothing. */
 function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[] } | undefined {
-  const text = (term: Term): Clause => ({ column: TEXT, terms: [term] })
+  const text = (term: Term): Clause => ({ column: TEXT_FILTER, terms: [term] })
   const tagged = (tags: string[] | undefined): Clause[] =>
     tags ? [{ column: "tags", terms: tags.map((words) => ({ words })) }] : []
   const must = [
@@ -311,7 +320,7 @@ function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[]
   return must.some(isEmpty) ? undefined : { must, not: not.filter((clause) => !isEmpty(clause)) }
 }
 
-/** Undefined if the filter can match nothing. */
+/** Returns undefined if the filter can match nothing. */
 export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | undefined {
   const clauses = clausesOf(db, filter)
   const values = boundsOf(db, filter)

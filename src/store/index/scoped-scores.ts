@@ -1,21 +1,21 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { areSumsRight, indexDamage } from "./blocks.ts"
+import { areSumsCurrent, indexDamage } from "./blocks.ts"
 import { COLUMN_VALUES, type Column } from "./fields.ts"
-import { type IndexScope, leavesOut, type ScopedPart } from "./index-scope.ts"
+import { excludesAny, type IndexScope, type ScopedPart } from "./index-scope.ts"
 import {
-  BOUNDS,
+  BOUNDS_SQL,
   boundsOf,
-  HIT,
+  HIT_COLUMNS,
   type IndexHit,
   type IndexQuery,
+  type IndexSizes,
   type PreparedQuery,
-  type Sizes,
-  TEXT,
+  TEXT_FILTER,
   toHit,
 } from "./query.ts"
 import { expressionOf, type Term } from "./terms.ts"
-import { checkDocs, IS_BAD_SIZE } from "./twins.ts"
+import { checkDocs, IS_DAMAGED_SIZE } from "./twins.ts"
 
 // Users who may see only a part of an index get the scores and counts of an index that contains just that part: a score reveals
 // how often a word occurs as exactly as a count does. FTS5 scores by all of its rows. So each term is queried separately, its
@@ -38,7 +38,7 @@ export const SCOPED_PART: ScopedPart = {
 const NTH_IN_SCOPE =
   "select id from doc where +conversation_id in (select value from json_each(?)) order by id limit 1 offset cast(? as integer)"
 
-/** Undefined if the user may see everything. */
+/** Returns undefined if the user may see everything. */
 function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery): IndexHit[] | undefined {
   const statistics = statisticsOf(db, query.scope)
   if (!statistics) return undefined
@@ -53,18 +53,18 @@ function findInScope(db: Db, query: IndexQuery, { match, values }: PreparedQuery
   }
   const scores = scopedScores(db, statistics, request, (doc) => wanted?.has(doc) ?? true)
   const docs = [...scores.keys()]
-  const sql = HITS[areSumsRight(db) ? "checked" : "older"]
-  const rows = rowQuery(db, sql, HIT).all(JSON.stringify(docs))
+  const sql = HITS[areSumsCurrent(db) ? "checked" : "older"]
+  const rows = rowQuery(db, sql, HIT_COLUMNS).all(JSON.stringify(docs))
   if (rows.some(({ bad }) => bad === 1)) throw indexDamage("a row changed on disk")
   checkDocs(db, docs)
   const hits = rows.map((row) => toHit({ ...row, score: scores.get(row.doc)! }))
   return hits.sort(byScore).slice(0, query.limit)
 }
 
-/** Fields that filter nothing: with only these, every message in the scope that contains a term is wanted. */
+/** Fields that do not filter. With only these, every message in the scope that contains a term is wanted. */
 const PLAIN: (keyof IndexQuery)[] = ["match", "weights", "scope", "newest", "limit"]
 
-/** The same order as in FIND. */
+/** Sorts like FIND. */
 function byScore(a: IndexHit, b: IndexHit): number {
   return (
     b.score - a.score ||
@@ -73,7 +73,7 @@ function byScore(a: IndexHit, b: IndexHit): number {
   )
 }
 
-function sizesIn(db: Db, terms: Term[], { messages, sample, shares }: ScopeStatistics): Sizes {
+function sizesIn(db: Db, terms: Term[], { messages, sample, shares }: ScopeStatistics): IndexSizes {
   const shareOf = (term: Term): number => {
     const match = expressionOf(term)
     const share = shares.get(match) ?? valueQuery(db, IN_SAMPLE, "integer").get({ match, ...sample })! / sample.messages
@@ -87,20 +87,20 @@ const IN_SAMPLE = `select count(*) from words join doc d on d.id = words.rowid w
   and words.rowid between cast(@first as integer) and cast(@last as integer)
   and d.conversation_id in (select value from json_each(@conversations)) and @messages > 0`
 const SCORED = `select words.rowid, -bm25(words, ${COLUMN_VALUES}, 0.0) from words join doc d on d.id = words.rowid
-  where words match @match and ${BOUNDS}`
-const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS}`
+  where words match @match and ${BOUNDS_SQL}`
+const MATCHING = `select words.rowid from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL}`
 const hits = (IS_BAD: string) => `select d.id as doc, c.source, c.native_id, d.number, d.at, ${IS_BAD} as bad
   from doc d left join words_docsize z on z.id = d.id left join conversation c on c.id = d.conversation_id
   where d.id in (select value from json_each(?))`
-const HITS = { checked: hits(IS_BAD_SIZE), older: hits("0") }
+const HITS = { checked: hits(IS_DAMAGED_SIZE), older: hits("0") }
 
 /** The statistics that FTS5 ranks by, for the messages in a scope. */
 type ScopeStatistics = {
   /** Estimated from the sample, unless the sample includes all messages. */
   messages: number
-  /** The newest conversations. Their messages are the sample. */
+  /** The newest conversations, whose messages are the sample. */
   sample: { messages: number; conversations: string; first: number; last: number }
-  /** Cached shares of terms in the sample: a search needs the same terms several times. */
+  /** Cached shares of terms in the sample, because a search needs the same terms several times. */
   shares: Map<string, number>
   /** The mean number of words per message. */
   length: number
@@ -109,16 +109,16 @@ type ScopeStatistics = {
 const SAMPLE = 4_000
 const MEASURED = 1_000
 const CONVERSATIONS_AT_ONCE = 50
-/** The constants of FTS5's bm25: see its source. */
+/** The constants of FTS5's bm25, from its source. */
 const [K1, B, LEAST_RARITY] = [1.2, 0.75, 1e-6]
-/** Frequencies are sums of column weights, which have two decimals. */
+/** The precision of frequencies, which are sums of column weights with two decimals. */
 const EXACT = 1e6
 
 const known = new WeakMap<IndexScope, ScopeStatistics>()
 
-/** Undefined if the scope excludes nothing: then the index's own statistics are correct. */
+/** Returns undefined if the scope excludes nothing, because the index's own statistics are then correct. */
 function statisticsOf(db: Db, scope: IndexScope | undefined): ScopeStatistics | undefined {
-  if (!scope || !leavesOut(db, scope)) return undefined
+  if (!scope || !excludesAny(db, scope)) return undefined
   const found = known.get(scope) ?? sampled(db, scope)
   known.set(scope, found)
   return found
@@ -149,7 +149,7 @@ function sampled(db: Db, { ids }: IndexScope): ScopeStatistics {
 
 const DOCS_OF = `select id from doc where conversation_id in (select value from json_each(?)) order by conversation_id desc, number`
 
-/** The number of words in each of these documents. */
+/** Returns the number of words in each of these documents. */
 function lengthsOf(db: Db, docs: readonly number[]): Map<number, number> {
   const rows = tupleQuery(db, SIZES, ["integer", "blob"]).all(JSON.stringify(docs))
   return new Map(rows.map(([id, sizes]) => [id, numbersIn(sizes).reduce((sum, size) => sum + size, 0)]))
@@ -173,7 +173,7 @@ function numbersIn(bytes: Uint8Array): number[] {
 type ScopedTerms = {
   terms: Term[]
   weights: Record<Column, number>
-  /** For BOUNDS: they allow only the scope. */
+  /** The values for BOUNDS, which allow only the scope. */
   bounds: Record<string, unknown>
   /** The share of each term in the scope, if not all of it is read. */
   shares?: readonly number[]
@@ -191,7 +191,7 @@ function scopedScores(
   const matching = valueQuery(db, "select count(*) from words where words match ?", "integer")
   const scored = tupleQuery(db, SCORED, ["integer", "real"])
   const found = terms.map((term, i) => {
-    const match = `${TEXT} : ${expressionOf(term)}`
+    const match = `${TEXT_FILTER} : ${expressionOf(term)}`
     const rows = scored.all({ match, ...weights, ...bounds })
     const rarityInAll = rows.length === 0 ? 1 : rarity(all.messages, matching.get(match)!)
     return { rows, rarityInAll, rarity: rarity(messages, shares ? shares[i]! * messages : rows.length) }
@@ -228,10 +228,10 @@ function norm(words: number, mean: number): number {
 
 function rarity(messages: number, containing: number): number {
   const value = Math.log((messages - containing + 0.5) / (containing + 0.5))
-  return value > 0 ? value : LEAST_RARITY // also if an estimate exceeds the number of messages
+  return value > 0 ? value : LEAST_RARITY // an estimate may exceed the number of messages
 }
 
-/** FTS5's record of all its rows: their number, then the words in each column. */
+/** Reads FTS5's record of all its rows: their number, then the words in each column. */
 function totalsOf(db: Db): { messages: number; length: number } {
   const record = valueQuery(db, "select block from words_data where id = 1", "blob").get()
   const [messages = 0, ...words] = record ? numbersIn(record) : []

@@ -3,12 +3,12 @@ import type { IndexFilter } from "./query.ts"
 import { SCOPED_PART } from "./scoped-scores.ts"
 import type { SearchIndex } from "./search-index.ts"
 
-/** One per scope, so that cached statistics can be reused. */
+/** One scope for each given scope, so that cached statistics can be reused. */
 const scopes = new WeakMap<IndexScope, IndexScope>()
 
 /**
- * An index that uses only some of its conversations, for a user who may see no others. Every number is as if it contained nothing
- * else. Its vocabulary has all words, so callers must not show a word before they found it in a text (`isPart`).
+ * An index restricted to some of its conversations, for a user who may see no others. Every number is as if it contained nothing
+ * else. Its vocabulary has all words, so callers must find a word in a text before they show it (`isPart`).
  */
 export function scopedIndex(index: SearchIndex, names: IndexScope): SearchIndex {
   const scope = scopes.get(names) ?? { ...names, part: SCOPED_PART }

@@ -3,15 +3,15 @@ import { isDexError, messageOf } from "../../core/error.ts"
 import type { Ref } from "../../core/ref.ts"
 import type { HistoryReader } from "../history/store.ts"
 import {
-  copyTo,
+  copyDatabase,
   type Db,
   emptyLog,
-  explained,
-  inOneState,
+  explainError,
+  inReadTransaction,
   inTransaction,
   isMarkedDamaged,
   openDatabase,
-  openToRead,
+  openReadOnly,
   removeDatabase,
 } from "../sqlite/database.ts"
 import { olderIndex } from "../sqlite/older-files.ts"
@@ -19,74 +19,80 @@ import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
-import { purgedOf, savePurged, tokenOf } from "./follow-marks.ts"
+import { purgedOf, savedToken, savePurged } from "./follow-marks.ts"
 import { checkIndex, isIndexDamage, MIGRATIONS } from "./index-file.ts"
 import { createScopes, type IndexScope } from "./index-scope.ts"
-import { type NewestHit, type NewestQuery, newest } from "./newest.ts"
+import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
-  type Count,
   type CountByKind,
   countConversations,
   countMatches,
-  find,
-  holding,
+  docsContaining,
+  findMessages,
+  findUnspoken,
   type IndexFilter,
   type IndexHit,
   type IndexQuery,
+  type IndexSizes,
+  type MatchCount,
   prepareFilter,
-  type Sizes,
-  sizes,
-  unspokenIn,
+  querySizes,
 } from "./query.ts"
 import type { Term } from "./terms.ts"
 import type { VectorIndex } from "./vector-index.ts"
-import { forgetSaved, readStale, type WrittenWord, wordsBeginning, wordsOfLength } from "./vocabulary.ts"
+import { clearSavedWords, readStaleGroups, type WrittenWord, wordsBeginning, wordsOfLength } from "./vocabulary.ts"
 
 /**
  * The full-text index: derived from the history, safe to delete, rebuilt automatically. It contains no text (contentless), only
  * which words occur in which message.
  */
 export type SearchIndex = {
-  /** It answers from a part of its content: some of its words may occur only outside that part. */
+  /** True if the index answers from a part of its content: some of its words may occur only outside that part. */
   isPart?: true
-  /** It contains conversations that the user may not see, so the frequency of its words (`spread`) must not be shown. */
+  /**
+   * True if the index contains conversations that the user may not see, so that the frequency of its words (`spread`) must not be
+   * shown.
+   */
   leavesOut?: true
-  /** If it consists of several indexes: how many of them have answered every query so far. */
+  /** For several indexes: how many of them have answered every query so far. */
   shards?(): { searched: number; of: number }
-  /** If it consists of several indexes: true if none of those that might have a result was searched. */
+  /** For several indexes: true if none of those that might have a result was searched. */
   isUnanswered?(): boolean
-  /** Processes the changes to the history since the last call, until it is done or the deadline passes. */
+  /** Processes the changes to the history since the last call, until all are done or the deadline passes. */
   follow(store: HistoryReader, options?: FollowOptions): Promise<{ indexed: number; complete: boolean }>
-  /** The token of the newest change that it has processed. */
+  /** The token of the newest change that the index has processed. */
   followed(): Promise<string | undefined>
-  /** True if the history has changed since the index last followed it. */
+  /** Whether the history has changed since the index last followed it. */
   isBehind(store: HistoryReader): Promise<boolean>
   find(query: IndexQuery): Promise<IndexHit[]>
-  /** Conversations that contain all terms, newest first, unranked. */
+  /** Returns conversations that contain all terms, newest first, unranked. */
   newest(query: NewestQuery): Promise<NewestHit[]>
-  /** Which of these documents contain the term. */
-  holding(term: Term, docs: DocId[]): Promise<Set<DocId>>
-  /** The messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not indexed. */
+  /** Returns those of the documents that contain the term. */
+  containing(term: Term, docs: DocId[]): Promise<Set<DocId>>
+  /**
+   * Returns the messages of a conversation in which no term occurs in spoken text or thinking, except messages that are not
+   * indexed.
+   */
   unspoken(ref: Ref, numbers: number[], terms: Term[]): Promise<Set<number>>
   /** The number of matching messages, counted up to a limit. */
-  count(query: IndexFilter): Promise<Count>
+  count(query: IndexFilter): Promise<MatchCount>
   /** The number of conversations; a lower bound if too many messages match. */
   countConversations(query: IndexFilter): Promise<CountByKind>
   /** The number of messages, and the share of a sample of the newest that contains each term. */
-  sizes(terms: Term[], scope?: IndexScope): Promise<Sizes>
-  /** Words, as people write them, with this beginning, most common first. */
+  sizes(terms: Term[], scope?: IndexScope): Promise<IndexSizes>
+  /** Returns words as people write them that have this beginning, most common first. */
   words(beginning: string, limit?: number): Promise<WrittenWord[]>
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
-  /** A scope of these conversations, by their names in the history's feed, for queries that must use only them. */
+  /** Creates a scope of these conversations, by their names in the history's feed, for queries that must use only them. */
   scope(names: ReadonlySet<string>): Promise<IndexScope>
-  /** Search by meaning; loaded on first use. */
+  /** Returns the vectors for search by meaning; loaded on first use. */
   vectors(): Promise<VectorIndex>
   /**
-   * Rewrites the index without deleted messages, so that not even single words of them stay on disk. `messagesChanged`: nor words
-   * of messages that have a new text.
+   * Rewrites the index without deleted messages, so that not even single words of them stay on disk. `messagesChanged` also
+   * removes words of messages that have a new text.
    */
   purge(store: HistoryReader, options?: { messagesChanged: boolean }): Promise<void>
-  /** True if something was forgotten since the last purge, which happens if the process was stopped in between. */
+  /** Whether something was forgotten since the last purge, because the process was stopped in between. */
   isPurgeDue(store: HistoryReader): Promise<boolean>
   check(): string[]
   checkpoint(): void
@@ -113,13 +119,13 @@ export function openIndex(path: string): SearchIndex {
       try {
         if (!db) return await rebuilt(store, options)
         const followed = await followFeed(db, store, options).catch((error: unknown) => {
-          if (db) forgetSaved(db)
+          if (db) clearSavedWords(db)
           if (isIndexDamage(error)) return "rebuild" as const
           throw error
         })
         return followed === "rebuild" ? await rebuilt(store, options) : followed
       } catch (error) {
-        throw explained(error, path)
+        throw explainError(error, path)
       }
     },
     isBehind: async (store) => db === undefined || index.isBehind(store),
@@ -128,13 +134,16 @@ export function openIndex(path: string): SearchIndex {
   }
 }
 
-/** Opens an index for reading. `none` also if it is still empty: it would find no message, while the history has them all. */
+/**
+ * Opens an index for reading. Also returns `none` if the index is still empty: it would find no message, while the history has
+ * them all.
+ */
 export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   if (!existsSync(path)) return readOlder(path) ?? "none"
   const db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
   if (!db) return "damaged"
   try {
-    if (tokenOf(db) !== undefined) return indexOver(path, () => db)
+    if (savedToken(db) !== undefined) return indexOver(path, () => db)
     db.close()
     return readOlder(path) ?? "none"
   } catch {
@@ -143,7 +152,7 @@ export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   }
 }
 
-/** Undefined if the file is damaged or not an index of dex. */
+/** Returns undefined if the file is damaged or not an index of dex. */
 function openIfIntact(path: string): Db | undefined {
   try {
     return openDatabase(path, MIGRATIONS)
@@ -159,12 +168,12 @@ function unusable(path: string): never {
 }
 
 /**
- * An older version's index is as good, except for some checksums and words. It is copied, so that nobody has to wait for a new
- * one. The old file stays.
+ * Copies an older version's index, which only lacks some checksums and words, so that nobody has to wait for a new one. The old
+ * file stays.
  */
 function copyOlderIndex(path: string): void {
   const old = openOlder(path)
-  if (old) copyTo(old, path)
+  if (old) copyDatabase(old, path)
   old?.close()
 }
 
@@ -187,7 +196,7 @@ function openOlder(path: string): Db | undefined {
 
 function openIfReadable(path: string, format: number): Db | undefined {
   try {
-    return openToRead(path, MIGRATIONS.slice(0, format), OLDER_BUSY_MS)
+    return openReadOnly(path, MIGRATIONS.slice(0, format), OLDER_BUSY_MS)
   } catch {
     return undefined // damaged
   }
@@ -200,29 +209,29 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     try {
       return work(current())
     } catch (error) {
-      throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explained(error, path)
+      throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explainError(error, path)
     }
   }
   const scopeOf = createScopes()
-  /** Blocks and checksums of different states would look like damage. */
-  const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inOneState(db, () => work(db)))
+  /** Read in one state, because blocks and checksums of different states would look like damage. */
+  const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inReadTransaction(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
-    const { changes, rebuild } = await store.changes(guard(tokenOf), 1)
+    const { changes, rebuild } = await store.changes(guard(savedToken), 1)
     return rebuild || changes.length > 0
   }
   return {
     follow: () => {
       throw new Error("This index was opened for reading only")
     },
-    followed: async () => guard(tokenOf),
+    followed: async () => guard(savedToken),
     isBehind,
-    find: async (query) => readInOneState((db) => find(db, query)),
-    newest: async (query) => readInOneState((db) => newest(db, query)),
-    holding: async (term, docs) => readInOneState((db) => holding(db, term, docs)),
-    unspoken: async (ref, numbers, terms) => readInOneState((db) => unspokenIn(db, ref, numbers, terms)),
+    find: async (query) => readInOneState((db) => findMessages(db, query)),
+    newest: async (query) => readInOneState((db) => findNewest(db, query)),
+    containing: async (term, docs) => readInOneState((db) => docsContaining(db, term, docs)),
+    unspoken: async (ref, numbers, terms) => readInOneState((db) => findUnspoken(db, ref, numbers, terms)),
     count: async (query) => readInOneState((db) => countMatches(db, query)),
     countConversations: async (query) => readInOneState((db) => countConversations(db, query)),
-    sizes: async (terms, scope) => readInOneState((db) => sizes(db, terms, scope)),
+    sizes: async (terms, scope) => readInOneState((db) => querySizes(db, terms, scope)),
     words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
     scope: async (names) => readInOneState((db) => scopeOf(db, names)),
@@ -234,7 +243,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     purge: async (store, options) => {
       const forgotten = await store.forgotten()
       const behind = await isBehind(store)
-      await readStale(current(), store, options?.messagesChanged)
+      await readStaleGroups(current(), store, options?.messagesChanged)
       guard((db) => {
         watchBlocks(db)
         distrustSums(db)
@@ -267,7 +276,7 @@ export async function rebuildIndex(
   try {
     ;(await rebuildBeside(path, store, options)).close()
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
@@ -276,7 +285,7 @@ async function rebuildBeside(path: string, store: HistoryReader, options: Follow
   removeDatabase(building)
   const db = openDatabase(building, MIGRATIONS)
   await followFeed(db, store, options?.onProgress ? { onProgress: options.onProgress } : {})
-  if (existsSync(path)) (await import("./vectors.ts")).carryVectors(db, path)
+  if (existsSync(path)) (await import("./vectors.ts")).copyVectors(db, path)
   sumBlocks(db)
   db.pragma("journal_mode = delete")
   db.close()

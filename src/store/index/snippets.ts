@@ -1,29 +1,34 @@
 import type { Db } from "../sqlite/engine.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
-import { looking } from "./tokenizer.ts"
+import { withTokenizer } from "./tokenizer.ts"
 
-/** About 300 characters of ordinary text. */
+/** The length of a snippet in words, about 300 characters of ordinary text. */
 const SNIPPET_WORDS = 44
-/** FTS5 examines only this much of a text. Words beyond it are found with a plain text search. */
+/** The number of characters of a text that FTS5 examines. Words beyond it are found with a plain text search. */
 const WINDOW_CHARS = 20_000
 
-/** On both sides of a matched word, as in Markdown. It is removed from the text itself, so that it is unambiguous. */
-export const MARK = "**"
+/** The mark on both sides of a matched word, as in Markdown. It is removed from the text itself, so that it is unambiguous. */
+export const MATCH_MARK = "**"
 
-export type Look = {
+export type TextMatch = {
   /** The passage that shows the matched words, marked. */
   snippet: string
-  /** For each of the words, whether the text contains it. */
-  holds: boolean[]
+  /** Whether the text contains each of the words. */
+  contains: boolean[]
 }
 
 /**
  * Matches texts as the index does. The index contains no text, so its tokenizer processes these texts again, in memory: the
- * marked words are exactly those that matched, including stems. A text with one of the phrases shows that phrase.
+ * marked words are exactly those that matched, including stems. If a text contains one of the phrases, the snippet shows it.
  */
-export function matchTexts(texts: string[], terms: Term[], words: string[], phrases: readonly Term[] = []): Look[] {
-  return looking((db) => {
+export function matchTexts(
+  texts: string[],
+  terms: Term[],
+  words: string[],
+  phrases: readonly Term[] = [],
+): TextMatch[] {
+  return withTokenizer((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     const first = phrases.map((phrase) => phrase.words)
     const seen = texts.map((text) => windowOf(withoutMarks(text), hasOne(text, first) ? first : words))
@@ -34,19 +39,19 @@ export function matchTexts(texts: string[], terms: Term[], words: string[], phra
       { rowid: "integer", snippet: "text" },
     )
     const cutFor = (some: readonly Term[]) =>
-      some.length === 0 ? [] : cut.all({ mark: MARK, words: SNIPPET_WORDS, match: anyOf(some) })
+      some.length === 0 ? [] : cut.all({ mark: MATCH_MARK, words: SNIPPET_WORDS, match: anyOf(some) })
     const byRow = new Map([...cutFor(terms), ...cutFor(phrases)].map((row) => [row.rowid, row.snippet]))
     const rowsOf = rowsContaining(db, words)
     return texts.map((text, i) => ({
       snippet: tidy(byRow.get(i + 1) ?? seen[i]!.slice(0, 300)),
-      holds: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
+      contains: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
     }))
   })
 }
 
-/** For each text and each of the words, whether the text contains it according to the index's tokenizer. */
-export function wordsHeld(texts: readonly string[], words: readonly string[]): boolean[][] {
-  return looking((db) => {
+/** For each text and each word, whether the text contains the word according to the index's tokenizer. */
+export function containedWords(texts: readonly string[], words: readonly string[]): boolean[][] {
+  return withTokenizer((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
     for (const [i, text] of texts.entries()) insert.run(i + 1, text)
     const rowsOf = rowsContaining(db, words)
@@ -54,15 +59,15 @@ export function wordsHeld(texts: readonly string[], words: readonly string[]): b
   })
 }
 
-/** The spellings of these words, or of others with their stem, in these texts; lower case, each once. */
+/** Returns the spellings of these words, or of others with their stem, in these texts; in lower case, each once. */
 export function spellingsIn(texts: readonly string[], words: readonly string[]): string[] {
   if (words.length === 0) return []
-  return looking((db) => {
+  return withTokenizer((db) => {
     const insert = db.prepare("insert into look (x) values (?)")
     for (const text of texts) insert.run(withoutMarks(text))
     const marked = valueQuery(db, "select highlight(look, 0, @mark, @mark) from look where look match @match", "text")
-    const found = marked.all({ mark: MARK, match: anyOf(words.map((word) => ({ words: word }))) })
-    return [...new Set(found.flatMap((text) => text.split(MARK).filter((_, i) => i % 2 === 1)))].map((word) =>
+    const found = marked.all({ mark: MATCH_MARK, match: anyOf(words.map((word) => ({ words: word }))) })
+    return [...new Set(found.flatMap((text) => text.split(MATCH_MARK).filter((_, i) => i % 2 === 1)))].map((word) =>
       word.toLowerCase(),
     )
   })
@@ -92,20 +97,20 @@ function windowOf(text: string, words: string[]): string {
 }
 
 function withoutMarks(text: string): string {
-  return text.replaceAll(MARK, "")
+  return text.replaceAll(MATCH_MARK, "")
 }
 
 function tidy(snippet: string): string {
   return snippet.replace(/\s+/g, " ").trim()
 }
 
-/** A part of a snippet around its first marked word, with balanced marks. `sizeOf` defaults to the size in JSON. */
+/** Cuts a part of a snippet around its first marked word, with balanced marks. `sizeOf` defaults to the size in JSON. */
 export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
   if (sizeOf(snippet) <= most) return snippet
   const words = snippet.split(" ")
   const first = Math.max(
     0,
-    words.findIndex((word) => word.includes(MARK)),
+    words.findIndex((word) => word.includes(MATCH_MARK)),
   )
   const fits = (from: number, to: number) => sizeOf(words.slice(from, to).join(" ")) <= most - ELLIPSES
   let from = first
@@ -119,7 +124,7 @@ export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, 
   }
   const text = words.slice(from, to).join(" ")
   const cut = sizeOf(text) <= most ? text : text.slice(0, most)
-  const balanced = cut.split(MARK).length % 2 === 1 ? cut : `${cut}${MARK}`
+  const balanced = cut.split(MATCH_MARK).length % 2 === 1 ? cut : `${cut}${MATCH_MARK}`
   return `${from > 0 && !balanced.startsWith("…") ? "…" : ""}${balanced}${to < words.length && !balanced.endsWith("…") ? "…" : ""}`
 }
 

@@ -1,7 +1,7 @@
-/** A search term: a word, or several adjacent words. `prefix`: the last word may be longer. */
+/** A search term: a word, or several adjacent words. With `prefix`, the last word may be longer. */
 export type Term = { words: string; prefix?: true }
 
-/** A term as an FTS5 expression. Nothing in the words is treated as an operator. */
+/** Converts a term to an FTS5 expression. Nothing in the words is treated as an operator. */
 export function expressionOf({ words, prefix }: Term): string {
   return `"${words.replaceAll('"', " ")}"${prefix ? " *" : ""}`
 }

@@ -6,9 +6,9 @@ let opened: Db | undefined
 
 /**
  * Runs work in an in-memory database that tokenizes texts as the index does: `look (x)`, and `look_terms` with every word in it.
- * The content is rolled back afterwards. There is one database per process: creating it takes as long as using it.
+ * The content is rolled back afterwards. There is one database per process, because creating it takes as long as using it.
  */
-export function looking<T>(work: (db: Db) => T): T {
+export function withTokenizer<T>(work: (db: Db) => T): T {
   opened ??= openLooking()
   opened.exec("begin immediate")
   try {
@@ -25,9 +25,9 @@ function openLooking(): Db {
   return db
 }
 
-/** The words of these texts as the index stores them, each once. */
+/** Returns the words of these texts as the index stores them, each once. */
 export function indexWords(texts: readonly string[]): string[] {
-  return looking((db) => {
+  return withTokenizer((db) => {
     const add = db.prepare("insert into look (x) values (?)")
     for (const text of texts) add.run(text)
     return valueQuery(db, "select term from look_terms", "text").all()

@@ -1,12 +1,13 @@
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
-import { areSumsRight, indexDamage } from "./blocks.ts"
+import { areSumsCurrent, indexDamage } from "./blocks.ts"
 
-// SQLite does not notice a flipped bit in a row, and a search would show another message or another order. So the rows that a
-// search reads contain their values twice, in a form that SQLite itself can compare: a search may read tens of thousands.
+// Second copies of values. SQLite does not notice a flipped bit in a row, and a search would show another message or another
+// order. So the rows that a search reads contain their values twice, in a form that SQLite itself can compare: a search may read
+// tens of thousands.
 
-/** A flipped bit in any column always changes the sum, because each column has an odd factor. */
+/** The sum of a row's columns. A flipped bit always changes it, because each column has an odd factor. */
 const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
 const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
 const PROJECT_TWIN = "id || ' ' || path"
@@ -30,11 +31,17 @@ export const TWIN_SCHEMA = `
   create index doc_conversation on doc (conversation_id, number);
 `
 
-/** For `words_docsize z`, for every scored document: one that ranks too low would not be shown. */
-export const IS_BAD_SIZE = "z.twin is not z.sz"
+/**
+ * The condition for a damaged size in `words_docsize z`. It is checked for every scored document, because one that ranks too low
+ * would not be shown.
+ */
+export const IS_DAMAGED_SIZE = "z.twin is not z.sz"
 
-/** FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement sets it. */
-export function keepSizesTwice(db: Db): void {
+/**
+ * Stores the sizes twice. FTS5 stores the lengths for ranking in a table of its own, which accepts another column if no statement
+ * sets it.
+ */
+export function storeSizesTwice(db: Db): void {
   if (db.prepare("select 1 from pragma_table_xinfo('words_docsize') where name = 'twin'").get() !== undefined) return
   inTransaction(db, () => db.exec(SIZES_TWICE))
 }
@@ -47,11 +54,11 @@ const SIZES_TWICE = `
   drop table doc_size;
 `
 
-// Each of these throws a DexError `index_damaged` if a row is not as it was written.
+// Each of these throws a DexError `index_damaged` if a row differs from what was written.
 
-/** Checks every document that matches: one with a wrong time or conversation would be left out. */
+/** Checks every document that matches, because one with a wrong time or conversation would be left out. */
 export function checkMatching(db: Db, match: string, highest: number): void {
-  if (areSumsRight(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
+  if (areSumsCurrent(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
 }
 
 const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
@@ -59,7 +66,7 @@ const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
 
 /** Checks these documents and their conversations. */
 export function checkDocs(db: Db, docs: number[]): void {
-  if (docs.length === 0 || !areSumsRight(db)) return
+  if (docs.length === 0 || !areSumsCurrent(db)) return
   const right = db.prepare(RIGHT_DOCS).pluck().get(JSON.stringify(docs))
   refuse(right === docs.length ? undefined : right)
 }
@@ -67,17 +74,20 @@ export function checkDocs(db: Db, docs: number[]): void {
 const RIGHT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
   and exists (select 1 from conversation where id = conversation_id and twin is (${CONVERSATION_TWIN}))`
 
-/** Undefined if the index has no such conversation. */
+/** Returns undefined if the index has no such conversation. */
 export function conversationId(db: Db, ref: Ref): number | undefined {
   return idOf(db, CONVERSATION, { source: sourceWithOwner(ref), native_id: ref.id })
 }
 
-/** Undefined if the index has no such project. */
+/** Returns undefined if the index has no such project. */
 export function indexedProjectId(db: Db, path: string): number | undefined {
   return idOf(db, PROJECT, { path })
 }
 
-/** `wrong`: the row belongs to another name, or is damaged. `hidden`: it exists, but its name or the list of names is damaged. */
+/**
+ * The queries of a lookup. `wrong`: the row belongs to another name, or is damaged. `hidden`: the row exists, but its name or the
+ * list of names is damaged.
+ */
 type Lookup = { id: string; wrong: string; hidden: string }
 
 const IS_CONVERSATION = "source = @source and native_id = @native_id"
@@ -94,15 +104,15 @@ const PROJECT: Lookup = {
 
 function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | undefined {
   const id = valueQuery(db, lookup.id, "integer").get(values)
-  if (!areSumsRight(db)) return id
+  if (!areSumsCurrent(db)) return id
   const bad = id === undefined ? db.prepare(lookup.hidden).get(values) : db.prepare(lookup.wrong).get({ ...values, id })
   refuse(bad)
   return id
 }
 
 /** Counts the damaged rows of all tables. */
-export function badRows(db: Db): number {
-  return areSumsRight(db) ? valueQuery(db, BAD_ROWS, "integer").get()! : 0
+export function countDamagedRows(db: Db): number {
+  return areSumsCurrent(db) ? valueQuery(db, BAD_ROWS, "integer").get()! : 0
 }
 
 const BAD_ROWS = `select

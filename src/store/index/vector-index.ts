@@ -1,8 +1,8 @@
 import { type Ref, refFrom } from "../../core/ref.ts"
-import { type Db, inOneState, inTransaction } from "../sqlite/database.ts"
+import { type Db, inReadTransaction, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
-import { PROMPTS } from "./newest.ts"
+import { PROMPT_FILTER } from "./newest.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
 import { checkDocs } from "./twins.ts"
 import {
@@ -12,7 +12,7 @@ import {
   goldenVector,
   missingVectors,
   sampleCosines,
-  saveGolden,
+  saveGoldenVector,
   saveVectors,
   scanVectors,
   type VectorHit,
@@ -20,23 +20,23 @@ import {
   vectorStats,
 } from "./vectors.ts"
 
-/** The vectors of the index's messages. Every method is a transaction of its own. */
+/** The vectors of the index's messages. Every method is its own transaction. */
 export type VectorIndex = {
   /** One entry per embedder with stored vectors, newest last. */
   stats(): VectorStats[]
-  /** The number of documents, with a vector, without one, or with nothing to embed. */
+  /** The number of documents: with a vector, without one, or with nothing to embed. */
   documents(): number
-  /** The messages that this embedder has not seen, newest first. `after`: the last one of the previous call. */
-  missing(embedder: string, limit: number, after?: Unembedded, among?: "prompts"): Unembedded[]
-  /** No vector means that there is nothing to embed. Messages that changed or were deleted meanwhile are left out. */
-  save(embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]): { saved: number; gone: number }
-  /** The nearest by cosine, best first. All filters apply, as in a search by words. */
+  /** Returns the messages that this embedder has not seen, newest first. `after` is the last one of the previous call. */
+  missing(embedder: string, limit: number, after?: UnembeddedMessage, among?: "prompts"): UnembeddedMessage[]
+  /** Saves vectors. A row without a vector has nothing to embed. Messages that changed or were deleted meanwhile are left out. */
+  save(embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]): { saved: number; gone: number }
+  /** Returns the nearest messages by cosine, best first. All filters apply, as in a search by words. */
   scan(embedder: string, query: Float32Array, options: { limit: number; filter: VectorFilter }): IndexHit[]
-  /** How near unrelated messages are to a query, from a sample of the entire history. */
+  /** The cosines between a query and unrelated messages, from a sample of the entire history. */
   spread(embedder: string, query: Float32Array): { centre: number; deviation: number; of: number }
-  /** Removes the vectors of all embedders except this one; of all embedders if omitted. */
+  /** Removes the vectors of all embedders except this one, or of all embedders if omitted. */
   drop(keep?: string): void
-  /** Frees the space of deleted vectors; returns their number. */
+  /** Frees the space of deleted vectors and returns their number. */
   compact(): number
   golden(embedder: string): Float32Array | undefined
   saveGolden(embedder: string, vector: Float32Array): void
@@ -46,20 +46,20 @@ export type VectorIndex = {
 }
 
 /** A message as it was when it was looked up; the number 0 is the conversation's card. */
-export type Unembedded = { doc: DocId; conversation: number; version: number; ref: Ref; number: number }
+export type UnembeddedMessage = { doc: DocId; conversation: number; version: number; ref: Ref; number: number }
 
 export type VectorFilter = Omit<IndexFilter, "match" | "newest">
 
-/** A filter as the index needs it: FTS5 expressions, and values for `BOUNDS`. */
+/** A filter in the form that the index needs: FTS5 expressions, and values for `BOUNDS_SQL`. */
 export type PreparedFilter = {
   match?: string
-  /** Only set if there is no `match`: FTS5 cannot begin with NOT. */
+  /** Set only if there is no `match`, because FTS5 cannot begin with NOT. */
   not?: string
   values: Bounds
 }
 type Bounds = { from: number | null; to: number | null; conversations: string | null; excluded: string | null }
 
-/** Up to this many, the messages that pass a filter are listed before the scan; beyond, the hits are checked one by one. */
+/** The most messages that are listed before the scan if they pass a filter; beyond that, the hits are checked one by one. */
 const FEW = 20_000
 const OVERFETCH_FACTOR = 10
 const SAMPLED = 256
@@ -74,7 +74,7 @@ export function openVectors(
   return {
     stats: () => vectorStats(current()),
     documents: () => valueQuery(current(), "select count(*) from doc", "integer").get()!,
-    missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPTS),
+    missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPT_FILTER),
     save: (embedder, rows) => save(current(), embedder, rows),
     scan: (embedder, query, { limit, filter }) => {
       const db = current()
@@ -85,13 +85,13 @@ export function openVectors(
       const scan = (k: number, allowed?: Set<number>) =>
         scanVectors(db, embedder, query, { k, ...options, allowed: allowed && ((doc) => allowed.has(doc)) })
       const near = filtered(db, prepared, limit, scan)
-      return inOneState(db, () => hitsOf(db, near))
+      return inReadTransaction(db, () => hitsOf(db, near))
     },
     spread: (embedder, query) => spread(current(), embedder, query),
     drop: (keep) => drop(current(), keep),
     compact: () => compactVectors(current()),
     golden: (embedder) => goldenVector(current(), embedder),
-    saveGolden: (embedder, vector) => saveGolden(current(), embedder, vector),
+    saveGolden: (embedder, vector) => saveGoldenVector(current(), embedder, vector),
     distrust: (embedder) => {
       const sql = "insert or replace into meta (key, value) values ('distrusted', ?)"
       inTransaction(current(), () => current().prepare(sql).run(embedder))
@@ -122,9 +122,9 @@ function missing(
   db: Db,
   embedder: string,
   limit: number,
-  after: Unembedded | undefined,
+  after: UnembeddedMessage | undefined,
   match: string | undefined,
-): Unembedded[] {
+): UnembeddedMessage[] {
   const row = rowQuery(
     db,
     `select d.conversation_id as conversation, d.version, c.source, c.native_id, d.number
@@ -132,15 +132,15 @@ function missing(
     DOC_ROW,
   )
   return missingVectors(db, embedder, limit, after && rowOf(after.doc), match).flatMap((id) => {
-    const found = row.get(id) // deleted by another process meanwhile
+    const found = row.get(id) // missing if another process deleted it
     if (!found) return []
     const { source, native_id, ...rest } = found
     return [{ ...rest, doc: docId(id), ref: refFrom(source, native_id) }]
   })
 }
 
-/** A document's number may belong to another message by now. */
-function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Float32Array }[]) {
+/** Saves vectors, after checking that each document's number still belongs to the same message. */
+function save(db: Db, embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]) {
   const same = db
     .prepare("select 1 from doc where id = ? and conversation_id = ? and number = ? and version = ?")
     .pluck()
@@ -159,8 +159,8 @@ function save(db: Db, embedder: string, rows: { message: Unembedded; vector?: Fl
 }
 
 /**
- * A filter that few messages pass is evaluated first; if many pass, most of the nearest do too. If too few hits remain, all
- * messages that pass are listed after all.
+ * Evaluates a filter that few messages pass first; if many pass, most of the nearest do too. If too few hits remain, lists all
+ * messages that pass after all.
  */
 function filtered(
   db: Db,
@@ -215,7 +215,7 @@ function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[
 }
 const NAMED_ROW = { source: "text", native_id: "text", number: "integer", at: "integer?" } as const
 
-/** Ties are sorted newest first, then by id. */
+/** Sorts ties newest first, then by id. */
 function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
   const row = rowQuery(
     db,

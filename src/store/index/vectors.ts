@@ -1,13 +1,13 @@
 import { codeOf } from "../../core/error.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { createHamming, type Hamming, MAX_BITS } from "./hamming.ts"
+import { createHamming, type HammingScanner, MAX_BITS } from "./hamming.ts"
 
 // Vectors of documents, stored in the index: one sign bit per dimension, in chunks that a scan reads completely, and one byte per
 // dimension, in a row each, for the few candidates that a scan returns. Each has its embedder's id: another id is another space,
 // and vectors of different spaces are never compared.
 
-/** Needs the table `doc (id integer primary key, …)`; ids of documents must not be used twice. */
+/** Requires the table `doc (id integer primary key, …)`, whose ids must not be reused. */
 export const VECTOR_SCHEMA = `
   create table vector_space (id integer primary key autoincrement, embedder text not null unique, dims integer not null, golden blob);
   -- Up to 1,024 vectors. docs: a 32-bit id each, 0 where the vector was deleted. version: rises with every change.
@@ -19,18 +19,18 @@ export const VECTOR_SCHEMA = `
   create table vector_none (doc integer not null, space integer not null, primary key (doc, space)) without rowid;
 `
 
-/** Fixed by VECTOR_SCHEMA: the size of a released chunk never changes. */
+/** The number of vectors in a chunk, fixed by VECTOR_SCHEMA: the size of a released chunk never changes. */
 const CHUNK = 1024
-/** How many candidates the scan of the bits leaves for comparison by bytes. */
+/** The number of candidates that the scan of the bits leaves for comparison by bytes. */
 const CANDIDATES = 400
 
-/** No vector: there is nothing to embed in this document, and it need not be tried again. */
+/** A document without a vector has nothing to embed and is not retried. */
 export type DocVector = { doc: number; vector?: Float32Array }
 export type VectorHit = { doc: number; score: number }
 
 /**
- * Stores vectors, replacing those of these documents in this space. Ignores documents that no longer exist. Call with a few
- * hundred at a time: each call rewrites the last chunk.
+ * Stores vectors and replaces those of these documents in this space. Ignores documents that no longer exist. Call it with a few
+ * hundred at a time, because each call rewrites the last chunk.
  */
 export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { saved: number; gone: number } {
   return inTransaction(db, () => {
@@ -60,15 +60,15 @@ export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { save
   })
 }
 
-/** Call in the transaction that deletes the documents. The bits of their vectors are zeroed. */
+/** Call this in the transaction that deletes the documents. The bits of their vectors are zeroed. */
 export function deleteVectors(db: Db, docs: number[]): void {
   if (docs.length === 0 || !hasSpaces(db)) return
   inTransaction(db, () => removeDocs(db, docs))
 }
 
 /**
- * Newest first, which means smallest numbers first. `after`: the last one of the previous call, so that a long job does not
- * repeat work. `match`: only documents that match this FTS5 expression.
+ * Returns the newest first, which means smallest numbers first. `after` is the last one of the previous call, so that a long job
+ * does not repeat work. `match` restricts the result to documents that match this FTS5 expression.
  */
 export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0
@@ -85,12 +85,12 @@ const MISSING_MATCHING = `select d.id from words join doc d on d.id = words.rowi
 export type ScanOptions = {
   k: number
   allowed?: (doc: number) => boolean
-  /** Keeps the bits in memory between scans; only changed chunks are read again. */
+  /** Caches the bits in memory between scans; only changed chunks are read again. */
   cache?: VectorCache
   candidates?: number
 }
 
-/** The k nearest by cosine, best first; equal scores by document, newest first. */
+/** Returns the k nearest by cosine, best first; equal scores by document, newest first. */
 export function scanVectors(db: Db, embedder: string, query: Float32Array, options: ScanOptions): VectorHit[] {
   const space = spaceNamed(db, embedder)
   if (!space || space.dims === 0) return []
@@ -101,13 +101,13 @@ export function scanVectors(db: Db, embedder: string, query: Float32Array, optio
   const unit = normalized(query)
   const row = valueQuery(db, "select data from vector where slot = ? and doc = ?", "blob")
   const hits = near.flatMap(({ slot, doc }) => {
-    const data = row.get(slot, doc) // deleted by another process meanwhile
+    const data = row.get(slot, doc) // missing if another process deleted it
     return data ? [{ doc, score: cosine(unit, data) }] : []
   })
   return hits.sort((a, b) => b.score - a.score || a.doc - b.doc).slice(0, options.k)
 }
 
-/** The cosines of a fixed sample from the entire space: a vector that is not nearer than these is not related. */
+/** Returns the cosines of a fixed sample from the entire space: a vector that is not nearer than these is not related. */
 export function sampleCosines(db: Db, embedder: string, query: Float32Array, count: number): number[] {
   const space = spaceNamed(db, embedder)
   if (!space || query.length !== space.dims) return []
@@ -153,7 +153,7 @@ const STATS = `select s.embedder, s.dims,
     (select ifnull(sum(length(b.docs) + length(b.bits) + (b.size - b.dead) * s.dims), 0) from vector_bits b where b.space = s.id) as bytes
   from vector_space s order by s.id`
 
-/** Removes the vectors of all embedders except this one; of all embedders if omitted. */
+/** Removes the vectors of all embedders except this one, or of all embedders if omitted. */
 export function dropOtherVectors(db: Db, embedder?: string): void {
   inTransaction(db, () => {
     const keep = (embedder !== undefined && spaceNamed(db, embedder)?.id) || 0
@@ -165,10 +165,10 @@ export function dropOtherVectors(db: Db, embedder?: string): void {
 }
 
 /**
- * Copies the vectors of unchanged messages from an index that this one is about to replace. A damaged index is no loss: its
- * vectors are computed again.
+ * Copies the vectors of unchanged messages from an index that this one is about to replace. If that index is damaged, its vectors
+ * are computed again.
  */
-export function carryVectors(db: Db, from: string): void {
+export function copyVectors(db: Db, from: string): void {
   try {
     db.prepare("attach database ? as old").run(from)
     try {
@@ -228,13 +228,13 @@ function carrySpaces(db: Db): void {
   db.exec("update vector_bits set version = version + (select ifnull(max(version), 0) from old.vector_bits)")
 }
 
-/** Merges chunks with many deletions. Returns the number of freed places. */
+/** Merges chunks with many deletions. Returns the number of freed slots. */
 export function compactVectors(db: Db): number {
   const sparse = valueQuery(db, "select id from vector_bits where dead * 4 >= size", "integer").all()
   return sparse.reduce((freed, id) => freed + inTransaction(db, () => dissolve(db, id)), 0)
 }
 
-/** Inconsistencies, for a person; empty if there are none. */
+/** Describes inconsistencies for a person; empty if there are none. */
 export function checkVectors(db: Db): string[] {
   const found: string[] = []
   const count = (sql: string) => valueQuery(db, sql, "integer").get()!
@@ -246,7 +246,7 @@ export function checkVectors(db: Db): string[] {
   return found
 }
 
-/** The embedder's vector for its golden text. If it answers differently later, the model has changed. */
+/** The embedder's vector for its golden text. If the embedder answers differently later, the model has changed. */
 export function goldenVector(db: Db, embedder: string): Float32Array | undefined {
   const golden = spaceNamed(db, embedder)?.golden
   return golden
@@ -254,7 +254,7 @@ export function goldenVector(db: Db, embedder: string): Float32Array | undefined
     : undefined
 }
 
-export function saveGolden(db: Db, embedder: string, vector: Float32Array): void {
+export function saveGoldenVector(db: Db, embedder: string, vector: Float32Array): void {
   inTransaction(db, () => {
     const space = openSpace(db, embedder, vector.length)
     const golden = Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength)
@@ -273,7 +273,7 @@ function spaceNamed(db: Db, embedder: string): Space | undefined {
   return rowQuery(db, "select id, dims, golden from vector_space where embedder = ?", SPACE).get(embedder)
 }
 
-/** A space gets its size with its first vector. */
+/** Opens a space. Its first vector determines its size. */
 function openSpace(db: Db, embedder: string, dims: number): Space {
   if (strideOf(dims) * 8 > MAX_BITS) throw new Error(`Vectors of more than ${MAX_BITS} numbers cannot be stored.`)
   db.prepare(
@@ -283,7 +283,7 @@ function openSpace(db: Db, embedder: string, dims: number): Space {
   return spaceNamed(db, embedder)!
 }
 
-/** Multiples of 128 bits, as the scan reads them. */
+/** The bytes per vector: a multiple of 128 bits, as the scan reads them. */
 function strideOf(dims: number): number {
   return Math.ceil(dims / 128) * 16
 }
@@ -386,11 +386,11 @@ function chunkRow(db: Db, id: number): ChunkRow | undefined {
   return rowQuery(db, "select * from vector_bits where id = ?", CHUNK_ROW).get(id)
 }
 
-/** For callers that scan more than once. It is reset for another database or space. */
+/** A cache for callers that scan more than once. It is reset for another database or space. */
 export type VectorCache = {
   db?: Db
   space?: number
-  hamming?: Hamming
+  hamming?: HammingScanner
   chunks: Map<number, { version: number; place: number; size: number; docs: Uint32Array }>
 }
 
@@ -398,9 +398,9 @@ export function createVectorCache(): VectorCache {
   return { chunks: new Map() }
 }
 
-type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: Hamming }
+type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: HammingScanner }
 
-/** Without a cache all chunks use the same place in memory, one after the other. */
+/** Without a cache, all chunks use the same memory, one after another. */
 function* chunksOf(db: Db, space: Space, cache: VectorCache | undefined): Generator<Chunk> {
   if (cache) return yield* cachedChunks(db, space, cache)
   const hamming = createHamming(strideOf(space.dims), CHUNK)
@@ -434,7 +434,7 @@ function* cachedChunks(db: Db, space: Space, cache: VectorCache): Generator<Chun
     const known = cache.chunks.get(id)
     if (known?.version === version) continue
     const row = chunkRow(db, id)
-    if (!row) continue // deleted by another process meanwhile
+    if (!row) continue // another process deleted it
     while (!known && taken.has(free)) free++
     const place = known?.place ?? free++
     hamming.chunk(place).set(row.bits)
@@ -452,7 +452,7 @@ function integers(blob: Buffer): Uint32Array {
     : new Uint32Array(blob.buffer.slice(blob.byteOffset, blob.byteOffset + blob.length))
 }
 
-/** At most `most`, unsorted. Of equally distant ones at the limit, the latest are kept. */
+/** Returns at most `most`, unsorted. Of equally distant ones at the limit, the latest are kept. */
 function nearestByBits(
   chunks: Iterable<Chunk>,
   query: Uint8Array,
@@ -461,9 +461,9 @@ function nearestByBits(
 ): { slot: number; doc: number }[] {
   const counts = new Uint32Array(MAX_BITS + 2)
   const found: { slot: number; doc: number; distance: number }[] = []
-  let limit = MAX_BITS + 1 // anything at this distance or beyond is out
+  let limit = MAX_BITS + 1 // vectors at this distance or beyond are excluded
   let within = 0
-  let started: Hamming | undefined
+  let started: HammingScanner | undefined
   for (const { id, size, docs, place, hamming } of chunks) {
     if (started !== hamming) hamming.setQuery(query)
     started = hamming
@@ -491,7 +491,7 @@ function signBits(vector: Float32Array): Uint8Array {
   return bits
 }
 
-/** Stores only the direction: a cosine does not need the length. */
+/** Stores only the direction, because a cosine does not need the length. */
 function toBytes(vector: Float32Array): Uint8Array {
   let most = 0
   for (const value of vector) most = Math.max(most, Math.abs(value))

@@ -4,21 +4,21 @@ import { cjkRuns, hiddenWords } from "../../core/words.ts"
 import type { HistoryReader } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { CARD, fieldsOf, type IndexedText } from "./fields.ts"
+import { CARD_NUMBER, fieldsOf, type IndexedText } from "./fields.ts"
 
 // The words as people wrote them: the index contains only stems, and nobody types stems. Conversations are divided into 30
 // groups, and each word is stored with the groups in which it occurs. The number of groups says roughly how common a word is; a
 // writer need not know a conversation's earlier words; and after a conversation is forgotten, only its group is read again to
 // find the words that are gone.
 
-/** A word as it is written, in lower case, and the number of groups of conversations in which it occurs: 1 to 30. */
+/** A word as it is written, in lower case, and the number of groups of conversations in which it occurs (1 to 30). */
 export type WrittenWord = { word: string; spread: number }
 
-/** A JavaScript bit mask has this many bits before it becomes negative. */
+/** The number of groups: the bits of a JavaScript bit mask before it becomes negative. */
 const GROUPS = 30
 const ALL_GROUPS = 2 ** GROUPS - 1
 
-/** An index from before there was a vocabulary still has to read all groups. */
+/** The tables of the vocabulary. In an index from before there was one, all groups are still unread. */
 export const VOCABULARY_SCHEMA = `
   create table word (word text primary key, groups integer not null) without rowid;
   insert into meta (key, value) select 'unread_groups', '${ALL_GROUPS}' where exists (select 1 from doc);
@@ -45,7 +45,7 @@ function saveFound(db: Db, found: Map<string, number>): void {
   if (found.size > 0) db.prepare(SAVE).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
-/** All in one statement: it takes half as long as one by one. */
+/** Saves all words in one statement, which takes half as long as one by one. */
 const SAVE = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
   on conflict (word) do update set groups = groups | excluded.groups`
 
@@ -56,30 +56,30 @@ function seenBy(db: Db): SeenWords {
   const others = db.pragma("data_version", { simple: true })
   const known = saved.get(db)
   if (known && known.others === others) return known.seen
-  const seen = noWordsSeen()
+  const seen = createSeenWords()
   saved.set(db, { others, seen })
   return seen
 }
 
-/** Call after a transaction was rolled back. */
-export function forgetSaved(db: Db): void {
+/** Call this after a transaction was rolled back. */
+export function clearSavedWords(db: Db): void {
   saved.delete(db)
 }
 
-/** Messages of these conversations were deleted or changed, so some of their words may be gone. */
-export function markStale(db: Db, conversations: number[]): void {
+/** Marks conversations whose messages were deleted or changed, so that some of their words may be gone. */
+export function markStaleWords(db: Db, conversations: number[]): void {
   const stale = conversations.reduce((groups, conversation) => groups | bitOf(conversation), 0)
   if (stale !== 0) saveGroups(db, "stale_groups", groupsOf(db, "stale_groups") | stale)
 }
 
 /** Reads the groups that were never read, until the deadline. */
-export async function readUnread(db: Db, store: HistoryReader, deadline: number | undefined): Promise<void> {
+export async function readUnreadGroups(db: Db, store: HistoryReader, deadline: number | undefined): Promise<void> {
   const unread = groupsOf(db, "unread_groups")
   if (unread !== 0) await readGroups(db, store, unread, deadline)
 }
 
-/** Reads the groups again in which words may be gone, or all of them. */
-export async function readStale(db: Db, store: HistoryReader, all = false): Promise<void> {
+/** Reads the groups again in which words may be gone, or all groups. */
+export async function readStaleGroups(db: Db, store: HistoryReader, all = false): Promise<void> {
   await readGroups(db, store, all ? ALL_GROUPS : groupsOf(db, "stale_groups") | groupsOf(db, "unread_groups"))
 }
 
@@ -106,22 +106,22 @@ async function readGroups(db: Db, store: HistoryReader, groups: number, deadline
       for (const key of ["stale_groups", "unread_groups"] as const) saveGroups(db, key, groupsOf(db, key) & ~bit)
     })
   }
-  forgetSaved(db)
+  clearSavedWords(db)
 }
 
 function stateOf(db: Db): unknown {
   return db.prepare("select value from meta where key = 'token'").pluck().get()
 }
 
-/** Every word of a group. Undefined if the history cannot be read: then the stored words stay. */
+/** Returns every word of a group. Returns undefined if the history cannot be read; the stored words then stay. */
 async function readGroup(db: Db, store: HistoryReader, group: number): Promise<Map<string, number> | undefined> {
   const found = new Map<string, number>()
-  const seen = noWordsSeen()
+  const seen = createSeenWords()
   const conversations = rowQuery(db, CONVERSATIONS, CONVERSATION_REF).all({ group, groups: GROUPS })
   const numbers = valueQuery(db, "select number from doc where conversation_id = ? and number <> ?", "integer")
   for (const { id, source, native_id, card } of conversations) {
     try {
-      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD)))
+      for (const message of await store.messages(refFrom(source, native_id), numbers.all(id, CARD_NUMBER)))
         scanFields(fieldsOf(message), 1 << group, seen, found)
     } catch (error) {
       if (isDexError(error) && error.code === "corrupt") return undefined
@@ -167,7 +167,7 @@ function written(db: Db, WHICH: string, values: object): WrittenWord[] {
   return rows.map(([word, groups]) => ({ word, spread: bitsOf(groups) }))
 }
 
-/** An index from an older version has no vocabulary. */
+/** Returns false for an index from an older version, which has no vocabulary. */
 function hasVocabulary(db: Db): boolean {
   return db.prepare("select 1 from sqlite_master where name = 'word'").get() !== undefined
 }
@@ -181,17 +181,17 @@ function bitsOf(groups: number): number {
 // Finds the words of a text as they are written. Every indexed text is scanned once, so this code only compares characters and
 // numbers, and creates a string only for a new word.
 
-/** Shorter words are not suggested, and longer ones are not words. */
-const LEAST_LETTERS = 4
-const MOST_LETTERS = 64
+/** The lengths of words that are stored. Shorter words are not suggested, and longer ones are not words. */
+const MIN_LETTERS = 4
+const MAX_LETTERS = 64
 
 /**
- * The words seen with each bit: pairs of a word's hash and its bits. Of half a million words about 25 share their hash with
- * another one, and may wrongly count as seen.
+ * The words seen with each bit, as pairs of a word's hash and its bits. Of half a million words, about 25 share their hash with
+ * another one and may wrongly count as seen.
  */
 type SeenWords = { slots: Int32Array; size: number }
 
-export function noWordsSeen(): SeenWords {
+export function createSeenWords(): SeenWords {
   return { slots: new Int32Array(2 * 4096), size: 0 }
 }
 
@@ -210,16 +210,16 @@ export function scanWords(text: string, bit: number, seen: SeenWords, found: Map
     }
     if (letter === UNKNOWN) {
       LETTERS[code] = lookAt(String.fromCharCode(code))
-      i-- // now it is known
+      i-- // read it again, now that its letter is known
     } else if (letter === NO_LETTER) isWord = false
     else {
-      if (isWord && i - start >= LEAST_LETTERS) add(text, start, i, hash, bit, seen, found)
+      if (isWord && i - start >= MIN_LETTERS) add(text, start, i, hash, bit, seen, found)
       start = i + 1
       hash = 0
       isWord = true
     }
   }
-  if (isWord && length - start >= LEAST_LETTERS) add(text, start, length, hash, bit, seen, found)
+  if (isWord && length - start >= MIN_LETTERS) add(text, start, length, hash, bit, seen, found)
 }
 
 function add(
@@ -231,16 +231,19 @@ function add(
   seen: SeenWords,
   found: Map<string, number>,
 ): void {
-  if (end - start > MOST_LETTERS || !isNew(seen, hash, bit)) return
+  if (end - start > MAX_LETTERS || !isNew(seen, hash, bit)) return
   const word = text.slice(start, end).toLowerCase()
   found.set(word, (found.get(word) ?? 0) | bit)
 }
 
-/** The character ends a word for the index's tokenizer; or makes the word something that nobody mistypes, such as `a1`. */
+/**
+ * The codes of characters that are not letters: one that ends a word for the index's tokenizer, and one that makes the word
+ * something that nobody mistypes, such as `a1`.
+ */
 const SEPARATOR = 0
 const NO_LETTER = 1
 const UNKNOWN = 2
-/** For each character its lower-case letter, or one of these three values. */
+/** Maps each character to its lower-case letter, or to one of these three codes. */
 const LETTERS = new Uint16Array(0x10000).fill(UNKNOWN)
 
 function lookAt(character: string): number {

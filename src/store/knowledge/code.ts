@@ -4,9 +4,9 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// The definitions, imports and uses in the code of projects.
+// Stores the definitions, imports and uses in the code of projects.
 
-/** target: the project's file that an import names, or a folder with a trailing slash. */
+/** `target` is the project's file that an import names, or a folder with a trailing slash. */
 export const CODE_SCHEMA = `
   create table code_file (
     id integer primary key,
@@ -82,7 +82,7 @@ export type CodeFile = CodeStamp & {
   path: string
   language: string
   lines: number
-  /** The reason why it was not read. */
+  /** The reason why the file was not read. */
   skipped?: string
   definitions: Definition[]
   imports: LinkedImport[]
@@ -92,7 +92,7 @@ export type CodeFile = CodeStamp & {
 const STAMPS = "select path, size, modified_at, version, hash from code_file"
 const STAMP = { path: "text", size: "integer", modified_at: "integer", version: "integer", hash: "blob?" } as const
 
-/** For all files of a project, or for one. */
+/** Returns the stamps of all files of a project, or of one. */
 export function codeStamps(db: Db, project: string, path?: string): Map<string, CodeStamp> {
   const id = knownProject(db, project) ?? -1
   const rows =
@@ -111,7 +111,7 @@ export function saveCode(db: Db, project: string, files: readonly CodeFile[]): v
     })
 }
 
-/** For a file with a new time and unchanged content. */
+/** Updates the stamp of a file with a new time and unchanged content. */
 export function restampCode(db: Db, project: string, path: string, stamp: CodeStamp): void {
   db.prepare("update code_file set size = ?, modified_at = ? where project_id = ? and path = ?").run(
     stamp.size,
@@ -145,7 +145,7 @@ function unlink(db: Db, project: number): void {
   db.prepare("delete from code_linked where project_id = ?").run(project)
 }
 
-/** Undefined if imports have to be linked again. */
+/** Returns undefined if imports have to be linked again. */
 export function linkedBy(db: Db, project: string): string | undefined {
   const id = knownProject(db, project) ?? -1
   return valueQuery(db, "select modules from code_linked where project_id = ?", "text").get(id)
@@ -216,7 +216,7 @@ export function hasCodeFolder(db: Db, project: string, folder: string): boolean 
   return db.prepare("select 1 from code_file where project_id = ? and folder = ?").get(id, folder) !== undefined
 }
 
-/** Links imports to files again, after files were added or removed. Returns how many links changed. */
+/** Links imports to files again, after files were added or removed. Returns the number of changed links. */
 export function relinkImports(
   db: Db,
   project: string,

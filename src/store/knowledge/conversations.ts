@@ -1,18 +1,18 @@
-import { besideOf, isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
+import { isSameConversation, type Ref, refFrom, siblingRef, sourceWithOwner } from "../../core/ref.ts"
 import type { ConversationRow } from "../history/store.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { type KeptDecision, removeDecisions, saveDecisions } from "./decisions.ts"
-import { saveWorked, type WorkedFile } from "./files.ts"
-import { type KeptFix, saveFixes } from "./fixes.ts"
+import { removeDecisions, type StoredDecision, saveDecisions } from "./decisions.ts"
+import { saveWorkedFiles, type WorkedFile } from "./files.ts"
+import { type StoredFix, saveFixes } from "./fixes.ts"
 import { type LinesWrite, removeLines, saveLines } from "./lines.ts"
 import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
 
-// The facts learned from conversations, each as it was when it was last read.
+// Stores the facts learned from conversations, each as it was when it was last read.
 
-/** The position up to which the history's feed was followed. */
+/** The position up to which the history's feed was processed. */
 export function learnedToken(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'token'", "text").get()
 }
@@ -26,15 +26,15 @@ function saveLearnedToken(db: Db, token: string): void {
   db.prepare("insert or replace into meta (key, value) values ('token', ?)").run(token)
 }
 
-export function isLearner(db: Db, version: number): boolean {
+export function isLearnerVersion(db: Db, version: number): boolean {
   return db.prepare("select value from meta where key = 'learner'").pluck().get() === String(version)
 }
 
 /** Forgets what another version of the learner stored about conversations, and records the new version, in one transaction. */
-export function useLearner(db: Db, version: number): void {
-  if (isLearner(db, version)) return // readers take no lock
+export function setLearnerVersion(db: Db, version: number): void {
+  if (isLearnerVersion(db, version)) return // readers take no lock
   inTransaction(db, () => {
-    if (isLearner(db, version)) return
+    if (isLearnerVersion(db, version)) return
     if (db.prepare("select 1 from meta where key = 'learner'").get() !== undefined) forgetAll(db)
     db.prepare("insert or replace into meta (key, value) values ('learner', ?)").run(String(version))
   })
@@ -48,11 +48,11 @@ export function forgetConversations(db: Db): void {
 function forgetAll(db: Db): void {
   for (const id of valueQuery(db, "select id from conversation", "integer").all()) removeFacts(db, id)
   db.exec("delete from conversation; delete from meta where key = 'token'")
-  notePurge(db) // it may include conversations that were forgotten meanwhile, which cannot be recognised afterwards
+  notePurge(db) // the file may include conversations that were forgotten meanwhile, which cannot be recognised afterwards
 }
 
 export type KnownConversation = {
-  /** Its name in the feed. */
+  /** The conversation's name in the feed. */
   name: string
   ref: Ref
   root: string
@@ -65,12 +65,12 @@ export type KnownConversation = {
   web_at?: number
 }
 
-/** Replaces the conversation's row, without any facts stored about it before, and returns its id. */
+/** Replaces the conversation's row and everything stored about it, and returns its id. */
 export function renewConversation(db: Db, known: KnownConversation): number {
   const source = sourceWithOwner(known.ref)
   removeConversation(db, known.name)
   db.prepare("delete from conversation where source = ? and native_id = ?").run(source, known.ref.id)
-  // Conversations learned before this one that belong to it get its root.
+  // Conversations that belong to this one and were learned earlier get its root.
   db.prepare("update conversation set root = @root where source = @source and root = @id").run({
     root: known.root,
     source,
@@ -118,15 +118,15 @@ export function feedNameOf(db: Db, ref: Ref): string | undefined {
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id)
 }
 
-/** The conversation with this name in the feed. */
+/** Finds the conversation with this name in the feed. */
 function refOf(db: Db, name: string): Ref | undefined {
   const sql = "select source, native_id as id from conversation where name = ?"
   const row = rowQuery(db, sql, { source: "text", id: "text" }).get(name)
   return row && refFrom(row.source, row.id)
 }
 
-/** The conversations that may report what this one did as their subagent. */
-export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
+/** Returns the conversations that may report what this one did as their subagent. */
+export function possibleReporters(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   const rows = rowQuery(
     db,
     `select o.name, o.source, o.native_id as id from conversation c
@@ -137,7 +137,7 @@ export function toldOfBy(db: Db, ref: Ref): { name: string; ref: Ref }[] {
   return rows.map(({ name, source, id }) => ({ name, ref: refFrom(source, id) }))
 }
 
-/** The root of the conversation that this one belongs to; its own id if that is unknown. */
+/** The root of the conversation that this one belongs to, or its own id if that is unknown. */
 function rootOf(db: Db, ref: Ref): string {
   const sql = "select root from conversation where source = ? and native_id = ?"
   return valueQuery(db, sql, "text").get(sourceWithOwner(ref), ref.id) ?? ref.id
@@ -147,7 +147,7 @@ export type LearnedFacts =
   | {
       name: string
       gone: true
-      /** Set if the history has it, and there is nothing to learn from it. */
+      /** Set if the history has the conversation and there is nothing to learn from it. */
       ref?: Ref
     }
   | {
@@ -157,20 +157,20 @@ export type LearnedFacts =
       row: ConversationRow
       web_at?: number
       worked: WorkedFile[]
-      fixes: (KeptFix & { words: string })[]
+      fixes: (StoredFix & { words: string })[]
       test_runs: TestRunWrite[]
-      decisions: KeptDecision[]
+      decisions: StoredDecision[]
       lines?: LinesWrite
     }
 
 /**
- * Saves what was learned between two positions of the history's feed, all or nothing. False if another process has learned
- * meanwhile: then the data may be outdated.
+ * Saves what was learned between two positions of the history's feed, all or nothing. Returns false if another process has
+ * learned meanwhile, because the data may be outdated.
  */
 export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefined, to: string): boolean {
   return inTransaction(db, () => {
     if (learnedToken(db) !== from) return false
-    if (facts.some((fact) => goneFrom(db, fact.name, fact.ref) !== undefined)) notePurge(db)
+    if (facts.some((fact) => removedConversation(db, fact.name, fact.ref) !== undefined)) notePurge(db)
     for (const fact of facts) write(db, fact)
     saveLearnedToken(db, to)
     return true
@@ -182,8 +182,8 @@ export function saveFacts(db: Db, learned: LearnedFacts): void {
   inTransaction(db, () => write(db, learned))
 }
 
-/** The conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
-export function goneFrom(db: Db, name: string, now: Ref | undefined): Ref | undefined {
+/** Returns the conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
+export function removedConversation(db: Db, name: string, now: Ref | undefined): Ref | undefined {
   const known = refOf(db, name)
   return known && !(now && isSameConversation(known, now)) ? known : undefined
 }
@@ -199,7 +199,7 @@ function write(db: Db, learned: LearnedFacts): void {
   const id = renewConversation(db, {
     name,
     ref,
-    root: from === undefined ? ref.id : rootOf(db, besideOf(ref, from)),
+    root: from === undefined ? ref.id : rootOf(db, siblingRef(ref, from)),
     kind,
     project,
     branch: row.git_branch,
@@ -208,7 +208,7 @@ function write(db: Db, learned: LearnedFacts): void {
     ended_at,
     web_at,
   })
-  if (project !== undefined) saveWorked(db, id, project, worked)
+  if (project !== undefined) saveWorkedFiles(db, id, project, worked)
   if (project !== undefined) saveTestRuns(db, id, project, test_runs, ended_at)
   if (project !== undefined && lines) saveLines(db, id, project, lines)
   saveFixes(db, id, project, fixes)

@@ -1,9 +1,9 @@
 import { formatRef } from "../../core/ref.ts"
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
+import { knownProject, OWN_WORDS_SQL, projectId, storedSpellings } from "./rows.ts"
 
-// The decisions of a project, whose words they are, and which of them were reversed later.
+// Stores the decisions of a project, whose words they are, and which of them were reversed later.
 
 export const DECISIONS_SCHEMA = `
   create table decision (
@@ -42,39 +42,39 @@ export const DECISIONS_SCHEMA = `
 const DECISION_KINDS = ["plan", "answer", "said", "adr", "breaking", "revert", "note"] as const
 export type DecisionKind = (typeof DECISION_KINDS)[number]
 
-export type Stated = {
+export type StatedDecision = {
   /** Identifies this decision, even if it is repeated elsewhere. */
   key: string
   kind: DecisionKind
   /** The exact words. */
   quote: string
   at?: number
-  /** Files named with it, or edited between it and the person's next message. Relative to the project. */
+  /** Files named in the decision, or edited between it and the person's next message. Relative to the project. */
   files: string[]
   symbols: string[]
-  /** The words that describe its subject. */
+  /** The words that describe the decision's subject. */
   subject: string[]
   /**
    * The author of the quote. Approved plans and chosen answers are the agent's words; the author of a file or a commit is not
    * known.
    */
   origin: "person" | "agent" | "document" | "commit"
-  /** A ref of the message or commit whose decisions it reverses, whatever their words are. */
+  /** The ref of the message or commit whose decisions this one reverses, whatever their words are. */
   rejects?: string
-  /** The mark of the commit that contains its edits: a commit that reverts that one reverses it. */
+  /** The mark of the commit that contains the decision's edits. A commit that reverts that one reverses the decision. */
   committed?: string
 }
-export type KeptDecision = Stated & {
-  /** The message that states it. */
+export type StoredDecision = StatedDecision & {
+  /** The number of the message that states the decision. */
   number: number
 }
-export type CommitDecision = Stated & { hash: string }
+export type CommitDecision = StatedDecision & { hash: string }
 
 export function saveDecisions(
   db: Db,
   conversation: number,
   project: string | undefined,
-  decisions: KeptDecision[],
+  decisions: StoredDecision[],
 ): void {
   save(
     db,
@@ -97,7 +97,7 @@ function setDecided(db: Db, project: string, head: string): void {
   db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
 }
 
-type Write = Stated & { conversation?: number; number?: number; hash?: string }
+type Write = StatedDecision & { conversation?: number; number?: number; hash?: string }
 
 function save(db: Db, project: string | undefined, decisions: Write[]): void {
   if (decisions.length === 0) return
@@ -142,7 +142,7 @@ function remove(db: Db, ids: number[]): void {
   for (const id of ids) for (const statement of [stale, words, about, itself]) statement.run(id)
 }
 
-/** Leaves out a commit's decision if a conversation states it too, along with the reason. */
+/** Leaves out a commit's decision if a conversation also states it, with the reason. */
 const STATED_ONCE = `(fact.hash is null or not exists (
   select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
     and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
@@ -161,7 +161,7 @@ export type MadeDecision = {
 }
 
 /** Whether `renewReversals` has anything to do. */
-export function hasStale(db: Db): boolean {
+export function hasStaleReversals(db: Db): boolean {
   return db.prepare("select 1 from decision_stale").get() !== undefined
 }
 
@@ -173,16 +173,16 @@ export function hasStale(db: Db): boolean {
 export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
   const stale = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
   for (const project of stale)
-    for (let i = 0; i < MOST_TRIES; i++) {
+    for (let i = 0; i < MAX_TRIES; i++) {
       const given = inOrder(db, project)
       const found = reversals(given.map(madeOf))
       if (inTransaction(db, () => keepReversals(db, project, given, found))) break
     }
 }
 
-const MOST_TRIES = 3
+const MAX_TRIES = 3
 
-/** False if the decisions have changed. If another process was first, there is nothing to do. */
+/** Returns false if the decisions have changed. If another process was first, there is nothing to do. */
 function keepReversals(db: Db, project: number, given: InOrder[], found: Map<string, string>): boolean {
   if (db.prepare("select 1 from decision_stale where project_id = ?").get(project) === undefined) return true
   if (JSON.stringify(inOrder(db, project)) !== JSON.stringify(given)) return false
@@ -224,7 +224,10 @@ function inOrder(db: Db, project: number): InOrder[] {
   return [...others, ...records].sort((a, b) => a.time - b.time)
 }
 
-/** Decision records in documents are numbered or dated by their names. A file's time only says that the record is not newer. */
+/**
+ * Sorts decision records in documents by the numbers or dates in their names. A file's time only says that the record is not
+ * newer.
+ */
 function inOrderOfNames(records: InOrder[]): InOrder[] {
   const byName = new Intl.Collator("en", { numeric: true }).compare
   let newest = 0
@@ -246,44 +249,44 @@ function madeOf({ time: _, subject, rejects, committed, ...row }: InOrder): Made
 }
 
 export type DecisionFilter = {
-  /** Only this project. Unless `exactly` is set, a part of its path is enough. */
+  /** Selects this project. Unless `exactly` is set, a part of its path is enough. */
   project?: string
   exactly?: boolean
-  /** Relative to the project, or the end of such a path. */
+  /** A path relative to the project, or the end of such a path. */
   file?: string
   symbol?: string
   kind?: DecisionKind
-  /** All of these words must occur. */
+  /** Words that must all occur. */
   words?: string[]
-  /** Excludes these projects. */
+  /** Projects to exclude. */
   except?: string[]
   /** Includes decisions of commits that no conversation mentions. */
   with_commits?: boolean
-  /** Made in this period, both ends included. */
+  /** Selects decisions made in this period, both ends included. */
   from?: number
   to?: number
-  /** Stated by this message (`source:id#12`) or this commit (`git:<hash>`). */
+  /** Selects decisions stated by this message (`source:id#12`) or this commit (`git:<hash>`). */
   stated_in?: string
-  /** Reversed by one of these decisions (keys). */
+  /** Selects decisions that one of these decisions (keys) reversed. */
   taken_back_by?: string[]
   limit: number
   offset?: number
 }
 
 export type KnownDecision = QuotedDecision & {
-  /** The agent's id of the conversation; missing if a commit states it. */
+  /** The agent's id of the conversation. Missing if a commit states the decision. */
   conversation?: string
   files: string[]
   symbols: string[]
   project?: string
-  /** The later decision that reversed it. */
+  /** The later decision that reversed this one. */
   reversed_by?: QuotedDecision
 }
 
-type QuotedDecision = Pick<Stated, "key" | "kind" | "quote" | "at" | "origin"> & {
-  /** The message that states it, or `git:<hash>`. */
+type QuotedDecision = Pick<StatedDecision, "key" | "kind" | "quote" | "at" | "origin"> & {
+  /** The ref of the message that states the decision, or `git:<hash>`. */
   ref: string
-  /** It cannot contain the words of a stranger. */
+  /** True if the quote cannot contain a stranger's words. */
   is_own_words: boolean
 }
 
@@ -306,7 +309,7 @@ const CHOSEN = `
       select 1 from decision_about a where a.decision_id = fact.id and a.kind = 'symbol'
         and (a.name = lower(@symbol) or substr(a.name, -length(@symbol) - 1) = '.' || lower(@symbol))))`
 
-/** Newest first; `total` counts all matches. */
+/** Returns decisions, newest first; `total` counts all matches. */
 export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: KnownDecision[]; total: number } {
   if (filter.words?.length === 0) return { decisions: [], total: 0 }
   const values = {
@@ -334,9 +337,9 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
   return { decisions: rows.map((row) => known(db, row)), total }
 }
 
-/** A commit message may contain anybody's words. */
+/** A commit message may contain anybody's words, so its decision never counts as own words. */
 const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
-  c.source, c.native_id, fact.hash is null and ${OWN_WORDS} as own`
+  c.source, c.native_id, fact.hash is null and ${OWN_WORDS_SQL} as own`
 
 type QuotedRow = RowOf<typeof QUOTED>
 const QUOTED = {

@@ -1,10 +1,10 @@
 import type { SourceId } from "../../core/conversation.ts"
-import { isFolding, isSamePath } from "../../core/path-key.ts"
+import { foldsPaths, isSamePath } from "../../core/path-key.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// Which conversation edited, read or named which file of its project.
+// Stores which conversation edited, read or named which file of its project.
 
 export const FILES_SCHEMA = `
   create table file (id integer primary key, project_id integer not null, path text not null, unique (project_id, path));
@@ -37,7 +37,7 @@ export type WorkedFile = {
   at?: number
 }
 
-export function saveWorked(db: Db, conversation: number, project: string, files: WorkedFile[]): void {
+export function saveWorkedFiles(db: Db, conversation: number, project: string, files: WorkedFile[]): void {
   const id = projectId(db, project)
   const put = db.prepare(
     `insert into worked (conversation_id, file_id, edits, reads, mentions, added, removed, first_number, last_number, at)
@@ -65,16 +65,16 @@ export function fileId(db: Db, project: number, path: string): number {
   )
 }
 
-/** Every known name of a project's files: from conversations, from git, from the code. */
+/** Selects every known name of a project's files: from conversations, from git, from the code. */
 const NAMES = `select path as name from file where project_id = @id union all
   select name from git_name where project_id = @id union all select path from code_file where project_id = @id`
 
-/** The stored spelling of a file name, if there is one; otherwise the given spelling. */
-export function fileAsKnown(db: Db, project: string, file: string, platform = process.platform): string {
-  const id = isFolding(platform) ? knownProject(db, project, platform) : undefined
+/** Returns the stored spelling of a file name, if there is one; otherwise the given spelling. */
+export function knownSpelling(db: Db, project: string, file: string, platform = process.platform): string {
+  const id = foldsPaths(platform) ? knownProject(db, project, platform) : undefined
   if (id === undefined) return file
   if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
-  // SQLite folds only ASCII letters, but by far the fastest, and hooks have little time.
+  // SQLite folds only ASCII letters, but is by far the fastest, and hooks have little time.
   const isPlain = /^[\x20-\x7e]*$/.test(file)
   const like = valueQuery(db, `select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`, "text")
   for (const name of like.iterate({ id, file, plain: isPlain ? 1 : 0 }))
@@ -82,11 +82,11 @@ export function fileAsKnown(db: Db, project: string, file: string, platform = pr
   return file
 }
 
-/** The file of the project with this path, or the only one whose path ends in it. */
-export function fileNamed(db: Db, project: string, typed: string): string | undefined {
+/** Finds the file of the project with this path, or the only one whose path ends in it. */
+export function findFile(db: Db, project: string, typed: string): string | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
-  const name = fileAsKnown(db, project, typed)
+  const name = knownSpelling(db, project, typed)
   const found = valueQuery(
     db,
     `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
@@ -97,11 +97,11 @@ export function fileNamed(db: Db, project: string, typed: string): string | unde
 }
 
 /** One conversation's work on one file. Subagents' work counts for their root. */
-export type Visit = {
+export type FileVisit = {
   source: SourceId
   id: string
   root: string
-  /** Missing if it may contain a stranger's words. */
+  /** Missing if the title may contain a stranger's words. */
   title?: string
   kind: string
   path: string
@@ -113,12 +113,12 @@ export type Visit = {
   at: number
 }
 
-/** A title may be written at any time, so it is only shown if no web page was read at all. */
+/** A title may be written at any time, so it is shown only if no web page was read at all. */
 const OWN_TITLE =
   "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
 
 /** The conversations that worked on this file, newest first, at most `limit`. */
-export function visitsTo(db: Db, project: string, path: string, limit: number): Visit[] {
+export function visitsTo(db: Db, project: string, path: string, limit: number): FileVisit[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   return rowQuery(
@@ -147,8 +147,8 @@ export function visitsTo(db: Db, project: string, path: string, limit: number): 
     .map(({ title, ...visit }) => ({ ...visit, title: title ?? undefined }))
 }
 
-/** The newest roots that worked on a branch of the project. Subagents' work counts for their root. */
-export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): Root[] {
+/** Returns the newest roots that worked on a branch of the project. Subagents' work counts for their root. */
+export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): RootConversation[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   return rowQuery(
@@ -159,15 +159,15 @@ export function rootsOnBranch(db: Db, project: string, branch: string, limit: nu
   ).all(id, branch, limit)
 }
 
-export type NewestWork = Root & {
+export type NewestWork = RootConversation & {
   id: string
   branch?: string
-  /** Missing if it may contain a stranger's words. */
+  /** Missing if the title may contain a stranger's words. */
   title?: string
   at: number
 }
 
-/** The conversation that last changed anything in the project before a time, except the current one (`asking`). */
+/** Returns the conversation that last changed anything in the project before a time, except the current one (`asking`). */
 export function newestWork(db: Db, project: string, before: number, asking?: string): NewestWork | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
@@ -185,10 +185,10 @@ export function newestWork(db: Db, project: string, before: number, asking?: str
   return { ...rest, branch: branch ?? undefined, title: title ?? undefined }
 }
 
-export type Root = RowOf<typeof ROOT>
+export type RootConversation = RowOf<typeof ROOT>
 const ROOT = { source: "text", root: "text" } as const
 
-export type Worked = RowOf<typeof WORKED>
+export type WorkedFilePath = RowOf<typeof WORKED>
 const WORKED = {
   source: "text",
   root: "text",
@@ -198,8 +198,8 @@ const WORKED = {
   at: "integer",
 } as const
 
-/** The files on which the conversations of these roots worked. */
-export function workedIn(db: Db, project: string, roots: Root[]): Worked[] {
+/** Returns the files on which the conversations of these roots worked. */
+export function filesWorkedOn(db: Db, project: string, roots: RootConversation[]): WorkedFilePath[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
   const of = rowQuery(

@@ -2,9 +2,9 @@ import type { SourceId } from "../../core/conversation.ts"
 import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { knownProject, OWN_WORDS, projectId, storedSpellings } from "./rows.ts"
+import { knownProject, OWN_WORDS_SQL, projectId, storedSpellings } from "./rows.ts"
 
-// Fixes of errors: the failed command, the lines that describe the error, the edits, the run that passed.
+// Stores fixes of errors: the failed command, the lines that describe the error, the edits, and the run that passed.
 
 export const FIXES_SCHEMA = `
   create table fix (
@@ -28,7 +28,7 @@ export const FIXES_SCHEMA = `
 
 export type FixedFile = { path: string; added: number; removed: number }
 
-export type KeptFix = {
+export type StoredFix = {
   command: string
   /** The lines of the output that describe the error, most informative first. */
   lines: string[]
@@ -43,7 +43,7 @@ export type KeptFix = {
   edit_lines_left_out: number
 }
 
-export type KnownFix = KeptFix & {
+export type KnownFix = StoredFix & {
   source: SourceId
   id: string
   root: string
@@ -51,12 +51,12 @@ export type KnownFix = KeptFix & {
   is_own_words: boolean
 }
 
-/** Each fix is found by its `words`. */
+/** Saves fixes. Each is found by its `words`. */
 export function saveFixes(
   db: Db,
   conversation: number,
   project: string | undefined,
-  fixes: (KeptFix & { words: string })[],
+  fixes: (StoredFix & { words: string })[],
 ): void {
   const put = db.prepare(
     `insert into fix (conversation_id, project_id, failed_number, fixed_number, at, command, lines, files, edits, edit, edit_lines_left_out)
@@ -84,22 +84,22 @@ export function saveFixes(
 }
 
 export type FixFilter = {
-  /** Only this project. Unless `exactly` is set, a part of its path is enough. */
+  /** Selects this project. Unless `exactly` is set, a part of its path is enough. */
   project?: string
   exactly?: boolean
-  /** Excludes these projects. */
+  /** Projects to exclude. */
   except?: string[]
   limit: number
 }
 
-/** Fixes with any of the words, best first. */
-export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownFix[] {
+/** Returns fixes with any of the words, best first. */
+export function fixesWithWords(db: Db, words: string[], filter: FixFilter): KnownFix[] {
   const { project, exactly, except = [], limit } = filter
   if (words.length === 0) return []
   const match = words.map((word) => `"${word.replaceAll('"', "")}"`).join(" OR ")
   const rows = rowQuery(
     db,
-    `select fact.*, bm25(fix_words) as score, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
+    `select fact.*, bm25(fix_words) as score, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS_SQL} as own
        from fix_words join fix fact on fact.id = fix_words.rowid join conversation c on c.id = fact.conversation_id
          left join project p on p.id = fact.project_id
        where fix_words match @match
@@ -117,10 +117,10 @@ export function fixesHolding(db: Db, words: string[], filter: FixFilter): KnownF
   return rows.map(knownFix)
 }
 
-const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS} as own
+const FIX_COLUMNS = `fact.*, c.source, c.native_id, c.root, p.path as project, ${OWN_WORDS_SQL} as own
   from fix fact join conversation c on c.id = fact.conversation_id left join project p on p.id = fact.project_id`
 
-/** The fixes of one failed run, which may have failed in several ways. Excludes the given projects. */
+/** Returns the fixes of one failed run, which may have failed in several ways. Excludes the given projects. */
 export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string[]): KnownFix[] {
   const rows = rowQuery(
     db,
@@ -131,7 +131,7 @@ export function fixesOfRun(db: Db, run: Ref & { number: number }, except: string
   return rows.map(knownFix)
 }
 
-/** Successful fixes that edited this file of the project, newest first; `total` counts all of them. */
+/** Returns successful fixes that edited this file of the project, newest first; `total` counts all of them. */
 export function fixesEditing(
   db: Db,
   project: string,

@@ -3,7 +3,7 @@ import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { removeCommitDecisions } from "./decisions.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// A project's git history: which commits touched which file, under any name it had.
+// Stores a project's git history: which commits touched which file, under any of its names.
 
 export const GIT_SCHEMA = `
   create table git_read (
@@ -82,11 +82,11 @@ export type GitWrite = {
   head: string
   shallow: string
   read_at: number
-  /** Newest first. */
+  /** The commits, newest first. */
   commits: CommitWrite[]
-  /** Deletes the stored commits first. */
+  /** If true, deletes the stored commits first. */
   replaces: boolean
-  /** Descriptions for people; with `replaces` they replace the earlier ones. */
+  /** Descriptions of what was left out, for people. With `replaces`, these descriptions replace the earlier ones. */
   left_out: string[]
   /** The maximum number of commits. If there are more, the oldest are deleted and `when_more` is reported. */
   most: number
@@ -112,7 +112,7 @@ export type GitCommit = {
   reverts?: { subject: string; hash?: string }
 }
 
-/** Both changed in `together` commits; `own` commits changed the given file and `other` commits changed this one. */
+/** The number of commits that changed both files (`together`), the given file (`own`) and this one (`other`). */
 export type ChangedTogether = RowOf<typeof CHANGED_TOGETHER>
 const CHANGED_TOGETHER = {
   path: "text",
@@ -122,7 +122,7 @@ const CHANGED_TOGETHER = {
   newest: "integer",
 } as const
 
-/** A larger commit does not show that its files belong together. */
+/** The number of files from which a commit no longer shows that its files belong together. */
 export const MASS_COMMIT = 50
 
 export function gitProject(db: Db, project: string): GitProject | undefined {
@@ -213,8 +213,8 @@ export function changedTogether(db: Db, project: string, file: string, limit: nu
   ).all({ id: knownProject(db, project) ?? null, file, limit })
 }
 
-/** The file's current name; undefined if no known commit touched it. */
-export function newestName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
+/** The file's current name. Undefined if no known commit touched it. */
+export function currentFileName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
   const row = rowQuery(
     db,
     "select f.path, f.gone from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
@@ -306,8 +306,8 @@ type Named = RowOf<typeof NAMED>
 const NAMED = { id: "integer", path: "text" } as const
 
 /**
- * The file of a commit's entry. Commits come oldest first, but those of two branches alternate: one branch may change a file
- * under its old name after the other has renamed it, and the same rename may come twice.
+ * Finds the file of a commit's entry. Commits come oldest first, but those of two branches alternate: one branch may change a
+ * file under its old name after the other has renamed it, and the same rename may come twice.
  */
 function fileOf(db: Db, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
   const known = named(db, project, path)
@@ -318,7 +318,7 @@ function fileOf(db: Db, project: number, { status, path, from }: TouchWrite, com
   return id
 }
 
-/** A commit that a merge brought in does not restore a file that was deleted after it. */
+/** A merged commit does not restore a file that was deleted after it. */
 function setGone(db: Db, file: number, isGone: boolean, committedAt: number): void {
   db.prepare(
     `update git_file set gone = ? where id = ? and not exists (
@@ -371,7 +371,7 @@ function merge(db: Db, file: number, into: number): void {
 
 const BEYOND = "select id from git_commit where project_id = ? order by committed_at desc, id desc limit -1 offset ?"
 
-/** True if there were more. */
+/** Returns true if there were more. */
 function dropOldest(db: Db, project: number, most: number): boolean {
   if (db.prepare(BEYOND).get(project, most) === undefined) return false
   db.prepare(`delete from git_touch where commit_id in (${BEYOND})`).run(project, most)

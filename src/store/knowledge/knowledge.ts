@@ -1,5 +1,12 @@
 import { existsSync } from "node:fs"
-import { copyTo, type Db, inTransaction, openDerived, openToRead, removeDatabase } from "../sqlite/database.ts"
+import {
+  copyDatabase,
+  type Db,
+  inTransaction,
+  openDerivedDatabase,
+  openReadOnly,
+  removeDatabase,
+} from "../sqlite/database.ts"
 import { olderKnowledge } from "../sqlite/older-files.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import {
@@ -19,19 +26,19 @@ import {
 import {
   feedNameOf,
   forgetConversations,
-  goneFrom,
-  isLearner,
+  isLearnerVersion,
   learnedCount,
   learnedToken,
+  possibleReporters,
+  removedConversation,
   renewConversation,
   saveFacts,
   saveLearned,
-  toldOfBy,
-  useLearner,
+  setLearnerVersion,
 } from "./conversations.ts"
 import {
   DECISIONS_SCHEMA,
-  hasStale,
+  hasStaleReversals,
   knownDecisions,
   renewReversals,
   saveCommitDecisions,
@@ -39,29 +46,29 @@ import {
 } from "./decisions.ts"
 import {
   FILES_SCHEMA,
-  fileAsKnown,
-  fileNamed,
+  filesWorkedOn,
+  findFile,
+  knownSpelling,
   newestWork,
   rootsOnBranch,
-  saveWorked,
+  saveWorkedFiles,
   visitsTo,
-  workedIn,
 } from "./files.ts"
-import { FIXES_SCHEMA, fixesEditing, fixesHolding, fixesOfRun, saveFixes } from "./fixes.ts"
+import { FIXES_SCHEMA, fixesEditing, fixesOfRun, fixesWithWords, saveFixes } from "./fixes.ts"
 import {
   changedTogether,
   commitsSince,
   commitsTouching,
+  currentFileName,
   filesOfCommit,
   forgetProjectGit,
   GIT_SCHEMA,
   gitProject,
   markedCommits,
-  newestName,
   saveCommits,
 } from "./git.ts"
 import { editsOfFiles, LINES_SCHEMA, lineFiles, lineWorkers, ranCommits } from "./lines.ts"
-import { keepOwners, keptOwners, OWNERS_SCHEMA } from "./owners.ts"
+import { cachedOwners, cacheOwners, OWNERS_SCHEMA } from "./owners.ts"
 import { isPurgeDue, notePurge, purgeKnowledge } from "./purge.ts"
 import { knownProject, projectId, storedSpellings } from "./rows.ts"
 import {
@@ -73,7 +80,7 @@ import {
   importsIn,
   usesOf,
 } from "./symbols.ts"
-import { saveTestRuns, TESTS_SCHEMA, testRuns, testsKnown } from "./test-runs.ts"
+import { saveTestRuns, TESTS_SCHEMA, testRunStats, testRuns } from "./test-runs.ts"
 
 const FACTS = {
   code: {
@@ -89,17 +96,17 @@ const FACTS = {
     codeCounts,
   },
   symbols: { definitionsIn, definitionAt, definitionsNamed, usesOf, importersOf, importsIn, deprecatedUsedIn },
-  decisions: { saveDecisions, saveCommitDecisions, renewReversals, hasStale, knownDecisions },
-  files: { saveWorked, fileAsKnown, fileNamed, visitsTo, rootsOnBranch, newestWork, workedIn },
-  fixes: { saveFixes, fixesHolding, fixesOfRun, fixesEditing },
-  lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits, keptOwners, keepOwners },
+  decisions: { saveDecisions, saveCommitDecisions, renewReversals, hasStaleReversals, knownDecisions },
+  files: { saveWorkedFiles, knownSpelling, findFile, visitsTo, rootsOnBranch, newestWork, filesWorkedOn },
+  fixes: { saveFixes, fixesWithWords, fixesOfRun, fixesEditing },
+  lines: { lineWorkers, lineFiles, editsOfFiles, ranCommits, cachedOwners, cacheOwners },
   git: {
     gitProject,
     saveCommits,
     commitsTouching,
     commitsSince,
     changedTogether,
-    newestName,
+    currentFileName,
     filesOfCommit,
     markedCommits,
     forgetProjectGit,
@@ -107,22 +114,22 @@ const FACTS = {
   tests: {
     saveTestRuns,
     testRuns,
-    testsKnown,
+    testRunStats,
   },
   conversations: {
     learnedCount,
     learnedToken,
-    useLearner,
-    isLearner,
+    setLearnerVersion,
+    isLearnerVersion,
     forgetConversations,
     renewConversation,
     feedNameOf,
-    toldOfBy,
+    possibleReporters,
     saveLearned,
     saveFacts,
-    goneFrom,
+    removedConversation,
   },
-  projects: { keepProjects, projectId, knownProject, useRedaction, isPurgeDue, purgeKnowledge },
+  projects: { dropOtherProjects, projectId, knownProject, setRedactionVersion, isPurgeDue, purgeKnowledge },
 }
 
 type Bound<F> = { [N in keyof F]: F[N] extends (db: Db, ...given: infer G) => infer R ? (...given: G) => R : never }
@@ -176,14 +183,14 @@ const SCHEMA = `
     ${OWNERS_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
-/** If it changes, KNOWLEDGE_FORMAT must change. */
+/** A hash of the schema. If it changes, KNOWLEDGE_FORMAT must change. */
 export const SCHEMA_MARK = markOf(SCHEMA)
 const MARK = "select value from meta where key = 'schema'"
 
-/** Recreates the file if a dex with another schema wrote it: nothing in it is the only copy. */
+/** Opens the knowledge. Recreates the file if a dex with another schema wrote it, because nothing in it is the only copy. */
 export function openKnowledge(path: string): Knowledge {
   if (!existsSync(path)) copyOlderKnowledge(path)
-  const db = openDerived(path, MIGRATIONS)
+  const db = openDerivedDatabase(path, MIGRATIONS)
   const mark = db.prepare(MARK).pluck()
   if (mark.get() === undefined)
     inTransaction(db, () => db.prepare("insert or ignore into meta (key, value) values ('schema', ?)").run(SCHEMA_MARK))
@@ -193,21 +200,21 @@ export function openKnowledge(path: string): Knowledge {
   return openKnowledge(path)
 }
 
-/** Takes over the knowledge of 0.1.0 if its schema is the same. */
+/** Copies the knowledge of 0.1.0 if its schema is the same. */
 function copyOlderKnowledge(path: string): void {
   try {
     const older = olderKnowledge(path)
     const old = older === path ? undefined : openIfSame(older, OLDER_BUSY_MS)
-    if (old) copyTo(old, path)
+    if (old) copyDatabase(old, path)
     old?.close()
   } catch {
-    // Damaged: it will be learned again.
+    // It is damaged, so dex learns again.
   }
 }
 
 const OLDER_BUSY_MS = 2_000
 
-/** A hash of the text: FNV-1a, since hooks open this file too and have no time to load node:crypto. */
+/** Computes an FNV-1a hash of the text. Hooks open this file too and have no time to load node:crypto. */
 function markOf(text: string): string {
   let [a, b] = [0x811c9dc5, 0x01000193]
   for (let i = 0; i < text.length; i++) {
@@ -217,21 +224,21 @@ function markOf(text: string): string {
   return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("")
 }
 
-/** See `openToRead`. Also undefined if the schema differs. */
+/** Opens the knowledge like `openReadOnly`. Also returns undefined if the schema differs. */
 export function readKnowledge(path: string, busyMs: number): Knowledge | undefined {
   const db = openIfSame(path, busyMs)
   return db && knowledgeOver(db, path)
 }
 
 function openIfSame(path: string, busyMs: number): Db | undefined {
-  const db = openToRead(path, MIGRATIONS, busyMs)
+  const db = openReadOnly(path, MIGRATIONS, busyMs)
   if (db?.prepare(MARK).pluck().get() === SCHEMA_MARK) return db
   db?.close()
   return undefined
 }
 
 /** Deletes the git and code knowledge of all other projects. Knowledge from conversations there stays. */
-export function keepProjects(db: Db, projects: string[]): void {
+export function dropOtherProjects(db: Db, projects: string[]): void {
   const others = valueQuery(
     db,
     `select path from project p where path not in (select value from json_each(?))
@@ -249,10 +256,10 @@ export function keepProjects(db: Db, projects: string[]): void {
 }
 
 /**
- * Deletes project knowledge from before a change of the redaction rules: the projects can be read again. Knowledge from
+ * Deletes project knowledge from before a change of the redaction rules, because the projects can be read again. Knowledge from
  * conversations follows the history.
  */
-export function useRedaction(db: Db, version: number): void {
+export function setRedactionVersion(db: Db, version: number): void {
   const used = db.prepare("select value from meta where key = 'redaction'").pluck()
   if (used.get() === String(version)) return // readers take no lock
   inTransaction(db, () => {

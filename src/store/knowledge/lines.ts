@@ -4,7 +4,7 @@ import { fileId } from "./files.ts"
 import { dropOwnersFrom } from "./owners.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// The lines that each edit of a conversation added and removed: only their keys, not the text.
+// Stores the lines that each edit of a conversation added and removed: only their keys, not the text.
 
 export const LINES_SCHEMA = `
   -- added, removed: the keys of the lines in their order, four bytes each.
@@ -47,8 +47,8 @@ export type EditWrite = {
   removed: number[]
 }
 /** A commit that a conversation ran, as git reported it there. */
-export type RanWrite = { number: number; hash: string; subject: string; at: number }
-export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanWrite[]; said: number[] }
+export type RanCommitWrite = { number: number; hash: string; subject: string; at: number }
+export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanCommitWrite[]; said: number[] }
 
 export function saveLines(db: Db, conversation: number, project: string, write: LinesWrite): void {
   const id = projectId(db, project)
@@ -82,7 +82,7 @@ export function removeLines(db: Db, conversation: number): void {
   db.prepare("delete from line_work where conversation_id = ?").run(conversation)
 }
 
-/** The earliest time in its lines: anything older is unrelated to this conversation. */
+/** The earliest time in the conversation's lines. Anything older is unrelated to it. */
 function firstMoment(db: Db, conversation: number): number {
   const edited = valueQuery(db, "select min(at) from line_edit where conversation_id = ?", "integer?").get(conversation)
   const said = valueQuery(db, "select said from line_work where conversation_id = ?", "blob").get(conversation)
@@ -90,10 +90,10 @@ function firstMoment(db: Db, conversation: number): number {
   return Math.min(edited ?? Infinity, seconds === undefined ? Infinity : seconds * 1000)
 }
 
-/** Who worked in a project, and when. `source` includes the owner. */
+/** A conversation that worked in a project, with its times. `source` includes the owner. */
 export type LineWorker = {
   conversation: number
-  /** Its name in the history's feed. */
+  /** The conversation's name in the history's feed. */
   name: string
   source: string
   id: string
@@ -173,6 +173,6 @@ function bytesOf(keys: number[]): Buffer {
 }
 
 function keysIn(bytes: Buffer): Uint32Array {
-  // A blob may be at any address; four-byte numbers must be aligned.
+  // Copy the blob, because four-byte numbers must be aligned and a blob may be at any address.
   return new Uint32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer)
 }

@@ -2,7 +2,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { knownProject } from "./rows.ts"
 
-// Cached owners of the lines of commits, valid until something that affects them is learned or forgotten.
+// Caches the owners of the lines of commits, until something that affects them is learned or forgotten.
 
 export const OWNERS_SCHEMA = `
   -- Of the lines that a commit added to a file. Nothing that was said or done later than until has a say in it.
@@ -21,13 +21,13 @@ export const OWNERS_SCHEMA = `
 export type FoundOwners = RowOf<typeof FOUND_OWNERS>
 const FOUND_OWNERS = { hash: "text", path: "text", until: "integer", found: "text" } as const
 
-/** The version that found it, since another may find something else. `token`: the position in the feed at that time. */
-export type FoundBy = { version: string; token: string | undefined }
+/** The version that found the owners, since another may find others, and the position in the feed at that time (`token`). */
+export type OwnersVersion = { version: string; token: string | undefined }
 
-/** The oldest are deleted first. */
-const MOST_ROWS = 20_000
+/** The most cached rows; the oldest are deleted first. */
+const MAX_ROWS = 20_000
 
-export function keptOwners(db: Db, project: string, version: string, hashes: readonly string[]): FoundOwners[] {
+export function cachedOwners(db: Db, project: string, version: string, hashes: readonly string[]): FoundOwners[] {
   if (versionOf(db) !== version) return []
   return rowQuery(
     db,
@@ -37,8 +37,8 @@ export function keptOwners(db: Db, project: string, version: string, hashes: rea
   ).all(knownProject(db, project) ?? null, JSON.stringify(hashes))
 }
 
-/** Saves nothing if something was learned or forgotten meanwhile: the result may be outdated. */
-export function keepOwners(db: Db, project: string, by: FoundBy, rows: readonly FoundOwners[]): void {
+/** Saves nothing if something was learned or forgotten meanwhile, because the result may be outdated. */
+export function cacheOwners(db: Db, project: string, by: OwnersVersion, rows: readonly FoundOwners[]): void {
   inTransaction(db, () => {
     const id = knownProject(db, project)
     const token = db.prepare("select value from meta where key = 'token'").pluck().get()
@@ -51,7 +51,7 @@ export function keepOwners(db: Db, project: string, by: FoundBy, rows: readonly 
       "insert or replace into line_owner (project_id, hash, path, until, found) values (?, ?, ?, ?, ?)",
     )
     for (const { hash, path, until, found } of rows) put.run(id, hash, path, until, found)
-    db.prepare("delete from line_owner where id <= (select max(id) from line_owner) - ?").run(MOST_ROWS)
+    db.prepare("delete from line_owner where id <= (select max(id) from line_owner) - ?").run(MAX_ROWS)
   })
 }
 

@@ -1,8 +1,11 @@
-import { type Db, emptyLog, explained, inTransaction } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { dropAllOwners } from "./owners.ts"
 
-/** Deleted words stay in the file's bytes until it is rewritten. Call in the transaction that deletes them. */
+/**
+ * Marks the file for a rewrite, because deleted words stay in its bytes until then. Call this in the transaction that deletes
+ * them.
+ */
 export function notePurge(db: Db): void {
   dropAllOwners(db)
   db.prepare("insert or replace into meta (key, value) values ('purge', ?)").run(globalThis.crypto.randomUUID())
@@ -16,7 +19,7 @@ function purgeDue(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'purge'", "text").get()
 }
 
-export const UNNAMED_PROJECTS = `delete from project where id not in (
+export const DELETE_UNUSED_PROJECTS = `delete from project where id not in (
   select project_id from conversation where project_id is not null
   union select project_id from file
   union select project_id from fix where project_id is not null
@@ -37,16 +40,16 @@ export function purgeKnowledge(db: Db, path: string): void {
     const due = purgeDue(db)
     inTransaction(db, () => {
       db.exec("delete from file where id not in (select file_id from worked union select file_id from line_edit)")
-      db.exec(UNNAMED_PROJECTS)
+      db.exec(DELETE_UNUSED_PROJECTS)
     })
     db.exec("insert into fix_words (fix_words) values ('optimize')")
     db.exec("insert into decision_words (decision_words) values ('optimize')")
     emptyLog(db)
     db.exec("vacuum")
     const isDone = emptyLog(db)
-    // If somebody still reads the old pages, or more was forgotten meanwhile, it is due again.
+    // If somebody still reads the old pages, or more was forgotten meanwhile, the purge stays due.
     if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(due ?? null)
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }

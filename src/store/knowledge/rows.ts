@@ -15,14 +15,14 @@ export function knownProject(db: Db, path: string, platform = process.platform):
   return valueQuery(db, "select id from project where path = ?", "integer").get(stored)
 }
 
-/** The spellings of these projects in this database. */
+/** Returns the spellings of these projects in this database. */
 export function storedSpellings(db: Db, projects: readonly string[], platform = process.platform): string[] {
   return projects.flatMap((path) => spellingsOf(db, path, platform))
 }
 
 /**
- * True if a `fact` of the conversation `c` is older than any words of a web page or remote tool in it or in its related
- * conversations: a subagent's answer passes on what the subagent read.
+ * The condition that a `fact` of the conversation `c` is older than any words of a web page or remote tool in it or in its
+ * related conversations. A subagent's answer passes on what the subagent read.
  */
-export const OWN_WORDS =
+export const OWN_WORDS_SQL =
   "not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at <= ifnull(fact.at, o.web_at))"

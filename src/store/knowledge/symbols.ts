@@ -12,7 +12,7 @@ export type CodeSymbol = Definition & { path: string }
 const SYMBOL =
   "f.path, d.name, d.kind, d.container, d.line, d.end_line, d.exported, d.deprecated, d.doc from code_definition d join code_file f on f.id = d.file_id"
 
-/** In the order of the text. */
+/** Returns definitions in the order of the text. */
 export function definitionsIn(db: Db, project: string, path: string): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
   const sql = `select ${SYMBOL} where f.project_id = ? and f.path = ? order by d.seq`
@@ -31,14 +31,16 @@ export function definitionAt(db: Db, project: string, path: string, line: number
   return row && symbolOf(row)
 }
 
-/** Exported definitions first, then by path. */
+/** Returns exported definitions first, then by path. */
 export function definitionsNamed(db: Db, project: string, name: string, limit: number): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
   const sql = `select ${SYMBOL} where d.name = ? and f.project_id = ? order by d.exported = 0, f.path, d.seq limit ?`
   return rowQuery(db, sql, SYMBOL_ROW).all(name, id, limit).map(symbolOf)
 }
 
-/** `resolved`: through an import, or in the same file, class or package. `by_name`: only the name matches. */
+/**
+ * How a use was found. `resolved`: through an import, or in the same file, class or package. `by_name`: only the name matches.
+ */
 export type Resolution = "resolved" | "by_name"
 export type SymbolUse = {
   path: string
@@ -48,7 +50,9 @@ export type SymbolUse = {
   resolution: Resolution
 }
 
-/** The uses of a symbol: resolved ones first, and calls first among these. A use through a re-export counts as resolved. */
+/**
+ * Returns the uses of a symbol: resolved ones first, and calls first among these. A use through a re-export counts as resolved.
+ */
 export function usesOf(
   db: Db,
   project: string,
@@ -93,14 +97,17 @@ export function usesOf(
 
 const SCRIPTS = "'typescript', 'tsx', 'javascript'"
 const USE = "f.path, u.container, u.line, u.is_call from code_use u join code_file f on f.id = u.file_id"
-/** A name that a Go file uses without a package, and does not define, is defined by another file of its package. */
+/**
+ * Matches uses in the same Go package: a name that a Go file uses without a package, and does not define, is defined by another
+ * file of its package.
+ */
 const SAME_PACKAGE = `select ${USE} where u.name = ? and f.project_id = ? and f.folder = ? and f.language = 'go'
   and u.via is null and u.is_plain order by f.path, u.line limit ?`
 
 const MAX_REEXPORTS = 5
 const MAX_NAMES = 50
 
-/** The modules and names under which others can import a symbol: its own file, and those that re-export it. */
+/** Returns the modules and names under which others can import a symbol: its own file, and those that re-export it. */
 function namesOutside(
   db: Db,
   project: number,
@@ -127,7 +134,7 @@ function namesOutside(
   return found
 }
 
-/** The files that import this one, by path; for Go, the files that import its package. */
+/** Returns the files that import this one, by path; for Go, the files that import its package. */
 export function importersOf(db: Db, project: string, path: string, limit: number): { path: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
   const target = path.endsWith(".go") ? `${posix.dirname(path)}/` : path
@@ -139,7 +146,7 @@ export function importersOf(db: Db, project: string, path: string, limit: number
   ).all(target, id, limit)
 }
 
-/** The project's files that this one imports, in order. Go packages are named by their folder with a trailing slash. */
+/** Returns the project's files that this one imports, in order. Go packages are named by their folder with a trailing slash. */
 export function importsIn(db: Db, project: string, path: string): { target: string; line: number }[] {
   const id = knownProject(db, project) ?? -1
   return rowQuery(
@@ -150,7 +157,10 @@ export function importsIn(db: Db, project: string, path: string): { target: stri
   ).all(id, path)
 }
 
-/** A deprecated symbol of the project, and where this file uses it. Only resolved uses: a name alone would be a guess. */
+/**
+ * A deprecated symbol of the project, and where this file uses it. Only resolved uses count, because a name alone would be a
+ * guess.
+ */
 export type DeprecatedUse = { symbol: CodeSymbol; line: number; container?: string }
 
 export function deprecatedUsedIn(db: Db, project: string, path: string): DeprecatedUse[] {
@@ -158,7 +168,7 @@ export function deprecatedUsedIn(db: Db, project: string, path: string): Depreca
   const isAny = db.prepare(
     "select 1 from code_definition d join code_file f on f.id = d.file_id where d.deprecated is not null and f.project_id = ? limit 1",
   )
-  // Most projects deprecate nothing: then no use needs to be checked.
+  // Most projects deprecate nothing, so no use needs to be checked.
   if (isAny.get(id) === undefined) return []
   const uses = rowQuery(
     db,
@@ -191,7 +201,7 @@ const MAX_LOOKUPS = 1_000
 type Walk = {
   /** Names that were looked up before. */
   known: Map<string, CodeSymbol | undefined>
-  /** How many more re-exporting modules may be looked up. */
+  /** The number of re-exporting modules that may still be looked up. */
   left: number
 }
 
@@ -202,8 +212,8 @@ function meaningOf(db: Db, project: number, target: string, name: string, walk: 
 }
 
 /**
- * The definition that a name refers to for files that import it from a module of the project. Modules may re-export each other:
- * each is looked up once, and again only if it is reached in fewer steps, so that more can be found beyond it.
+ * Finds the definition that a name refers to for files that import it from a module of the project. Modules may re-export each
+ * other: each is looked up once, and again only if it is reached in fewer steps, so that more can be found beyond it.
  */
 function definitionOf(
   db: Db,

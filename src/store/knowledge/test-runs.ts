@@ -1,9 +1,9 @@
 import type { SourceId } from "../../core/conversation.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
-import { knownProject, OWN_WORDS, projectId } from "./rows.ts"
+import { knownProject, OWN_WORDS_SQL, projectId } from "./rows.ts"
 
-// The runs of a project's tests in conversations.
+// Stores the runs of a project's tests in conversations.
 
 export const TESTS_SCHEMA = `
   create table test_run (
@@ -56,7 +56,7 @@ export type KnownTestRun = Omit<TestRunWrite, "at"> & {
   is_own_words: boolean
 }
 
-/** `endedAt` is used if a run has no time of its own. */
+/** Saves test runs. `endedAt` is used if a run has no time of its own. */
 export function saveTestRuns(
   db: Db,
   conversation: number,
@@ -90,11 +90,11 @@ export function removeTestRuns(db: Db, conversation: number): void {
   db.prepare("delete from test_run where conversation_id = ?").run(conversation)
 }
 
-/** The newest runs of a project's tests, oldest first. */
+/** Returns the newest runs of a project's tests, oldest first. */
 export function testRuns(db: Db, project: string, limit: number): KnownTestRun[] {
   const rows = rowQuery(
     db,
-    `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS} as own
+    `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS_SQL} as own
      from test_run fact join conversation c on c.id = fact.conversation_id
      where fact.project_id = ? order by fact.at desc, fact.id desc limit ?`,
     RUN,
@@ -138,7 +138,7 @@ function knownRun(row: RowOf<typeof RUN>): KnownTestRun {
 }
 
 /** The number of runs, and the time of the newest. */
-export function testsKnown(db: Db, project: string): { runs: number; newest?: number } {
+export function testRunStats(db: Db, project: string): { runs: number; newest?: number } {
   const { runs, newest } = rowQuery(
     db,
     "select count(*) as runs, max(at) as newest from test_run where project_id = ?",

@@ -1,6 +1,6 @@
 import { codeOf, DexError } from "../../core/error.ts"
 import { isSameConversation, type Ref, refFrom, sourceWithOwner } from "../../core/ref.ts"
-import { type Db, emptyLog, explained, inTransaction, markDamaged, openDerived } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction, markDamaged, openDerivedDatabase } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import {
   dropUnusedModels,
@@ -17,9 +17,12 @@ import {
   spentBetween,
 } from "./spent.ts"
 
-/** The spending of a conversation. Without `spender` there is nothing to count: it was forgotten, or it is a document. */
+/**
+ * The spending of a conversation. `spender` is missing if there is nothing to count, because the conversation was forgotten or is
+ * a document.
+ */
 export type ConversationSpending = {
-  /** Its name in the history's feed. */
+  /** The conversation's name in the history's feed. */
   name: string
   ref?: Ref
   spender?: Omit<Spender, "id" | "source" | "native_id">
@@ -28,26 +31,28 @@ export type ConversationSpending = {
 }
 
 /**
- * The spending of all conversations, in a file of its own: every sync writes it, so that readers need not read conversations.
- * Derived from the history, safe to delete.
+ * The spending of all conversations, in its own file: every sync writes it, so that readers need not read conversations. Derived
+ * from the history, safe to delete.
  */
 export type SpendingFile = {
-  /** The position up to which the history's feed was followed. */
+  /** The position up to which the history's feed was processed. */
   followed(): string | undefined
-  /** Saves the changes between two positions of the feed, all or nothing. False if another process has written meanwhile. */
+  /**
+   * Saves the changes between two positions of the feed, all or nothing. Returns false if another process has written meanwhile.
+   */
   save(read: ConversationSpending[], from: string | undefined, to: string): boolean
-  /** Starts again, as for another history. */
+  /** Deletes everything, as for another history. */
   clear(): void
   spentBetween(from: number, to: number): KnownSpending[]
-  /** Oldest first. */
+  /** Returns what conversations made, oldest first. */
   madeThings(type: MadeWrite["type"]): KnownMade[]
   spenders(): Spender[]
-  /** The number of counted conversations. */
+  /** The number of conversations whose spending is counted. */
   counted(): number
   /** Whether anyone has used `dex usage --line`. */
   isLineWanted(): boolean
   wantLine(): void
-  /** Rewrites the file without deleted data, if anything was deleted since the last time, or `inAnyCase`. */
+  /** Rewrites the file without deleted data, if anything was deleted since the last purge or if `inAnyCase`. */
   purge(options?: { inAnyCase: boolean }): void
   /** Writes the write-ahead log back into the file. */
   checkpoint(): void
@@ -57,12 +62,12 @@ export type SpendingFile = {
 const MIGRATIONS: readonly [string, string][] = [["001-spent", SPENT_SCHEMA]]
 
 export function openSpending(path: string): SpendingFile {
-  const db = openDerived(path, MIGRATIONS)
+  const db = openDerivedDatabase(path, MIGRATIONS)
   const guard = <T>(work: () => T): T => {
     try {
       return work()
     } catch (error) {
-      throw damageOf(error, path) ?? explained(error, path)
+      throw damageOf(error, path) ?? explainError(error, path)
     }
   }
   return {
@@ -131,7 +136,7 @@ function saveOne(db: Db, { name, ref, spender, spent = [], made = [] }: Conversa
   saveSpent(db, id, spent, made)
 }
 
-/** The history reuses the name of a forgotten conversation: then the old one is gone for good. */
+/** Removes a conversation. The history reuses the name of a forgotten conversation; in that case the old one is gone. */
 function remove(db: Db, { id, source, native_id }: Known, now: Ref | undefined): void {
   if (!now || !isSameConversation(refFrom(source, native_id), now)) note(db, "purge", "due")
   removeSpent(db, id)
@@ -149,6 +154,6 @@ function purge(db: Db, inAnyCase: boolean): void {
   inTransaction(db, () => dropUnusedModels(db))
   emptyLog(db)
   db.exec("vacuum")
-  // If somebody still reads the old pages, it stays due.
+  // If somebody still reads the old pages, the purge stays due.
   if (emptyLog(db)) inTransaction(db, () => db.prepare("delete from meta where key = 'purge'").run())
 }

@@ -2,7 +2,7 @@ import type { Spending } from "../../core/usage.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 
-// The spending of conversations, and the commits and pull requests that they made.
+// Stores the spending of conversations, and the commits and pull requests that they made.
 
 export const SPENT_SCHEMA = `
   create table meta (key text primary key, value text not null) without rowid;
@@ -64,7 +64,7 @@ export const SPENT_SCHEMA = `
 export type SpentWrite = Spending & { number: number; superseded: boolean }
 export type MadeWrite = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
 
-/** A conversation that spent or made something. `parent`: the conversation that started it. */
+/** A conversation that spent or made something. `parent` is the conversation that started it. */
 export type Spender = {
   id: number
   source: string
@@ -109,7 +109,7 @@ export function removeSpent(db: Db, conversation: number): void {
 type SpentRow = Omit<RowOf<typeof SPENT>, "superseded"> &
   Pick<Spending, "model" | "service_tier" | "speed"> & { superseded: number | boolean }
 
-/** The spending in a period, both ends included; times are exact to a quarter of an hour. */
+/** Returns the spending in a period, both ends included; times are exact to a quarter of an hour. */
 export function spentBetween(db: Db, from: number, to: number): KnownSpending[] {
   const by = new Map(
     rowQuery(db, "select id, model, service_tier, speed from spent_by", SPENT_BY)
@@ -126,7 +126,7 @@ export function spentBetween(db: Db, from: number, to: number): KnownSpending[] 
   for (const row of rows) {
     const { model, service_tier, speed } = by.get(row.by_id)!
     row.superseded = row.superseded === 1
-    // All rows get the same shape: if some lacked these fields, reading a hundred thousand would take three times as long.
+    // Gives all rows the same shape: if some lacked these fields, reading a hundred thousand would take three times as long.
     row.model = model || undefined
     row.service_tier = service_tier || undefined
     row.speed = speed || undefined
@@ -154,7 +154,7 @@ const SPENT = {
 } as const
 const SPENT_BY = { id: "integer", model: "text", service_tier: "text", speed: "text" } as const
 
-/** Oldest first. */
+/** Returns what conversations made, oldest first. */
 export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {
   const rows = rowQuery(
     db,
@@ -172,7 +172,7 @@ export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {
   return rows.map(({ subject, ...row }) => ({ ...row, subject: subject ?? undefined }))
 }
 
-/** Every known conversation: its spending may be attributed to the one that started it. */
+/** Returns every known conversation, because its spending may be attributed to the one that started it. */
 export function spenders(db: Db): Spender[] {
   const rows = rowQuery(db, "select id, source, native_id, kind, project, branch, title, parent from conversation", {
     id: "integer",
@@ -193,7 +193,7 @@ export function spenders(db: Db): Spender[] {
   }))
 }
 
-/** The name of an unused model may contain the name of a person or a project. */
+/** Deletes unused models, whose names may contain the name of a person or a project. */
 export function dropUnusedModels(db: Db): void {
   db.exec("delete from spent_by where id not in (select by_id from spent)")
 }

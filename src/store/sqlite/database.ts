@@ -18,7 +18,7 @@ import { pragmaValue, valueQuery } from "./typed-query.ts"
 
 export type { Db } from "./engine.ts"
 
-/** Another process may hold the write lock for the length of a transaction; users should never see SQLITE_BUSY. */
+/** How long to wait for another process's transaction, in milliseconds; users should never see SQLITE_BUSY. */
 const BUSY_TIMEOUT_MS = 30_000
 const SHORT_WAIT_MS = 200
 const CACHE_KB = 16_000
@@ -43,7 +43,7 @@ export function openDatabase(
     db.pragma("synchronous = normal")
     // This cache size keeps a query over a million messages under 300 MB.
     db.pragma(`cache_size = -${cacheKb}`)
-    // Keys are hashes, so every checkpoint writes pages all over the file. Hence 32 MB at a time instead of 4.
+    // Keys are hashes, so every checkpoint writes pages all over the file. Hence checkpoints at 32 MB and not at 4.
     db.pragma("wal_autocheckpoint = 8000")
     db.pragma("journal_size_limit = 67108864")
     db.pragma("secure_delete = on")
@@ -52,17 +52,17 @@ export function openDatabase(
     return db
   } catch (error) {
     db.close()
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
-/** Code in a file's schema must not call functions that could do harm. */
+/** Prevents code in a file's schema from calling functions that could do harm. */
 export function distrustSchema(db: Db): void {
   db.pragma("trusted_schema = off")
 }
 
 /** Opens a database that can be recreated from others, so damage is no loss. */
-export function openDerived(path: string, migrations: readonly [name: string, sql: string][]): Db {
+export function openDerivedDatabase(path: string, migrations: readonly [name: string, sql: string][]): Db {
   if (isMarkedDamaged(path)) removeDatabase(path)
   try {
     return openDatabase(path, migrations)
@@ -73,8 +73,8 @@ export function openDerived(path: string, migrations: readonly [name: string, sq
   }
 }
 
-/** Copies the current state to a new file; does nothing if it cannot be read completely or the disk is full. */
-export function copyTo(db: Db, path: string): void {
+/** Copies the current state to a new file. Does nothing if it cannot be read completely or the disk is full. */
+export function copyDatabase(db: Db, path: string): void {
   const building = `${path}.building`
   try {
     removeDatabase(building)
@@ -86,7 +86,7 @@ export function copyTo(db: Db, path: string): void {
   }
 }
 
-/** Nobody relies on the database from then on, and the next writer rebuilds it from scratch. */
+/** Marks a database as damaged: nobody relies on it any more, and the next writer rebuilds it from scratch. */
 export function markDamaged(path: string): void {
   try {
     closeSync(openSync(`${path}.damaged`, "a", 0o600))
@@ -100,10 +100,10 @@ export function isMarkedDamaged(path: string): boolean {
 }
 
 /**
- * For readers that may neither wait nor change anything. Undefined if there is no file, or if it has another schema, which a
- * process with more time will update.
+ * Opens a database for readers that may neither wait nor change anything. Returns undefined if there is no file, or if it has
+ * another schema, which a process with more time will update.
  */
-export function openToRead(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
+export function openReadOnly(path: string, migrations: readonly unknown[], busyMs: number): Db | undefined {
   if (!existsSync(path)) return undefined
   const db = withStatementCache(openSqlite(path, { timeout: busyMs, readonly: true, fileMustExist: true }))
   distrustSchema(db)
@@ -126,13 +126,13 @@ export function removeDatabase(path: string): void {
   }
 }
 
-/** A file could not be removed or replaced because another process has it open. */
+/** Whether a file could not be removed or replaced because another process has it open. */
 export function isOpenElsewhere(error: unknown): boolean {
   const code = codeOf(error)
   return code === "EBUSY" || (process.platform === "win32" && (code === "EPERM" || code === "EACCES"))
 }
 
-/** Takes the write lock before it reads: a transaction that reads first and writes later can fail without waiting. */
+/** Takes the write lock before it reads, because a transaction that reads first and writes later can fail without waiting. */
 export function inTransaction<T>(db: Db, work: () => T): T {
   const waiting = db as WaitingDb
   const prepare = waiting[BEFORE_WRITING]
@@ -141,20 +141,20 @@ export function inTransaction<T>(db: Db, work: () => T): T {
   return db.transaction(work).immediate()
 }
 
-/** Several reads of the same state, even if others write meanwhile. Do not write in here. */
-export function inOneState<T>(db: Db, work: () => T): T {
+/** Runs several reads of the same state, even if others write meanwhile. Do not write in `work`. */
+export function inReadTransaction<T>(db: Db, work: () => T): T {
   return db.transaction(work).deferred()
 }
 
 /**
- * Moves everything from the log into the database and empties the log. False if somebody still reads pages that this would
- * overwrite: a reader may take long, so the wait is shorter than for a writer.
+ * Moves everything from the log into the database and empties the log. Returns false if somebody still reads pages that this
+ * would overwrite: a reader may take long, so the wait is shorter than for a writer.
  */
 export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   const usual = pragmaValue(db, "busy_timeout", "integer")
   db.pragma(`busy_timeout = ${waitMs}`)
   try {
-    return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // its first column says whether the log was busy
+    return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // the first column is whether the log was busy
   } catch (error) {
     if (isBusy(error) || codeOf(error).startsWith("SQLITE_LOCKED")) return false
     throw error
@@ -163,11 +163,14 @@ export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
   }
 }
 
-/** Stored on the connection: the program is bundled in chunks, and each chunk has its own copy of this module. */
+/**
+ * The key under which this is stored on the connection. The program is bundled in chunks, and each chunk has its own copy of this
+ * module.
+ */
 const BEFORE_WRITING = Symbol.for("dex.before-writing")
 type WaitingDb = Db & { [BEFORE_WRITING]?: (() => void) | undefined }
 
-/** Sets up what a connection needs for writing, on its first write: most connections only read. */
+/** Sets up what a connection needs for writing, on its first write, because most connections only read. */
 export function beforeFirstWrite(db: Db, prepare: () => void): void {
   ;(db as WaitingDb)[BEFORE_WRITING] = prepare
 }
@@ -187,7 +190,7 @@ function connect(path: string, busyMs: number): Db {
   try {
     return withStatementCache(openSqlite(path, { timeout: busyMs }))
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
@@ -260,14 +263,16 @@ function isOneBit(difference: number): boolean {
 }
 
 /** Like `explained`, for errors that a damaged schema may cause: such a schema may still be valid SQL. */
-export function explainedOf(db: Db, migrations: Migrations, error: unknown, path: string): Error {
+export function explainSchemaError(db: Db, migrations: Migrations, error: unknown, path: string): Error {
   const isUnknown = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
-  return isUnknown && !hasSchemaOf(db, migrations) ? corrupt(path, "its schema changed", error) : explained(error, path)
+  return isUnknown && !hasSchemaOf(db, migrations)
+    ? corrupt(path, "its schema changed", error)
+    : explainError(error, path)
 }
 
 export type Migrations = readonly [name: string, sql: string][]
 
-/** Every migration changes the schema: if all of it is there, the version is the one that this dex wrote. */
+/** Whether the schema is complete. Every migration changes it, so a complete schema means that this dex wrote the version. */
 export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
   const all = "select type, name, tbl_name, sql from sqlite_schema order by name"
   // Versions of SQLite may use different white space.
@@ -277,44 +282,44 @@ export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
     for (const [, sql] of migrations) fresh.exec(sql)
     return schemaOf(fresh) === schemaOf(db)
   } catch {
-    return false // it cannot be read at all
+    return false // the file cannot be read at all
   } finally {
     fresh.close()
   }
 }
 
 /**
- * Transcripts contain secrets that no rule recognises: nobody else on the machine may read them. SQLite gives the log files the
- * mode of the database, so the file only has to be private before SQLite opens it.
+ * Transcripts contain secrets that no rule recognises, so nobody else on the machine may read them. SQLite gives the log files
+ * the mode of the database, so the file only has to be private before SQLite opens it.
  */
 function makePrivateFile(path: string): void {
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     if (!existsSync(path)) closeSync(openSync(path, "a", 0o600))
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }
 
-/** Another process is writing to it at this moment. */
+/** Whether another process is writing to the database at this moment. */
 export function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith("SQLITE_BUSY")
 }
 
-/** SQLite needs at least this much space next to a database even for reading it. */
-const LEAST_BYTES = 256 << 10
+/** The free space, in bytes, that SQLite needs next to a database even for reading it. */
+const MIN_BYTES = 256 << 10
 
 export function hasNoRoom(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize < LEAST_BYTES
+    return bavail * bsize < MIN_BYTES
   } catch {
-    return false // unknown
+    return false // the free space is unknown
   }
 }
 
-/** Turns the few ways in which a database can fail into messages with a next step. */
-export function explained(error: unknown, path: string): Error {
+/** Converts the few ways in which a database can fail to messages with a next step. */
+export function explainError(error: unknown, path: string): Error {
   if (isDexError(error)) return error
   const code = codeOf(error)
   const say = (short: string, text: string) => new DexError(short, text, { cause: error })
@@ -344,14 +349,14 @@ export function explained(error: unknown, path: string): Error {
   return error instanceof Error ? error : new Error(String(error))
 }
 
-// SQLite trusts the first bytes of its file. Their values are queried from SQLite and never read from the file: closing the file
-// would release the locks that other connections of this process hold on it.
+// Checks the first bytes of a database file, which SQLite trusts. Their values are queried from SQLite and never read from the
+// file: closing the file would release the locks of other connections in this process.
 
 /** Describes damage in the file's header, before SQLite acts on it: SQLite could truncate the file, or overwrite pages in use. */
 function headerDamage(db: Db, path: string): string | undefined {
   if (db.pragma("encoding", { simple: true }) !== "UTF-8") return "its text encoding changed"
   if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its page format changed"
-  // Another process may be writing between the two checks; damage stays.
+  // Another process may be writing between the two checks, but damage stays.
   return hasWrongLength(db, path) && hasWrongLength(db, path) ? "its length changed" : undefined
 }
 
@@ -361,7 +366,7 @@ function isHeaderError(error: unknown, path: string): boolean {
   return codeOf(error) === "SQLITE_READONLY" && isWritable(path)
 }
 
-/** The header's page count is only valid if no log has a later one. */
+/** Whether the file has the wrong length. The header's page count is only valid if no log has a later one. */
 function hasWrongLength(db: Db, path: string): boolean {
   const isLogged = () => (statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0
   const size = statSync(path, { throwIfNoEntry: false })?.size

@@ -36,7 +36,10 @@ function driverFolder(from: string | undefined): string {
     .slice(0, -"package.json".length)
 }
 
-/** The driver can distinguish musl from glibc too, but with a complete diagnostic report of Node, 4 ms of every start. */
+/**
+ * The driver can distinguish musl from glibc too, but it uses a complete diagnostic report of Node, which takes 4 ms of every
+ * start.
+ */
 function platformName(): string {
   if (process.platform !== "linux") return process.platform
   const machine = process.arch === "x64" ? "x86_64" : "aarch64"

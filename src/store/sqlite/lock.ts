@@ -1,12 +1,12 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs"
 import { dirname } from "node:path"
 import { codeOf } from "../../core/error.ts"
-import { explained } from "./database.ts"
+import { explainError } from "./database.ts"
 import { openSqlite } from "./engine.ts"
 
 /**
- * Takes a lock that only one process can have, or returns undefined if it is taken. It is an open transaction on a database of
- * its own: the operating system releases it when the process ends, however it ends. A pid file has no such guarantee.
+ * Takes a lock that only one process can have, or returns undefined if it is taken. The lock is an open transaction on its own
+ * database: the operating system releases it when the process ends in any way. A pid file has no such guarantee.
  */
 export function tryLock(path: string): { release(): void } | undefined {
   try {
@@ -22,6 +22,6 @@ export function tryLock(path: string): { release(): void } | undefined {
     }
     return { release: () => db.close() }
   } catch (error) {
-    throw explained(error, path)
+    throw explainError(error, path)
   }
 }

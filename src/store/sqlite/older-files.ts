@@ -4,7 +4,7 @@ import { removeDatabase } from "./database.ts"
 
 // The paths of the files that older versions derived from the history.
 
-/** The path of the index in an older format. Format 2 is version 0.1.0's. */
+/** The path of the index in an older format. Version 0.1.0 used format 2. */
 export function olderIndex(path: string, format: number): string {
   return join(dirname(path), format === 2 ? "index.db" : `index-${format}.db`)
 }
@@ -16,7 +16,7 @@ export function olderKnowledge(path: string): string {
 // Each version of dex stores derived data in a file whose name includes its format: index-5.db. Version 0.1.0 used names without
 // a number. Files of other versions are deleted when nobody can be using them.
 
-/** The files of other formats in the same folder. */
+/** Returns the files of other formats in the same folder. */
 function otherFormats(path: string): string[] {
   const [family] = basename(path).split(/-\d+\.db$/)
   const isOne = new RegExp(`^${family}(-\\d+)?\\.db$`)
@@ -26,7 +26,10 @@ function otherFormats(path: string): string[] {
     .map((name) => join(dirname(path), name))
 }
 
-/** Returns the number of freed bytes. `untouchedSince`: only files that nobody has written to since then. */
+/**
+ * Deletes files of other formats and returns the number of freed bytes. With `untouchedSince`, deletes only files that nobody has
+ * written to since then.
+ */
 export function removeOtherFormats(path: string, untouchedSince = Number.POSITIVE_INFINITY): number {
   let bytes = 0
   for (const file of otherFormats(path)) {

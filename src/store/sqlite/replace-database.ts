@@ -22,7 +22,10 @@ export async function replaceDatabase(path: string, by: string): Promise<void> {
 const TRIES = 20
 const WAIT_MS = 250
 
-/** SQLite's copy ends without an error even if the target is locked, so the copy is marked and then checked. */
+/**
+ * Copies a database into another. SQLite's copy ends without an error even if the target is locked, so the copy is marked and
+ * then checked.
+ */
 export async function copyInto(path: string, from: string): Promise<void> {
   const source = openSqlite(from)
   try {
@@ -39,7 +42,7 @@ export async function copyInto(path: string, from: string): Promise<void> {
   throw new DexError("busy", `Another program keeps ${path} locked. Try again in a moment.`)
 }
 
-/** In one step: other writers wait until it is done. */
+/** The number of pages to copy at once: all of them, so that other writers wait until it is done. */
 const PAGES_AT_ONCE = 0x7fffffff
 
 function markOf(path: string): number {
@@ -68,6 +71,6 @@ function isCleared(path: string): boolean {
       db.close()
     }
   } catch {
-    return false // locked or damaged: the next process that opens it reports that
+    return false // locked or damaged; the next process that opens it reports that
   }
 }

@@ -3,13 +3,13 @@ import { join } from "node:path"
 import { DexError, messageOf } from "../../core/error.ts"
 import { tryLock } from "./lock.ts"
 
-// Temporary files of dex, above all unredacted copies of other programs' databases. They are below dex's own folder, where only
-// its owner can read them, and never in the system's temporary folder. Each process removes its own; files of a process that died
-// are removed by the next one.
+// Temporary files of dex, above all unredacted copies of other programs' databases. They are in dex's own folder, where only its
+// owner can read them, and never in the system's temporary folder. Each process removes its own files; those of a process that
+// died are removed by the next one.
 
 /**
- * The folder for copies of this process's sync. Created when needed, used only while holding sync.lock. All threads of a process
- * share it, so that finding and reading use the same copy.
+ * The folder for copies of this process's sync. Created when needed, and used only by the process that has sync.lock. All threads
+ * of a process share it, so that finding and reading use the same copy.
  */
 export function syncScratch(dexDir: string): string {
   return join(folderOf(dexDir), `${SYNC}${process.pid}`)
@@ -20,8 +20,8 @@ export function removeSyncScratch(dexDir: string): void {
 }
 
 /**
- * Removes files left by syncs that died. The caller must have sync.lock: then nobody else's copies are in use. This process's own
- * folder stays: a sync that is too long for one thread continues in another, which uses it.
+ * Removes files left by syncs that died. The caller must have sync.lock, so that nobody else's copies are in use. This process's
+ * own folder stays: a sync that is too long for one thread continues in another, which uses it.
  */
 export function removeLeftovers(dexDir: string): void {
   const own = syncScratch(dexDir)
@@ -45,7 +45,7 @@ export function clearScratch(home: { dir: string; lock: string }): void {
   }
 }
 
-/** A folder for work that needs no other lock. */
+/** Opens a folder for work that needs no other lock. */
 export function openScratch(dexDir: string): { folder: string; close(): void } {
   const folder = makeFolder(dexDir)
   const lock = tryLock(join(folder, LOCK))
@@ -71,10 +71,10 @@ function makeFolder(dexDir: string): string {
 const SYNC = "sync-"
 const WORK = "work-"
 const LOCK = "lock"
-/** There is a short time between creating a folder and locking it. */
+/** The time between creating a folder and locking it, in milliseconds. */
 const MAKING_MS = 60_000
 
-/** True if the process that created it is gone. */
+/** Whether the process that created the folder is gone. */
 function isAbandoned(folder: string): boolean {
   try {
     const isBeingMade = !existsSync(join(folder, LOCK)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAKING_MS
@@ -83,7 +83,7 @@ function isAbandoned(folder: string): boolean {
     lock?.release()
     return lock !== undefined
   } catch {
-    return false // deleted meanwhile
+    return false // it was deleted meanwhile
   }
 }
 
@@ -99,7 +99,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** If a folder cannot be removed now, the next sync tries again. */
+/** Removes a folder. If that fails, the next sync retries. */
 function remove(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })

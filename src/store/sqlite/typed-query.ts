@@ -1,13 +1,12 @@
 import type { Db, Statement } from "./engine.ts"
 
-// A row's type is derived from a shape, which is plain data. In tests every statement's columns and every value are compared with
-// it (test/support/check-rows.ts); outside of tests a query is the prepared statement itself.
-//
-//     rowQuery(db, "select id, title from …", { id: "integer", title: "text?" }).all()
-//     valueQuery(db, "select id from … where name = ?", "integer").get(name)
-//     tupleQuery(db, "select kind, count(*) from …", ["text", "integer"]).all()
+// Typed queries. A row's type is derived from a shape, which is plain data. In tests, every statement's columns and every value
+// are compared with it (test/support/check-rows.ts); outside of tests a query is the prepared statement itself.
+// rowQuery(db, "select id, title from …", { id: "integer", title: "text?" }).all()
+// valueQuery(db, "select id from … where name = ?", "integer").get(name)
+// tupleQuery(db, "select kind, count(*) from …", ["text", "integer"]).all()
 
-/** `?` if it may be null; a list if it is one of a few known values. */
+/** The type of a column: with `?` if it may be null, a list if it is one of a few known values. */
 export type ColumnType = keyof Plain | `${keyof Plain}?` | readonly (string | number | null)[]
 export type Shape = { readonly [column: string]: ColumnType }
 export type Shapes = { readonly [table: string]: Shape }
@@ -48,13 +47,13 @@ export function rowQuery<const Columns extends Shape>(db: Db, sql: string, shape
   return (check ? check.rows(statement, shape) : statement) as TypedQuery<RowOf<Columns>>
 }
 
-/** For statements that return a single column. */
+/** A query for statements that return a single column. */
 export function valueQuery<const Type extends ColumnType>(db: Db, sql: string, type: Type): TypedQuery<ValueOf<Type>> {
   const statement = db.prepare(sql).pluck()
   return (check ? check.values(statement, type) : statement) as TypedQuery<ValueOf<Type>>
 }
 
-/** For many rows: arrays are faster to read than objects. */
+/** A query for many rows, because arrays are faster to read than objects. */
 export function tupleQuery<const Types extends readonly ColumnType[]>(
   db: Db,
   sql: string,
@@ -64,7 +63,7 @@ export function tupleQuery<const Types extends readonly ColumnType[]>(
   return (check ? check.tuples(statement, types) : statement) as TypedQuery<RowOf<Types>>
 }
 
-/** For joined tables: one object for each; for those of `maybe`, all null if nothing was joined. */
+/** A query for joined tables, with one object for each. The columns of `maybe` are all null if nothing was joined. */
 export function joinQuery<const Tables extends Shapes, const Maybe extends Shapes>(
   db: Db,
   sql: string,

@@ -6,18 +6,18 @@ type Rates = { items: number; used: number; dismissed: number }
 
 export type Metrics = {
   suggestions: number
-  /** Not shown: only recorded as what would have been suggested. */
+  /** The number of suggestions that were not shown, only recorded as what would have been suggested. */
   would: number
   items: number
   used: number
   dismissed: number
   latency_ms: { median: number; p95: number }
   by_kind: (Rates & { kind: ItemKind })[]
-  /** In tenths of relevance, lowest first, without empty ones. */
+  /** Rates in tenths of relevance, lowest first, without empty ones. */
   by_relevance: (Rates & { from: number })[]
 }
 
-/** For the stored suggestions. Suggestions that were never shown count only in `would`. */
+/** Computes the metrics of the stored suggestions. Suggestions that were never shown count only in `would`. */
 export function metricsOf(db: Db, from = 0): Metrics {
   const shown = valueQuery(db, "select count(*) from suggestion where would = 0 and at >= ?", "integer").get(from)!
   const would = valueQuery(db, "select count(*) from suggestion where would = 1 and at >= ?", "integer").get(from)!

@@ -1,29 +1,29 @@
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// Pending webhook deliveries. Functions on an open suggest.db; see suggestions.ts.
+// Pending webhook deliveries: functions on an open suggest.db; see suggestions.ts.
 
-/** One message to a webhook. Its id is the same for every attempt. */
-export type Due = { id: string; suggestion_id: string; subscription: string; url: string; attempts: number }
+/** A message to a webhook. Its id is the same for every attempt. */
+export type DueDelivery = { id: string; suggestion_id: string; subscription: string; url: string; attempts: number }
 
 export type DeliveryOutcome = {
   id: string
   at: number
-  /** `again`: tried once more at `next_at`; `dead`: kept, but not retried automatically. */
+  /** `again`: retried at `next_at`; `dead`: kept, but not retried automatically. */
   ended: { type: "delivered" } | { type: "again"; next_at: number; problem: string } | { type: "dead"; problem: string }
 }
 
 export type OutboxCounts = { waiting: number; delivered: number; dead: number; last_problem?: string }
 
-/** No more deliveries than this may wait: by then the receiver is gone, and the disk is not its memory. */
-export const MOST_WAITING = 10_000
+/** The most deliveries that may wait. With more, the receiver is gone, and they would only fill the disk. */
+export const MAX_WAITING = 10_000
 
-/** Only for webhooks: polling and streaming clients read the suggestions themselves. */
-export function enqueue(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
+/** Adds a webhook delivery. Polling and streaming clients read the suggestions themselves. */
+export function enqueueDelivery(db: Db, seq: number, suggestionId: string, subscription: string, at: number): void {
   const deliver = db.prepare("select deliver from subscription where id = ?").pluck().get(subscription)
   if (deliver !== "webhook") return
   const waiting = valueQuery(db, "select count(*) from outbox where state = 'waiting'", "integer").get()!
-  const full = waiting >= MOST_WAITING
+  const full = waiting >= MAX_WAITING
   db.prepare(
     `insert into outbox (suggestion, id, subscription, state, attempts, next_at, last_problem, ended_at)
      values (?, ?, ?, ?, 0, ?, ?, ?)`,
@@ -33,13 +33,13 @@ export function enqueue(db: Db, seq: number, suggestionId: string, subscription:
     subscription,
     full ? "dead" : "waiting",
     at,
-    full ? `${MOST_WAITING} others waited already` : null,
+    full ? `${MAX_WAITING} others waited already` : null,
     full ? at : null,
   )
 }
 
-/** A maximum per subscription, so that one with a backlog does not hide the others. */
-export function due(db: Db, now: number, ofEach: number): Due[] {
+/** Returns the deliveries that are due, with a maximum per subscription, so that one with a backlog does not hide the others. */
+export function dueDeliveries(db: Db, now: number, ofEach: number): DueDelivery[] {
   const subscriptions = rowQuery(
     db,
     "select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id",
@@ -75,8 +75,8 @@ export function recordDelivery(db: Db, { id, at, ended }: DeliveryOutcome): void
   db.prepare("update item set status = 'shown' where status = 'pending' and suggestion = ?").run(seq)
 }
 
-/** Starts the retry schedule again. */
-export function retryDead(db: Db, now: number): number {
+/** Restarts the retry schedule of dead deliveries. */
+export function retryDeadDeliveries(db: Db, now: number): number {
   return db
     .prepare(
       `update outbox set state = 'waiting', attempts = 0, next_at = ?, ended_at = null

@@ -3,7 +3,7 @@ import type { Subscription } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// Who wants to be notified about what. Functions on an open suggest.db; see suggestions.ts.
+// Stores who wants to be notified about what: functions on an open suggest.db; see suggestions.ts.
 
 type Row = RowOf<typeof ROW>
 const ROW = {
@@ -39,7 +39,7 @@ export function add(db: Db, subscription: Subscription, secret?: string): void {
   })
 }
 
-/** Deletes its pending deliveries too. Suggestions that were made stay. */
+/** Deletes a subscription and its pending deliveries. Suggestions that were made stay. */
 export function remove(db: Db, id: string): boolean {
   db.prepare("delete from outbox where subscription = ?").run(id)
   return db.prepare("delete from subscription where id = ?").run(id).changes > 0
@@ -55,7 +55,7 @@ export function secretOf(db: Db, id: string): string | undefined {
   return valueQuery(db, "select secret from subscription where id = ?", "text?").get(id) ?? undefined
 }
 
-/** Its pending deliveries will not be sent. */
+/** Disables a subscription. Its pending deliveries will not be sent. */
 export function disable(db: Db, id: string, because: string): void {
   db.prepare("update subscription set enabled = 0, disabled_because = ? where id = ?").run(because, id)
   db.prepare("update outbox set state = 'dead', last_problem = ? where subscription = ? and state = 'waiting'").run(
@@ -64,7 +64,10 @@ export function disable(db: Db, id: string, because: string): void {
   )
 }
 
-/** Marks it as triggered, or returns the reason why it is not notified now. Call in the transaction that saves the suggestion. */
+/**
+ * Marks the subscription as triggered, or returns the reason why it is not notified now. Call this in the transaction that saves
+ * the suggestion.
+ */
 export function trigger(db: Db, id: string, at: number): string | undefined {
   const row = rowQuery(db, "select enabled, cooldown_ms, last_triggered_at from subscription where id = ?", {
     enabled: "integer",

@@ -2,7 +2,7 @@ import type { SourceId } from "../../core/conversation.ts"
 import { DAY_MS } from "../../core/dates.ts"
 import { messageOf } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
-import { formatRef, parseWholeRef, type Ref, wholeOf } from "../../core/ref.ts"
+import { conversationRefOf, formatRef, parseCompleteRef, type Ref } from "../../core/ref.ts"
 import {
   type Item,
   KINDS,
@@ -13,31 +13,31 @@ import {
   type Subscription,
   type Suggestion,
 } from "../../core/suggestion.ts"
-import { type Db, emptyLog, explained, inTransaction, openDatabase } from "../sqlite/database.ts"
+import { type Db, emptyLog, explainError, inTransaction, openDatabase } from "../sqlite/database.ts"
 import { pragmaValue, type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type Metrics, metricsOf } from "./metrics.ts"
 import { SUGGESTION_MIGRATIONS } from "./migrations.ts"
 import {
   type DeliveryOutcome,
-  type Due,
-  due,
-  enqueue,
+  type DueDelivery,
+  dueDeliveries,
+  enqueueDelivery,
   type OutboxCounts,
   outboxCounts,
   recordDelivery,
-  retryDead,
+  retryDeadDeliveries,
 } from "./outbox.ts"
 import * as subscriptions from "./subscriptions.ts"
-import { judge, type Learn, resetWeights, type StoredItem, weights } from "./verdicts.ts"
+import { type LearnWeights, learnedWeights, recordVerdict, resetWeights, type StoredItem } from "./verdicts.ts"
 
-/** Whether it was saved, or the reason why not, for a person. */
+/** Whether the suggestion was saved, or the reason why not, for a person. */
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
 
-export type KeptSuggestion = Omit<Suggestion, "items"> & {
-  /** In the order in which they were made; never reused. */
+export type StoredSuggestion = Omit<Suggestion, "items"> & {
+  /** A number in the order in which suggestions were made; never reused. */
   seq: number
   items: StoredItem[]
-  /** Only recorded as what would have been suggested. */
+  /** True if the suggestion was only recorded as what would have been suggested. */
   would: boolean
   subscription?: string
 }
@@ -47,9 +47,9 @@ export type SuggestionFilter = {
   would?: boolean
   project?: string
   subscription?: string
-  /** Not made before this time. */
+  /** Selects suggestions made from this time on. */
   from?: number
-  /** Only those with a larger `seq`, oldest first. */
+  /** Selects only those with a larger `seq`, oldest first. */
   after?: number
   limit: number
 }
@@ -57,14 +57,14 @@ export type SuggestionFilter = {
 export type SaveOptions = { would?: boolean; subscription?: string; once?: boolean }
 
 /** The history's token, and the newest suggestion. */
-export type ObservedUpTo = { token: string; seq: number }
+export type ObservationPosition = { token: string; seq: number }
 
 export type Mute = RowOf<typeof MUTE>
 const MUTE = { type: ["kind", "project"], name: "text", at: "integer" } as const
 
 /**
- * The suggestions that dex made and their verdicts, the user's subscriptions and mutes. A small file of its own, independent of
- * the history. It is opened on first use.
+ * The suggestions that dex made and their verdicts, and the user's subscriptions and mutes. Stored in its own small file,
+ * independent of the history and opened on first use.
  */
 export type Suggestions = {
   /**
@@ -74,27 +74,27 @@ export type Suggestions = {
   save(suggestion: Suggestion, how?: SaveOptions): SaveResult
   /** The keys of items shown in this session; with `would`, also of those that would have been shown. Never throws. */
   seen(source: SourceId, session: string, would?: boolean): Set<string>
-  /** Newest first, unless `after` is given. */
-  list(filter: SuggestionFilter): KeptSuggestion[]
-  /** By its id, or by a unique prefix of it. */
-  get(id: string): KeptSuggestion | undefined
+  /** Returns suggestions, newest first, unless `after` is given. */
+  list(filter: SuggestionFilter): StoredSuggestion[]
+  /** Returns a suggestion by its id or by a unique prefix of it. */
+  get(id: string): StoredSuggestion | undefined
   /**
    * Records the verdict on a suggestion or on one of its items, and adjusts the weights with `learn`, once for each item and
-   * verdict. Undefined if there is no such suggestion or item.
+   * verdict. Returns undefined if there is no such suggestion or item.
    */
-  setStatus(id: string, status: Status, item?: number, learn?: Learn): KeptSuggestion | undefined
+  setStatus(id: string, status: Status, item?: number, learn?: LearnWeights): StoredSuggestion | undefined
 
   mute(type: Mute["type"], name: string, at: number): void
   unmute(type: Mute["type"], name: string): boolean
   mutes(): Mute[]
-  /** Never throws: without them the built-in weights apply. */
+  /** Returns the learned weights. Never throws: without them the built-in weights apply. */
   weights(): Record<string, number>
   /** Undoes what was learned; suggestions and verdicts stay. Returns the number of weights. */
   resetWeights(): number
-  /** The position up to which sessions were checked for their use of suggestions; undefined if never. */
-  observed(): ObservedUpTo | undefined
-  saveObserved(observed: ObservedUpTo): void
-  /** When dex first had a suggestion; `now` if it never had one. */
+  /** The position up to which sessions were checked for their use of suggestions. Undefined if never. */
+  observed(): ObservationPosition | undefined
+  saveObserved(observed: ObservationPosition): void
+  /** The time of the first suggestion, or `now` if there was none. */
   firstAt(now: number): number
   metrics(from?: number): Metrics
 
@@ -105,14 +105,14 @@ export type Suggestions = {
   disable(id: string, because: string): void
 
   /** Webhook deliveries that are due, at most `ofEach` per subscription, longest due first. */
-  due(now: number, ofEach: number): Due[]
-  /** When the next delivery is due; undefined if none is waiting. */
+  due(now: number, ofEach: number): DueDelivery[]
+  /** The time of the next due delivery. Undefined if none is waiting. */
   nextDue(): number | undefined
   record(outcome: DeliveryOutcome): void
   retryDead(now: number): number
   outbox(): OutboxCounts
 
-  /** Changes whenever another process has written. */
+  /** A number that changes whenever another process has written. */
   version(): number
   /** Descriptions of damage; empty if there is none. */
   check(): string[]
@@ -121,35 +121,37 @@ export type Suggestions = {
    * projects, since an item may be derived from several conversations. Returns the number of deleted items.
    */
   forget(refs: readonly Ref[], projects?: readonly string[]): number
-  /** Removes secrets that today's `redact` finds in stored suggestions. Returns the number of suggestions that contained any. */
+  /**
+   * Removes secrets that the current `redact` finds in stored suggestions. Returns the number of suggestions that contained any.
+   */
   redactAgain(): number
   close(): void
 }
 
-export const MOST_SUGGESTIONS = 10_000
+export const MAX_SUGGESTIONS = 10_000
 export const RETENTION_MS = 180 * DAY_MS
 const PRUNE_EVERY = 64
-const LONGEST_TEXT = 4_000
-const MOST_ITEMS = 20
+const MAX_TEXT_LENGTH = 4_000
+const MAX_ITEMS = 20
 const CACHE_KB = 1_000
 
 export type SuggestionsOptions = {
-  /** How long to wait for another writer. A hook has no time. */
+  /** How long to wait for another writer, in milliseconds. A hook has no time. */
   busyMs?: number
-  /** Removes secrets from prompts, outputs and names of the moment. Without it, the caller must have done so. */
+  /** Removes secrets from prompts, outputs and names of the moment. If omitted, the caller must have done so. */
   redact?: (text: string) => string
 }
 
 export function openSuggestions(path: string, options: SuggestionsOptions = {}): Suggestions {
   let opened: Db | undefined
   const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
-  const explanationOf = (error: unknown) => messageOf(explained(error, path))
+  const explanationOf = (error: unknown) => messageOf(explainError(error, path))
   /** The user's own commands may fail with a message; hooks must not fail. */
   const use = <T>(work: (db: Db) => T): T => {
     try {
       return work(db())
     } catch (error) {
-      throw explained(error, path)
+      throw explainError(error, path)
     }
   }
   const write = <T>(work: (db: Db) => T): T => use((open) => inTransaction(open, () => work(open)))
@@ -183,7 +185,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     mutes: () => use((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE).all()),
     observed: () => use(observed),
     saveObserved: (at) => write((open) => saveObserved(open, at)),
-    weights: () => orElse(weights, {}),
+    weights: () => orElse(learnedWeights, {}),
     resetWeights: () => write(resetWeights),
     firstAt: (now) => write((open) => firstAt(open, now)),
     metrics: (from) => use((open) => metricsOf(open, from)),
@@ -192,14 +194,14 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     subscriptions: (project) => use((open) => subscriptions.all(open, project)),
     secretOf: (id) => use((open) => subscriptions.secretOf(open, id)),
     disable: (id, because) => write((open) => subscriptions.disable(open, id, because)),
-    due: (now, ofEach) => use((open) => due(open, now, ofEach)),
+    due: (now, ofEach) => use((open) => dueDeliveries(open, now, ofEach)),
     nextDue: () =>
       use(
         (open) =>
           valueQuery(open, "select min(next_at) from outbox where state = 'waiting'", "integer?").get() ?? undefined,
       ),
     record: (outcome) => write((open) => recordDelivery(open, outcome)),
-    retryDead: (now) => write((open) => retryDead(open, now)),
+    retryDead: (now) => write((open) => retryDeadDeliveries(open, now)),
     outbox: () => use(outboxCounts),
     check: () => use((open) => valueQuery(open, "pragma quick_check", "text").all()).filter((line) => line !== "ok"),
     version: () => use((open) => pragmaValue(open, "data_version", "integer")),
@@ -251,21 +253,21 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
   const insert = db.prepare(
     "insert into item (suggestion, number, kind, key, quotes, relevance, status, body) values (?, ?, ?, ?, ?, ?, ?, ?)",
   )
-  for (const [i, item] of items.slice(0, MOST_ITEMS).entries()) {
+  for (const [i, item] of items.slice(0, MAX_ITEMS).entries()) {
     const { kind, key, relevance, ...body } = bounded(item)
     insert.run(seq, i + 1, kind, key, quotedBy(item), relevance, status, JSON.stringify(body))
   }
-  if (subscription !== undefined) enqueue(db, seq, id, subscription, moment.at)
+  if (subscription !== undefined) enqueueDelivery(db, seq, id, subscription, moment.at)
   if (seq % PRUNE_EVERY === 0) prune(db, moment.at)
   return { kept: true, seq }
 }
 
-/** The current moment was not read by a sync yet, so it is not redacted. */
+/** Redacts the current moment, which no sync has read yet. */
 function withoutSecrets(moment: Moment, redact: SuggestionsOptions["redact"] = (text) => text): Moment {
   const clean = { ...moment }
   for (const field of ["prompt", "command", "error", "file", "branch", "symbol"] as const) {
     const text = moment[field]
-    if (text !== undefined) clean[field] = redact(text).slice(0, LONGEST_TEXT)
+    if (text !== undefined) clean[field] = redact(text).slice(0, MAX_TEXT_LENGTH)
   }
   if (moment.recent_files) clean.recent_files = moment.recent_files.map((path) => redact(path))
   return clean
@@ -307,23 +309,23 @@ function redactPatterns(db: Db, redact: (text: string) => string): void {
 }
 const ITEM_TEXT = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
 
-/** Truncates long texts, so that this file stays small even if a prompt or an error is long. */
+/** Truncates long texts, so that this file stays small. */
 function bounded<T extends Moment | Item>(record: T): T {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
       name,
-      typeof value === "string" && name !== "key" && name !== "project" ? value.slice(0, LONGEST_TEXT) : value,
+      typeof value === "string" && name !== "key" && name !== "project" ? value.slice(0, MAX_TEXT_LENGTH) : value,
     ]),
   ) as T
 }
 
 /** The conversation that an item quotes, in the form in which `forget` looks it up. */
 function quotedBy({ ref }: Item): string | null {
-  const named = ref === undefined ? undefined : parseWholeRef(ref)
-  return named ? formatRef(wholeOf(named)) : null
+  const named = ref === undefined ? undefined : parseCompleteRef(ref)
+  return named ? formatRef(conversationRefOf(named)) : null
 }
 
-/** Suggestions with a pending delivery stay, however old. */
+/** Keeps suggestions with a pending delivery, however old they are. */
 function prune(db: Db, now: number): void {
   const gone = valueQuery(
     db,
@@ -331,7 +333,7 @@ function prune(db: Db, now: number): void {
          or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
          and seq not in (select suggestion from outbox where state = 'waiting')`,
     "integer",
-  ).all({ before: now - RETENTION_MS, most: MOST_SUGGESTIONS })
+  ).all({ before: now - RETENTION_MS, most: MAX_SUGGESTIONS })
   for (const seq of gone) remove(db, seq)
 }
 
@@ -371,7 +373,7 @@ const MATCHING = `from suggestion
 function list(
   db: Db,
   { status, would, project, subscription, from, after, limit }: SuggestionFilter,
-): KeptSuggestion[] {
+): StoredSuggestion[] {
   const newestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq desc limit @limit`, ROW)
   const oldestFirst = rowQuery(db, `select ${COLUMNS} ${MATCHING} order by seq limit @limit`, ROW)
   const rows = (after === undefined ? newestFirst : oldestFirst).all({
@@ -386,7 +388,7 @@ function list(
   return rows.map((row) => complete(db, row))
 }
 
-function get(db: Db, id: string): KeptSuggestion | undefined {
+function get(db: Db, id: string): StoredSuggestion | undefined {
   if (id === "") return undefined
   const exact = rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(id)
   if (exact) return complete(db, exact)
@@ -398,7 +400,7 @@ function get(db: Db, id: string): KeptSuggestion | undefined {
   return rows.length === 1 ? complete(db, rows[0]!) : undefined
 }
 
-function complete(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): KeptSuggestion {
+function complete(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): StoredSuggestion {
   const items = rowQuery(
     db,
     "select number, kind, key, relevance, status, body from item where suggestion = ? order by number",
@@ -426,9 +428,15 @@ function complete(db: Db, { seq, id, subscription, would, status, latency_ms, mo
   }
 }
 
-function setStatus(db: Db, id: string, status: Status, number?: number, learn?: Learn): KeptSuggestion | undefined {
+function setStatus(
+  db: Db,
+  id: string,
+  status: Status,
+  number?: number,
+  learn?: LearnWeights,
+): StoredSuggestion | undefined {
   const suggestion = get(db, id)
-  if (!suggestion || !judge(db, suggestion, status, number, learn)) return undefined
+  if (!suggestion || !recordVerdict(db, suggestion, status, number, learn)) return undefined
   return get(db, suggestion.id)
 }
 
@@ -437,13 +445,13 @@ function firstAt(db: Db, now: number): number {
   return Number(db.prepare("select value from meta where key = 'first_at'").pluck().get())
 }
 
-function observed(db: Db): ObservedUpTo | undefined {
+function observed(db: Db): ObservationPosition | undefined {
   const of = (key: string) => valueQuery(db, "select value from meta where key = ?", "text").get(key)
   const [token, seq] = [of("observed_token"), of("observed_seq")]
   return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
 }
 
-function saveObserved(db: Db, { token, seq }: ObservedUpTo): void {
+function saveObserved(db: Db, { token, seq }: ObservationPosition): void {
   const put = db.prepare("insert or replace into meta (key, value) values (?, ?)")
   put.run("observed_token", token)
   put.run("observed_seq", String(seq))
@@ -467,7 +475,7 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
   for (const project of projects)
     for (const spelling of spelled) if (isSamePath(spelling, project)) drop(ofProject.all(spelling))
   for (const ref of refs) {
-    const name = formatRef(wholeOf(ref))
+    const name = formatRef(conversationRefOf(ref))
     drop(shownIn.all(ref.id, ref.source))
     // A ref may contain only a prefix of the conversation's id.
     gone += db

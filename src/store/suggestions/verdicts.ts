@@ -2,12 +2,12 @@ import { type Item, STATUSES, type Status } from "../../core/suggestion.ts"
 import type { Db } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 
-// The verdicts on suggestions, item by item, and the weights that they change.
+// Stores the verdicts on suggestions, item by item, and the weights that they change.
 
 export type StoredItem = Item & { number: number; status: Status }
 
-/** New values of the weights that a verdict changes. `before` is the verdict that was counted for this item so far. */
-export type Learn = (
+/** Returns new values of the weights that a verdict changes. `before` is the verdict that was counted for this item so far. */
+export type LearnWeights = (
   item: Item,
   before: number | undefined,
   after: number,
@@ -16,16 +16,16 @@ export type Learn = (
 
 const VERDICTS: Partial<Record<Status, number>> = { used: 1, dismissed: 0 }
 
-/** Records a verdict on all items, or on one. False if there is no such item. */
-export function judge(
+/** Records a verdict on all items, or on one. Returns false if there is no such item. */
+export function recordVerdict(
   db: Db,
   { seq, items }: { seq: number; items: StoredItem[] },
   status: Status,
   number: number | undefined,
-  learn: Learn | undefined,
+  learn: LearnWeights | undefined,
 ): boolean {
   if (number !== undefined && !items.some((item) => item.number === number)) return false
-  // Which of several items was used is unknown unless the user said so; a dismissal applies to all of them.
+  // Which of several items was used is unknown unless the user named it; a dismissal applies to all of them.
   const isOneOfMany = number === undefined && status === "used" && items.length > 1
   if (isOneOfMany) for (const item of items) if (item.status === "dismissed") takeBack(db, seq, item, learn)
   for (const item of isOneOfMany ? [] : items) {
@@ -42,7 +42,7 @@ export function judge(
   return true
 }
 
-function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: Learn): void {
+function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: LearnWeights): void {
   const before =
     valueQuery(db, "select counted from item where suggestion = ? and number = ?", "real?").get(seq, item.number) ??
     null
@@ -53,8 +53,8 @@ function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: Le
   db.prepare("update item set counted = ? where suggestion = ? and number = ?").run(verdict, seq, item.number)
 }
 
-/** A suggestion was dismissed and then used: its items no longer count as dismissed. */
-function takeBack(db: Db, seq: number, item: StoredItem, learn: Learn | undefined): void {
+/** If a suggestion was dismissed and then used, its items no longer count as dismissed. */
+function takeBack(db: Db, seq: number, item: StoredItem, learn: LearnWeights | undefined): void {
   if (learn) count(db, seq, item, item.relevance, learn)
   db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
     seq,
@@ -62,7 +62,7 @@ function takeBack(db: Db, seq: number, item: StoredItem, learn: Learn | undefine
   )
 }
 
-export function weights(db: Db): Record<string, number> {
+export function learnedWeights(db: Db): Record<string, number> {
   return Object.fromEntries(
     rowQuery(db, "select name, value from weight", { name: "text", value: "real" })
       .all()
@@ -70,7 +70,7 @@ export function weights(db: Db): Record<string, number> {
   )
 }
 
-/** Returns the number of weights. */
+/** Deletes the learned weights and returns their number. */
 export function resetWeights(db: Db): number {
   db.prepare("update item set counted = null where counted is not null").run()
   return db.prepare("delete from weight").run().changes

@@ -1,9 +1,9 @@
 import { basename } from "node:path"
-import { spelledBelow } from "../../core/path-key.ts"
+import { withFolderSpelling } from "../../core/path-key.ts"
 import { redactText } from "../../redact/redact.ts"
 import { toJson } from "../../render/json.ts"
 import { visible, visibleIn } from "../../render/visible.ts"
-import type { KeptSuggestion } from "../../store/suggestions/suggestions.ts"
+import type { StoredSuggestion } from "../../store/suggestions/suggestions.ts"
 
 export const MOST_BODY_BYTES = 20_000
 const LONGEST_TEXT = 2_000
@@ -12,7 +12,7 @@ const LONGEST_TEXT = 2_000
  * The part of a suggestion that leaves this machine, redacted and below 20 kB: the items, without the prompt or output that
  * led to them, and the project's name without its path.
  */
-export function webhookBody({ id, seq, subscription, moment, items }: KeptSuggestion): string {
+export function webhookBody({ id, seq, subscription, moment, items }: StoredSuggestion): string {
   for (let kept = items.length; ; kept--) {
     const { output } = visibleIn({
       type: "suggestion.created",
@@ -48,7 +48,7 @@ function clean(text: string): string {
   return redactText(visible(text)).slice(0, LONGEST_TEXT)
 }
 
-function fileIn({ file = "", project }: KeptSuggestion["moment"]): string {
-  const spelled = spelledBelow(project, file)
+function fileIn({ file = "", project }: StoredSuggestion["moment"]): string {
+  const spelled = withFolderSpelling(project, file)
   return spelled.startsWith(`${project}/`) ? spelled.slice(project.length + 1) : file
 }

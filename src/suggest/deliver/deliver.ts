@@ -1,6 +1,6 @@
 import { messageOf } from "../../core/error.ts"
 import { isNetError, send } from "../../net/client.ts"
-import type { DeliveryOutcome, Due } from "../../store/suggestions/outbox.ts"
+import type { DeliveryOutcome, DueDelivery } from "../../store/suggestions/outbox.ts"
 import type { Suggestions } from "../../store/suggestions/suggestions.ts"
 import { type Lookup, type Target, targetOf } from "./address.ts"
 import { webhookBody } from "./body.ts"
@@ -41,7 +41,7 @@ export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Pro
   const sum: Delivered = { delivered: 0, again: 0, dead: 0 }
   const running = new Map<string, { subscription: string; done: Promise<void> }>()
   let broken: { error: unknown } | undefined
-  const send = async (due: Due) => {
+  const send = async (due: DueDelivery) => {
     try {
       const outcome = await attempt(parts, due, signal)
       if (outcome) {
@@ -70,7 +70,7 @@ export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Pro
 /** Undefined if it was stopped before there was an answer. */
 async function attempt(
   parts: DeliverParts,
-  { id, suggestion_id, subscription, url, attempts }: Due,
+  { id, suggestion_id, subscription, url, attempts }: DueDelivery,
   signal: AbortSignal | undefined,
 ): Promise<DeliveryOutcome | undefined> {
   const { suggestions, now } = parts

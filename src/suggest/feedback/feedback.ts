@@ -1,5 +1,5 @@
 import type { Item } from "../../core/suggestion.ts"
-import type { Learn } from "../../store/suggestions/verdicts.ts"
+import type { LearnWeights } from "../../store/suggestions/verdicts.ts"
 
 // A verdict changes the weights by one step of logistic regression on the item's kind and features. Bounds ensure that no
 // series of clicks can silence a kind forever, or show all of its items.
@@ -12,7 +12,7 @@ export const MOST_SHIFT = 1
 const RATE = 0.2
 
 /** For `setStatus`. Withdrawing a verdict moves the weights back by the same amount, except for what a bound cut off. */
-export const learnFromVerdict: Learn = (item, before, after, weight) =>
+export const learnFromVerdict: LearnWeights = (item, before, after, weight) =>
   Object.fromEntries(
     Object.entries(termsOf(item)).map(([name, x]) => {
       const bound = name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE

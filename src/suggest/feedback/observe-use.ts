@@ -3,7 +3,7 @@ import { formatRef, parseRef, type Ref } from "../../core/ref.ts"
 import type { Item } from "../../core/suggestion.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import type { Changes, HistoryReader, StoredMessage } from "../../store/history/store.ts"
-import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learnFromVerdict } from "./feedback.ts"
 
 const LOOKS_BACK_MS = 7 * DAY_MS
@@ -53,7 +53,7 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
   return used
 }
 
-async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: KeptSuggestion[]): Promise<number> {
+async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: StoredSuggestion[]): Promise<number> {
   const { source, session } = shown[0]!.moment
   const ref: Ref = { source: source!, id: session! }
   const messages = (await store.conversation(ref)) ? await store.messages(ref) : []
@@ -70,11 +70,11 @@ async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: Kep
 }
 
 /** The session's ref. Empty if the session is not known. */
-function sessionOf({ moment: { source, session } }: KeptSuggestion): string {
+function sessionOf({ moment: { source, session } }: StoredSuggestion): string {
   return source === undefined || session === undefined ? "" : formatRef({ source, id: session })
 }
 
-function isOpen({ moment, items }: KeptSuggestion): boolean {
+function isOpen({ moment, items }: StoredSuggestion): boolean {
   const known = moment.source !== undefined && moment.session !== undefined
   return known && items.some(({ status }) => status === "shown" || status === "pending")
 }

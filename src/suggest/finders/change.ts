@@ -73,7 +73,7 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   const [newest] = commits
   if (!newest) return []
   const edited = new Set(
-    knowledge.files.workedIn(moment.project, [last]).flatMap(({ path, edits }) => (edits > 0 ? [path] : [])),
+    knowledge.files.filesWorkedOn(moment.project, [last]).flatMap(({ path, edits }) => (edits > 0 ? [path] : [])),
   )
   const changed = [...new Set(commits.flatMap(({ hash }) => knowledge.git.filesOfCommit(moment.project, hash)))]
   const files = changed.filter(isPlainPath).sort((a, b) => Number(edited.has(b)) - Number(edited.has(a)))

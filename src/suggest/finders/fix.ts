@@ -1,5 +1,5 @@
 import { localDay } from "../../core/dates.ts"
-import { placeInError } from "../../core/error-text.ts"
+import { locationInError } from "../../core/error-text.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type FoundFix, findFixes } from "../../learn/fixes/like.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
@@ -18,7 +18,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
   const query = moment.error ?? moment.command
   if (query === undefined || query.trim() === "") return []
   const { solved } = findFixes(knowledge, {
-    asked: query,
+    query: query,
     ran: moment.error === undefined ? undefined : moment.command,
     inside: moment.project,
     here: true,
@@ -51,7 +51,7 @@ export const findFix: Finder = ({ knowledge }, moment) => {
 /** The changed lines without their context: those nearest to the error, in the edit's order. */
 function editLines({ edit, error }: FoundFix): string[] {
   const changes = changesIn(edit)
-  const place = placeInError(error)
+  const place = locationInError(error)
   const far = ({ file, from, to }: Change) => {
     if (place === undefined || fileNameOf(file) !== fileNameOf(place.file)) return Number.MAX_SAFE_INTEGER
     return from === 0 ? Number.MAX_SAFE_INTEGER - 1 : Math.max(0, from - place.line, place.line - to)

@@ -1,7 +1,7 @@
 import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
-import { failing } from "../../learn/test-runs/status.ts"
+import { failingTests } from "../../learn/test-runs/status.ts"
 import { mayBeShown } from "./decision.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
@@ -18,7 +18,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   const last = knowledge.files.newestWork(moment.project, moment.at, moment.session)
   if (!last) return []
   const files = knowledge.files
-    .workedIn(moment.project, [last])
+    .filesWorkedOn(moment.project, [last])
     .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)
@@ -26,7 +26,9 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (files.length === 0) return []
   const hours = Math.max(0, moment.at - last.at) / HOUR
   const onBranch = last.branch !== undefined && last.branch === moment.branch
-  const [failed] = failing(knowledge, moment.project).tests.filter((test) => test.is_own_words && test.at <= moment.at)
+  const [failed] = failingTests(knowledge, moment.project).tests.filter(
+    (test) => test.is_own_words && test.at <= moment.at,
+  )
   const [decided] = knowledge.decisions
     .knownDecisions({
       project: moment.project,
@@ -68,7 +70,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined && moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.error !== undefined) return []
-  const tests = failing(knowledge, moment.project, file).tests.filter(
+  const tests = failingTests(knowledge, moment.project, file).tests.filter(
     ({ at, ref, test, is_own_words }) =>
       at <= moment.at &&
       !ref.includes(`:${moment.session}#`) &&

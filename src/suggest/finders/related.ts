@@ -2,7 +2,7 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Moment } from "../../core/suggestion.ts"
 import { fileNameOf, folderOf, isPlainPath, isTest, stemOf } from "../../learn/paths.ts"
-import type { Worked } from "../../store/knowledge/files.ts"
+import type { WorkedFilePath } from "../../store/knowledge/files.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 
@@ -48,7 +48,7 @@ function onBranch({ knowledge, project }: Sources & { project: string }, { branc
   const roots = knowledge.files
     .rootsOnBranch(project, branch, MOST_CONVERSATIONS)
     .filter(({ root }) => root !== session)
-  for (const worked of knowledge.files.workedIn(project, roots)) add(files, worked)
+  for (const worked of knowledge.files.filesWorkedOn(project, roots)) add(files, worked)
   return { conversations: roots.length, files }
 }
 
@@ -59,11 +59,11 @@ function togetherWith({ knowledge, project }: Sources & { project: string }, fil
   const visits = knowledge.files.visitsTo(project, file, MOST_CONVERSATIONS).filter(({ edits }) => edits > 0)
   const roots = [...new Map(visits.map(({ source, root }) => [`${source}:${root}`, { source, root }])).values()]
   const files = new Map<string, Together>()
-  for (const worked of knowledge.files.workedIn(project, roots)) if (worked.path !== file) add(files, worked)
+  for (const worked of knowledge.files.filesWorkedOn(project, roots)) if (worked.path !== file) add(files, worked)
   return { conversations: roots.length, files }
 }
 
-function add(files: Map<string, Together>, { path, edits, at }: Worked): void {
+function add(files: Map<string, Together>, { path, edits, at }: WorkedFilePath): void {
   const sum = files.get(path) ?? { path, edited: 0, read: 0, at: 0 }
   if (edits > 0) {
     sum.edited++
@@ -160,7 +160,7 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
   const [last] = visits
   if (!last) return []
   const others = knowledge.files
-    .workedIn(moment.project, [last])
+    .filesWorkedOn(moment.project, [last])
     .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MOST_FILES)

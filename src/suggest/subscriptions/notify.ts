@@ -1,6 +1,6 @@
 import { DAY_MS } from "../../core/dates.ts"
 import { type Item, type Moment, newSuggestionId, type Pattern } from "../../core/suggestion.ts"
-import { mayHoldSecret } from "../../redact/may-hold-secret.ts"
+import { mayContainSecret } from "../../redact/may-contain-secret.ts"
 import type { SaveResult, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../redacted-moment.ts"
 import { type Match, matching, type Trigger } from "./matching.ts"
@@ -57,7 +57,7 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
 async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger): Promise<Match[]> {
   const all = suggestions.subscriptions(trigger.project)
   const matched = matching(all, trigger)
-  if (![trigger.file ?? "", ...(trigger.symbols ?? [])].some(mayHoldSecret)) return matched
+  if (![trigger.file ?? "", ...(trigger.symbols ?? [])].some(mayContainSecret)) return matched
   const { redactName } = await import("../../redact/name.ts")
   const { file, symbols } = trigger
   const kept = {

@@ -2,7 +2,7 @@ import { join, resolve } from "node:path"
 import { agents } from "../../agents/registry.ts"
 import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
-import { normalRemote, repositoryIdentity } from "../../git/identity.ts"
+import { normaliseRemote, repositoryIdentity } from "../../git/identity.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { REDACTION_VERSION } from "../../redact/version.ts"
 import { copyForeign, historyIdIn, openForeignHistory, unpackAll } from "../../store/history/foreign-file.ts"
@@ -78,7 +78,7 @@ async function ownProjects(dex: Dex, store: HistoryWriter): Promise<ProjectIdent
 async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): Promise<{ from: string; to: string }[]> {
   return theirs.flatMap(({ path, git_remote, root_commit }) => {
     if (isFolder(path)) return []
-    const remote = git_remote === undefined ? undefined : normalRemote(git_remote)
+    const remote = git_remote === undefined ? undefined : normaliseRemote(git_remote)
     const byRemote = ours.filter((own) => remote !== undefined && own.git_remote === remote)
     const byCommit = ours.filter((own) => root_commit !== undefined && own.root_commit === root_commit)
     const both = byRemote.filter((own) => byCommit.includes(own))

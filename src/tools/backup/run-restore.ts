@@ -3,9 +3,9 @@ import { resolve } from "node:path"
 import { hubState } from "../../config/hub.ts"
 import { syncToDisk } from "../../core/copy-file.ts"
 import { DexError } from "../../core/error.ts"
-import { makeOneFile, takeFiles, verifyBackup } from "../../store/history/backup.ts"
+import { extractFiles, mergeLog, verifyBackup } from "../../store/history/backup.ts"
 import { copyForeign } from "../../store/history/foreign-file.ts"
-import { arrivingOf, endRestore, putInPlaceOf } from "../../store/history/kept-histories.ts"
+import { cleanUpRestore, preparedHistoryPath, replaceHistory } from "../../store/history/kept-histories.ts"
 import { HUB_MIGRATIONS } from "../../store/hub/migrations.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { SUGGESTION_MIGRATIONS } from "../../store/suggestions/migrations.ts"
@@ -19,27 +19,27 @@ export async function run(dex: Dex, input: RestoreInput) {
   const lock = tryLock(dex.home.lock)
   if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
   try {
-    endRestore(history)
+    cleanUpRestore(history)
     if (existsSync(history) && !input.replace)
       throw new DexError(
         "history_exists",
         `There is already a history here. To merge the backup into it: dex import ${input.file}. To replace it with the backup: dex backup --restore ${input.file} --replace`,
       )
-    const arriving = arrivingOf(history)
+    const arriving = preparedHistoryPath(history)
     copyForeign(file, arriving)
     const { conversations, messages } = verifyBackup(arriving, file)
-    const refused = takeFiles(arriving, {
+    const refused = extractFiles(arriving, {
       "suggest.db": { place: dex.home.suggest, migrations: SUGGESTION_MIGRATIONS },
       "hub.db": { place: hubState(dex.home), migrations: HUB_MIGRATIONS },
     })
-    if (makeOneFile(arriving) !== "done") throw new DexError("corrupt", `${file} is damaged. Use another copy of it.`)
+    if (mergeLog(arriving) !== "done") throw new DexError("corrupt", `${file} is damaged. Use another copy of it.`)
     syncToDisk(arriving)
-    if (existsSync(history) && makeOneFile(history) === "in use")
+    if (existsSync(history) && mergeLog(history) === "in use")
       throw new DexError(
         "in_use",
         "Another program uses the history: an agent with dex as its MCP server, or `dex watch`. Close it and try again.",
       )
-    const kept = putInPlaceOf(history, dex.now())
+    const kept = replaceHistory(history, dex.now())
     return {
       file,
       conversations,
@@ -48,7 +48,7 @@ export async function run(dex: Dex, input: RestoreInput) {
       left_out: refused.length > 0 ? refused : undefined,
     }
   } finally {
-    endRestore(history)
+    cleanUpRestore(history)
     lock.release()
   }
 }

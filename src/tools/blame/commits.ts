@@ -73,9 +73,13 @@ function lineOwners(
 }
 
 /** The conversation that made the commit; otherwise the agent that the repository names. */
-function commitOwner({ told }: AttributedCommit, owners: readonly LineOwner[]): LineOwner {
+function commitOwner({ attributed }: AttributedCommit, owners: readonly LineOwner[]): LineOwner {
   const named = owners.find(({ recorded }) => recorded !== undefined)
   if (named?.reason === "recorded") return named
-  if (!told) return named ?? UNKNOWN_OWNER
-  return { level: told.level, reason: told.ran ? "ran_commit" : "files_and_time", worker: told.worker }
+  if (!attributed) return named ?? UNKNOWN_OWNER
+  return {
+    level: attributed.level,
+    reason: attributed.ran ? "ran_commit" : "files_and_time",
+    worker: attributed.worker,
+  }
 }

@@ -5,14 +5,14 @@ import { type BlamedLine, blameLines } from "../../git/blame-lines.ts"
 import {
   type CommitDiff,
   type CommitHead,
-  countTouched,
+  countTouchedFiles,
   readCommitDiffs,
   readCommitHeads,
 } from "../../git/commit-diffs.ts"
-import { commitNamed } from "../../git/revisions.ts"
+import { resolveCommit } from "../../git/revisions.ts"
 import { type AttributedFile, attributeCommit } from "../../learn/blame/attribute-commit.ts"
 import type { BlameFacts } from "../../learn/blame/facts.ts"
-import { type LineOwner, ownersOf, uncommitted, uncommittedOwners } from "../../learn/blame/owners.ts"
+import { type LineOwner, ownersOf, uncommittedDiff, uncommittedOwners } from "../../learn/blame/owners.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import type { LineKnowledge } from "./line-knowledge.ts"
@@ -54,7 +54,7 @@ export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget
 }
 
 export async function revisionOf(dex: Dex, root: string, named: string): Promise<string> {
-  const hash = await commitNamed(root, named, dex.signal)
+  const hash = await resolveCommit(root, named, dex.signal)
   if (hash !== undefined) return hash
   throw new DexError("not_found", `There is no commit "${named}" here. \`git log\` lists them.`)
 }
@@ -71,7 +71,7 @@ export async function ownersIn(
   const paths = pathsByCommit(files)
   const known = await knowing
   const fresh = files.map(({ path, lines }) =>
-    uncommitted(
+    uncommittedDiff(
       path,
       lines.filter((line) => !isCommitted(line)),
       dex.now(),
@@ -182,7 +182,7 @@ async function readDiffs(
   hashes: string[],
   signal: AbortSignal | undefined,
 ): Promise<CommitDiff[]> {
-  const counts = await countTouched(root, hashes, { signal })
+  const counts = await countTouchedFiles(root, hashes, { signal })
   const [large, others] = [true, false].map((is) => hashes.filter((one) => (counts.get(one) ?? 0) > MASS_FILES === is))
   const half = Math.ceil(others!.length / 2)
   const paths = [...new Set(large!.flatMap((hash) => [...wanted.get(hash)!]))]

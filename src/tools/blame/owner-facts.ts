@@ -1,7 +1,7 @@
 import { agentOf } from "../../agents/registry.ts"
-import { besideOf, formatRef } from "../../core/ref.ts"
+import { formatRef, siblingRef } from "../../core/ref.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
-import type { Recorded } from "../../learn/blame/recorded.ts"
+import type { RecordedAuthor } from "../../learn/blame/recorded.ts"
 import type { ToldOwner } from "./blame.ts"
 
 const LONGEST_TITLE = 120
@@ -12,7 +12,7 @@ export function toldOwner({ level, reason, worker, number, recorded }: LineOwner
     level,
     reason,
     ...(worker && {
-      ref: formatRef(number ? { ...besideOf(worker.ref, number.id), number: number.number } : worker.ref),
+      ref: formatRef(number ? { ...siblingRef(worker.ref, number.id), number: number.number } : worker.ref),
       conversation: formatRef(worker.ref),
       agent: ownerAgent(worker.ref.source),
       title: worker.title?.slice(0, LONGEST_TITLE),
@@ -25,7 +25,7 @@ export function ownerAgent(source: string): string {
   return agentOf(source)?.name ?? source
 }
 
-function recordedText({ by, agent, session }: Recorded, isHere: boolean): string {
+function recordedText({ by, agent, session }: RecordedAuthor, isHere: boolean): string {
   if (by === "Co-Authored-By") return `${by}: ${agent}`
   const who = [agent, session === undefined ? undefined : `session ${session}`].filter((one) => one !== undefined)
   const where = session === undefined || isHere ? "" : ", not on this machine"

@@ -1,11 +1,11 @@
 import { formatRef } from "../../core/ref.ts"
 import type { CommitHead } from "../../git/commit-diffs.ts"
-import { isCutOff } from "../../git/project.ts"
-import type { AttributedFile, AttributedLine, Reason } from "../../learn/blame/attribute-commit.ts"
-import { lastMomentFor } from "../../learn/blame/evidence.ts"
+import { hasIncompleteHistory } from "../../git/project.ts"
+import type { AttributedFile, AttributedLine, AttributionReason } from "../../learn/blame/attribute-commit.ts"
+import { evidenceDeadline } from "../../learn/blame/evidence.ts"
 import type { Worker } from "../../learn/blame/facts.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
-import type { FoundBy } from "../../store/knowledge/owners.ts"
+import type { OwnersVersion } from "../../store/knowledge/owners.ts"
 
 export type CommitFinding = { commit: CommitHead; path: string; lines: AttributedLine[] }
 
@@ -20,16 +20,16 @@ export type StoredFindings = {
 export function storedFindings(
   { lines }: Pick<Knowledge, "lines">,
   { project, root }: { project: string; root: string },
-  by: FoundBy,
+  by: OwnersVersion,
   workers: readonly Worker[],
 ): StoredFindings {
   // In a shallow clone, the oldest commits seem to add everything that existed before them.
-  const isComplete = !isCutOff(root)
+  const isComplete = !hasIncompleteHistory(root)
   const byName = new Map(workers.map((worker) => [formatRef(worker.ref), worker]))
   return {
     find(pathOf) {
       const found = new Map<string, AttributedFile>()
-      const rows = isComplete ? lines.keptOwners(project, by.version, [...pathOf.keys()]) : []
+      const rows = isComplete ? lines.cachedOwners(project, by.version, [...pathOf.keys()]) : []
       for (const row of rows.filter(({ hash, path }) => pathOf.get(hash) === path)) {
         const own = linesFrom(row.found, byName)
         if (own) found.set(row.hash, { path: row.path, lines: own })
@@ -41,11 +41,11 @@ export function storedFindings(
       const rows = findings.map(({ commit, path, lines }) => ({
         hash: commit.hash,
         path,
-        until: lastMomentFor(commit),
+        until: evidenceDeadline(commit),
         found: findingsText(lines),
       }))
       try {
-        lines.keepOwners(project, by, rows)
+        lines.cacheOwners(project, by, rows)
       } catch {
         // No space, or another process writes for long: the answer is just as good.
       }
@@ -57,7 +57,7 @@ export function storedFindings(
 
 /** A line's number, its key and, if its author is known, its index in `whats` and the number of the message that wrote it. */
 type StoredLine = [line: number, key: number, what?: number, message?: number]
-type What = [level: "proved" | "likely", reason: Reason, worker: string, wroteIn?: string]
+type What = [level: "proved" | "likely", reason: AttributionReason, worker: string, wroteIn?: string]
 
 function findingsText(lines: readonly AttributedLine[]): string {
   const whats = new Map<string, number>()

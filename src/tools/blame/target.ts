@@ -2,7 +2,7 @@ import { existsSync, realpathSync, statSync } from "node:fs"
 import { basename, dirname, join, relative, resolve } from "node:path"
 import { DexError } from "../../core/error.ts"
 import { checkoutAt, createProjectFinder } from "../../git/project.ts"
-import { commitNamed, commitsIn } from "../../git/revisions.ts"
+import { commitsInRange, resolveCommit } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
 import { isHere } from "../resolve.ts"
 
@@ -82,7 +82,7 @@ function real(folder: string): string {
 }
 
 async function hashesOf(root: string, typed: string, signal: AbortSignal | undefined): Promise<string[] | undefined> {
-  if (typed.includes("..")) return commitsIn(root, typed, MOST_COMMITS, signal)
-  const hash = await commitNamed(root, typed, signal)
+  if (typed.includes("..")) return commitsInRange(root, typed, MOST_COMMITS, signal)
+  const hash = await resolveCommit(root, typed, signal)
   return hash === undefined ? undefined : [hash]
 }

@@ -3,10 +3,10 @@ import { DexError } from "../../core/error.ts"
 import type { CommitDiff } from "../../git/commit-diffs.ts"
 import type { HubClient } from "../../hub-client/client.ts"
 import { keyOfProject } from "../../hub-client/project-key.ts"
-import { lastMomentFor } from "../../learn/blame/evidence.ts"
+import { evidenceDeadline } from "../../learn/blame/evidence.ts"
 import { type BlameFacts, blameFacts, type LineRows } from "../../learn/blame/facts.ts"
-import { type LinesQuestion, linesOfBoth, type SentLines } from "../../learn/blame/lines-about.ts"
-import { type AgentTrace, recordedIn } from "../../learn/blame/recorded.ts"
+import { type LinesQuestion, mergeLines, type SentLines } from "../../learn/blame/lines-about.ts"
+import { type AgentTrace, recordedAuthors } from "../../learn/blame/recorded.ts"
 import type { Dex } from "../context.ts"
 
 export type TeamHub = Pick<HubClient, "ask">
@@ -23,7 +23,7 @@ export async function teamFacts(
   const question = questionOf(await keyOf(dex, project), commits, traces)
   const sent = await hub.ask<SentLines>("lines", question)
   return {
-    facts: blameFacts({ lines: linesOfBoth(own, project, sent) }, project),
+    facts: blameFacts({ lines: mergeLines(own, project, sent) }, project),
     notes: sent.is_cut ? [CUT] : [],
   }
 }
@@ -32,8 +32,8 @@ function questionOf(project: string, commits: readonly CommitDiff[], traces: rea
   const until = new Map<string, number>()
   for (const commit of commits)
     for (const { path } of commit.files)
-      until.set(path, Math.min(lastMomentFor(commit), until.get(path) ?? Number.POSITIVE_INFINITY))
-  const named = commits.flatMap((commit) => recordedIn(commit, traces).flatMap(({ session }) => session ?? []))
+      until.set(path, Math.min(evidenceDeadline(commit), until.get(path) ?? Number.POSITIVE_INFINITY))
+  const named = commits.flatMap((commit) => recordedAuthors(commit, traces).flatMap(({ session }) => session ?? []))
   return {
     project,
     commits: commits.map(({ hash, at, subject }) => ({ hash, at, subject })),

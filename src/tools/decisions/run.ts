@@ -66,7 +66,7 @@ function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: Decision
   if (file === undefined) return {}
   const typed = file.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "")
   const named = pathBelow(dex.project, resolve(dex.cwd, file))
-  const below = named && knowledge.files.fileAsKnown(dex.project, named)
+  const below = named && knowledge.files.knownSpelling(dex.project, named)
   if (isAbsolute(file)) return { file: below ?? typed }
   return { file: all || project !== undefined ? typed : (below ?? typed) }
 }

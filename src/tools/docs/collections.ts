@@ -2,7 +2,7 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { integer, listOf, object, optional, text } from "../../core/schema.ts"
-import { hiddenFrom } from "../../search/scope.ts"
+import { projectsHiddenFrom } from "../../search/scope.ts"
 import type { Collection } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 
@@ -41,7 +41,7 @@ export async function describeCollections(dex: Dex) {
 async function visibleCollections(dex: Dex): Promise<Collection[]> {
   const store = await dex.store()
   const { platform } = dex.machine
-  const hidden = hiddenFrom(await store.projects(), dex.project, platform)
+  const hidden = projectsHiddenFrom(await store.projects(), dex.project, platform)
   return (await store.collections()).filter(
     ({ project }) => project === undefined || !hidden.some((one) => isSamePath(one, project, platform)),
   )

@@ -1,5 +1,5 @@
 import { isoDate } from "../../core/dates.ts"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 import { messageText, messageTokens } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
@@ -87,7 +87,7 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
     kind,
     origin: redactName(spec),
     root,
-    ...defined({ only, version, project: input.global ? undefined : dex.project }),
+    ...withoutUndefined({ only, version, project: input.global ? undefined : dex.project }),
     added_at: before?.added_at ?? dex.now(),
     problems: [],
   }

@@ -1,5 +1,5 @@
 import { join } from "node:path"
-import { defined } from "../../core/defined.ts"
+import { withoutUndefined } from "../../core/defined.ts"
 import { DexError } from "../../core/error.ts"
 import type { CollectionReport } from "../../ingest/documents.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
@@ -32,7 +32,7 @@ export async function syncCollections(
       })
       await store.saveCollection({
         ...collection,
-        ...defined({ version }),
+        ...withoutUndefined({ version }),
         synced_at: dex.now(),
         problems: report.skipped.slice(0, MOST_PROBLEMS).map(({ path, reason }) => `${path}: ${reason}`),
       })

@@ -1,12 +1,12 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
-import { MOST_ROWS, type UnknownTables } from "../../agents/kit/foreign-sqlite.ts"
+import { MAX_COUNTED_ROWS, type UnknownTables } from "../../agents/kit/foreign-sqlite.ts"
 import { type Roots, rootsInHome } from "../../agents/kit/places.ts"
-import { agentOf, isOwn, agents as known } from "../../agents/registry.ts"
+import { agentOf, isDexSource, agents as known } from "../../agents/registry.ts"
 import { hubFile, hubState, readHub } from "../../config/hub.ts"
 import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
-import { grouped, listed } from "../../core/format.ts"
+import { grouped, joinNames } from "../../core/format.ts"
 import { lookAt } from "../../core/look-at.ts"
 import { formatRef } from "../../core/ref.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
@@ -375,17 +375,17 @@ function sayUnknownTables({ path, tables }: UnknownTables): string {
 }
 
 function sayRows(rows: number): string {
-  return `${grouped(rows)}${rows === MOST_ROWS ? " or more" : ""} ${rows === 1 ? "row" : "rows"}`
+  return `${grouped(rows)}${rows === MAX_COUNTED_ROWS ? " or more" : ""} ${rows === 1 ? "row" : "rows"}`
 }
 
 /** The agents found in the homes that `sources.extra_roots` names. */
 async function otherHomes({ machine }: Dex): Promise<Check[]> {
   return (machine.otherHomes ?? []).map((path) => {
     const there = (roots: Roots) => rootsInHome(roots, path).some((root) => lookAt(root) !== undefined)
-    const found = known.filter(({ source, roots }) => roots && !isOwn(source) && there(roots))
+    const found = known.filter(({ source, roots }) => roots && !isDexSource(source) && there(roots))
     const names = found.map(({ name }) => name)
     return found.length > 0
-      ? { name: "other home", status: "ok", message: `${path}: ${listed(names)}` }
+      ? { name: "other home", status: "ok", message: `${path}: ${joinNames(names)}` }
       : {
           name: "other home",
           status: "note",

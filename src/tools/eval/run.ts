@@ -3,10 +3,10 @@ import { setImmediate } from "node:timers/promises"
 import { loadSettings } from "../../config/load.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import { besideOf, formatRef, isSameConversation, type Ref, wholeOf } from "../../core/ref.ts"
+import { conversationRefOf, formatRef, isSameConversation, type Ref, siblingRef } from "../../core/ref.ts"
 import { many } from "../../render/words.ts"
 import { parseQuery, type Query } from "../../search/query.ts"
-import { hiddenFrom } from "../../search/scope.ts"
+import { projectsHiddenFrom } from "../../search/scope.ts"
 import { searchHistory } from "../../search/search.ts"
 import type { CommitRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { openIndex, type SearchIndex } from "../../store/index/search-index.ts"
@@ -80,7 +80,7 @@ export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, mo
   for (const group of Map.groupBy(commits, words).values()) {
     const { subject } = group[0]!
     left_out.repeated += group.length - 1
-    const gold = group.map(({ ref }) => wholeOf(ref)).filter((ref) => reach.has(formatRef(ref)))
+    const gold = group.map(({ ref }) => conversationRefOf(ref)).filter((ref) => reach.has(formatRef(ref)))
     if (subject.trim().split(/\s+/).length < LEAST_WORDS) left_out.too_short++
     else if (NO_QUESTION.test(subject)) left_out.merge_or_wip++
     else if (gold.length === 0) left_out.out_of_reach++
@@ -136,7 +136,7 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
 /** Conversations that also contain the words of these: their parents, and the subagents and forks of both. */
 async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
   const rows = await Promise.all(gold.map((ref) => store.conversation(ref)))
-  return store.family([...gold, ...rows.flatMap((row) => (row?.parent ? besideOf(row.ref, row.parent.id) : []))])
+  return store.family([...gold, ...rows.flatMap((row) => (row?.parent ? siblingRef(row.ref, row.parent.id) : []))])
 }
 
 /** Wilson's 95 % confidence interval of a share of n questions. */
@@ -150,7 +150,7 @@ export function intervalOf(share: number, n: number): { low: number; high: numbe
 
 async function limitsOf(dex: Dex, searched: { conversations: number; of_conversations: number }): Promise<string[]> {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform).length
+  const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform).length
   return [
     "Most subjects were written by the agent that did the work, so they share its words: questions in your own words find less.",
     searched.conversations < searched.of_conversations &&

@@ -15,7 +15,7 @@ export async function run(dex: Dex, input: FixInput) {
     throw new DexError("no_history", "Nothing was read yet, so no fix is known. `dex sync` reads your conversations.")
   const { knowledge, notes, isHidden, hidden } = await learnedOf(dex)
   const wanted = {
-    asked: input.error,
+    query: input.error,
     inside: dex.project,
     project: input.project,
   }

@@ -6,14 +6,14 @@ import { notesFolder } from "../../agents/registry.ts"
 import type { Home } from "../../config/home.ts"
 import { hubState } from "../../config/hub.ts"
 import { DexError, isDexError, messageOf } from "../../core/error.ts"
-import { listed } from "../../core/format.ts"
+import { joinNames } from "../../core/format.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { createProjectFinder } from "../../git/project.ts"
 import { followSpending } from "../../ingest/follow-spending.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
-import { endRestore, isSameFile, keptHistories } from "../../store/history/kept-histories.ts"
+import { cleanUpRestore, isSameFile, replacedHistories } from "../../store/history/kept-histories.ts"
 import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
 import type { HistoryReader, HistoryWriter, OwnerOf } from "../../store/history/store.ts"
@@ -78,7 +78,7 @@ export async function run(dex: Dex, input: ForgetInput) {
   noteForgetting(dex.home) // again: a sync may have removed the marker meanwhile
   const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>
     dex.onWait?.(
-      `Waiting for another program that reads the old pages of ${listed(names)}, at most ${PATIENCE_MS / 1000} s. You can stop this; deleted text stays deleted.`,
+      `Waiting for another program that reads the old pages of ${joinNames(names)}, at most ${PATIENCE_MS / 1000} s. You can stop this; deleted text stays deleted.`,
     ),
   )
   return {
@@ -204,7 +204,7 @@ async function forgetInKept(
 ): Promise<StillThere[]> {
   removeUnfinished(home)
   const still: StillThere[] = []
-  for (const file of keptHistories(home.history)) {
+  for (const file of replacedHistories(home.history)) {
     if (isSameFile(home.history, file)) continue // a restore that is running gives the history this name too, and it was just changed
     try {
       const store = openStore(file)
@@ -226,7 +226,7 @@ function removeUnfinished(home: Home): void {
   const lock = tryLock(home.lock)
   if (!lock) return
   try {
-    endRestore(home.history)
+    cleanUpRestore(home.history)
     removeDatabase(`${home.history}.repairing`)
     for (const file of [home.suggest, hubState(home)]) removeDatabase(`${file}.restored`)
   } finally {
@@ -249,7 +249,7 @@ function unknownDatabases(home: Home): StillThere[] {
     home.spending,
     home.suggest,
     hubState(home),
-    ...keptHistories(home.history),
+    ...replacedHistories(home.history),
   ]
   const known = new Set(own.map((path) => basename(path)))
   return readdirSync(home.dir)

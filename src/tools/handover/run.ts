@@ -1,7 +1,7 @@
 import { agentOf } from "../../agents/registry.ts"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { besideOf, formatRef } from "../../core/ref.ts"
+import { formatRef, siblingRef } from "../../core/ref.ts"
 import { briefOf } from "../../render/brief.ts"
 import { type BriefHead, briefText } from "../../render/brief-text.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
@@ -53,7 +53,7 @@ function headFor(
     title: row.title?.text ?? "(no title)",
     project: row.project ?? "",
     branch: row.git_branch,
-    parent: row.parent && formatRef(besideOf(row.ref, row.parent.id)),
+    parent: row.parent && formatRef(siblingRef(row.ref, row.parent.id)),
     from: from === undefined ? undefined : isoDate(from),
     to: to === undefined ? undefined : isoDate(to),
     message_count: row.message_count,

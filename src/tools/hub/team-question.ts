@@ -2,7 +2,7 @@ import { formatRef, refFrom } from "../../core/ref.ts"
 import { type Infer, integer, listOf, object, type Schema, text } from "../../core/schema.ts"
 import type { Tool } from "../../core/tool.ts"
 import type { LineRows } from "../../learn/blame/facts.ts"
-import { type LinesQuestion, linesAbout, type SentLines } from "../../learn/blame/lines-about.ts"
+import { answerLinesQuestion, type LinesQuestion, type SentLines } from "../../learn/blame/lines-about.ts"
 import type { LineWorker } from "../../store/knowledge/lines.ts"
 import type { Dex } from "../context.ts"
 
@@ -30,7 +30,7 @@ export const linesQuestion: TeamQuestionKind<typeof linesInput, SentLines> = {
   name: "lines",
   input: linesInput,
   run: async (dex, question: LinesQuestion, lines) =>
-    linesAbout(await lines(), question, (workers) => readableTitles(dex, question.project, workers)),
+    answerLinesQuestion(await lines(), question, (workers) => readableTitles(dex, question.project, workers)),
 }
 
 /** Reads each conversation with the rights of the person who asks, because derived data does not say who may read it. */

@@ -1,4 +1,4 @@
-import { PERSONS_KINDS } from "../../core/conversation.ts"
+import { LISTED_KINDS } from "../../core/conversation.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
 import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
@@ -18,7 +18,7 @@ export async function run(dex: Dex, input: ListInput) {
     project: input.project,
     source: input.source,
     ...dateRange(input, dex.now()),
-    kinds: !isAll && input.collections === undefined ? PERSONS_KINDS : undefined,
+    kinds: !isAll && input.collections === undefined ? LISTED_KINDS : undefined,
     collections: input.collections && (await knownCollections(dex, input.collections)),
     conversation,
     among: input.file === undefined ? undefined : await store.touching(input.file),

@@ -5,7 +5,7 @@ import { DexError } from "../../core/error.ts"
 import { isFolder } from "../../core/look-at.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { createProjectFinder } from "../../git/project.ts"
-import { type NoteFound, noteIn } from "../../learn/decisions/noted.ts"
+import { currentNote, type FoundNote } from "../../learn/decisions/noted.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import { redactText } from "../../redact/redact.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
@@ -76,7 +76,7 @@ async function listNotes(dex: Dex, input: NoteInput) {
   })
   const notes = []
   for (const row of rows) {
-    const found = noteIn(await store.messages(row.ref))
+    const found = currentNote(await store.messages(row.ref))
     if (found) notes.push(shown(row, found))
   }
   return { done: "listed" as const, notes, total }
@@ -96,7 +96,7 @@ async function readNotes(dex: Dex): Promise<void> {
 
 async function noteNamed(dex: Dex, typed: string) {
   const { row } = await resolveRef(dex, typed)
-  const found = row.ref.source === "dex_note" ? noteIn(await (await dex.store()).messages(row.ref)) : undefined
+  const found = row.ref.source === "dex_note" ? currentNote(await (await dex.store()).messages(row.ref)) : undefined
   if (!found) throw new DexError("no_note", `${formatRef(row.ref)} is not a note. \`dex note\` lists the notes.`)
   return { row, ref: row.ref, project: row.project, found }
 }
@@ -150,7 +150,7 @@ function justWritten(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLin
   }
 }
 
-function shown({ ref, project = "" }: ConversationRow, { message, text, agent, confirmed, files, rejects }: NoteFound) {
+function shown({ ref, project = "" }: ConversationRow, { message, text, agent, confirmed, files, rejects }: FoundNote) {
   return {
     ref: formatRef(ref),
     text,

@@ -1,6 +1,6 @@
 import type { Agent } from "../../agents/kit/agent.ts"
 import { lookAt } from "../../core/look-at.ts"
-import { besideOf, formatRef } from "../../core/ref.ts"
+import { formatRef, siblingRef } from "../../core/ref.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { type FolderToOpen, folderToOpen } from "../folder-to-open.ts"
@@ -9,7 +9,7 @@ import type { ResumeInput } from "./resume.ts"
 
 export async function run(dex: Dex, input: ResumeInput) {
   const { row } = await resolveRef(dex, input.id)
-  const main = row.parent ? ((await (await dex.store()).conversation(besideOf(row.ref, row.parent.id))) ?? row) : row
+  const main = row.parent ? ((await (await dex.store()).conversation(siblingRef(row.ref, row.parent.id))) ?? row) : row
   const where = await folderToOpen(dex, main, input.here === true)
   const agent = await agentNamed(dex, main.ref.source)
   const problem = problemOf(agent, main, where)

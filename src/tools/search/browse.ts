@@ -1,4 +1,4 @@
-import { PERSONS_KINDS } from "../../core/conversation.ts"
+import { LISTED_KINDS } from "../../core/conversation.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import type { QueryFilters } from "../../search/query.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
@@ -30,7 +30,7 @@ export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }:
     source,
     ...dateRange({ from, to }, dex.now()),
     among: sets.length > 0 ? inAll(sets) : undefined,
-    kinds: PERSONS_KINDS,
+    kinds: LISTED_KINDS,
     inside: dex.project,
     limit,
     offset,

@@ -1,9 +1,9 @@
 import { isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import type { Replaced } from "../../search/forgive.ts"
+import type { ReplacedWord } from "../../search/forgive.ts"
 import type { Query, QueryFilters } from "../../search/query.ts"
-import { hiddenFrom } from "../../search/scope.ts"
-import { leftOut, type SearchInput, type SearchOutcome, searchHistory } from "../../search/search.ts"
+import { projectsHiddenFrom } from "../../search/scope.ts"
+import { type SearchInput, type SearchOutcome, searchHistory, unsearchedShards } from "../../search/search.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
 import { unknownProject } from "../unknown-project.ts"
@@ -20,7 +20,7 @@ export async function searchForgiving(store: HistoryReader, index: SearchIndex |
     const again = forgiven && (await searchHistory(store, index, { ...input, query: forgiven.query }))
     return again && again.hits.length > 0
       ? { found: again, meant: forgiven.replaced }
-      : { found: { ...found, ...leftOut(index) } }
+      : { found: { ...found, ...unsearchedShards(index) } }
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
     return { found } // the result is valid; the next sync rebuilds the index
@@ -28,9 +28,9 @@ export async function searchForgiving(store: HistoryReader, index: SearchIndex |
 }
 
 async function meantBy(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
-  const { forgive } = await import("../../search/forgive.ts")
-  const hidden = hiddenFrom(await store.projects(), inside)
-  return forgive({ store, index, hidden, few: FEW }, query)
+  const { correctWords } = await import("../../search/forgive.ts")
+  const hidden = projectsHiddenFrom(await store.projects(), inside)
+  return correctWords({ store, index, hidden, few: FEW }, query)
 }
 
 async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {
@@ -44,7 +44,7 @@ async function isPrefix(index: SearchIndex, { words }: Query): Promise<boolean> 
   return last !== "" && (await index.words(last)).some(({ word }) => word !== last)
 }
 
-export function replacedNote({ typed, by, why }: Replaced): string {
+export function replacedNote({ typed, by, why }: ReplacedWord): string {
   const [first, ...others] = by.map((word) => `"${word}"`)
   if (why === "prefix")
     return `Few or no messages contain "${typed}" alone. Also searched for words that start with it: ${by.join(", ")}.`

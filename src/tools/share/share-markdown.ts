@@ -1,4 +1,4 @@
-import { callWords } from "../../core/call-words.ts"
+import { describeToolCall } from "../../core/call-words.ts"
 import { localMinute } from "../../core/dates.ts"
 import { outcomesOf, outcomeWords } from "../../render/fold.ts"
 import { patchText } from "../../render/patch.ts"
@@ -39,7 +39,7 @@ function partMarkdown(part: SharedMessage["parts"][number], outcomes: ReturnType
   const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
   const words = [
     part.tool,
-    `\`${oneLine(callWords(part.text).what).slice(0, 300).replaceAll("`", "'")}\``,
+    `\`${oneLine(describeToolCall(part.text).what).slice(0, 300).replaceAll("`", "'")}\``,
     ...outcomeWords(outcome),
   ]
   const hunks = outcome.result?.hunks

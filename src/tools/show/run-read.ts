@@ -1,6 +1,6 @@
 import type { Part } from "../../core/conversation.ts"
 import { DexError } from "../../core/error.ts"
-import { tokensOf } from "../../core/tokens.ts"
+import { tokensForChars } from "../../core/tokens.ts"
 import { fittedOrCut } from "../../render/budget.ts"
 import { formatIndices, isInRanges, type Range, readIndices } from "../../render/indices.ts"
 import { patchText } from "../../render/patch.ts"
@@ -105,7 +105,7 @@ function entryOf(message: StoredMessage) {
     ...messageFacts(message),
     model: message.model,
     ...messageState(message),
-    tokens: tokensOf(charactersOf(parts)),
+    tokens: tokensForChars(charactersOf(parts)),
     parts,
     effects: message.effects.length > 0 ? message.effects : undefined,
     usage: message.usage,

@@ -1,6 +1,6 @@
 import { DexError } from "../../core/error.ts"
 import { type Format, messageText, messageTokens, outlineOf } from "../../core/format.ts"
-import { besideOf, formatRef } from "../../core/ref.ts"
+import { formatRef, siblingRef } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
 import { fittedOrCut } from "../../render/budget.ts"
 import { type FieldFilter, isChosen, readFields } from "../../render/fields.ts"
@@ -82,8 +82,8 @@ function ownWindow({ kind }: ConversationRow, all: StoredMessage[], number: numb
 function familyHead(row: ConversationRow) {
   return {
     ...headOf(row),
-    parent: row.parent && formatRef(besideOf(row.ref, row.parent.id)),
-    fork_of: row.fork_of === undefined ? undefined : formatRef(besideOf(row.ref, row.fork_of)),
+    parent: row.parent && formatRef(siblingRef(row.ref, row.parent.id)),
+    fork_of: row.fork_of === undefined ? undefined : formatRef(siblingRef(row.ref, row.fork_of)),
     archived: row.archived || undefined,
   }
 }

@@ -1,5 +1,5 @@
 import { DexError } from "../../core/error.ts"
-import { formatRef, isSameConversation, type Ref, wholeOf } from "../../core/ref.ts"
+import { conversationRefOf, formatRef, isSameConversation, type Ref } from "../../core/ref.ts"
 import { sized } from "../../render/budget.ts"
 import { filled, type LineRange } from "../../render/fill.ts"
 import { DEFAULT_TOKENS_PER_MSG } from "../../render/limits.ts"
@@ -132,7 +132,7 @@ async function acrossProject(
   const at = named.findIndex((one) => one.id === row.ref.id && one.number === anchor.number)
   const shown = named.slice(Math.max(0, at - before), at + after + 1)
   const messages = new Map<string, Place>()
-  for (const [, members] of Map.groupBy(shown, (one) => formatRef(wholeOf(one)))) {
+  for (const [, members] of Map.groupBy(shown, (one) => formatRef(conversationRefOf(one)))) {
     const inside = (await store.conversation(members[0]!)) ?? row
     const numbers = members.map(({ number }) => number)
     for (const message of await store.messages(inside.ref, numbers))

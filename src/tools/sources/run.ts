@@ -1,8 +1,8 @@
 import type { Basis } from "../../agents/kit/agent.ts"
 import type { Machine } from "../../agents/kit/connector.ts"
-import { everyRoot, type Roots } from "../../agents/kit/places.ts"
-import { agents, isOwn } from "../../agents/registry.ts"
-import { unreadOn } from "../../agents/unread.ts"
+import { allRoots, type Roots } from "../../agents/kit/places.ts"
+import { agents, isDexSource } from "../../agents/registry.ts"
+import { findUnreadStores } from "../../agents/unread.ts"
 import type { SourceId } from "../../core/conversation.ts"
 import { isoDate } from "../../core/dates.ts"
 import { lookAt } from "../../core/look-at.ts"
@@ -16,7 +16,7 @@ export async function run(dex: Dex) {
   return {
     sources: (await readAgents(dex)).map(({ source, name, basis, roots }) => {
       const report = reports.get(source)
-      const there = isOwn(source) ? roots(dex.machine) : everyRoot(roots, dex.machine)
+      const there = isDexSource(source) ? roots(dex.machine) : allRoots(roots, dex.machine)
       const found = there.filter((path) => lookAt(path) !== undefined)
       return {
         source,
@@ -37,7 +37,7 @@ export async function run(dex: Dex) {
         unknown_tables: tables.get(source),
       }
     }),
-    unread: unreadOn(dex.machine),
+    unread: findUnreadStores(dex.machine),
   }
 }
 

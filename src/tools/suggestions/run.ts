@@ -2,7 +2,7 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Delivery } from "../../core/suggestion.ts"
-import type { KeptSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
+import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learnFromVerdict } from "../../suggest/feedback/feedback.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
@@ -98,7 +98,7 @@ function subscriptionNamed(kept: Suggestions, start: string): string {
   )
 }
 
-function listedSuggestion({ id, seq, status, would, subscription, moment, items }: KeptSuggestion) {
+function listedSuggestion({ id, seq, status, would, subscription, moment, items }: StoredSuggestion) {
   return {
     id,
     sequence: seq,

@@ -3,7 +3,7 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { pathBelow } from "../../learn/paths.ts"
-import { failing } from "../../learn/test-runs/status.ts"
+import { failingTests } from "../../learn/test-runs/status.ts"
 import { fitted, tooSmall } from "../../render/budget.ts"
 import type { Dex } from "../context.ts"
 import { learnedOf } from "../learned.ts"
@@ -14,11 +14,11 @@ export async function run(dex: Dex, input: TestsInput) {
   const named = input.file === undefined ? undefined : fileIn(dex, input.file)
   const notes: string[] = []
   const knowledge = await dex.knowledge()
-  const file = named && knowledge.files.fileAsKnown(project, named)
+  const file = named && knowledge.files.knownSpelling(project, named)
   if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
   else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
-  const status = failing(knowledge, project, file)
-  const known = knowledge.tests.testsKnown(project)
+  const status = failingTests(knowledge, project, file)
+  const known = knowledge.tests.testRunStats(project)
   const shown = status.tests.slice(0, input.limit)
   const unnamed = status.runs.slice(0, input.limit)
   const build = (kept: number) => {

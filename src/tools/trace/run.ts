@@ -1,6 +1,6 @@
 import { DexError, isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
-import { parseWholeRef, wholeOf } from "../../core/ref.ts"
+import { conversationRefOf, parseCompleteRef } from "../../core/ref.ts"
 import { readInput, type Tool } from "../../core/tool.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
 import { findTrace, readTraces } from "../../trace/read.ts"
@@ -66,9 +66,9 @@ async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trac
 }
 
 async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
-  const named = parseWholeRef(ref)
+  const named = parseCompleteRef(ref)
   if (!named || !dex.hasHistory()) return undefined
-  return (await (await dex.store()).conversation(wholeOf(named)))?.project
+  return (await (await dex.store()).conversation(conversationRefOf(named)))?.project
 }
 
 /** Tools that only read. */

@@ -1,6 +1,6 @@
 import { isSamePath } from "../../core/path-key.ts"
 import type { Trace } from "../../core/trace.ts"
-import { hiddenFrom } from "../../search/scope.ts"
+import { projectsHiddenFrom } from "../../search/scope.ts"
 import { readTraces } from "../../trace/read.ts"
 import type { Dex } from "../context.ts"
 import type { TracesInput } from "./traces.ts"
@@ -40,6 +40,6 @@ function textsOf(value: unknown): string[] {
 export async function privateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
   if (!dex.hasHistory()) return () => false
   const { platform } = dex.machine
-  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, platform)
+  const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, platform)
   return (project) => hidden.some((one) => isSamePath(one, project, platform))
 }

@@ -4,7 +4,7 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import type { CommitDiff, DiffFile } from "../../git/commit-diffs.ts"
-import { commitNamed } from "../../git/revisions.ts"
+import { resolveCommit } from "../../git/revisions.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath, when } from "../../render/words.ts"
@@ -42,7 +42,7 @@ export async function commitPage(request: PageRequest): Promise<ViewPage> {
 
 /** Accepts only hashes: any other name could mean a file, a range, or another commit tomorrow. */
 async function requestedCommit(dex: Dex, named: string): Promise<string> {
-  const hash = /^[0-9a-f]{4,64}$/i.test(named) ? await commitNamed(dex.project, named, dex.signal) : undefined
+  const hash = /^[0-9a-f]{4,64}$/i.test(named) ? await resolveCommit(dex.project, named, dex.signal) : undefined
   if (hash === undefined) throw new DexError("not_found", `There is no commit "${named}" in ${dex.project}.`)
   return hash
 }

@@ -1,6 +1,6 @@
 import { isoDate, localMinute } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { formatRef, parseWholeRef, type Ref, refFrom, wholeOf } from "../../core/ref.ts"
+import { conversationRefOf, formatRef, parseCompleteRef, type Ref, refFrom } from "../../core/ref.ts"
 import { highlightedHtml } from "../../render/html/code-html.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { markdownHtml } from "../../render/html/markdown-html.ts"
@@ -98,7 +98,7 @@ const LONGEST_FIX_TITLE = 120
 /** An error, the edits that fixed it, and the messages. The page's id is the ref of the failed run. */
 export async function fixPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
   const given = params.id ?? ""
-  const ref = parseWholeRef(given)
+  const ref = parseCompleteRef(given)
   if (!dex.hasHistory())
     throw new DexError("not_found", "Nothing was read yet, so no fix is known. Run `dex sync` in a terminal.")
   const { knowledge, notes, hidden } = await learnedOf(dex)
@@ -150,10 +150,10 @@ const MOST_CHARS = 3_000
 
 /** Undefined if the ref names no message that exists. */
 async function messageNamed(dex: Dex, ref: string): Promise<NamedMessage | undefined> {
-  const parsed = parseWholeRef(ref)
+  const parsed = parseCompleteRef(ref)
   if (parsed?.number === undefined) return undefined
   const store = await dex.store()
-  const row = await store.conversation(wholeOf(parsed))
+  const row = await store.conversation(conversationRefOf(parsed))
   const [message] = row ? await store.messages(row.ref, [parsed.number]) : []
   if (!row || !message) return undefined
   return { row, message, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }

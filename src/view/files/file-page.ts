@@ -2,10 +2,10 @@ import { localDay } from "../../core/dates.ts"
 import { DexError, isDexError } from "../../core/error.ts"
 import { formatRef, refFrom } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { type CommitOfFile, changesTo } from "../../git/revisions.ts"
+import { type CommitOfFile, commitsChanging } from "../../git/revisions.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath } from "../../render/words.ts"
-import type { Visit } from "../../store/knowledge/files.ts"
+import type { FileVisit } from "../../store/knowledge/files.ts"
 import type { KnownFix } from "../../store/knowledge/fixes.ts"
 import { blame } from "../../tools/blame/blame.ts"
 import type { Dex } from "../../tools/context.ts"
@@ -140,7 +140,7 @@ const MOST_FIXES = 6
 const MOST_CHANGES = 12
 const LONGEST_QUOTE = 180
 
-type Worked = Pick<Visit, "edits" | "reads" | "added" | "removed" | "last_number" | "at"> & {
+type Worked = Pick<FileVisit, "edits" | "reads" | "added" | "removed" | "last_number" | "at"> & {
   ref: string
   title: string
 }
@@ -162,7 +162,7 @@ type FileSides = {
 
 async function sidesOf(file: RequestedFile): Promise<FileSides> {
   const { dex, project, path, rev } = file
-  const changing = changesTo(project, path, { most: MOST_CHANGES, rev, signal: dex.signal })
+  const changing = commitsChanging(project, path, { most: MOST_CHANGES, rev, signal: dex.signal })
   changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return { ...NOTHING, changes: await changing, notes: ["No conversation was read yet: `dex sync` reads them."] }
@@ -184,14 +184,14 @@ function decided({ dex, place }: RequestedFile) {
 
 async function knownOf({ dex, project, path }: RequestedFile) {
   const { knowledge, notes } = await learnedOf(dex)
-  const name = knowledge.files.fileAsKnown(project, path)
+  const name = knowledge.files.knownSpelling(project, path)
   const visits = knowledge.files.visitsTo(project, name, MOST_VISITS + 1)
   const { fixes, total } = knowledge.fixes.fixesEditing(project, name, MOST_FIXES)
   const worked = await Promise.all(visits.slice(0, MOST_VISITS).map((visit) => titled(dex, visit)))
   return { worked, hasMoreWorked: visits.length > MOST_VISITS, fixes, fixCount: total, notes }
 }
 
-async function titled(dex: Dex, visit: Visit): Promise<Worked> {
+async function titled(dex: Dex, visit: FileVisit): Promise<Worked> {
   const ref = refFrom(visit.source, visit.id)
   const row = await (await dex.store()).conversation(ref)
   return { ...visit, ref: formatRef(ref), title: row ? conversationOf(row).title : "(forgotten)" }

@@ -1,7 +1,7 @@
 import { realpathSync } from "node:fs"
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path"
 import { DexError } from "../../core/error.ts"
-import { hiddenFrom } from "../../search/scope.ts"
+import { projectsHiddenFrom } from "../../search/scope.ts"
 import type { Dex } from "../../tools/context.ts"
 import { inProject, type PageRequest } from "../page.ts"
 
@@ -54,7 +54,7 @@ export function pathWithin(project: string, path: string): string {
 /** A private project may be below another one. */
 async function notPrivate(dex: Dex, place: string): Promise<void> {
   if (!dex.hasHistory()) return
-  const hidden = hiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
+  const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
   const real = realOf(place)
   const own = hidden.find((project) => isInside(project, place) || isInside(realOf(project), real))
   if (own !== undefined)

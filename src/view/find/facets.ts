@@ -1,10 +1,10 @@
-import { PERSONS_KINDS } from "../../core/conversation.ts"
+import { LISTED_KINDS } from "../../core/conversation.ts"
 import { localDay, parseDate } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath } from "../../render/words.ts"
 import { parseQuery } from "../../search/query.ts"
-import { hiddenFrom } from "../../search/scope.ts"
+import { projectsHiddenFrom } from "../../search/scope.ts"
 import type { ConversationSpan } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { type MonthBar, monthBars } from "../charts.ts"
@@ -25,7 +25,7 @@ export async function facetsHtml(dex: Dex, question: FindQuestion, to: Addresses
   const store = await dex.store()
   const { file } = question.narrowed
   const among = file === undefined ? {} : { among: await store.touching(file) }
-  const spans = await store.spans({ kinds: PERSONS_KINDS, inside: dex.project, ...among })
+  const spans = await store.spans({ kinds: LISTED_KINDS, inside: dex.project, ...among })
   const names = await agentNames(
     dex,
     spans.map(({ source }) => source),
@@ -168,7 +168,7 @@ const KINDS = [
 
 async function kinds(dex: Dex, question: FindQuestion, to: Addresses): Promise<Choice[]> {
   const store = await dex.store()
-  const hidden = hiddenFrom(await store.projects(), dex.project, dex.machine.platform)
+  const hidden = projectsHiddenFrom(await store.projects(), dex.project, dex.machine.platform)
   const seen = (await store.collections()).filter(({ project }) => project === undefined || !hidden.includes(project))
   if (seen.length === 0 && question.narrowed.in === undefined) return []
   return KINDS.map(([says, value]) => ({

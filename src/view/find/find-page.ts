@@ -5,7 +5,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, shortPath } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
-import { searchAsTyped, type TypedRead } from "../../search/typing.ts"
+import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { otherKinds } from "../../tools/kinds.ts"
@@ -137,13 +137,13 @@ async function quickRows(dex: Dex, question: FindQuestion): Promise<Found | unde
 }
 
 /** The rows that were read for the previous key, by history. They are valid until something is written. */
-const readOf = new WeakMap<HistoryReader, { revision: string; read: TypedRead }>()
+const readOf = new WeakMap<HistoryReader, { revision: string; read: TypedSearchCache }>()
 
-async function readBefore(store: HistoryReader): Promise<TypedRead> {
+async function readBefore(store: HistoryReader): Promise<TypedSearchCache> {
   const revision = await store.revision()
   const previous = readOf.get(store)
   if (previous?.revision === revision) return previous.read
-  const read: TypedRead = new Map()
+  const read: TypedSearchCache = new Map()
   readOf.set(store, { revision, read })
   return read
 }

@@ -1,5 +1,5 @@
 import { isDexError } from "../../core/error.ts"
-import { formatRef, parseWholeRef, wholeOf } from "../../core/ref.ts"
+import { conversationRefOf, formatRef, parseCompleteRef } from "../../core/ref.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath, when } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
@@ -63,8 +63,8 @@ function rowHtml(row: ResultRow, agent: string, home: string, to: Addresses): Ht
 
 /** The address of the message that matched, or of the beginning of the conversation. */
 function addressOf({ id, message_index, snippet = "" }: ResultRow, to: Addresses): string {
-  const ref = parseWholeRef(id)
-  const conversation = ref ? formatRef(wholeOf(ref)) : id
+  const ref = parseCompleteRef(id)
+  const conversation = ref ? formatRef(conversationRefOf(ref)) : id
   return to.read(conversation, snippet === "" || !message_index || message_index === 1 ? undefined : message_index)
 }
 

@@ -1,4 +1,4 @@
-import { agentsIn } from "../../agents/registry.ts"
+import { onlyAgents } from "../../agents/registry.ts"
 import { DAY_MS, localDay } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
@@ -51,7 +51,7 @@ function storedLine({ kinds, total_messages, sources, date_range, sync }: Output
     ...(unattended > 0 ? [`${grouped(unattended)} by subagents and scripts`] : []),
     ...(note > 0 ? [many(note, "note")] : []),
     many(total_messages, "message"),
-    many(Object.keys(agentsIn(sources)).length, "agent"),
+    many(Object.keys(onlyAgents(sources)).length, "agent"),
     ...(earliest === undefined ? [] : [`since ${localDay(Date.parse(earliest))}`]),
     ...(sync ? [`${grouped(sync.done)} of ${grouped(sync.total)} read so far`] : []),
   ]

@@ -50,7 +50,7 @@ async function recordsOf(dex: Dex, row: ConversationRow): Promise<string[]> {
   for (const [key, { path }] of await store.knownUnits(source)) {
     if (path !== row.path) continue
     for (const kind of ["live", "left"] as const)
-      lines.push(...(await store.rawLines(source, key, kind, { onlyWhole: true })))
+      lines.push(...(await store.rawLines(source, key, kind, { onlyReadable: true })))
   }
   return lines
 }

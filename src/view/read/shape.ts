@@ -1,7 +1,7 @@
 import type { Role } from "../../core/conversation.ts"
 import { messageText } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
-import { testCommand } from "../../learn/test-runs/commands.ts"
+import { parseTestCommand } from "../../learn/test-runs/commands.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { moneyFor, totalMoney } from "../../usage/money.ts"
 import type { PriceBook } from "../../usage/price-of.ts"
@@ -145,7 +145,7 @@ function addEffects(shape: ConversationShape, { number, effects }: StoredMessage
       if (!isRead && !hasEdit) shape.marks.push({ number, mark: "edit", text: effect.path })
       hasEdit ||= !isRead
     } else if (effect.type === "command") {
-      const isTest = testCommand(effect.command) !== undefined
+      const isTest = parseTestCommand(effect.command) !== undefined
       const { failed } = effect
       shape.commands.push({ number, command: effect.command, isTest, failed })
       if (failed) shape.marks.push({ number, mark: "failed", text: effect.command })

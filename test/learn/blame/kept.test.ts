@@ -91,7 +91,7 @@ describe("a stored attribution", () => {
     const { lines, conversations, close } = openKnowledge(fileIn(home))
     const [row] = rowsIn(home)
     const hash = row!.hash
-    const kept = (version: string) => lines.keptOwners(repository.folder, version, [hash])
+    const kept = (version: string) => lines.cachedOwners(repository.folder, version, [hash])
     const version = inside({ path: fileIn(home) })
       .prepare("select value from meta where key = 'owners'")
       .pluck()
@@ -99,9 +99,9 @@ describe("a stored attribution", () => {
     expect(kept(version)).toHaveLength(1)
     expect(kept("another")).toEqual([])
     const found = { hash, path: "src/zoo.ts", until: 0, found: "new" }
-    lines.keepOwners(repository.folder, { version, token: "older" }, [found])
+    lines.cacheOwners(repository.folder, { version, token: "older" }, [found])
     expect(kept(version)).not.toMatchObject([{ found: "new" }])
-    lines.keepOwners(repository.folder, { version: "another", token: conversations.learnedToken() }, [found])
+    lines.cacheOwners(repository.folder, { version: "another", token: conversations.learnedToken() }, [found])
     expect([kept(version), kept("another")]).toMatchObject([[], [{ found: "new" }]])
     expect(rowsIn(home)).toHaveLength(1)
     close()

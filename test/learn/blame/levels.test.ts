@@ -3,9 +3,9 @@ import { printBlame } from "../../../src/cli/print/blame.ts"
 import {
   type AttributedCommit,
   attributeCommit,
-  LIKELY_LINE,
-  PROVES_LINE,
-  REPORTS_COMMIT,
+  MIN_COMMIT_TRUST,
+  MIN_LIKELY_LINE_TRUST,
+  MIN_PROVED_LINE_TRUST,
 } from "../../../src/learn/blame/attribute-commit.ts"
 import type { BlameFacts, KnownEdit, Worker } from "../../../src/learn/blame/facts.ts"
 import { lineKey } from "../../../src/learn/blame/line-key.ts"
@@ -41,7 +41,7 @@ describe("the certainty of an answer", () => {
   const cases = WROTE.flatMap((wrote) => MINUTES.map((minutes) => attributed(wrote, minutes)))
 
   test("a line is proved, likely or unknown by how much of the commit was written and how long ago", () => {
-    expect([LIKELY_LINE, PROVES_LINE]).toEqual([0.6, 0.95])
+    expect([MIN_LIKELY_LINE_TRUST, MIN_PROVED_LINE_TRUST]).toEqual([0.6, 0.95])
     const table = WROTE.map((wrote) => MINUTES.map((minutes) => firstLine(attributed(wrote, minutes)).level).join(" "))
     expect(table).toEqual([
       "proved likely likely unknown unknown unknown",
@@ -88,17 +88,20 @@ describe("the certainty of an answer", () => {
   })
 
   test("a commit is attributed to a conversation only with enough trust", () => {
-    expect(REPORTS_COMMIT).toBe(0.65)
-    const trusted = cases.map(({ ranked, told }) => ({ trust: ranked[0]?.trust ?? 0, isNamed: told !== undefined }))
+    expect(MIN_COMMIT_TRUST).toBe(0.65)
+    const trusted = cases.map(({ ranked, attributed }) => ({
+      trust: ranked[0]?.trust ?? 0,
+      isNamed: attributed !== undefined,
+    }))
     expect(trusted.some(({ trust }) => trust > 0.325 && trust < 0.65)).toBe(true)
     expect(trusted.some(({ trust }) => trust >= 0.65)).toBe(true)
     for (const { trust, isNamed } of trusted) expect({ trust, isNamed }).toEqual({ trust, isNamed: trust >= 0.65 })
   })
 
   test("a commit is proved only if one of its lines is", () => {
-    const named = cases.flatMap(({ told, files }) => (told ? [{ told, lines: files[0]!.lines }] : []))
-    expect(new Set(named.map(({ told }) => told.level))).toEqual(new Set(["proved", "likely"]))
-    for (const { told, lines } of named)
-      expect(told.level).toBe(lines.some(({ level }) => level === "proved") ? "proved" : "likely")
+    const named = cases.flatMap(({ attributed, files }) => (attributed ? [{ attributed, lines: files[0]!.lines }] : []))
+    expect(new Set(named.map(({ attributed }) => attributed.level))).toEqual(new Set(["proved", "likely"]))
+    for (const { attributed, lines } of named)
+      expect(attributed.level).toBe(lines.some(({ level }) => level === "proved") ? "proved" : "likely")
   })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { formatRef } from "../../../src/core/ref.ts"
 import { blameFacts, type LineRows } from "../../../src/learn/blame/facts.ts"
-import { linesAbout, linesOfBoth } from "../../../src/learn/blame/lines-about.ts"
+import { answerLinesQuestion, mergeLines } from "../../../src/learn/blame/lines-about.ts"
 
 const AT = Date.parse("2026-01-02T10:00:00Z")
 const HOUR = 3_600_000
@@ -46,7 +46,7 @@ const TEAM = [
 
 test("only relevant rows are sent: who edited the commit's files, who ran it, who was active then", async () => {
   const told = async (path: string, more = {}) =>
-    (await linesAbout(rows(TEAM), asked(path, more), all)).workers.map(({ id }) => id).sort()
+    (await answerLinesQuestion(rows(TEAM), asked(path, more), all)).workers.map(({ id }) => id).sort()
   expect(await told("src/a.ts")).toEqual(["ann/claude_code:a"])
   expect(await told("src/none.ts", { sessions: ["2026-01-02-long-ago"] })).toEqual([
     "ann/claude_code:a",
@@ -54,19 +54,19 @@ test("only relevant rows are sent: who edited the commit's files, who ran it, wh
   ])
   // A subagent is sent with the conversation that started it.
   expect(await told("src/b.ts")).toEqual(TEAM.map(({ source, id }) => `${source}:${id}`).sort())
-  const { edits, files } = await linesAbout(rows(TEAM), asked("old/a.ts"), all)
+  const { edits, files } = await answerLinesQuestion(rows(TEAM), asked("old/a.ts"), all)
   expect([edits.length, files]).toEqual([1, [{ file: 1, path: "src/a.ts" }]])
 })
 
 test("nothing that may not be shown is sent", async () => {
-  const none = await linesAbout(rows(TEAM), asked("src/a.ts"), async () => new Map())
+  const none = await answerLinesQuestion(rows(TEAM), asked("src/a.ts"), async () => new Map())
   expect(none).toEqual({ workers: [], files: [], edits: [], ran: [], is_cut: false })
 })
 
 test("two histories are combined, and what this machine has counts as its own", async () => {
   const own = rows([{ source: "claude_code", id: "starter", path: "src/b.ts", at: AT - 2 * HOUR }])
-  const sent = await linesAbout(rows(TEAM), asked("src/b.ts"), all)
-  const { workers, editsOf, ran } = blameFacts({ lines: linesOfBoth(own, "/code/api", sent) }, "/code/api")
+  const sent = await answerLinesQuestion(rows(TEAM), asked("src/b.ts"), all)
+  const { workers, editsOf, ran } = blameFacts({ lines: mergeLines(own, "/code/api", sent) }, "/code/api")
   const names = workers.map(({ ref }) => formatRef(ref))
   expect(names.filter((name) => name.endsWith(":starter"))).toEqual(["claude_code:starter"])
   expect(names).toContain("ann/claude_code:long-ago")

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { Webhook } from "standardwebhooks"
 import { expect, onTestFinished, test, vi } from "vitest"
 import { tryLock } from "../../../src/store/sqlite/lock.ts"
-import { MOST_WAITING } from "../../../src/store/suggestions/outbox.ts"
+import { MAX_WAITING } from "../../../src/store/suggestions/outbox.ts"
 import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import { MOST_BODY_BYTES, webhookBody } from "../../../src/suggest/deliver/body.ts"
 import { DELAYS_MS, type DeliverParts, deliverDue } from "../../../src/suggest/deliver/deliver.ts"
@@ -373,11 +373,11 @@ test("a suggestion that became private, forgotten or unsubscribed after it was q
 
 test("the queue is limited: beyond 10,000 waiting messages, one is stored as dead at once with the reason", () => {
   const { make, suggestions } = delivering("https://example.com/x")
-  for (let i = 0; i < MOST_WAITING; i++) make(`s${i}`)
-  expect(suggestions.outbox()).toMatchObject({ waiting: MOST_WAITING, dead: 0 })
+  for (let i = 0; i < MAX_WAITING; i++) make(`s${i}`)
+  expect(suggestions.outbox()).toMatchObject({ waiting: MAX_WAITING, dead: 0 })
   expect(make("more")).toMatchObject({ kept: true })
   expect(suggestions.outbox()).toEqual({
-    waiting: MOST_WAITING,
+    waiting: MAX_WAITING,
     delivered: 0,
     dead: 1,
     last_problem: "10000 others waited already",

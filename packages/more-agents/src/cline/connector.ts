@@ -2,10 +2,10 @@ import { basename, dirname, join } from "node:path"
 import {
   type Connector,
   type Cursor,
+  type IsUnchanged,
   isUnreadable,
   type Parsed,
   type Reading,
-  type Seen,
   type Unit,
   type UnitName,
   type Unreadable,
@@ -13,8 +13,8 @@ import {
 } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
+  prependFacts,
   type Report,
   readJsonFile,
   textAt,
@@ -23,8 +23,8 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import {
   isRecord,
   parseArray,
@@ -47,8 +47,8 @@ export const clineConnector: Connector = {
     isOfTasks(root) ? discoverTasks(root, seen) : withProblems((report) => discoverSessions(root, report)),
   watched: (root) => (isOfTasks(root) ? watchedTasks(root) : watchedSessions(root)),
   read: (unit: UnitWithFacts, after) =>
-    isTask(unit) ? readTask(unit, after) : factsFirst(readJsonFile(unit.path, after, recordsIn), unit, after),
-  parse: (raw, unit) => (isTask(unit) ? parseTask(raw, unit) : parseCline(raw, unit)),
+    isTaskUnit(unit) ? readTask(unit, after) : prependFacts(readJsonFile(unit.path, after, recordsIn), unit, after),
+  parse: (raw, unit) => (isTaskUnit(unit) ? parseTask(raw, unit) : parseCline(raw, unit)),
   identify: (one) => {
     if (one.file !== undefined) return identifyInTask(one)
     return one.type === "message" ? string(one.id) : string(one.type)
@@ -93,11 +93,11 @@ function factsOf(manifest: RawRecord): RawRecord {
   return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
 }
 
-/** The file's own fields, followed by its messages. The program's own instructions are omitted. */
+/** Yields the file's own fields, followed by its messages. The program's own instructions are omitted. */
 function* recordsIn(content: RawRecord): Iterable<RawRecord> {
   const { messages, system_prompt: _, ...file } = content
-  yield withoutBulk({ type: "file", ...file })
-  for (const message of records(messages)) yield withoutBulk({ type: "message", ...stripMessage(message) })
+  yield cutLongTexts({ type: "file", ...file })
+  for (const message of records(messages)) yield cutLongTexts({ type: "message", ...stripMessage(message) })
 }
 
 function stripMessage(message: RawRecord): RawRecord {
@@ -117,13 +117,13 @@ function stripBlock(value: unknown): unknown {
   return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
 }
 
-// Tasks of Cline before version 3, in the format that its fork Roo Code still uses. The facts that Roo Code stores in
-// each task's folder, Cline stores in one list of all tasks.
+// The largest list of tasks, in bytes. Tasks of Cline before version 3 have the format that its fork Roo Code still uses. The
+// facts that Roo Code stores in each task's folder, Cline stores in one list of all tasks.
 
 const MAX_LIST_BYTES = 64 << 20
 
-/** The key of a session has the names of its folder and its file. */
-export function isTask({ key }: UnitName): boolean {
+/** Whether this is a task. The key of a session contains the names of its folder and its file. */
+export function isTaskUnit({ key }: UnitName): boolean {
   return !key.includes("/")
 }
 
@@ -132,7 +132,7 @@ function watchedTasks(root: string): Watched[] {
   return [...rooCodeConnector.watched!(root), list]
 }
 
-function* discoverTasks(root: string, seen: Seen): Iterable<Unit | Unreadable> {
+function* discoverTasks(root: string, seen: IsUnchanged): Iterable<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const list = textAt(join(dirname(root), "state", "taskHistory.json"), MAX_LIST_BYTES, (one) => problems.push(one))
   const tasks = new Map(records(parseArray(list ?? "[]")).map((task) => [task.id, task]))
@@ -145,11 +145,11 @@ function* discoverTasks(root: string, seen: Seen): Iterable<Unit | Unreadable> {
 
 function lineOf(task: RawRecord): RawRecord {
   const workspace = string(task.cwdOnTaskInitialization)
-  return { file: "history", ...task, ...defined({ workspace }) }
+  return { file: "history", ...task, ...withoutUndefined({ workspace }) }
 }
 
 async function readTask(unit: UnitWithFacts, after?: Cursor): Promise<Reading> {
-  return factsFirst(await rooCodeConnector.read(unit, after), unit, after)
+  return prependFacts(await rooCodeConnector.read(unit, after), unit, after)
 }
 
 function parseTask(raw: Iterable<RawRecord>, unit: UnitName): Parsed {

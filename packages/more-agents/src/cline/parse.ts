@@ -1,4 +1,4 @@
-import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement, parsePatch, patchIn } from "../../../../src/agents/kit/effects.ts"
 import {
@@ -70,7 +70,7 @@ function callsIn(all: RawRecord[]): Map<string, Call> {
   )
 }
 
-/** Results are in a user message, possibly together with typed text: this becomes two messages. */
+/** Results are in a user message, possibly together with typed text, which becomes a second message. */
 function messagesOf(one: RawRecord, session: Session, unknown: ReturnType<typeof createCounts>): Message[] {
   const blocks: RawRecord[] =
     typeof one.content === "string" ? [{ type: "text", text: one.content }] : records(one.content)
@@ -118,7 +118,7 @@ function answerParts(block: RawRecord, unknown: ReturnType<typeof createCounts>)
   }
 }
 
-/** Typed text is marked; the rest of a prompt was added by Cline. A subagent's prompt was written by its parent. */
+/** Splits a prompt. Typed text is marked; Cline added the rest. A subagent's prompt was written by its parent. */
 function promptParts(block: RawRecord, { isSubagent }: Session): Part[] {
   if (block.type === "image") return [imagePart(block.image, isSubagent ? "agent" : "person")]
   const text = string(block.text)
@@ -148,38 +148,38 @@ function clineUsage(counted: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** A tool that does several things at once answers with a list. */
+/** Parses a result. A tool that does several things at once answers with a list. */
 function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: Effect[] } {
   const call_id = string(block.tool_use_id)
   const call = calls.get(call_id ?? "")
   const tool = string(block.name) ?? call?.tool
   const answers = answersOf(block.content)
-  const deeds = call ? deedsOf(call, answers.length) : []
+  const actions = call ? actionsOf(call, answers.length) : []
   const finished = answers.map((answer, place) =>
-    finishedCall({
+    resultOfCall({
       tool,
       call_id,
       output: answer.text,
       failed: block.is_error === true || answer.failed,
       exit_status: answer.exit_status,
-      deed: deeds[place] ?? {},
+      action: actions[place] ?? {},
       isRemote: isRemoteTool(tool),
     }),
   )
   const [first] = finished
   if (first && finished.length === 1) return first
-  const { part } = finishedCall({
+  const { part } = resultOfCall({
     tool,
     call_id,
     output: answers.map(({ text }) => text).join("\n"),
     failed: answers.some(({ failed }) => failed),
-    deed: {},
+    action: {},
     isRemote: isRemoteTool(tool),
   })
   return { part, effects: finished.flatMap(({ effects }) => effects) }
 }
 
-/** Any tool that is not Cline's own belongs to an MCP server. */
+/** Whether the tool belongs to an MCP server: any tool that is not Cline's own does. */
 function isRemoteTool(tool: string | undefined): boolean {
   return tool !== undefined && !OWN_TOOLS.has(tool) && !tool.startsWith("team_")
 }
@@ -207,8 +207,8 @@ function answerOf({ result, error, success }: RawRecord): ToolAnswer {
   return { text, failed, exit_status: code === undefined ? undefined : Number(code) }
 }
 
-/** The deed of each answer of a call. */
-function deedsOf({ tool, input }: Call, answers: number): Deed[] {
+/** The action of each answer of a call. */
+function actionsOf({ tool, input }: Call, answers: number): CallAction[] {
   switch (tool) {
     case "run_commands": {
       const commands = array(input.commands).flatMap(
@@ -233,7 +233,7 @@ function deedsOf({ tool, input }: Call, answers: number): Deed[] {
   }
 }
 
-/** Replaces a text, inserts a text before a line, or creates a file. */
+/** Returns the hunks of an edit, which replaces a text, inserts a text before a line, or creates a file. */
 function editorHunks({ path: named, old_text, new_text, insert_line }: RawRecord): Hunk[] {
   const path = string(named)
   if (path === undefined || typeof new_text !== "string") return []

@@ -10,7 +10,7 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
 import { type RawRecord, record, string } from "../../../../src/core/record.ts"
 import { copilotFolder, copilotRoots } from "../records.ts"
@@ -48,7 +48,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   yield* units.values()
 }
 
-/** The session's name; the events contain everything else in the file. Its lines are `key: value`. */
+/** Reads the session's name; the events contain everything else in the file. Its lines are `key: value`. */
 function workspaceAt(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path, MAX_WORKSPACE_BYTES, report) ?? ""
   const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()
@@ -59,11 +59,11 @@ function workspaceAt(path: string, report: Report): RawRecord | undefined {
 /** Removes what only Copilot can read, its measurements, and its own instructions, which are the same in every session. */
 function stripEvent(event: RawRecord): RawRecord {
   const data = record(event.data)
-  if (!data) return withoutBulk(event)
+  if (!data) return cutLongTexts(event)
   const { encryptedContent: _, reasoningOpaque: __, toolTelemetry: ___, transformedContent: ____, ...kept } = data
   if (event.type === "system.message" && typeof kept.content === "string")
     return { ...event, data: { ...kept, content: digestOf(Buffer.from(kept.content)) } }
-  return withoutBulk({ ...event, data: kept })
+  return cutLongTexts({ ...event, data: kept })
 }
 
 export const copilotWiring: Wiring = {

@@ -1,4 +1,10 @@
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  resultOfCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
 import { conversationFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
@@ -19,7 +25,7 @@ type Call = { tool: string; args: RawRecord; isRemote: boolean }
 type Session = { id: string; calls: Map<string, Call>; usages: Map<string, Usage>; rewound: Set<RawRecord> }
 type Content = Pick<Message, "role" | "parts"> & Partial<Pick<Message, "effects" | "model" | "usage">>
 
-/** A subagent's events are mixed with its parent's; each names its owner. */
+/** Parses a session. A subagent's events are mixed with its parent's; each names its owner. */
 export function parseCopilot(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const events = [...raw]
   const started = events.find(({ type }) => type === "session.start")
@@ -55,7 +61,7 @@ function dataOf(event: RawRecord | undefined): RawRecord {
   return record(event?.data) ?? {}
 }
 
-/** The subagent that an event belongs to, by its id or, in older versions, by the call that started it; "" for the session. */
+/** The subagent to which an event belongs, by its id or, in older versions, by the call that started it; "" for the session. */
 function ownerOf(event: RawRecord): string {
   return string(event.agentId) ?? string(dataOf(event).parentToolCallId) ?? ""
 }
@@ -80,7 +86,7 @@ function contentOf(event: RawRecord, session: Session): Content | "unknown" | un
     case "system.notification":
       return { role: "system", parts: noteOf(data.content, "injected") }
     default:
-      return QUIET_EVENTS.has(String(event.type)) ? undefined : "unknown"
+      return IGNORED_EVENTS.has(String(event.type)) ? undefined : "unknown"
   }
 }
 
@@ -123,34 +129,34 @@ function resultOf(data: RawRecord, { calls }: Session): Content {
   const problem = string(record(data.error)?.message)
   const output = [string(result.content), problem].filter((text) => text !== undefined).join("\n")
   const exit_status = number(record(data.shellExecution)?.exitCode) ?? exitIn(output)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool ?? string(data.toolName),
     call_id,
     output,
     failed: data.success === false,
     exit_status,
-    deed: call ? deedOf(call, result) : {},
+    action: call ? actionOf(call, result) : {},
     isRemote: call?.isRemote === true,
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** Used by versions without a field for the exit code. */
+/** Finds the exit code in the output of versions without a field for it. */
 function exitIn(output: string): number | undefined {
   const code = /<(?:shellId: \S{1,40} completed|exited) with exit code (\d{1,5})>\s*$/.exec(output)?.[1]
   return code === undefined ? undefined : Number(code)
 }
 
 /** The result shows an edit as a diff with line numbers; otherwise the call has the replacement. */
-function deedOf({ tool, args }: Call, result: RawRecord): Deed {
-  const requested = deedByName(toolsOf(args), tool, args)
+function actionOf({ tool, args }: Call, result: RawRecord): CallAction {
+  const requested = actionByName(toolsOf(args), tool, args)
   const [path, diff] = [string(args.path), string(result.detailedContent)]
   if (!requested.hunks || path === undefined || diff === undefined) return requested
   const shown = hunksOfDiff(diff, path)
   return shown.length > 0 ? { ...requested, hunks: shown } : requested
 }
 
-/** Older versions had one tool for everything. */
+/** Returns the tool names. Older versions had one tool for everything. */
 function toolsOf(args: RawRecord): ToolNames {
   if (args.command === "create") return { write: ["str_replace_editor"] }
   return args.command === "view" ? { read: ["str_replace_editor"] } : TOOLS
@@ -170,7 +176,7 @@ function callsIn(events: RawRecord[]): Map<string, Call> {
   return calls
 }
 
-/** The events that the person rewound: from the named event on. */
+/** Returns the events that the person rewound: from the named event on. */
 function rewoundIn(events: RawRecord[]): Set<RawRecord> {
   const rewound = new Set<RawRecord>()
   for (const [at, event] of events.entries()) {
@@ -201,7 +207,7 @@ function countedUsage(counted: RawRecord): Usage | undefined {
   })
 }
 
-/** Older versions recorded only the totals at a session's end: they are added to each model's last answer. */
+/** Adds the totals of older versions, recorded only at a session's end, to each model's last answer. */
 function addTotals(messages: Message[], events: RawRecord[]): void {
   const end = events.findLast(({ type }) => type === "session.shutdown")
   for (const [model, metrics] of Object.entries(record(dataOf(end).modelMetrics) ?? {})) {
@@ -235,7 +241,7 @@ function contextOf(event: RawRecord): RawRecord | undefined {
   return event.type === "session.context_changed" ? dataOf(event) : record(dataOf(event).context)
 }
 
-/** A session that nobody named has its first prompt as its name, which is not a title. */
+/** A session that nobody named uses its first prompt as its name, which is not a title. */
 function titleOf(events: RawRecord[], messages: Message[]): Title | undefined {
   const facts = events.findLast(({ type }) => type === "dex-session")
   const changed = dataOf(events.findLast(({ type }) => type === "session.title_changed"))
@@ -259,8 +265,8 @@ function subagentOf(events: RawRecord[], owner: string, messages: Message[], ses
   })
 }
 
-/** Events without content for a reader: states, measurements, lists of options, steps of one answer. */
-export const QUIET_EVENTS: ReadonlySet<string> = new Set([
+/** Types of events without content for a reader: states, measurements, lists of options, steps of one answer. */
+export const IGNORED_EVENTS: ReadonlySet<string> = new Set([
   "dex-session",
   "abort",
   "assistant.idle",

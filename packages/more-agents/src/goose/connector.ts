@@ -2,9 +2,9 @@ import { join } from "node:path"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Reading,
   Scratch,
-  Seen,
   Unit,
   Unreadable,
   Watched,
@@ -12,16 +12,16 @@ import type {
 import {
   type DatabaseSession,
   expectTable,
+  parseJsonColumns,
   readDatabaseUnit,
   taggedRows,
   unitsOfDatabase,
-  withJsonColumns,
 } from "../../../../src/agents/kit/database-units.ts"
 import { entriesOf, type Report, unitAt, withProblems } from "../../../../src/agents/kit/files.ts"
 import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
-import { digestOf, utcTime, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOf, utcTime } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { array, isRecord, number, type RawRecord, record, string } from "../../../../src/core/record.ts"
 import { gooseRoots } from "../records.ts"
 import { parseGoose } from "./parse.ts"
@@ -42,7 +42,7 @@ export const gooseConnector: Connector = {
   tables: ["sessions", "messages", "schema_version"],
 }
 
-function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
     if (name === "sessions.db") yield* unitsOfDatabase(path, sessionsIn, seen, scratch)
@@ -81,8 +81,8 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   return readDatabaseUnit(
     unit,
     (db, skip) => [
-      ...withJsonColumns(taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id), ["model_config_json"], skip),
-      ...withJsonColumns(
+      ...parseJsonColumns(taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id), ["model_config_json"], skip),
+      ...parseJsonColumns(
         taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by id", id),
         ["content_json", "metadata_json"],
         skip,
@@ -94,7 +94,7 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   )
 }
 
-/** Selected individually: recipes and the data of extensions may contain secrets. */
+/** The columns of a session to read. Recipes and the data of extensions may contain secrets. */
 const SESSION_COLUMNS = [
   ...["id", "name", "description", "user_set_name", "session_type", "working_dir", "created_at", "updated_at"],
   ...["input_tokens", "output_tokens", "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cost"],
@@ -108,9 +108,9 @@ const MESSAGE_COLUMNS = [
 function stripGoose(row: RawRecord): RawRecord {
   const content = row.table === undefined ? "content" : "content_json"
   const settings = record(row.model_config_json)
-  return withoutBulk({
+  return cutLongTexts({
     ...row,
-    ...defined({ model_config_json: settings && { model_name: settings.model_name } }),
+    ...withoutUndefined({ model_config_json: settings && { model_name: settings.model_name } }),
     ...(Array.isArray(row[content]) && { [content]: row[content].map(stripBlock) }),
   })
 }

@@ -1,4 +1,4 @@
-import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom, utcTime } from "../../../../src/agents/kit/messages.ts"
@@ -7,7 +7,7 @@ import type { Conversation, Effect, Hunk, Kind, Message, Origin, Part } from "..
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
-/** The common form of a row of the database and a line of the older files. */
+/** The common form of a database row and a line of the older files. */
 type Turn = { id?: string; role: string; at?: number; content: RawRecord[]; seen: boolean; sent: boolean }
 type Call = { tool: string | undefined; args: RawRecord }
 
@@ -70,7 +70,7 @@ function messagesOf(turns: Turn[], { id, kind, session }: About, count: (type: s
       model: role === "assistant" && model !== undefined ? model : undefined,
       parts,
       effects: effects.length > 0 ? effects : undefined,
-      // Neither shown nor sent: a prompt that is repeated after the summary that Goose inserted before it.
+      // Such a prompt is neither shown nor sent: it is repeated after the summary that Goose inserted before it.
       abandoned: !one.seen && !one.sent ? true : undefined,
     })
   }
@@ -80,7 +80,10 @@ function messagesOf(turns: Turn[], { id, kind, session }: About, count: (type: s
   return messages
 }
 
-/** A compaction writes the summary into the user's turn, only for the model, and an answer that acknowledges it. */
+/**
+ * Whether this is a summary. A compaction writes it into the user's turn, only for the model, together with an answer that
+ * acknowledges it.
+ */
 function isSummary(one: Turn, next: Turn | undefined): boolean {
   const isHidden = (turn: Turn | undefined) => turn !== undefined && !turn.seen && turn.sent
   return one.role === "user" && isHidden(one) && next?.role === "assistant" && isHidden(next)
@@ -106,7 +109,7 @@ function callIdOf(block: RawRecord): string | undefined {
   return string(block.id) ?? string(block.toolCallId) ?? string(record(block.toolCall)?.id)
 }
 
-/** Inside `value`, since calls can fail before they are made; older rows do not have it. */
+/** The call is inside `value`, since calls can fail before they are made; older rows do not have that field. */
 function callOf(block: RawRecord): Call {
   const call = record(block.toolCall)
   const made = record(call?.value) ?? call
@@ -143,7 +146,7 @@ function contentOf(
       case "toolRequest":
       case "frontendToolRequest": {
         const { tool, args } = callOf(block)
-        const problem = string(record(block.toolCall)?.error) // it could not be parsed as a call
+        const problem = string(record(block.toolCall)?.error) // the block could not be parsed as a call
         parts.push(toolCallPart(tool, problem ?? args, callIdOf(block)))
         break
       }
@@ -179,20 +182,20 @@ function responseOf(block: RawRecord, calls: Map<string, Call>): Content {
   const problem = string(result.error)
   const output = problem ?? pieces.flatMap(({ text }) => string(text) ?? []).join("\n")
   const exit_status = number(record(answer.structuredContent)?.exit_code) ?? exitStatusIn(output)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool,
     call_id: id,
     output,
     failed: result.status === "error" || answer.isError === true,
     exit_status,
-    deed: deedOfGoose(tool, args),
+    action: actionOfGoose(tool, args),
     isRemote: tool !== undefined && /__/.test(tool) && !/^(developer|platform|todo|skills)__/.test(tool),
   })
   const images = pieces.filter(({ type }) => type === "image").map(({ image }) => imagePart(image, part.origin))
   return { parts: [part, ...images], effects }
 }
 
-/** Tools return some texts twice: once for the model, once for the screen. */
+/** Whether a text is for the model. Tools return some texts twice: once for the model, once for the screen. */
 function isForTheModel({ annotations }: RawRecord): boolean {
   const audience = array(record(annotations)?.audience)
   return audience.length === 0 || audience.includes("assistant")
@@ -203,7 +206,7 @@ function exitStatusIn(output: string): number | undefined {
   return code === undefined ? undefined : Number(code)
 }
 
-/** Goose counts per session, not per answer: the total is added to the last answer. */
+/** Goose counts per session, not per answer, so the total is added to the last answer. */
 function gooseUsage(session: RawRecord): Usage | undefined {
   return usageFrom({
     input: number(session.accumulated_input_tokens) ?? session.input_tokens,
@@ -226,8 +229,8 @@ function titleOf(session: RawRecord): Conversation["title"] {
   return { text: name, from: number(session.user_set_name) === 1 ? "person" : "agent" }
 }
 
-/** Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
-function deedOfGoose(name: string | undefined, args: RawRecord): Deed {
+/** Derives the action of a call. Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
+function actionOfGoose(name: string | undefined, args: RawRecord): CallAction {
   const tool = name?.replace(/^\w+?__/, "")
   const path = string(args.path) ?? string(args.file_path)
   if (tool === "shell") {
@@ -238,11 +241,11 @@ function deedOfGoose(name: string | undefined, args: RawRecord): Deed {
   if (tool === "read") return { reads: [path] }
   if (tool === "write") return { hunks: newFile(path, args.content) }
   if (tool === "edit") return { hunks: hunksOfReplacement(path, args.before, args.after) }
-  return tool === "text_editor" ? editorDeed(path, args) : {}
+  return tool === "text_editor" ? olderEditorAction(path, args) : {}
 }
 
-/** Before 1.29, one tool for all file operations. */
-function editorDeed(path: string, args: RawRecord): Deed {
+/** Derives the action of a call before 1.29, when one tool had all file operations. */
+function olderEditorAction(path: string, args: RawRecord): CallAction {
   const diff = string(args.diff)
   switch (args.command) {
     case "view":

@@ -9,7 +9,7 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOfDataUri } from "../../../../src/agents/kit/messages.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { grokRoots } from "../records.ts"
 import { parseGrok } from "./parse.ts"
@@ -25,10 +25,10 @@ export const grokConnector: Connector = {
   ],
   read: readLines(stripLine),
   parse: parseGrok,
-  // No `identify`: the lines of the model's input have no ids, so records are compared by content.
+  // There is no `identify`: the lines of the model's input have no ids, so records are compared by content.
 }
 
-/** Versions without updates have only the model's input. */
+/** The logs to read. Versions without updates have only the model's input. */
 const LOGS = ["updates.jsonl", "chat_history.jsonl"]
 const MAX_FACTS_BYTES = 4 << 20
 
@@ -54,7 +54,10 @@ function logIn(folder: string, id: string, report: Report): Unit | undefined {
   return undefined
 }
 
-/** Only stable facts: the summary is rewritten at every turn, and each change of these facts causes the log to be read again. */
+/**
+ * Keeps only stable facts: the summary is rewritten at every turn, and each change of these facts causes the log to be read
+ * again.
+ */
 function factsOf(summary: RawRecord, spawned: RawRecord | undefined): RawRecord {
   const kept = {
     cwd: string(record(summary.info)?.cwd),
@@ -78,7 +81,7 @@ function stripLine(line: RawRecord): RawRecord {
   const raw = record(update.rawOutput)
   const isFinal = update.sessionUpdate !== "tool_call_update" || string(update.status) !== undefined
   const kept = isFinal ? update : { sessionUpdate: update.sessionUpdate, toolCallId: update.toolCallId }
-  return withoutBulk({
+  return cutLongTexts({
     method: line.method,
     timestamp: line.timestamp,
     params: {
@@ -97,10 +100,10 @@ function stripOutput({ output, EditsApplied, ...raw }: RawRecord): RawRecord {
 function stripGiven(line: RawRecord): RawRecord {
   const { encrypted_content: _, ...rest } = line
   if (line.type === "system") return { type: "system" }
-  if (!Array.isArray(rest.content)) return withoutBulk(rest)
+  if (!Array.isArray(rest.content)) return cutLongTexts(rest)
   const content = records(rest.content).map((part) => {
     const image = typeof part.url === "string" ? digestOfDataUri(part.url) : undefined
     return image ? { type: "image", image } : part
   })
-  return withoutBulk({ ...rest, content })
+  return cutLongTexts({ ...rest, content })
 }

@@ -1,4 +1,10 @@
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  resultOfCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunkOfNewFile, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import {
@@ -44,7 +50,7 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, log.unknown)
 }
 
-/** Until Grok generates a title, the session has its first prompt as its name. */
+/** Until Grok generates a title, the session's name is its first prompt. */
 function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
   const text = string(facts.description) ?? string(facts.title)
   const first = messages.find(({ role, parts }) => role === "user" && parts[0]?.origin !== "injected")?.parts[0]?.text
@@ -67,11 +73,11 @@ type GrokLog = {
   calls: Map<string, { tool: string; args: RawRecord }>
   isSubagent: boolean
   model?: string
-  /** The message to which pieces are added, and what they have in common. */
+  /** The message to which pieces are added, and what the pieces have in common. */
   open?: { of: string; message: Message }
 }
 
-/** Updates without content. */
+/** Types of updates without content. */
 const QUIET = [
   "available_commands_update",
   "background_tasks",
@@ -81,7 +87,7 @@ const QUIET = [
   "subagent_spawned",
 ]
 
-/** One update: a piece of a message, a call, or the result of one. */
+/** Handles one update: a piece of a message, a call, or the result of one. */
 function readUpdate(log: GrokLog, update: RawRecord, meta: RawRecord, line: RawRecord): void {
   const at = time(meta.agentTimestampMs) ?? time(line.timestamp)
   const piece = { log, meta, at }
@@ -121,7 +127,7 @@ function readUpdate(log: GrokLog, update: RawRecord, meta: RawRecord, line: RawR
 
 type Piece = { log: GrokLog; meta: RawRecord; at?: number }
 
-/** Pieces of one stream are one message. */
+/** Returns the message of a stream; all its pieces are one message. */
 function answerFor(piece: Piece): Message {
   const message = messageFor(piece, "assistant", `stream ${String(piece.meta.streamStartMs)}`)
   if (piece.log.model) message.model = piece.log.model
@@ -158,13 +164,13 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
   const exit_status = number(raw.exit_code)
   const texts = records(update.content).flatMap(({ content }) => string(record(content)?.text) ?? [])
   const output = texts.join("\n") || string(raw.output_for_prompt) || string(raw.output) || ""
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output,
     failed: update.status === "failed",
     exit_status,
-    deed: call ? deedOf(call, records(update.content)) : {},
+    action: call ? actionOf(call, records(update.content)) : {},
     isRemote: call !== undefined && (call.tool === "use_tool" || call.tool.includes("__")),
   })
   delete log.open
@@ -173,10 +179,10 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
   log.messages.push({ key, role: "tool", at, parts: [part], ...did })
 }
 
-/** A result shows its changes and their positions. */
-function deedOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): Deed {
+/** Derives the action of a call. A result shows its changes and their positions. */
+function actionOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): CallAction {
   const shown = content.filter(({ type }) => type === "diff").flatMap(hunksOfShown)
-  const done = deedByName(GROK_TOOLS, tool, args)
+  const done = actionByName(GROK_TOOLS, tool, args)
   return shown.length > 0 ? { ...done, hunks: shown } : done
 }
 
@@ -196,8 +202,7 @@ function hunksOfShown({ path: named, oldText, newText, _meta }: RawRecord): Hunk
 }
 
 /**
- * A turn's total is added to its last answer. A session's totals include those of its subagents, so the subagents' own
- * are ignored.
+ * Adds a turn's total to its last answer. A session's totals include those of its subagents, so the subagents' own are ignored.
  */
 function addUsageOfTurn({ messages, isSubagent }: GrokLog, counted: RawRecord | undefined): void {
   const last = messages.findLast(({ role }) => role === "assistant")
@@ -205,7 +210,7 @@ function addUsageOfTurn({ messages, isSubagent }: GrokLog, counted: RawRecord | 
   if (last && usage && !isSubagent && !last.usage) last.usage = usage
 }
 
-/** The input includes the cached tokens. */
+/** The input count includes the cached tokens. */
 function grokUsage(counted: RawRecord | undefined): Usage | undefined {
   return usageFrom({
     prompt: counted?.inputTokens,
@@ -218,7 +223,7 @@ function grokUsage(counted: RawRecord | undefined): Usage | undefined {
 
 const INJECTED_TAGS = ["user_info", "system-reminder", "project_layout", "git_status"]
 
-/** One line of the model's input. It has no time and no id. */
+/** Handles one line of the model's input, which has no time and no id. */
 function readGiven(log: GrokLog, line: RawRecord): void {
   const content = contentOf(log, line)
   if (content === "unknown") log.unknown.add(string(line.type) ?? "(no type)")
@@ -287,12 +292,12 @@ function answerOf(log: GrokLog, line: RawRecord): Content {
 function resultOf(log: GrokLog, line: RawRecord): Content {
   const call_id = string(line.tool_call_id)
   const call = log.calls.get(call_id ?? "")
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: string(line.content) ?? "",
     failed: false,
-    deed: call ? deedByName(GROK_TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(GROK_TOOLS, call.tool, call.args) : {},
   })
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }

@@ -9,8 +9,8 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOfDataUri } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { kimiCodeRoots } from "../records.ts"
 import { parseKimiCode } from "./parse.ts"
@@ -24,7 +24,7 @@ export const kimiCodeConnector: Connector = {
   watched: (root) => [{ folder: root, depth: 4, files: /\/(wire\.jsonl|state\.json)$/ }],
   read: readLines(stripLine),
   parse: parseKimiCode,
-  // No `identify`: a line has no id, so records are compared by content.
+  // There is no `identify`: a line has no id, so records are compared by content.
 }
 
 const MAX_STATE_BYTES = 4 << 20
@@ -63,14 +63,14 @@ function stripLine(line: RawRecord): RawRecord {
     const { display: ___, ...kept } = event
     const result = record(kept.result)
     const output = result && Array.isArray(result.output) ? { ...result, output: stripParts(result.output) } : result
-    return withoutBulk({ ...rest, event: { ...kept, ...defined({ result: output }) } })
+    return cutLongTexts({ ...rest, event: { ...kept, ...withoutUndefined({ result: output }) } })
   }
   const message = record(rest.message)
-  if (!message || !Array.isArray(message.content)) return withoutBulk(rest)
-  return withoutBulk({ ...rest, message: { ...message, content: stripParts(message.content) } })
+  if (!message || !Array.isArray(message.content)) return cutLongTexts(rest)
+  return cutLongTexts({ ...rest, message: { ...message, content: stripParts(message.content) } })
 }
 
-/** An image is a URL, or a data URI with its bytes. */
+/** Strips parts. An image is a URL, or a data URI with its bytes. */
 function stripParts(parts: unknown): RawRecord[] {
   return records(parts).map((part) => {
     const address = string(record(part.imageUrl)?.url) ?? string(record(part.image_url)?.url)

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
-import { deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, resultOfCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
@@ -9,7 +9,7 @@ import { addRequest, type Usage } from "../../../../src/core/usage.ts"
 
 const TOOLS: ToolNames = { command: ["Bash"], read: ["Read"], write: ["Write"], edit: ["Edit"] }
 
-/** States, measurements, and lines that repeat others. */
+/** Types of lines with states or measurements, or that repeat others. */
 const QUIET = [
   "agent.message.appended",
   "agent.turn.ended",
@@ -55,17 +55,17 @@ type Log = {
   isSubagent: boolean
   model: string | undefined
   open: Step | undefined
-  /** The usage in the last step's end, if it was not counted before: older versions repeat it after the step. */
+  /** The usage at the end of the last step, if it was not counted before: older versions repeat it after the step. */
   counted: Usage | undefined
-  /** The usage while no step was open: for a summary. */
+  /** The usage while no step was open, which is for a summary. */
   summaryUsage: Usage | undefined
 }
 
-/** The model's answers come in pieces, each with its step: a step is a message. */
+/** Parses a log. The model's answers come in pieces, each with its step; a step is a message. */
 export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const lines = [...raw]
   const [folder = unit.key, agent = "main"] = unit.key.split("/")
-  // Every folder has this prefix; without it, the beginning of an id distinguishes sessions.
+  // Every folder has this prefix. Without it, the beginning of an id distinguishes sessions.
   const session = folder.replace(/^session_(?=.)/, "")
   const unique = uniqueKeys()
   const log: Log = {
@@ -156,7 +156,7 @@ function stepOf(log: Log, name: string, at: number | undefined): Step {
   return step
 }
 
-/** A step without content is not a message. */
+/** Adds parts. A step without content is not a message. */
 function addParts(log: Log, step: Step, parts: Part[]): void {
   if (parts.length === 0) return
   step.message.parts.push(...parts)
@@ -220,13 +220,13 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
   const content = contentParts(records(result.output), "local_tool")
   const output = string(result.output) ?? content.map(({ text }) => text).join("\n")
   const exit_status = call?.tool === "Bash" ? exitIn(output, result.isError === true) : undefined
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output,
     failed: result.isError === true,
     exit_status,
-    deed: call ? deedByName(TOOLS, call.tool, call.args) : {},
+    action: call ? actionByName(TOOLS, call.tool, call.args) : {},
   })
   log.messages.push({
     key: log.keyFor(`${string(event.parentUuid) ?? call_id ?? ""}:result`),
@@ -256,7 +256,7 @@ function addSummary(log: Log, line: RawRecord): void {
   log.summaryUsage = undefined
 }
 
-/** A session that nobody named has its first prompt as its name. */
+/** A session that nobody named uses its first prompt as its name. */
 function titleOf({ title, isCustomTitle }: RawRecord, messages: Message[]): Title | undefined {
   const text = string(title)
   if (text === undefined) return undefined

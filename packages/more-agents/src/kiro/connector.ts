@@ -5,9 +5,9 @@ import { crc32 } from "node:zlib"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   Unreadable,
@@ -23,9 +23,9 @@ import {
 } from "../../../../src/agents/kit/database-units.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
   objectAt,
+  prependFacts,
   type Report,
   textAt,
   type UnitWithFacts,
@@ -36,8 +36,8 @@ import {
 import { columnsOf, type ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
 import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
 import { isSettled, readJsonl } from "../../../../src/agents/kit/jsonl.ts"
-import { withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { messageOf } from "../../../../src/core/error.ts"
 import { readStart, readText } from "../../../../src/core/read-file.ts"
 import {
@@ -82,7 +82,7 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, report: Report, seen: Seen, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
     if (name === DATABASE) yield* unitsOfDatabase(path, (db) => conversationsIn(db, path), seen, scratch)
@@ -107,7 +107,7 @@ function conversationsIn(db: ForeignDatabase, path: string): DatabaseSession[] {
   return [...newerIn(db), ...olderIn(db, statSync(path).mtimeMs)]
 }
 
-/** A conversation that continued in another folder has two rows: the newest one counts. */
+/** Returns the newest row of a conversation. One that continued in another folder has two. */
 function newerIn(db: ForeignDatabase): DatabaseSession[] {
   if (columnsOf(db, "conversations_v2").size === 0) return []
   const rows = db.all(
@@ -133,7 +133,7 @@ function olderIn(db: ForeignDatabase, modifiedAt: number): DatabaseSession[] {
 function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
   const [, kind, name] = /^(v1|v2|ide|file):(.*)$/s.exec(unit.key) ?? []
   if (kind === "ide") return readEditorSession(unit, after)
-  if (kind === "file") return factsFirst(readJsonl(unit.path, after, { strip: stripKiroLine }), unit, after)
+  if (kind === "file") return prependFacts(readJsonl(unit.path, after, { strip: stripKiroLine }), unit, after)
   const rowsOf = (db: ForeignDatabase, skip: (skipped: Skipped) => void) =>
     kind === "v2"
       ? turnsIn(taggedRows(db, "conversations_v2", V2_COLUMNS, V2_NEWEST, name!), skip)
@@ -144,7 +144,7 @@ function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
 const V2_COLUMNS = ["key", "conversation_id", "value", "created_at", "updated_at"]
 const V2_NEWEST = "where conversation_id = ? order by updated_at desc limit 1"
 
-/** A record about the conversation, and one per turn: the prompt and the answer. */
+/** Returns a record about the conversation, and one per turn: the prompt and the answer. */
 function turnsIn(rows: RawRecord[], skip: (skipped: Skipped) => void): RawRecord[] {
   return rows.flatMap(({ value, ...row }) => {
     const conversation = parseObject(string(value) ?? "")
@@ -164,13 +164,13 @@ function identify(raw: RawRecord): string | undefined {
   return raw.type === "turn" && id !== undefined ? `turn ${id}` : undefined
 }
 
-// The editor's sessions: `workspace-sessions/<folder>/<id>.json` has the order of the messages. The agent's texts and
-// actions are in separate logs, `<hash of the folder>/<the same name everywhere>/…`, one per execution.
+// The folder of the editor's logs, which has the same name everywhere. `workspace-sessions/<folder>/<id>.json` has the order of
+// the messages; the agent's texts and actions are in separate logs, `<hash of the folder>/<this name>/…`, one per execution.
 
 const LOGS = "414d1636299d2b9e4ce7e17fb11f63e9"
 const MAX_INDEX_BYTES = 16 << 20
 const MAX_BYTES = 256 << 20
-/** An execution's id is among the first fields of its log. */
+/** The number of bytes to read for an execution's id, which is among the first fields of its log. */
 const HEAD_BYTES = 1024
 
 type EditorUnit = Unit & { created?: unknown }
@@ -195,7 +195,7 @@ function* editorSessions(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** The number of logs: a new one may belong to this session. */
+/** The number of logs. A new one may belong to this session. */
 function logCount(folder: string | undefined): number {
   return folder === undefined ? 0 : entriesOf(folder, () => {}).length
 }
@@ -218,13 +218,13 @@ function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
     const log = logs.get(string(executionId) ?? "")
     return [{ type: "history", place, message, executionId }, ...(log ? actionsIn(log, skipped) : [])]
   })
-  return readingOfRows([about, ...rows], withoutBulk, skipped, after)
+  return readingOfRows([about, ...rows], cutLongTexts, skipped, after)
 }
 
-/** The file may still be being written. */
+/** The agent may still be writing the file. */
 function incompleteReading({ modifiedAt }: Unit, after?: Cursor): Reading {
   const settled = isSettled(modifiedAt, Date.now())
-  const skipped = settled ? [{ reason: "not a whole JSON object", where: "whole file" }] : []
+  const skipped = settled ? [{ reason: "not a complete JSON object", where: "the file" }] : []
   return {
     mode: "append",
     records: [],
@@ -232,7 +232,7 @@ function incompleteReading({ modifiedAt }: Unit, after?: Cursor): Reading {
   }
 }
 
-/** The logs of a workspace, by execution id. */
+/** Maps each execution id to its log, for a workspace. */
 function logsIn(folder: string | undefined): Map<string, string> {
   const logs = new Map<string, string>()
   if (folder === undefined) return logs
@@ -248,7 +248,7 @@ function logsIn(folder: string | undefined): Map<string, string> {
 function actionsIn(path: string, skipped: Skipped[]): RawRecord[] {
   try {
     const log = parseObject(readText(path, MAX_BYTES))
-    if (!log) throw new Error("not a whole JSON object")
+    if (!log) throw new Error("not a complete JSON object")
     return records(log.actions).map(({ actionId, actionType, emittedAt, input, output }) => {
       const { originalContent, modifiedContent, ...request } = record(input) ?? {}
       const [before, after] = [string(originalContent) ?? "", string(modifiedContent) ?? ""]
@@ -267,21 +267,21 @@ function stripKiroTurn({ request_metadata, user, ...rest }: RawRecord): RawRecor
   const [request, prompt] = [record(request_metadata), record(user)]
   const { images, ...content } = prompt ?? {}
   const { model_id, message_id, stream_end_timestamp_ms } = request ?? {}
-  return withoutBulk({
+  return cutLongTexts({
     ...rest,
-    ...defined({
+    ...withoutUndefined({
       user: prompt && {
         ...content,
-        ...defined({ images: array(images).length > 0 ? array(images).length : undefined }),
+        ...withoutUndefined({ images: array(images).length > 0 ? array(images).length : undefined }),
       },
     }),
-    ...defined({ request_metadata: request && { model_id, message_id, stream_end_timestamp_ms } }),
+    ...withoutUndefined({ request_metadata: request && { model_id, message_id, stream_end_timestamp_ms } }),
   })
 }
 
 function stripKiroLine(line: RawRecord): RawRecord {
   const data = record(line.data)
-  if (!Array.isArray(data?.content)) return withoutBulk(line)
+  if (!Array.isArray(data?.content)) return cutLongTexts(line)
   const content = records(data.content).map((block) => (block.kind === "image" ? { kind: "image" } : block))
-  return withoutBulk({ ...line, data: { ...data, content } })
+  return cutLongTexts({ ...line, data: { ...data, content } })
 }

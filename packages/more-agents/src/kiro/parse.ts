@@ -1,16 +1,16 @@
-import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Message, Origin, Part } from "../../../../src/core/conversation.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 
 /** Reads one kind of store: returns its messages and reports unknown types. */
 type KiroReader = (records: RawRecord[], unknown: (type: string) => void, id: string) => Message[]
 
-/** The newest store of a conversation wins. */
+/** The stores, with their authority. The newest store of a conversation wins. */
 const STORES: Record<string, { read: KiroReader; authority: number }> = {
   v1: { read: turnMessages, authority: 1 },
   v2: { read: turnMessages, authority: 2 },
@@ -61,7 +61,7 @@ function folderOf({ user }: RawRecord): unknown {
   return record(record(record(user)?.env_context)?.env_state)?.current_working_directory
 }
 
-/** The editor writes milliseconds as text. */
+/** Parses a date. The editor writes milliseconds as text. */
 function dateOf(value: unknown): number | undefined {
   return time(typeof value === "string" && /^\d{9,16}$/.test(value) ? Number(value) : value)
 }
@@ -73,15 +73,15 @@ const TOOLS = {
   editor: ["fs_write", "fsWrite", "write"],
 }
 
-function deedOf({ tool, args }: KiroCall): Deed {
-  if (tool !== "fs_read" && tool !== "fsRead" && tool !== "read") return deedByName(TOOLS, tool, args)
+function actionOf({ tool, args }: KiroCall): CallAction {
+  if (tool !== "fs_read" && tool !== "fsRead" && tool !== "read") return actionByName(TOOLS, tool, args)
   const reads = [args, ...records(args.operations)].flatMap(({ mode, path }) =>
     mode === "Directory" || mode === "Search" ? [] : (string(path) ?? []),
   )
   return { reads }
 }
 
-/** The result of a call. `outputs` are texts and objects; the output of a command has its exit status. */
+/** Builds the result of a call. `outputs` are texts and objects; the output of a command has its exit status. */
 function kiroResult(
   call_id: string | undefined,
   call: KiroCall | undefined,
@@ -90,13 +90,13 @@ function kiroResult(
 ): Message {
   const printed = outputs.map(record).find((output) => output?.exit_status !== undefined)
   const exit = /-?\d{1,10}$/.exec(String(printed?.exit_status ?? ""))?.[0]
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: outputs.map(outputText).join("\n"),
     failed,
     exit_status: exit === undefined ? undefined : Number(exit),
-    deed: call ? deedOf(call) : {},
+    action: call ? actionOf(call) : {},
   })
   return {
     key: call_id === undefined ? "" : `result ${call_id}`,
@@ -106,7 +106,7 @@ function kiroResult(
   }
 }
 
-/** A command's output as it was printed, anything else as JSON or text. */
+/** Returns a command's output as it was printed, and anything else as JSON or text. */
 function outputText(output: unknown): string {
   const json = record(output)
   if (!json) return string(output) ?? ""
@@ -114,7 +114,7 @@ function outputText(output: unknown): string {
   return [json.stdout, json.stderr].flatMap((text) => string(text) ?? []).join("\n")
 }
 
-/** The command line's files: a line per message of the person, the model or a tool. */
+/** Parses the command line's files: a line per message of the person, the model or a tool. */
 function lineMessages(lines: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return lines.flatMap((line, place): Message[] => {
@@ -173,7 +173,7 @@ function lineResult(result: RawRecord, calls: Map<string, KiroCall>): Message {
   )
 }
 
-/** The databases' turns: the input (a prompt, or results of tools), and the model's answer. */
+/** Parses the databases' turns: the input (a prompt, or results of tools), and the model's answer. */
 function turnMessages(turns: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return turns.flatMap((turn, place) => {
@@ -213,7 +213,7 @@ function incomingMessages(
   for (let n = number(user.images) ?? 0; n > 0 && parts.length < 100; n--)
     parts.push({ type: "image", text: "", origin: "person" })
   if (parts.length > 0) messages.push({ key: `${answer}:user`, role: "user", parts })
-  return messages.map((message) => ({ ...message, ...defined({ at }) }))
+  return messages.map((message) => ({ ...message, ...withoutUndefined({ at }) }))
 }
 
 const KNOWN_CONTENT = ["Prompt", "ToolUseResults", "CancelledToolUses"]
@@ -263,7 +263,7 @@ const INJECTED = [
   "You are operating in a workspace",
 ]
 
-/** The editor's sessions: the messages, and after an agent's message the actions of its execution. */
+/** Parses the editor's sessions: the messages, and after an agent's message the actions of its execution. */
 function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
   const logged = new Set(rows.flatMap((row, place) => (rows[place + 1]?.type === "action" ? [row] : [])))
   return rows.flatMap((row, place): Message[] => {
@@ -275,7 +275,7 @@ function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: 
     const message = record(row.message) ?? {}
     const role = message.role === "user" ? "user" : message.role === "assistant" ? "assistant" : undefined
     if (!role) unknown(`history/${string(message.role) ?? "(no role)"}`)
-    // If there is a log, the message itself only says that something is being done.
+    // If there is a log, the message itself only says that work is in progress.
     if (!role || (role === "assistant" && logged.has(row))) return []
     const parts = textParts(message.content, role)
     return parts.length > 0 ? [{ key: `${id}:${string(message.id) ?? place}`, role, parts }] : []
@@ -311,12 +311,12 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     return []
   }
   const file = string(input.file)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool,
     call_id,
     output: string(output.message) ?? "",
     failed: false,
-    deed: {
+    action: {
       hunks: storedHunks(action.hunks),
       reads: tool === "readCode" && file !== undefined ? [file] : undefined,
     },

@@ -11,9 +11,9 @@ import type {
 } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
   fileAt,
   objectAt,
+  prependFacts,
   type Report,
   type UnitWithFacts,
   unitOfFile,
@@ -22,8 +22,8 @@ import {
 } from "../../../../src/agents/kit/files.ts"
 import { hunksBetween } from "../../../../src/agents/kit/hunks-between.ts"
 import { isSettled } from "../../../../src/agents/kit/jsonl.ts"
-import { digestOfDataUri, withoutBulk } from "../../../../src/agents/kit/messages.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { cutLongTexts, digestOfDataUri } from "../../../../src/agents/kit/messages.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { messageOf } from "../../../../src/core/error.ts"
 import { readText } from "../../../../src/core/read-file.ts"
 import {
@@ -38,7 +38,7 @@ import {
 import { openhandsRoots } from "../records.ts"
 import { parseOpenhands } from "./parse.ts"
 
-/** OpenHands' command line: a folder per conversation, with a file per event, which never changes, and one for its state. */
+/** OpenHands' command line: a folder per conversation, with a file per event, which never changes, and a file for its state. */
 export const openhandsConnector: Connector = {
   source: "openhands",
   version: 1,
@@ -54,7 +54,7 @@ const STATE = "base_state.json"
 const EVENT = /^event-\d+-.*\.json$/
 const MAX_STATE_BYTES = 64 << 20
 const MAX_EVENT_BYTES = 64 << 20
-/** The approximate size of an event: checking each of them would take too long. */
+/** The approximate size of an event in bytes, because checking each of them would take too long. */
 const EVENT_BYTES = 4096
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
@@ -74,7 +74,7 @@ function eventsIn(folder: string, report: Report): string[] {
   return entriesOf(join(folder, "events"), report).flatMap(({ name }) => (EVENT.test(name) ? [name] : []))
 }
 
-/** Only these fields: the state also has the agent's settings, with keys. */
+/** Keeps only these fields: the state also has the agent's settings, with keys. */
 function factsAt(path: string, report: Report): RawRecord | undefined {
   const state = objectAt(path, MAX_STATE_BYTES, report)
   if (!state) return undefined
@@ -91,7 +91,7 @@ function factsAt(path: string, report: Report): RawRecord | undefined {
   }
 }
 
-/** The cursor counts events, and has a checksum of the names of those that were read. */
+/** Reads events. The cursor counts them and has a checksum of the names of those that were read. */
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
   const folder = join(unit.path, "..")
   const names = eventsIn(folder, () => {})
@@ -105,25 +105,25 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
       const event = eventAt(path)
       if (typeof event === "string") {
         pending = !isSettled(fileAt(path, () => {})?.mtimeMs ?? 0, Date.now())
-        if (pending) return // it may still be being written
+        if (pending) return // the agent may still be writing it
         skipped.push({ reason: event, where: path })
       } else yield event
       offset++
     }
   }
   const end = () => ({ cursor: { offset, crc: crcOf(names, offset) }, skipped, pending })
-  return factsFirst({ mode: continues || !after ? "append" : "replace", records: events(), end }, unit, after)
+  return prependFacts({ mode: continues || !after ? "append" : "replace", records: events(), end }, unit, after)
 }
 
 function crcOf(names: string[], count: number): number {
   return crc32(names.slice(0, count).join("\n"))
 }
 
-/** The event, or why it could not be read. */
+/** Returns the event, or the reason why it could not be read. */
 function eventAt(path: string): RawRecord | string {
   try {
     const event = parseObject(readText(path, MAX_EVENT_BYTES))
-    if (!event) return "not a whole JSON object"
+    if (!event) return "not a complete JSON object"
     return isDeeperThan(event, MAX_DEPTH) ? `nested deeper than ${MAX_DEPTH} levels` : stripOpenhandsEvent(event)
   } catch (error) {
     return messageOf(error)
@@ -131,20 +131,19 @@ function eventAt(path: string): RawRecord | string {
 }
 
 /**
- * Removes tool descriptions, what only a provider can read, and image bytes; replaces two versions of a file with their
- * difference.
+ * Removes tool descriptions, what only a provider can read, and image bytes. Replaces two versions of a file by their difference.
  */
 export function stripOpenhandsEvent(event: RawRecord): RawRecord {
   const { tools: _, reasoning_details: __, responses_reasoning_item: ___, critic_result: ____, ...kept } = event
   const observation = record(kept.observation)
   const message = record(kept.llm_message)
-  return withoutBulk({
+  return cutLongTexts({
     ...kept,
-    ...defined({
+    ...withoutUndefined({
       observation: observation && stripObservation(observation),
       llm_message: message && { ...message, content: contentOf(message.content) },
     }),
-    ...defined({
+    ...withoutUndefined({
       thinking_blocks: Array.isArray(kept.thinking_blocks)
         ? records(kept.thinking_blocks).map(stripThinking)
         : undefined,
@@ -159,7 +158,7 @@ function stripObservation({ old_content, new_content, hunks: _, ...observation }
   return {
     ...observation,
     content: contentOf(observation.content),
-    ...defined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
+    ...withoutUndefined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Deed, deedByName, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { actionByName, type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { storedHunks } from "../../../../src/agents/kit/hunks-between.ts"
 import { addSessionUsage, imagePart, parsedFrom, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
@@ -11,7 +11,7 @@ const TOOLS = {
   command: ["terminal", "execute_bash"],
   editor: ["file_editor", "str_replace_editor", "planning_file_editor"],
 }
-/** Events without content for a reader. */
+/** Types of events without content for a reader. */
 const QUIET = [
   ...["ConversationStateUpdateEvent", "CondensationRequest", "TokenEvent", "PauseEvent", "LLMCompletionLogEvent"],
   ...["InterruptEvent", "StreamingDeltaEvent"],
@@ -54,7 +54,7 @@ function callOf(event: RawRecord): Call {
   return { tool: string(event.tool_name) ?? string(call?.name), args }
 }
 
-/** Undefined for an unknown kind. */
+/** Returns undefined for an unknown kind. */
 function contentOf(event: RawRecord, calls: Map<string, Call>): Content | undefined {
   switch (event.kind) {
     case "MessageEvent":
@@ -97,7 +97,7 @@ function thinkingOf(event: RawRecord): Part[] {
   return text === undefined ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** The last call of a task contains the answer. */
+/** Returns the parts of an action. The last call of a task contains the answer. */
 function actionParts(event: RawRecord): Part[] {
   const { tool, args } = callOf(event)
   const { kind: _, ...input } = args
@@ -115,23 +115,23 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
   const content = textParts(observation.content, "local_tool")
   const refused = string(event.rejection_reason) ?? string(event.error)
   const exit = number(observation.exit_code) ?? number(record(observation.metadata)?.exit_code)
-  const { part, effects } = finishedCall({
+  const { part, effects } = resultOfCall({
     tool: string(event.tool_name) ?? call?.tool,
     call_id,
     output: refused ?? content.map(({ text }) => text).join("\n"),
     failed: refused !== undefined || observation.is_error === true || string(observation.error) !== undefined,
-    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // a negative code means that it is still running
-    deed: deedOf(call, observation),
+    exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // a negative code means that the command is still running
+    action: actionOf(call, observation),
     isRemote: string(observation.kind)?.startsWith("MCP") === true,
   })
   const images = content.filter(({ type }) => type === "image")
   return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
 }
 
-function deedOf(call: Call | undefined, { hunks }: RawRecord): Deed {
+function actionOf(call: Call | undefined, { hunks }: RawRecord): CallAction {
   const changed = storedHunks(hunks)
   if (changed.length > 0) return { hunks: changed }
-  return call ? deedByName(TOOLS, call.tool, call.args) : {}
+  return call ? actionByName(TOOLS, call.tool, call.args) : {}
 }
 
 function textParts(content: unknown, origin: Origin): Part[] {
@@ -148,7 +148,7 @@ function spentIn(about: RawRecord): Usage | undefined {
   return usage && usage.input + usage.output + usage.cache_read > 0 ? usage : undefined
 }
 
-/** Its prompt tokens include those read from and written to the cache. */
+/** OpenHands' prompt tokens include those read from and written to the cache. */
 function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord): Usage {
   const counted = record(accumulated_token_usage)
   const of = (field: string) => number(counted?.[field]) ?? 0

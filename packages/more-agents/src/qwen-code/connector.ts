@@ -9,9 +9,9 @@ import {
   unitWithFacts,
   withProblems,
 } from "../../../../src/agents/kit/files.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import { qwenCodeFolder, qwenCodeRoots } from "../records.ts"
 import { parseQwenCode } from "./parse.ts"
@@ -29,7 +29,7 @@ export const qwenCodeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 1 << 20
-/** `tmp` is the earlier location. */
+/** The folders with sessions; `tmp` is the earlier one. */
 const PLACES = ["projects", "tmp"]
 
 function watched(root: string): Watched[] {
@@ -61,7 +61,7 @@ function* transcriptsIn(folder: string, below: string, report: Report): Iterable
   }
 }
 
-/** The purpose of a subagent and the call that started it, from the file next to the transcript. */
+/** Reads the purpose of a subagent and the call that started it, from the file next to the transcript. */
 function subagentAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   const [description, call] = [string(meta?.description), string(meta?.toolUseId)]
@@ -74,9 +74,9 @@ function stripRecord(raw: RawRecord): RawRecord {
   const payload = record(systemPayload)
   const keepsPayload = raw.subtype !== "ui_telemetry" && raw.subtype !== "file_history_snapshot"
   const content = record(message)
-  return withoutBulk({
+  return cutLongTexts({
     ...rest,
-    ...defined({
+    ...withoutUndefined({
       systemPayload: payload && keepsPayload ? payload : undefined,
       message: content && { ...content, parts: records(content.parts).map(stripPart) },
       toolCallResult: record(toolCallResult) && stripResult(record(toolCallResult)!),

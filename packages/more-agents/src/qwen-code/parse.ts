@@ -1,4 +1,10 @@
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  resultOfCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunksOfDiff } from "../../../../src/agents/kit/effects.ts"
 import {
@@ -10,7 +16,7 @@ import {
 } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Hunk, Message, Origin, Part, Title } from "../../../../src/core/conversation.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 import { addRequest, type Usage } from "../../../../src/core/usage.ts"
 
@@ -32,7 +38,7 @@ const INJECTED_SUBTYPES = [
 ]
 const INJECTED_TAGS = ["system-reminder"]
 
-/** System records without content. */
+/** Types of system records without content. */
 const QUIET = [
   "agent_retry",
   "agent_session_ready",
@@ -85,7 +91,7 @@ export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
       const usage = content.role === "assistant" && pendingUsage
       if (usage) pendingUsage = undefined
       const abandoned = abandonedIds.has(string(one.uuid) ?? "") && { abandoned: true }
-      messages.push({ key, at, ...content, ...defined({ usage: usage || undefined }), ...abandoned })
+      messages.push({ key, at, ...content, ...withoutUndefined({ usage: usage || undefined }), ...abandoned })
     }
   }
   return parsedFrom(conversationFields(all, id, messages, abandonedIds, isSubagent ? unit : undefined), unknown)
@@ -97,7 +103,7 @@ function idOf(all: RawRecord[], unit: UnitName): string {
   return file === undefined ? (string(all.find(({ sessionId }) => string(sessionId))?.sessionId) ?? named) : named
 }
 
-/** Every record names its predecessor, and the last message is the current position of the session. */
+/** Finds abandoned records. Every record names its predecessor, and the last message is the current position of the session. */
 function abandonedIn(all: RawRecord[]): Set<string> {
   const parents = new Map(all.flatMap((one) => (string(one.uuid) ? [[string(one.uuid)!, one.parentUuid]] : [])))
   const last = all.findLast(({ type, subtype, uuid }) => {
@@ -110,7 +116,7 @@ function abandonedIn(all: RawRecord[]): Set<string> {
     current.add(at)
     at = parents.get(at as string)
   }
-  // A missing record hides everything before it: then nothing is marked as abandoned.
+  // A missing record hides everything before it, so nothing is marked as abandoned.
   if (at !== null && at !== undefined) return new Set()
   return new Set([...parents.keys()].filter((uuid) => !current.has(uuid)))
 }
@@ -205,13 +211,13 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
     const output = (string(given.output) ?? string(given.error) ?? "").replace(PRINTED, "$1\n")
     const display = record(outcome.resultDisplay) ?? {}
     const exit_status = number(display.exitCode) ?? exitIn(output)
-    return finishedCall({
+    return resultOfCall({
       tool: string(response.name) ?? call?.tool,
       call_id,
       output,
       failed: outcome.status === "error" || (given.output === undefined && string(given.error) !== undefined),
       exit_status: call && exit_status !== undefined ? exit_status : undefined,
-      deed: call ? deedOf(call, display) : {},
+      action: call ? actionOf(call, display) : {},
     })
   })
   const images = partsOf(one).flatMap((part) => (part.image === undefined ? [] : [imagePart(part.image, "local_tool")]))
@@ -223,7 +229,7 @@ function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
   }
 }
 
-/** Puts a command's output on its own line, so that git's report of a commit is found. */
+/** The output of a command, which is put on its own line, so that git's report of a commit is found. */
 const PRINTED = /^(Command: [\s\S]*?\nOutput:) (?=\S)/
 
 function exitIn(output: string): number | undefined {
@@ -231,9 +237,9 @@ function exitIn(output: string): number | undefined {
   return code === undefined ? undefined : Number(code)
 }
 
-/** The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
-function deedOf({ tool, args }: Call, display: RawRecord): Deed {
-  const requested = deedByName(TOOLS, tool, args)
+/** Derives the action of a call. The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
+function actionOf({ tool, args }: Call, display: RawRecord): CallAction {
+  const requested = actionByName(TOOLS, tool, args)
   const [path, diff] = [string(args.file_path) ?? string(display.filePath), string(display.fileDiff)]
   if (!requested.hunks || path === undefined || diff === undefined || display.fileDiffTruncated === true)
     return requested
@@ -241,7 +247,7 @@ function deedOf({ tool, args }: Call, display: RawRecord): Deed {
   return shown.length > 0 ? { ...requested, hunks: shown } : requested
 }
 
-/** The compressed history begins with its summary. */
+/** Returns the summary with which the compressed history begins. */
 function summaryParts(payload: RawRecord | undefined): Part[] {
   const [first] = records(payload?.compressedHistory)
   const text = records(first?.parts).flatMap((part) => string(part.text) ?? [])
@@ -273,7 +279,7 @@ function conversationFields(
   }
 }
 
-/** It is written repeatedly: the last one counts. */
+/** Returns the last title, because it is written repeatedly. */
 function titleOf(current: RawRecord[]): Title | undefined {
   const payload = record(current.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
   const text = string(payload?.customTitle)

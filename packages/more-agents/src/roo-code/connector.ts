@@ -3,7 +3,7 @@ import { join } from "node:path"
 import type { Connector, Cursor, Reading, Skipped, Unit, Unreadable } from "../../../../src/agents/kit/connector.ts"
 import { readingOfRows } from "../../../../src/agents/kit/database-units.ts"
 import { entriesOf, fileAt, type Report, unitOfFile, withProblems } from "../../../../src/agents/kit/files.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
 import { codeOf, messageOf } from "../../../../src/core/error.ts"
 import { readText } from "../../../../src/core/read-file.ts"
 import {
@@ -47,7 +47,7 @@ const NAMES = [
 ] as const
 const MAX_BYTES = 256 << 20
 
-/** The folder names the task; the requests to the model have most of the content. */
+/** The folder's name is the task's id; the requests to the model have most of the content. */
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const task of entriesOf(root, report)) {
     if (!task.isDirectory()) continue
@@ -102,8 +102,8 @@ function messages(content: unknown, file: string): RawRecord[] {
 /** Removes image bytes, signatures, and the window's own state. */
 function stripRooCode(row: RawRecord): RawRecord {
   const { encrypted_content: _, reasoning_details: __, images: ___, progressStatus: ____, ...rest } = row
-  if (!Array.isArray(rest.content)) return withoutBulk(rest)
-  return withoutBulk({ ...rest, content: rest.content.map(stripBlock) })
+  if (!Array.isArray(rest.content)) return cutLongTexts(rest)
+  return cutLongTexts({ ...rest, content: rest.content.map(stripBlock) })
 }
 
 function stripBlock(value: unknown): unknown {

@@ -1,11 +1,17 @@
 import { isAbsolute, join } from "node:path"
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  resultOfCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { hunksOfBlocks } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, splitInjected, uniqueKeys } from "../../../../src/agents/kit/messages.ts"
 import { createCounts } from "../../../../src/core/by-name.ts"
 import type { Effect, Message, Origin, Part } from "../../../../src/core/conversation.ts"
-import { defined } from "../../../../src/core/defined.ts"
+import { withoutUndefined } from "../../../../src/core/defined.ts"
 import {
   array,
   number,
@@ -47,12 +53,12 @@ type About = { id: string; promptOrigin: Origin; workspace: string | undefined; 
 
 function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, count }: About): Message[] {
   const keys = uniqueKeys()
-  const calls = new Map<string, Call>()
+  const calls = new Map<string, RooCall>()
   const messages: Message[] = []
   let model: string | undefined
   for (const [index, turn] of turns.entries()) {
     const at = time(turn.ts)
-    model = modelIn(turn) ?? model
+    model = findModel(turn) ?? model
     const content = contentOfTurn(turn, { promptOrigin, workspace, calls, count })
     if (content.parts.length === 0) continue
     messages.push({
@@ -65,7 +71,7 @@ function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, coun
   return messages
 }
 
-/** The window records the usage of each request before its answer; without it, there is only the total. */
+/** Adds usages. The window records the usage of each request before its answer; without it, there is only the total. */
 function addUsages(messages: Message[], window: RawRecord[], history: RawRecord): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (answers.length === 0) return
@@ -85,7 +91,7 @@ function addUsages(messages: Message[], window: RawRecord[], history: RawRecord)
   if (sum) answers.at(-1)!.usage = sum
 }
 
-/** The tokens sent include those read from and written to the cache. */
+/** The number of sent tokens includes those read from and written to the cache. */
 function rooUsage(counted: RawRecord, money: string): Usage | undefined {
   const of = (field: string) => number(counted[field]) ?? 0
   const [sent, output, cache_read, cache_write] = [of("tokensIn"), of("tokensOut"), of("cacheReads"), of("cacheWrites")]
@@ -95,17 +101,20 @@ function rooUsage(counted: RawRecord, money: string): Usage | undefined {
   return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
-export type Call = { tool: string | undefined; args: RawRecord }
-/** `calls`: the calls of earlier turns by id; `""` is the last one that was written into a text. */
+export type RooCall = { tool: string | undefined; args: RawRecord }
+/**
+ * The state while turns are parsed. `calls` has the calls of earlier turns by id; `""` is the last one that was written into a
+ * text.
+ */
 type TurnContext = {
   promptOrigin: Origin
   workspace: string | undefined
-  calls: Map<string, Call>
+  calls: Map<string, RooCall>
   count: (type: string) => void
 }
 type Content = Pick<Message, "role" | "parts" | "effects">
 
-/** A turn as it was sent to the model, or the model's answer. */
+/** Parses a turn that was sent to the model, or the model's answer. */
 function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   const blocks = typeof turn.content === "string" ? [{ type: "text", text: turn.content }] : records(turn.content)
   if (turn.type === "reasoning")
@@ -115,8 +124,8 @@ function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   return turn.role === "assistant" ? answerOf(turn, blocks, context) : promptOf(blocks, context)
 }
 
-/** Named in the text that Roo Code adds to a prompt. */
-export function modelIn(turn: RawRecord): string | undefined {
+/** Finds the model in the text that Roo Code adds to a prompt. */
+export function findModel(turn: RawRecord): string | undefined {
   if (string(turn.model)) return string(turn.model)
   const texts = records(turn.content).flatMap(({ text }) => string(text) ?? [])
   return texts.map((text) => /<model>([^<\n]{1,100})<\/model>/.exec(text)?.[1]).find((name) => name !== undefined)
@@ -138,7 +147,7 @@ function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnCo
   return { role: "assistant", parts }
 }
 
-/** The result of a task is addressed to the person. */
+/** Builds the part of a call. The result of a task is addressed to the person. */
 function callPart(tool: string | undefined, args: RawRecord, id: string | undefined): Part {
   const result = tool === "attempt_completion" ? string(args.result) : undefined
   return result === undefined ? toolCallPart(tool, args, id) : { type: "text", text: result, origin: "agent" }
@@ -150,14 +159,14 @@ function thoughts(...texts: unknown[]): Part[] {
   )
 }
 
-/** Text with the calls that are written into it. */
-function writtenParts(text: string, calls: Map<string, Call>): Part[] {
+/** Splits a text and the calls that are written into it. */
+function writtenParts(text: string, calls: Map<string, RooCall>): Part[] {
   const parts: Part[] = []
   let from = 0
   const addText = (piece: string) => {
     if (piece.trim() !== "") parts.push({ type: "text", text: piece.trim(), origin: "agent" })
   }
-  for (const { tool, args, from: begin, to } of writtenCalls(text)) {
+  for (const { tool, args, from: begin, to } of findWrittenCalls(text)) {
     addText(text.slice(from, begin))
     parts.push(callPart(tool, args, undefined))
     calls.set("", { tool, args })
@@ -170,7 +179,7 @@ function writtenParts(text: string, calls: Map<string, Call>): Part[] {
 const ADDED = ["environment_details"]
 const TYPED = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
 
-/** The person's text, tool results, and what Roo Code adds. */
+/** Parses the person's text, tool results, and what Roo Code adds. */
 function promptOf(blocks: RawRecord[], context: TurnContext): Content {
   const parts: Part[] = []
   const effects: Effect[] = []
@@ -212,7 +221,7 @@ function spoken(text: string, promptOrigin: Origin): Part[] {
 }
 
 function resultOf(
-  call: Call | undefined,
+  call: RooCall | undefined,
   id: string | undefined,
   output: string,
   is_error: boolean,
@@ -221,14 +230,14 @@ function resultOf(
   const around =
     call?.tool === "execute_command" ? /^Command executed [\s\S]{0,2000}?\nOutput:\n/.exec(output)?.[0] : undefined
   const code = /\bExit code: (-?\d{1,10})/.exec(around ?? "")?.[1]
-  return finishedCall({
+  return resultOfCall({
     tool: call?.tool,
     call_id: id,
     output,
     printed: output.slice(around?.length ?? 0),
     failed: is_error,
     exit_status: code === undefined ? undefined : Number(code),
-    deed: call ? deedOfRooCode(call.tool, call.args, workspace) : {},
+    action: call ? actionOfRooCode(call.tool, call.args, workspace) : {},
   })
 }
 
@@ -255,20 +264,20 @@ const TOOLS: ToolNames = {
   patch: ["apply_patch"],
 }
 
-/** Paths are relative to the workspace. */
-function deedOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): Deed {
+/** Derives the action of a call. Paths are relative to the workspace. */
+function actionOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): CallAction {
   const within = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
   const files = array(args.files).flatMap((file) => string(record(file)?.path) ?? string(file) ?? [])
   if (tool === "read_file" && files.length > 0) return { reads: files.map(within) }
   const [path, diff] = [string(args.path) ?? string(args.file_path), string(args.diff)]
   if (tool === "apply_diff" && path !== undefined)
     return { hunks: diff === undefined ? [] : hunksOfBlocks(diff, within(path)) }
-  const deed = deedByName(TOOLS, tool, args)
+  const action = actionByName(TOOLS, tool, args)
   return {
-    ...deed,
-    ...defined({
-      reads: deed.reads?.map(within),
-      hunks: deed.hunks?.map((hunk) => ({ ...hunk, path: within(hunk.path) })),
+    ...action,
+    ...withoutUndefined({
+      reads: action.reads?.map(within),
+      hunks: action.hunks?.map((hunk) => ({ ...hunk, path: within(hunk.path) })),
     }),
   }
 }
@@ -304,8 +313,8 @@ const WRITTEN = [
   ],
 ]
 
-/** Takes linear time: a tag that does not end is text. */
-export function writtenCalls(text: string): WrittenCall[] {
+/** Finds calls in a text. Takes linear time: a tag that does not end is text. */
+export function findWrittenCalls(text: string): WrittenCall[] {
   const calls: WrittenCall[] = []
   const unended = new Set<string>()
   for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
@@ -358,7 +367,7 @@ const QUIET = [
   ...["too_many_tools_warning", "auto_approval_max_req_reached"],
 ]
 
-/** The content of the window, for a task whose file of turns is gone. */
+/** Parses the content of the window, for a task whose file of turns is gone. */
 function windowMessages(
   shown: RawRecord[],
   { id, promptOrigin, count }: { id: string; promptOrigin: Origin; count: (type: string) => void },

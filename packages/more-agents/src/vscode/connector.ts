@@ -10,7 +10,7 @@ import type {
 } from "../../../../src/agents/kit/connector.ts"
 import {
   entriesOf,
-  factsFirst,
+  prependFacts,
   type Report,
   readJsonFile,
   type UnitWithFacts,
@@ -20,7 +20,7 @@ import {
   workspaceFolder,
 } from "../../../../src/agents/kit/files.ts"
 import { readJsonl } from "../../../../src/agents/kit/jsonl.ts"
-import { withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts } from "../../../../src/agents/kit/messages.ts"
 import { serverStart, type Wiring } from "../../../../src/agents/kit/wiring.ts"
 import { array, isRecord, type RawRecord, records, string } from "../../../../src/core/record.ts"
 import { vscodeRoots } from "../records.ts"
@@ -66,7 +66,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const name of WITHOUT_WORKSPACE) yield* sessionsIn(join(root, "globalStorage", name), report)
 }
 
-/** A session that was written in both formats has two files of the same name: the log is the newer one. */
+/** Finds sessions. One that was written in both formats has two files of the same name; the log is the newer one. */
 function* sessionsIn(folder: string, report: Report): Generator<Unit> {
   for (const { name } of entriesOf(folder, report)) {
     if (!SESSION.test(name)) continue
@@ -80,17 +80,20 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
   const reading = unit.path.endsWith(".json")
     ? readJsonFile(unit.path, after, recordsOfFile)
     : readJsonl(unit.path, after, { strip: stripEntry })
-  return factsFirst(reading, unit, after)
+  return prependFacts(reading, unit, after)
 }
 
-/** One record for the session and one per request, so that a new request does not change all of them. */
+/** Yields one record for the session and one per request, so that a new request does not change all of them. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { requests, ...session } = file
   yield stripVscode({ type: "dex-session", ...session })
   for (const request of records(requests)) yield stripVscode(request)
 }
 
-/** The state of the window, the person's identity, rendered prompts, attachments, and encrypted thoughts. */
+/**
+ * Fields that are not stored: the state of the window, the person's identity, rendered prompts, attachments, and encrypted
+ * thoughts.
+ */
 const NOT_STORED = new Set([
   ...["inputState", "requesterUsername", "responderUsername", "responderAvatarIconUri", "requesterAvatarIconUri"],
   ...["renderedUserMessage", "renderedGlobalContext", "variableData", "contentReferences", "codeCitations"],
@@ -98,7 +101,7 @@ const NOT_STORED = new Set([
 ])
 
 function stripVscode(raw: RawRecord): RawRecord {
-  return withoutBulk(withoutNoise(raw) as RawRecord)
+  return cutLongTexts(withoutNoise(raw) as RawRecord)
 }
 
 function stripEntry(entry: RawRecord): RawRecord | undefined {
@@ -123,7 +126,7 @@ export const vscodeWiring: Wiring = {
   ],
 }
 
-/** The user's settings of the stable edition and its default profile. */
+/** The folder with the user's settings of the stable edition and its default profile. */
 function folder({ home, env, platform }: Machine): string {
   if (platform === "darwin") return join(home, "Library", "Application Support", "Code", "User")
   if (platform === "win32") return join(env.APPDATA ?? join(home, "AppData", "Roaming"), "Code", "User")

@@ -1,5 +1,11 @@
 import { fileURLToPath } from "node:url"
-import { type Deed, deedByName, finishedCall, type ToolNames, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import {
+  actionByName,
+  type CallAction,
+  resultOfCall,
+  type ToolNames,
+  toolCallPart,
+} from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { editEffects, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
@@ -32,7 +38,7 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     else
       unknown.add(string(one.type) ?? (one.kind === undefined ? "(no kind)" : `kind ${String(one.kind).slice(0, 20)}`))
   }
-  const replayed = replayedSession(log, () => unknown.add("(a change to what is not there)"))
+  const replayed = replaySession(log, () => unknown.add("(a change to what is not there)"))
   const current = replayed ?? session
   const id = string(current.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
   const keys = uniqueKeys()
@@ -57,7 +63,7 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
   const result = record(request.result)
   const abandoned = request.shouldBeRemovedOnSend !== undefined && request.shouldBeRemovedOnSend !== false
   const prompt = string(record(request.message)?.text) ?? string(request.message)
-  const { parts, effects } = responseOf(request, count)
+  const { parts, effects } = parseResponse(request, count)
   const metadata = record(result?.metadata)
   const model = string(metadata?.resolvedModel) ?? string(request.modelId)?.replace(/^copilot\//, "")
   const usage = vscodeUsage(metadata)
@@ -85,12 +91,12 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
   return abandoned ? messages.map((message) => ({ ...message, abandoned })) : messages
 }
 
-/** Covers only the last round of a request; cached tokens are not reported. */
+/** The usage covers only the last round of a request; cached tokens are not reported. */
 function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: metadata?.promptTokens, output: metadata?.outputTokens })
 }
 
-/** Items that show progress, ask, or repeat other content. */
+/** Types of items that show progress, ask, or repeat other content. */
 const QUIET = new Set([
   ...["undoStop", "codeblockUri", "prepareToolInvocation", "progressMessage", "progressTask", "progressTaskSerialized"],
   ...[
@@ -120,7 +126,7 @@ type Content = { parts: Part[]; effects: Effect[] }
 /** The model's own request, which the window's record of a call omits. */
 type Call = { name: string | undefined; args: RawRecord; output: string | undefined }
 
-export function responseOf(request: RawRecord, count: (type: string) => void): Content {
+export function parseResponse(request: RawRecord, count: (type: string) => void): Content {
   const calls = callsOf(record(record(request.result)?.metadata))
   const content: Content = { parts: [], effects: [] }
   const edits: Hunk[] = []
@@ -153,12 +159,12 @@ function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
   )
 }
 
-/** In the model's rounds, the id of a call has a numeric suffix. */
+/** Removes the numeric suffix that the id of a call has in the model's rounds. */
 function plainId(id: string): string {
   return id.replace(/__vscode-\d{1,15}$/, "")
 }
 
-/** A text, or the tree from which the prompt was rendered. */
+/** Returns a text, or the text of the tree from which the prompt was rendered. */
 function textOfResult(piece: unknown): string {
   const value = record(piece)?.value
   if (typeof value === "string") return value
@@ -190,7 +196,7 @@ function addNotice(parts: Part[], text: string | undefined): void {
   if (text !== undefined) parts.push({ type: "text", text, origin: "local_tool" })
 }
 
-/** A text, or `{ value }`. */
+/** Returns a text, or the value of `{ value }`. */
 function textIn(value: unknown): string | undefined {
   return string(value) ?? string(record(value)?.value)
 }
@@ -211,14 +217,14 @@ function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string
   const command = string(record(data?.commandLine)?.userEdited) ?? string(record(data?.commandLine)?.original)
   const input = request?.args ?? parseObject(string(details?.input) ?? "") ?? shownInput(item, command)
   const exit_status = number(record(data?.terminalCommandState)?.exitCode)
-  const deed = deedOfVscode(tool, input)
-  const { part, effects: done } = finishedCall({
+  const action = actionOfVscode(tool, input)
+  const { part, effects: done } = resultOfCall({
     tool,
     call_id: id,
     output: request?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
     failed: details?.isError === true,
     exit_status,
-    deed: command === undefined ? deed : { ...deed, command },
+    action: command === undefined ? action : { ...action, command },
     isRemote: record(item.source)?.type === "mcp",
   })
   parts.push(toolCallPart(tool, input, id), part)
@@ -237,7 +243,7 @@ function outputIn(data: RawRecord | undefined, details: RawRecord | undefined): 
   return pieces.length === 0 ? undefined : pieces.join("\n")
 }
 
-/** The inserted lines; what they replaced is not recorded. Changes within a line are skipped. */
+/** Returns the inserted lines; what they replaced is not recorded. Changes within a line are skipped. */
 function hunksOfGroup(item: RawRecord): Hunk[] {
   const path = pathOfUri(item.uri)
   if (path === undefined) return []
@@ -260,7 +266,7 @@ function pathOfUri(value: unknown): string | undefined {
   }
 }
 
-/** Skips files whose edits a tool call already reported: the window shows the same change again. */
+/** Adds edits, except to files whose edits a tool call already reported, because the window shows the same change again. */
 function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   const known = new Set(
     effects.flatMap((effect) => (effect.type === "file" && effect.action === "edited" ? effect.path : [])),
@@ -272,7 +278,7 @@ function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
   effects.push(...editEffects(hunks))
 }
 
-/** The names that the model uses, and those that the window uses. */
+/** The tool names that the model uses, and those that the window uses. */
 const TOOLS: ToolNames = {
   command: ["run_in_terminal", "copilot_runInTerminal"],
   read: ["read_file", "copilot_readFile"],
@@ -286,8 +292,8 @@ const REPLACES = [
   "copilot_multiReplaceString",
 ]
 
-function deedOfVscode(tool: string | undefined, args: RawRecord): Deed {
-  if (tool === undefined || !REPLACES.includes(tool)) return deedByName(TOOLS, tool, args)
+function actionOfVscode(tool: string | undefined, args: RawRecord): CallAction {
+  if (tool === undefined || !REPLACES.includes(tool)) return actionByName(TOOLS, tool, args)
   const edits = Array.isArray(args.replacements) ? records(args.replacements) : [args]
   return {
     hunks: edits.flatMap(({ filePath, oldString, newString }) =>
@@ -296,17 +302,17 @@ function deedOfVscode(tool: string | undefined, args: RawRecord): Deed {
   }
 }
 
-/** How an entry of the log changes the session. */
+/** The kinds of log entries, by how they change the session. */
 const SNAPSHOT = 0
 const SET = 1
 const APPEND = 2
 const DELETE = 3
 
 /**
- * The session that results from a log of changes; undefined if there is no snapshot. Entries that cannot be applied,
- * because an earlier line was damaged, are counted by `skip`. The entries are not modified.
+ * Replays a log of changes and returns the resulting session, or undefined if there is no snapshot. Entries that cannot be
+ * applied, because an earlier line was damaged, are counted by `skip`. The entries are not modified.
  */
-export function replayedSession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
+export function replaySession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
   let session: RawRecord | undefined
   for (const entry of entries) {
     const value = structuredClone(entry.v)
@@ -337,7 +343,7 @@ function isApplied(session: RawRecord, { kind, k, i }: RawRecord, value: unknown
 
 type Place = { get(): unknown; set(value: unknown): void }
 
-/** A field of an object, or an item of a list if that leaves no gaps. */
+/** Finds a field of an object, or an item of a list if that leaves no gaps. */
 function placeIn(at: unknown, key: unknown): Place | undefined {
   if (Array.isArray(at)) {
     if (typeof key !== "number" || !Number.isInteger(key) || key < 0 || key > at.length) return undefined

@@ -2,9 +2,9 @@ import { join } from "node:path"
 import type {
   Connector,
   Cursor,
+  IsUnchanged,
   Reading,
   Scratch,
-  Seen,
   Skipped,
   Unit,
   Unreadable,
@@ -17,7 +17,7 @@ import {
   unitsOfDatabase,
 } from "../../../../src/agents/kit/database-units.ts"
 import type { ForeignDatabase } from "../../../../src/agents/kit/foreign-sqlite.ts"
-import { digestOf, withoutBulk } from "../../../../src/agents/kit/messages.ts"
+import { cutLongTexts, digestOf } from "../../../../src/agents/kit/messages.ts"
 import { decompressZstdBytes } from "../../../../src/agents/kit/zstd.ts"
 import {
   array,
@@ -37,7 +37,7 @@ export const zedConnector: Connector = {
   source: "zed",
   version: 1,
   roots: zedRoots,
-  discover: (root: string, seen: Seen, scratch?: Scratch): Iterable<Unit | Unreadable> =>
+  discover: (root: string, seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> =>
     unitsOfDatabase(join(root, "threads.db"), threadsIn, seen, scratch),
   watched: (root) => [{ folder: root, depth: 0, files: /^threads\.db(-wal)?$/ }],
   read,
@@ -78,7 +78,7 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   return readDatabaseUnit(unit, rowsIn, stripZed, after, scratch)
 }
 
-/** A string describes what is wrong with the data. */
+/** Decompresses a thread's data. Returns a string that describes the problem if that fails. */
 function contentOf(data: unknown, type: unknown): RawRecord | string {
   try {
     const isBytes = data instanceof Uint8Array
@@ -90,7 +90,7 @@ function contentOf(data: unknown, type: unknown): RawRecord | string {
   }
 }
 
-/** One record for the thread and one per message, so that a new message does not change all of them. */
+/** Returns one record for the thread and one per message, so that a new message does not change all of them. */
 function recordsOfThread(about: RawRecord, thread: RawRecord): RawRecord[] {
   const { messages, draft_prompt: _, ui_scroll_position: __, sandbox_grants: ___, ...rest } = thread
   const first = { ...about, thread: rest }
@@ -99,7 +99,7 @@ function recordsOfThread(about: RawRecord, thread: RawRecord): RawRecord[] {
 
 /** Removes image bytes, signatures, the project's uncommitted changes, and the files before and after an edit. */
 function stripZed(row: RawRecord): RawRecord {
-  return withoutBulk(withoutCopies(row) as RawRecord)
+  return cutLongTexts(withoutCopies(row) as RawRecord)
 }
 
 const NOT_STORED = ["signature", "thought_signature", "reasoning_details", "RedactedThinking", "old_text", "new_text"]
@@ -117,7 +117,10 @@ function withoutCopies(value: unknown, within = ""): unknown {
   return kept
 }
 
-/** The input of a call is stored: only in its output are `old_text` and `new_text` entire files. */
+/**
+ * Whether a field is a copy of a file. The input of a call is stored; `old_text` and `new_text` are entire files only in its
+ * output.
+ */
 function isCopy(key: string, within: string): boolean {
   if (key === "old_text" || key === "new_text") return within === "output"
   return NOT_STORED.includes(key) || key === "raw_input" || (key === "diff" && within === "git_state")

@@ -1,5 +1,5 @@
 import { basename } from "node:path"
-import { type Deed, finishedCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
+import { type CallAction, resultOfCall, toolCallPart } from "../../../../src/agents/kit/calls.ts"
 import type { Parsed, UnitName } from "../../../../src/agents/kit/connector.ts"
 import { fileEffect, hunkOfNewFile, hunksOfDiff, hunksOfReplacement } from "../../../../src/agents/kit/effects.ts"
 import { imagePart, parsedFrom, uniqueKeys, usageFrom } from "../../../../src/agents/kit/messages.ts"
@@ -8,7 +8,7 @@ import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/c
 import { array, isRecord, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
-/** The context of a message. */
+/** The thread of the messages being parsed. */
 type Thread = { id: string; promptOrigin: Origin; model: string | undefined; folders: string[] }
 
 export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
@@ -91,7 +91,7 @@ function userMessage(user: RawRecord, key: string, { promptOrigin }: Thread): Me
 
 type Call = { id: string | undefined; tool: string | undefined; input: RawRecord }
 
-/** The answer, and the results of its tools. */
+/** Returns the answer, and the results of its tools. */
 function agentMessages(agent: RawRecord, key: string, thread: Thread, count: (type: string) => void): Message[] {
   const parts: Part[] = []
   const calls: Call[] = []
@@ -112,7 +112,7 @@ function agentMessages(agent: RawRecord, key: string, thread: Thread, count: (ty
   return answerAndResults(key, parts, calls, (id) => record(results[id]), thread)
 }
 
-/** A redacted thought is stored as an empty object. */
+/** Whether a thought is empty: a redacted thought is stored as an empty object. */
 function isEmpty(piece: RawRecord): boolean {
   return Object.keys(piece).length === 0
 }
@@ -131,14 +131,14 @@ function answerAndResults(
     if (!result) continue
     const output = textIn(result.content)
     const [around = "", code] = /^Command "[\s\S]{0,4000}?" failed with exit code (\d{1,5})\.\s*/.exec(output) ?? []
-    const finished = finishedCall({
+    const finished = resultOfCall({
       tool: call.tool,
       call_id: call.id,
       output,
       printed: output.slice(around.length).replaceAll(/^```$/gm, ""),
       failed: result.is_error === true,
       exit_status: code === undefined ? undefined : Number(code),
-      deed: deedOfZed(call.tool, call.input, result.output, folders),
+      action: actionOfZed(call.tool, call.input, result.output, folders),
     })
     resultParts.push(finished.part)
     effects.push(...finished.effects)
@@ -149,7 +149,9 @@ function answerAndResults(
   return [answer, results].filter((one) => one.parts.length > 0)
 }
 
-/** A text, a list of `{"Text": …}` and images, or, in older threads, `{"type": "text", "text": …}`. */
+/**
+ * Returns the text of a content: a text, a list of `{"Text": …}` and images, or, in older threads, `{"type": "text", "text": …}`.
+ */
 function textIn(content: unknown): string {
   if (typeof content === "string") return content
   const pieces = Array.isArray(content) ? content : [content]
@@ -160,7 +162,7 @@ function textIn(content: unknown): string {
     .join("\n")
 }
 
-/** Threads from before version 0.3.0, which Zed converts only when it opens them. */
+/** Parses threads from before version 0.3.0, which Zed converts only when it opens them. */
 function olderMessages(message: RawRecord, key: string, thread: Thread): Message[] {
   const role = message.role
   const isUser = role === "user"
@@ -187,7 +189,7 @@ function olderMessages(message: RawRecord, key: string, thread: Thread): Message
   return parts.length === 0 ? [] : [{ key, role: isUser ? "user" : "system", parts }]
 }
 
-/** Zed counts per thread, not per answer: the total is added to the last answer. */
+/** Zed counts per thread, not per answer, so the total is added to the last answer. */
 function zedUsage(total: RawRecord | undefined): Usage | undefined {
   return usageFrom({
     input: total?.input_tokens,
@@ -197,7 +199,7 @@ function zedUsage(total: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** In the person's order; the column itself is sorted by name. */
+/** Returns the folders in the person's order; the column itself is sorted by name. */
 function foldersOf(row: RawRecord, data: RawRecord): string[] {
   const paths =
     string(row.folder_paths)
@@ -215,7 +217,12 @@ function worktrees(data: RawRecord): RawRecord[] {
   return records(array(record(data.initial_project_snapshot)?.worktree_snapshots))
 }
 
-function deedOfZed(tool: string | undefined, input: RawRecord, output: unknown, folders: readonly string[]): Deed {
+function actionOfZed(
+  tool: string | undefined,
+  input: RawRecord,
+  output: unknown,
+  folders: readonly string[],
+): CallAction {
   const path = string(input.path)
   const command = tool === "terminal" ? string(input.command) : undefined
   if (command !== undefined) return { command }
@@ -235,7 +242,7 @@ function hunksOfEdit(file: string, input: RawRecord, output: unknown): Hunk[] {
   return records(input.edits).flatMap(({ old_text, new_text }) => hunksOfReplacement(file, old_text, new_text))
 }
 
-/** A path begins with the name of one of the project's folders, wherever that folder is. */
+/** Resolves a path that begins with the name of one of the project's folders. */
 function inProject(path: string, folders: readonly string[]): string {
   const [first, ...rest] = path.split(/[\\/]/)
   const folder = folders.find((one) => basename(one) === first)

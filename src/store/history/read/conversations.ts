@@ -1,12 +1,12 @@
 import { CONVERSATION_KINDS, type Kind, type SourceId } from "../../../core/conversation.ts"
-import { formatRef, type Ref, type RefQuery, sourceWithOwner, wholeOf } from "../../../core/ref.ts"
+import { conversationRefOf, formatRef, type Ref, type RefQuery, sourceWithOwner } from "../../../core/ref.ts"
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { joinQuery, rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/checked-rows.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
-import { ENDED_AT, NOT_DAMAGED, STARTED_AT, shownTime, spellingsAsJson } from "./rows.ts"
+import { ENDED_AT, NOT_DAMAGED, STARTED_AT, spellingsAsJson, validTime } from "./rows.ts"
 
 const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
   left join project p on p.id = c.project_id`
@@ -32,8 +32,8 @@ function sourcesIn(db: Db): SourceId[] {
   return valueQuery(db, SOURCES_IN, "text").all()
 }
 
-/** Conversations whose id equals the input or begins with it. An exact id is never ambiguous. */
-export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
+/** Returns the conversations whose id equals the input or begins with it. An exact id is never ambiguous. */
+export function findConversations(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
   const { owner, source } = query
   const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
   const exact = joined(db, "where c.source = ? and c.native_id = ?")
@@ -44,12 +44,12 @@ export function resolve(db: Db, query: RefQuery, onDamage: OnDamage): Conversati
   return toRows(db, begun, onDamage)
 }
 
-export function conversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
+export function loadConversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
   const rows = joined(db, "where c.source = ? and c.native_id = ?").all(sourceWithOwner(ref), ref.id)
   return toRows(db, rows, onDamage)[0]
 }
 
-export function titles(db: Db, refs: Ref[]): string[] {
+export function readTitles(db: Db, refs: Ref[]): string[] {
   const title = valueQuery(db, "select title from conversation where source = ? and native_id = ?", "text?")
   return refs.map((ref) => title.get(sourceWithOwner(ref), ref.id) ?? "")
 }
@@ -79,8 +79,8 @@ export function listConversations(
   }
 }
 
-/** Start, end and project of the conversations that a listing would show, without loading the rest of their rows. */
-export function spans(
+/** Returns the start, end and project of the conversations that a listing would show, without loading the rest of their rows. */
+export function conversationSpans(
   db: Db,
   filter: Pick<ListFilter, "kinds" | "among" | "inside">,
   platform = process.platform,
@@ -114,25 +114,25 @@ function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform
     in_project: spellingsAsJson(db, filter.in_project, platform),
     of_source: filter.conversation ? sourceWithOwner(filter.conversation) : null,
     of_id: filter.conversation?.id ?? null,
-    among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(wholeOf(ref)))) : null,
+    among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(conversationRefOf(ref)))) : null,
     collections: filter.collections ? JSON.stringify(filter.collections) : null,
     damaged: "[]", // only the rows shown are checked; checking all rows would take longer than listing some
   }
 }
 
-export function usingModel(db: Db, model: string): Ref[] {
+export function conversationsUsingModel(db: Db, model: string): Ref[] {
   const sql = "select source, native_id as id from conversation where instr(lower(models), ?) > 0"
   return rowQuery(db, sql, { source: "text", id: "text" }).all(model.toLowerCase())
 }
 
-/** A conversation with its project and unit as stored; all null if there is none. */
+/** Queries a conversation with its project and unit as stored; all null if there is none. */
 function joined(db: Db, which: string) {
   const { conversation, project, unit } = TABLES
   return joinQuery(db, `${ROW} ${which}`, { conversation }, { project, unit })
 }
 type Joined = ReturnType<ReturnType<typeof joined>["all"]>[number]
 
-/** Leaves out conversations with a damaged row or a damaged project row: such a project may be private. */
+/** Leaves out conversations with a damaged row or a damaged project row, because such a project may be private. */
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
     const reportDamage = () => onDamage(conversationRef(db, stored.conversation))
@@ -146,7 +146,7 @@ function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   })
 }
 
-/** If the agent's file no longer contains any message, how many stored ones can be read. */
+/** The number of readable stored messages, if the agent's file no longer contains any. */
 function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): number {
   if (message_count !== 0) return 0
   return valueQuery(db, "select count(*) from message where conversation_id = ?", "integer").get(id)!
@@ -154,7 +154,7 @@ function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): num
 
 const NONE = { path: undefined, private: 0 }
 
-/** Undefined if a row without a checksum contains impossible values. */
+/** Returns undefined if a row without a checksum contains impossible values. */
 function toRow(
   row: RowIn<"conversation">,
   project: { path: string | undefined; private: number },
@@ -177,8 +177,8 @@ function toRow(
     agent_version: row.agent_version ?? undefined,
     parent: parent_id === null ? undefined : { id: parent_id, call_id: parent_call_id ?? undefined },
     fork_of: row.fork_of ?? undefined,
-    started_at: shownTime(row.started_at) ?? undefined,
-    ended_at: shownTime(row.ended_at) ?? undefined,
+    started_at: validTime(row.started_at) ?? undefined,
+    ended_at: validTime(row.ended_at) ?? undefined,
     models: models as string[],
     usage: (usage ?? undefined) as Usage | undefined,
     message_count: row.message_count || superseded,

@@ -1,11 +1,11 @@
 import type { Effect, Message } from "../../../core/conversation.ts"
-import { isTime } from "../../../core/record.ts"
+import { isValidTime } from "../../../core/record.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery } from "../../sqlite/typed-query.ts"
 import { lineOfMessage, numberOfLine, readBlock } from "../codec.ts"
-import { FLAG } from "../flags.ts"
+import { MESSAGE_FLAGS } from "../flags.ts"
 import { type OnDamage, parsed } from "../rot/checked-rows.ts"
 import { isIntact } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
@@ -13,7 +13,7 @@ import { type RowIn, TABLES } from "../tables.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
 
 /** Leaves out messages that cannot be read, and reports them to `onDamage`. */
-export function messages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
+export function loadMessages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
   const owner = ownerOf(db, ref)
   if (owner === undefined) return []
   const { id } = owner
@@ -48,7 +48,7 @@ function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => voi
   return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 
-/** Each row whose body can be read. A single body is looked up in its block; for several, the block is decoded. */
+/** Returns each row whose body can be read. A single body is looked up in its block; for several, the block is decoded. */
 function bodiesOf(data: Buffer, rows: MessageRow[]): { row: MessageRow; body: Body }[] {
   const byNumber = new Map(rows.map((row) => [row.number, row]))
   const [first] = rows
@@ -64,21 +64,21 @@ function toMessage(row: MessageRow, body: Body): StoredMessage {
   return {
     number: row.number,
     role: row.role,
-    at: isTime(row.at) ? row.at : undefined,
+    at: isValidTime(row.at) ? row.at : undefined,
     model: body.model,
     parts: body.parts,
     effects: body.effects ?? [],
     usage: body.usage,
-    abandoned: (row.flags & FLAG.abandoned) !== 0,
-    superseded: (row.flags & FLAG.superseded) !== 0,
-    copied: (row.flags & FLAG.copied) !== 0,
+    abandoned: (row.flags & MESSAGE_FLAGS.abandoned) !== 0,
+    superseded: (row.flags & MESSAGE_FLAGS.superseded) !== 0,
+    copied: (row.flags & MESSAGE_FLAGS.copied) !== 0,
   }
 }
 
-export function versions(db: Db, ref: Ref, onDamage: OnDamage): MessageVersion[] {
+export function readVersions(db: Db, ref: Ref, onDamage: OnDamage): MessageVersion[] {
   const owner = ownerOf(db, ref)
   const rows = owner ? rowsOf(db, "message", owner, () => onDamage(ref)) : []
   return rows
-    .map(({ number, version, flags }) => ({ number, version, copied: (flags & FLAG.copied) !== 0 }))
+    .map(({ number, version, flags }) => ({ number, version, copied: (flags & MESSAGE_FLAGS.copied) !== 0 }))
     .sort((a, b) => a.number - b.number)
 }

@@ -4,7 +4,7 @@ import { parsed } from "../rot/checked-rows.ts"
 import { isIntact } from "../rot/sums.ts"
 import { TABLES } from "../tables.ts"
 
-/** Undefined if it was never written, or is damaged both in the table and in the index with its copy. */
+/** Returns undefined if the value was never written, or is damaged both in the table and in the index with its copy. */
 export function metaValue(db: Db, key: string): string | undefined {
   const row = rowQuery(db, "select key, value, sum from meta where key = ?", TABLES.meta).get(key)
   if (row && isIntact("meta", row)) return row.value

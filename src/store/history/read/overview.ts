@@ -5,9 +5,9 @@ import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts
 import { type RowIn, TABLES } from "../tables.ts"
 import { ENDED_AT, NOT_DAMAGED, STARTED_AT } from "./rows.ts"
 
-// Totals: projects, collections, counts.
+// Queries for totals: projects, collections, counts.
 
-export function projects(db: Db, onDamage: OnDamage): ProjectRow[] {
+export function readProjects(db: Db, onDamage: OnDamage): ProjectRow[] {
   return toProjects(rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
 }
 
@@ -21,7 +21,7 @@ export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): Proj
   return toProjects(rows, onDamage)
 }
 
-/** Leaves out damaged projects, and with them their conversations. */
+/** Leaves out damaged projects and their conversations. */
 function toProjects(rows: RowIn<"project">[], onDamage: OnDamage): ProjectRow[] {
   return intactProjects(rows, onDamage).map((row) => ({ path: row.path, private: row.private === 1 }))
 }
@@ -42,7 +42,7 @@ export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[]
   }))
 }
 
-export function collections(db: Db, onDamage: OnDamage): Collection[] {
+export function readCollections(db: Db, onDamage: OnDamage): Collection[] {
   const rows = rowQuery(db, "select * from collection order by name", TABLES.collection).all()
   return rows.flatMap((stored) => {
     const row = asWritten("collection", stored, () => onDamage(`a collection of documents (${stored.name})`))

@@ -1,4 +1,4 @@
-import { isTime } from "../../../core/record.ts"
+import { isValidTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../../sqlite/typed-query.ts"
@@ -9,9 +9,9 @@ import { type RowCounts, readRowCounts } from "../row-counts.ts"
 import { spellingsOf } from "../spellings.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 
-// Helpers for reading any table: they detect damage, and never return damaged rows.
+// Helpers for reading any table. They detect damage and never return damaged rows.
 
-export type Raw = Record<string, string | number | null>
+export type RawRow = Record<string, string | number | null>
 
 export const NOT_DAMAGED = "(@damaged = '[]' or c.id not in (select value from json_each(@damaged)))"
 
@@ -37,12 +37,12 @@ export function rowsOf<Table extends Exclude<keyof RowCounts, "body">>(
   return stored.filter((row) => row.conversation_id === id && isIntact(table, row))
 }
 
-/** An earlier import may have stored an impossible time. It counts as unknown. */
-export function shownTime(value: unknown): number | null {
-  return isTime(value) ? value : null
+/** Treats an impossible time, which an earlier import may have stored, as unknown. */
+export function validTime(value: unknown): number | null {
+  return isValidTime(value) ? value : null
 }
 
-/** The same in SQL, for a conversation `c`. */
+/** `validTime` in SQL, for a conversation `c`. */
 export const STARTED_AT = "iif(c.started_at between -8.64e15 and 8.64e15, c.started_at, null)"
 export const ENDED_AT = "iif(c.ended_at between -8.64e15 and 8.64e15, c.ended_at, null)"
 
@@ -50,7 +50,7 @@ export function spellingsAsJson(db: Db, project: string | undefined, platform: N
   return project === undefined ? null : JSON.stringify(spellingsOf(db, project, platform))
 }
 
-/** The object without its nulls: in dex's data, unknown values are missing. */
-export function present(row: Record<string, unknown>): Record<string, unknown> {
+/** Removes nulls from an object: in dex's data, unknown values are missing. */
+export function withoutNulls(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))
 }

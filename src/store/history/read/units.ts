@@ -12,7 +12,7 @@ import { type RowIn, TABLES } from "../tables.ts"
 import { metaJson } from "./meta.ts"
 import { ENDED_AT, NOT_DAMAGED } from "./rows.ts"
 
-// The units read by earlier syncs, and how far.
+// Returns the units read by earlier syncs, with their cursors.
 
 export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
   const sql = "select key, path, stamp, connector_version, redaction_version, state from unit where source = ?"
@@ -45,7 +45,7 @@ export function rawLines(
   source: SourceId,
   unitKey: string,
   kind: "live" | "left",
-  onlyWhole: boolean,
+  onlyReadable: boolean,
 ): string[] {
   const unit = rowQuery(db, "select id, blocks from unit where source = ? and key = ?", {
     id: "integer",
@@ -55,12 +55,12 @@ export function rawLines(
   const blocks = rawBlocks(db, unit, kind === "live" ? 0 : 1)
   return blocks.flatMap((block) => {
     const lines = block && readBlock(block.data)
-    if (!lines && !onlyWhole) throw new DexError("damaged", `What dex kept of ${unitKey} is damaged.`)
+    if (!lines && !onlyReadable) throw new DexError("damaged", `The stored records of ${unitKey} are damaged.`)
     return lines ?? []
   })
 }
 
-/** The blocks in order, with undefined at the end if some are damaged or missing. */
+/** Yields the blocks in order, with undefined at the end if some are damaged or missing. */
 function rawBlocks(
   db: Db,
   { id, blocks }: { id: number; blocks: number | null },
@@ -74,7 +74,7 @@ function rawBlocks(
   return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)), undefined]
 }
 
-export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): boolean {
+export function hasReadableRecords(db: Db, source: SourceId, unitKey: string): boolean {
   try {
     for (const kind of ["live", "left"] as const) rawLines(db, source, unitKey, kind, false)
     return true
@@ -86,11 +86,11 @@ export function hasWholeRecords(db: Db, source: SourceId, unitKey: string): bool
 
 const UNREADABLE = "unreadable:"
 
-export function unreadable(db: Db, source: SourceId): UnreadableFile[] {
+export function unreadableFiles(db: Db, source: SourceId): UnreadableFile[] {
   return metaJson<UnreadableFile[]>(db, `${UNREADABLE}${source}`) ?? []
 }
 
-/** The sources of which some file was read, or could not be read. */
+/** The sources of which some file was read or failed to be read. */
 export function unitSources(db: Db): SourceId[] {
   const sql = `select distinct source from unit where source <> 'docs'
     union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`
@@ -104,8 +104,8 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
     const units = stored
       .map((row) => asWritten("unit", row, () => onDamage(`the record of ${source} files`)))
       .filter((row) => row !== undefined)
-    const unreadableFiles = unreadable(db, source).map(({ path, reason }) => ({ path, reason }))
-    if (units.length === 0 && unreadableFiles.length === 0) return []
+    const unreadable = unreadableFiles(db, source).map(({ path, reason }) => ({ path, reason }))
+    if (units.length === 0 && unreadable.length === 0) return []
     const totals = rowQuery(
       db,
       `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, max(${ENDED_AT}) as last_at
@@ -139,7 +139,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
         skipped: skipped.all(),
         unknown: unknown.all(),
         redactions: redactions.all(),
-        unreadable: unreadableFiles,
+        unreadable,
         databases: databases.length > 0 ? databases : undefined,
       },
     ]

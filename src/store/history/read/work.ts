@@ -1,18 +1,18 @@
-import { foldPath, isFolding } from "../../../core/path-key.ts"
-import { isTime } from "../../../core/record.ts"
+import { foldPath, foldsPaths } from "../../../core/path-key.ts"
+import { isValidTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { FLAG } from "../flags.ts"
+import { MESSAGE_FLAGS } from "../flags.ts"
 import { asWritten, damagedIds, type OnDamage } from "../rot/checked-rows.ts"
 import { intactSql } from "../rot/table-sql.ts"
 import { readRowCounts } from "../row-counts.ts"
 import type { CommandRow, CommitRow, MadeRow, Work } from "../store.ts"
 import { TABLES } from "../tables.ts"
-import { messages } from "./messages.ts"
+import { loadMessages } from "./messages.ts"
 import { NOT_DAMAGED, type Owner, ownerOf, rowsOf, spellingsAsJson } from "./rows.ts"
 
-// The work done in conversations: files, commands, commits.
+// Queries about the work in conversations: files, commands, commits.
 
 const INTACT_MADE = intactSql("t", "made")
 const INTACT_TOUCH = intactSql("t", "touch")
@@ -21,8 +21,8 @@ const INTACT_MESSAGE = intactSql("m", "message")
 const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
   left join project p on p.id = f.project_id`
 
-export function touching(db: Db, file: string, platform = process.platform): Ref[] {
-  if (isFolding(platform)) return touchingInAnySpelling(db, file, platform)
+export function conversationsTouching(db: Db, file: string, platform = process.platform): Ref[] {
+  if (foldsPaths(platform)) return touchingInAnySpelling(db, file, platform)
   return rowQuery(
     db,
     `${TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
@@ -45,7 +45,7 @@ function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform):
   )
 }
 
-/** The edited files first, then the others, each by its first mention. */
+/** Returns the edited files first, then the others, each by its first mention. */
 export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const owner = ownerOf(db, ref)
   if (!owner) return []
@@ -85,7 +85,7 @@ export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
        where c.source = ? and c.native_id = ? order by m.number`,
     "integer",
   ).all(sourceWithOwner(ref), ref.id)
-  return messages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
+  return loadMessages(db, ref, numbers, onDamage).flatMap(({ number, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command") return []
       const { command, exit_status, failed, error } = effect
@@ -102,7 +102,7 @@ export function commandsOf(db: Db, ref: Ref, onDamage: OnDamage): CommandRow[] {
   )
 }
 
-export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
+export function madeRows(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
   const owner = ownerOf(db, ref)
   const rows = owner ? rowsOf(db, "made", owner, () => onDamage(ref)) : []
   return rows
@@ -114,7 +114,7 @@ export function madeIn(db: Db, ref: Ref, onDamage: OnDamage): MadeRow[] {
     }))
 }
 
-export function commits(
+export function commitRows(
   db: Db,
   { limit, inside }: { limit: number; inside?: string },
   onDamage: OnDamage,
@@ -132,21 +132,21 @@ export function commits(
   ).all({
     limit,
     inside: spellingsAsJson(db, inside, platform),
-    uncounted: FLAG.superseded | FLAG.copied,
+    uncounted: MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied,
     damaged: damagedIds(db, onDamage),
   })
   return rows.map(({ source, id, number, hash, subject, at }) => ({
     ref: { source, id, number },
     hash,
     subject,
-    at: isTime(at) ? at : undefined,
+    at: isValidTime(at) ? at : undefined,
   }))
 }
 
 const COUNTED = `left join message m on m.conversation_id = t.conversation_id and m.number = t.number
   where t.conversation_id = @id`
 
-export function work(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
+export function readWork(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
   // Checks every row that is neither a read nor a mention: no single flipped bit turns an edit into one of those.
   const edits = rowQuery(
     db,
@@ -183,9 +183,9 @@ const EDITED = {
   touches: "integer",
 } as const
 
-const UNCOUNTED = FLAG.superseded | FLAG.copied
+const UNCOUNTED = MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied
 
-/** Like `work`, from rows that were checked one by one. */
+/** Like `work`, but from rows that were checked one by one. */
 function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
   onDamage()
   const counted = new Set(

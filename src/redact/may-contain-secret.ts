@@ -1,0 +1,8 @@
+/** The least length of a secret that is recognised only by its own form. */
+const MIN_LENGTH = 16
+const LONG_RUN = /[A-Za-z0-9_.~+-]{16}|[=:@]/
+
+/** Whether a name may need redaction. Most do not, and a hook has no time to load the rules. */
+export function mayContainSecret(name: string): boolean {
+  return name.length >= MIN_LENGTH && LONG_RUN.test(name)
+}
