@@ -366,8 +366,9 @@ async function cleanAnswers(): Promise<Clean> {
   const clean: Clean = { global: new Map(), strings: new Set(), of: new Map(), texts: [] }
   const store = openStore(history)
   const times: (number | undefined)[] = []
-  for (const { ref, title, started_at, ended_at } of (await store.list({ limit: 100_000, offset: 0, inside: home }))
-    .rows) {
+  const all = { limit: 100_000, offset: 0, inside: home }
+  const rows = [...(await store.list(all)).rows, ...(await store.list({ ...all, collections: ["docs"] })).rows]
+  for (const { ref, title, started_at, ended_at } of rows) {
     clean.texts.push(oneLine(title?.text ?? ""))
     times.push(started_at, ended_at)
     for (const message of await store.messages(ref)) {
