@@ -12,20 +12,8 @@ export async function fullHistory(): Promise<{ path: string; store: HistoryWrite
   const path = join(tempDir(), "history.db")
   const store = openStore(path)
   onTestFinished(() => store.close())
-  const effects = [
-    { type: "file" as const, path: "/code/api/src/a.ts", action: "edited" as const, added: 3, removed: 1 },
-    { type: "file" as const, path: "/code/api/src/a.ts", action: "edited" as const, added: 3 },
-    { type: "command" as const, command: "npm test", exit_status: 1, failed: true },
-    { type: "commit" as const, hash: "1a2b3c4", subject: "auth: one refresh at a time", branch: "main" },
-  ]
-  const messages = [said("k1", "one"), said("k2", "two", { role: "assistant", effects }), said("k3", "three")]
-  const raw = messages.map((message) => JSON.stringify(message))
-  await store.writeUnit(
-    unit("a", [conversation("a", messages, { title: { text: "A title", from: "person" } })], { raw }),
-  )
-  await store.writeUnit(
-    unit("b", [conversation("b", [said("b1", "x".repeat(200_000)), said("b2", "y")])], { raw: raw.slice(1) }),
-  )
+  await writeA(store)
+  await writeB(store)
   await store.writeUnit(unit("gone", [conversation("gone", [said("g1", "to be forgotten")])]))
   await store.forget([{ source: "claude_code", id: "gone" }])
   await store.saveContainer("cursor", "/home/dev/state.vscdb", "12-34")
@@ -35,6 +23,26 @@ export async function fullHistory(): Promise<{ path: string; store: HistoryWrite
   await store.addProjectPath("/elsewhere/api", "/code/api")
   await store.seal(Date.now() + 60_000)
   return { path, store }
+}
+
+const EFFECTS = [
+  { type: "file" as const, path: "/code/api/src/a.ts", action: "edited" as const, added: 3, removed: 1 },
+  { type: "file" as const, path: "/code/api/src/a.ts", action: "edited" as const, added: 3 },
+  { type: "command" as const, command: "npm test", exit_status: 1, failed: true },
+  { type: "commit" as const, hash: "1a2b3c4", subject: "auth: one refresh at a time", branch: "main" },
+]
+const MESSAGES = [said("k1", "one"), said("k2", "two", { role: "assistant", effects: EFFECTS }), said("k3", "three")]
+const RAW = MESSAGES.map((message) => JSON.stringify(message))
+
+/** Writes the unit of one of its conversations, also again. */
+export async function writeA(store: HistoryWriter): Promise<void> {
+  const a = conversation("a", MESSAGES, { title: { text: "A title", from: "person" } })
+  await store.writeUnit(unit("a", [a], { raw: RAW, mode: "replace" }))
+}
+
+export async function writeB(store: HistoryWriter): Promise<void> {
+  const b = conversation("b", [said("b1", "x".repeat(200_000)), said("b2", "y")])
+  await store.writeUnit(unit("b", [b], { raw: RAW.slice(1), mode: "replace" }))
 }
 
 /** The answers to every query. */

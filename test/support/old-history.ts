@@ -14,6 +14,7 @@ export function makeOld(path: string): void {
     const values = columns.map((name) => (name === "data" ? "unchecked(data)" : name))
     old.exec(`insert into main.${table} (${columns.join(", ")}) select ${values.join(", ")} from now.${table}`)
   }
+  old.exec("delete from main.meta where key = 'sealed' or key like 'collection:%'")
   old.exec("detach database now")
   old.pragma("journal_mode = delete")
   old.close()

@@ -1,5 +1,16 @@
 import { execFileSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -28,12 +39,16 @@ import { scan, timeline } from "../../src/tools/show/forms.ts"
 import { show } from "../../src/tools/show/show.ts"
 import { sources } from "../../src/tools/sources/sources.ts"
 import { stats } from "../../src/tools/stats/stats.ts"
+import { checkRows } from "../support/check-rows.ts"
 import { dex } from "../support/dex.ts"
 import { byteIn, bytesIn, bytesOf, type FileBytes, flip, type StoredRow } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 
 // Bits flip on disk, one at a time, in everything that is stored. What is shown must be what was written or be left out and
 // named, and doctor must notice all of it.
+
+// A flipped bit may make any value of any other: here only the columns of queries are checked.
+checkRows({ values: false })
 
 const FLIPS = Number(process.env.DEX_FLIPS ?? 60)
 const PAGE_FLIPS = Number(process.env.DEX_PAGE_FLIPS ?? 20)
@@ -71,6 +86,7 @@ beforeAll(async () => {
   } else makeSources(home)
   mkdirSync(join(home, "docs"))
   cpSync(fileURLToPath(new URL("../../docs/words.md", import.meta.url)), join(home, "docs", "words.md"))
+  setTimes(home)
   for (const args of [["sync"], ["docs", "add", join(home, "docs")], ["list", "--all", "-l", "500", "--json"]])
     expect((await dex(home, args)).code).toBe(0)
   // Something that was forgotten, something private, and nothing left in a log.
@@ -224,38 +240,46 @@ test(
 test(
   "flips met by the program itself: a command fails only for what is damaged, and one sync restores all of them",
   async () => {
-    const before = await shown(home)
+    const before = await kept(home)
+    const wrong: string[] = []
     for (let i = 0; i < CLI_FLIPS; i++) {
       const own = tempDir()
-      cpSync(home, own, { recursive: true })
+      // With the same times sync reads only what it knows to be damaged, with others it reads every file.
+      cpSync(home, own, { recursive: true, preserveTimestamps: i % 2 === 0 })
       const [row] = chosenRows(1)
       const { at, bit, name, refs } = flipIn(row!)
       flip(join(own, ".dex", "history.db"), at, bit)
-      expect([name, (await dex(own, ["doctor"])).code]).toEqual([name, 1])
-      for (const args of [
-        ["search", QUERIES[0]!],
-        ["list"],
-        ["stats"],
-        ...refs.slice(0, 1).map((ref) => ["show", ref]),
-      ]) {
-        const run = await dex(own, args)
-        expect([name, args, run.code === 2 && !NAMES_DAMAGE.test(run.stderr)]).toEqual([name, args, false])
-      }
-      expect([name, (await dex(own, ["sync"])).code]).toEqual([name, 0])
-      const { checks } = JSON.parse((await dex(own, ["doctor", "--repair", "--json"])).stdout)
-      expect([
-        name,
-        checks.filter(
-          (check: { name: string; status: string }) => check.name === "history" && check.status === "problem",
-        ),
-      ]).toEqual([name, []])
-      expect([name, await shown(own)]).toEqual([name, before])
+      const problems = await restoredBySync(own, refs[0], before)
+      wrong.push(...problems.map((problem) => `${name}: ${problem}`))
       rmSync(own, { recursive: true, force: true })
     }
-    say(`rot met by the program: ${CLI_FLIPS} flips, all restored`)
+    say(`rot met by the program: ${CLI_FLIPS} flips, ${wrong.length} problems`)
+    expect(wrong).toEqual([])
   },
   24 * 3_600_000,
 )
+
+/** Problems that appear when commands meet the damage, or remain after a sync and a repair. */
+async function restoredBySync(own: string, ref: string | undefined, before: string): Promise<string[]> {
+  const problems: string[] = []
+  const doctorRun = await dex(own, ["doctor"])
+  if (doctorRun.code !== 1) problems.push(`doctor ends with ${doctorRun.code}`)
+  for (const args of [["search", QUERIES[0]!], ["list"], ["stats"], ...(ref === undefined ? [] : [["show", ref]])]) {
+    const { code, stderr } = await dex(own, args)
+    if (code !== 2 || NAMES_DAMAGE.test(stderr)) continue
+    // A private conversation is not shown here, damaged or not.
+    const usual = await dex(home, args)
+    if (usual.code !== 2 || usual.stderr !== stderr) problems.push(`${args.join(" ")} fails: ${stderr}`)
+  }
+  const sync = await dex(own, ["sync"])
+  if (sync.code !== 0) problems.push(`sync ends with ${sync.code}: ${sync.stderr}`)
+  const { checks } = JSON.parse((await dex(own, ["doctor", "--repair", "--json"])).stdout)
+  for (const { name, status, message } of checks)
+    if (name === "history" && status === "problem") problems.push(`after the repair: ${message}`)
+  const now = await kept(own)
+  if (now !== before) problems.push(`not all is back: ${difference(before, now)}`)
+  return problems
+}
 
 const NAMES_DAMAGE = /history\.db is damaged in places/
 
@@ -285,8 +309,17 @@ function piecesOf(snippet: string): string[] {
 function newWords(text: string, clean: Clean, before: string): string[] {
   clean.words ??= new Set([...clean.texts, ...clean.strings].flatMap(wordsIn))
   const own = new Set(wordsIn(before.replaceAll("\\n", "\n")))
-  return wordsIn(text).filter((word) => !clean.words!.has(word) && !own.has(word) && !COUNTED.test(word))
+  const fresh = wordsIn(text).filter((word) => !clean.words!.has(word) && !own.has(word) && !COUNTED.test(word))
+  // A line with the day in front is cut earlier, possibly inside a word: what was said goes on there with the same characters.
+  const cut = oneLine(text).split("…").slice(0, -1)
+  return fresh.filter(
+    (word) =>
+      !cut.some((piece) => piece.endsWith(word) && clean.texts.some((said) => said.includes(piece.slice(-CUT)))),
+  )
 }
+
+/** So many characters before a cut are compared. */
+const CUT = 24
 
 /** Numbers and times, and the word of a handover that depends on one. */
 const COUNTED = /^(?:[\dTZ]+|calls)$/
@@ -333,8 +366,9 @@ async function cleanAnswers(): Promise<Clean> {
   const clean: Clean = { global: new Map(), strings: new Set(), of: new Map(), texts: [] }
   const store = openStore(history)
   const times: (number | undefined)[] = []
-  for (const { ref, title, started_at, ended_at } of (await store.list({ limit: 100_000, offset: 0, inside: home }))
-    .rows) {
+  const all = { limit: 100_000, offset: 0, inside: home }
+  const rows = [...(await store.list(all)).rows, ...(await store.list({ ...all, collections: ["docs"] })).rows]
+  for (const { ref, title, started_at, ended_at } of rows) {
     clean.texts.push(oneLine(title?.text ?? ""))
     times.push(started_at, ended_at)
     for (const message of await store.messages(ref)) {
@@ -349,6 +383,12 @@ async function cleanAnswers(): Promise<Clean> {
     if ("error" in answer) throw new Error(`${name}: ${answer.error}`)
     expect(answer.notes).toEqual([])
     clean.global.set(name, answer.output)
+    collect(JSON.parse(answer.output), clean.strings)
+  }
+  // If a result is left out, the next one is shown instead.
+  for (const query of QUERIES) {
+    const answer = await asked(searchTool as never, { query, limit: 100 })
+    if ("error" in answer) throw new Error(`search ${query}: ${answer.error}`)
     collect(JSON.parse(answer.output), clean.strings)
   }
   return clean
@@ -553,21 +593,21 @@ async function kept(of: string): Promise<string> {
   return JSON.stringify([forgotten, isOpen, ...projects.sort(), ...collections, ...(await shown(of))])
 }
 
-/** Every message of every conversation, numbers included. */
-async function shown(of: string): Promise<Map<string, string>> {
-  const store = openStore(join(of, ".dex", "history.db"))
-  const { rows } = await store.list({ limit: 100_000, offset: 0 })
-  const all = new Map<string, string>()
-  for (const { ref, title, project, kind } of rows.sort((a, b) => (formatRef(a.ref) < formatRef(b.ref) ? -1 : 1)))
-    all.set(
-      formatRef(ref),
-      JSON.stringify([
-        title,
-        project,
-        kind,
-        (await store.messages(ref)).map(({ number, role, at, parts }) => [number, role, at, parts]),
-      ]),
-    )
+/** Every message of every conversation, private ones and numbers included, with files and commands. */
+async function shown(of: string): Promise<[ref: string, content: string][]> {
+  const path = join(of, ".dex", "history.db")
+  const db = openSqlite(path, { readonly: true })
+  const refs = db.prepare("select source, native_id as id from conversation order by source, native_id").all() as Ref[]
+  db.close()
+  const store = openStore(path)
+  const all: [string, string][] = []
+  for (const ref of refs) {
+    const { title, project, kind, started_at, ended_at, message_count } = (await store.conversation(ref)) ?? {}
+    const messages = (await store.messages(ref)).map(({ number, role, at, parts }) => [number, role, at, parts])
+    const effects = [await store.filesOf(ref), await store.commandsOf(ref), await store.madeIn(ref)]
+    const content = [title, project, kind, started_at, ended_at, message_count, messages, effects]
+    all.push([formatRef(ref), JSON.stringify(content)])
+  }
   store.close()
   return all
 }
@@ -595,6 +635,13 @@ function collect(value: unknown, into: Set<string>): Set<string> {
 
 function makeSources(dir: string): void {
   generateCorpus(join(dir, ".claude"), { messages: 600, messagesPerConversation: 30, seed: 3 })
+}
+
+/** The order in which files are read, and the length of what is noted of them, depend on their times. */
+function setTimes(dir: string): void {
+  const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((file) => file.isFile())
+  const paths = files.map(({ parentPath, name }) => join(parentPath, name)).sort()
+  for (const [i, path] of paths.entries()) utimesSync(path, 1_750_000_000 + i, 1_750_000_000 + i)
 }
 
 function count(all: string[], one: string): number {

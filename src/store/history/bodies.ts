@@ -20,7 +20,7 @@ export function loadLines(db: Db, id: number): Map<number, string> {
   const blocks = rowQuery(db, "select * from body where conversation_id = ?", BODY_BLOCK).iterate(id)
   for (const block of blocks) {
     // A block with a damaged key may belong to another conversation.
-    if (block.conversation_id !== id || !isIntact("body", block)) continue
+    if (block.conversation_id !== id || !isIntact(db, "body", block)) continue
     for (const line of readBlock(block.data) ?? []) lines.set(numberOfLine(line), line)
   }
   return lines

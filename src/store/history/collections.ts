@@ -1,24 +1,43 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
-import { valueQuery } from "../sqlite/typed-query.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
+import { parsed } from "./rot/checked-rows.ts"
+import { isIntact } from "./rot/sums.ts"
 import type { Collection } from "./store.ts"
+import { TABLES } from "./tables.ts"
 import { conversationsOnlyIn, deleteConversation } from "./write-conversation.ts"
 
+/** A collection is also written to `meta`, which has a copy of everything: nothing else could restore it if its row is damaged. */
 export function saveCollection(db: Db, collection: Collection): void {
-  inTransaction(db, () =>
-    db
-      .prepare(
-        `insert or replace into collection (name, kind, origin, root, only, project, version, added_at, synced_at, problems)
+  inTransaction(db, () => {
+    db.prepare(
+      `insert or replace into collection (name, kind, origin, root, only, project, version, added_at, synced_at, problems)
          values (@name, @kind, @origin, @root, @only, @project, @version, @added_at, @synced_at, @problems)`,
-      )
-      .run({
-        only: null,
-        project: null,
-        version: null,
-        synced_at: null,
-        ...collection,
-        problems: JSON.stringify(collection.problems),
-      }),
-  )
+    ).run({
+      only: null,
+      project: null,
+      version: null,
+      synced_at: null,
+      ...collection,
+      problems: JSON.stringify(collection.problems),
+    })
+    const sql = "insert or replace into meta (key, value) values (?, ?)"
+    db.prepare(sql).run(COPY + collection.name, JSON.stringify(collection))
+  })
+}
+
+const COPY = "collection:"
+
+/** Writes the collections whose row is damaged or lost again, and returns how many those were. */
+export function restoreCollections(db: Db): number {
+  const known = rowQuery(db, "select * from collection", TABLES.collection).all()
+  const intact = new Set(known.filter((row) => isIntact(db, "collection", row)).map(({ name }) => name))
+  const copies = valueQuery(db, "select value from meta where substr(key, 1, length(@copy)) = @copy", "text")
+  const lost = copies
+    .all({ copy: COPY })
+    .flatMap((value) => (parsed(value) as Collection | undefined) ?? [])
+    .filter(({ name }) => !intact.has(name))
+  for (const collection of lost) saveCollection(db, collection)
+  return lost.length
 }
 
 export function removeCollection(db: Db, name: string): boolean {
@@ -28,6 +47,7 @@ export function removeCollection(db: Db, name: string): boolean {
       `${name}0`,
     )
     for (const unit of units) removeUnit(db, unit)
+    db.prepare("delete from meta where key = ?").run(COPY + name)
     return db.prepare("delete from collection where name = ?").run(name).changes > 0
   })
 }

@@ -95,7 +95,7 @@ export function projectsIn(other: Db): ProjectIdentity[] {
     const path = absoluteFolder(row.path)
     if (path === undefined) return []
     const [git_remote, root_commit] = [cleanName(row.git_remote), cleanName(row.root_commit)]
-    const isPrivate = row.private !== 0 || !isIntact("project", row)
+    const isPrivate = row.private !== 0 || !isIntact(other, "project", row)
     return [
       {
         path,
@@ -393,7 +393,7 @@ function bodiesIn(other: Db, id: unknown, leaveOut: LeaveOut): Map<number, strin
     .prepare<unknown[], ForeignRow>("select * from body where conversation_id = ? order by chunk")
     .iterate(id)
   for (const row of rows) {
-    const block = isIntact("body", row) ? linesIn(row.data) : undefined
+    const block = isIntact(other, "body", row) ? linesIn(row.data) : undefined
     if (!block) continue // its messages are counted as damaged, because they have no text
     chars += block.reduce((sum, line) => sum + line.length, 0)
     if (chars > MAX_CHARS) {

@@ -19,9 +19,10 @@ import {
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
 import { despiteIndexes } from "./rot/checked-rows.ts"
-import { refuseOutOfOrder } from "./rot/heal.ts"
+import { hasMissingRows } from "./rot/inspect.ts"
 import { isIntact, rowSum } from "./rot/sums.ts"
-import { ROW_COUNTS, readRowCounts } from "./row-counts.ts"
+import { finishDamaged, refuseOutOfOrder } from "./rot/write-damaged.ts"
+import { ROW_COUNTS } from "./row-counts.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, PaidFields, StoredMessage, UnitWrite, WriteResult } from "./store.ts"
 import { type RowIn, TABLES } from "./tables.ts"
@@ -78,7 +79,9 @@ export function saveConversation(
     above: privateParentProject(db, write.source, conversation.parent?.id),
   }
   const projectId = projectOfConversation(db, filing, platform)
-  const old = existing ? loadMessages(db, existing) : new Map<string, OldRow>()
+  const { old, isDamaged } = existing
+    ? loadMessages(db, existing)
+    : { old: new Map<string, OldRow>(), isDamaged: false }
   const takenOver = existing !== undefined && existing.unit_id !== owner
   if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
   const incoming = conversation.messages.map((message) => ({
@@ -139,6 +142,7 @@ export function saveConversation(
     : isChanged
       ? updateConversation(db, id, facts)
       : undefined
+  if (isDamaged) finishDamaged(db, id, missing.length === gone.length, platform)
   rememberStart(db, id, began, projectId)
   if (existing?.project_id !== projectId) moveSubagents(db, id)
   const hasLessText = [...changed, ...moved].some(isLess)
@@ -196,7 +200,7 @@ function paidIn(numbered: NumberedMessage[], copied: Set<number>, { ended_at, st
 function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
   const sql = "select * from conversation where source = ? and native_id = ?"
   const row = rowQuery(db, sql, TABLES.conversation).get(source, nativeId)
-  return row && { row, facts: factsKey(row), damaged: !isIntact("conversation", row) }
+  return row && { row, facts: factsKey(row), damaged: !isIntact(db, "conversation", row) }
 }
 
 /**
@@ -371,12 +375,15 @@ function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
 
-function loadMessages(db: Db, { id, held, unit_id }: RowIn<"conversation">): Map<string, OldRow> {
+function loadMessages(
+  db: Db,
+  { id, unit_id }: RowIn<"conversation">,
+): { old: Map<string, OldRow>; isDamaged: boolean } {
   const rows = readMessages(db, id, unit_id)
-  const isComplete = held === null || readRowCounts(held).message === rows.length
-  if (isComplete && rows.every(({ line, damaged }) => line !== "" && !damaged)) return byKey(rows)
+  const isDamaged = hasMissingRows(db, id) || rows.some(({ line, damaged }) => line === "" || damaged)
+  if (!isDamaged) return { old: byKey(rows), isDamaged }
   refuseOutOfOrder(db, id)
-  return byKey([...rows, ...withoutRow(db, id, rows, unit_id)])
+  return { old: byKey([...rows, ...withoutRow(db, id, rows, unit_id)]), isDamaged }
 }
 
 /** Returns messages whose row is missing but whose text exists; the text contains their number. */
@@ -404,7 +411,7 @@ function readMessages(db: Db, id: number, owner: number): OldRow[] {
     ...row,
     by: row.unit_id ?? owner,
     line: lines.get(row.number) ?? "",
-    ...(!isIntact("message", row) && { damaged: true, by: owner }),
+    ...(!isIntact(db, "message", row) && { damaged: true, by: owner }),
   }))
 }
 

@@ -147,7 +147,7 @@ function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void 
   )
   let seq = last ? last.seq + 1 : 0
   let [first, ...rest] = blocks
-  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isIntact("raw", last)
+  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isIntact(db, "raw", last)
   const before = fillsUp ? readBlock(last.data) : undefined
   if (last && first && before) {
     first = packBlock([...before, ...unpackBlock(first.data)])

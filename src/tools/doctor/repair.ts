@@ -3,7 +3,7 @@ import { codeOf, DexError, isDexError, messageOf } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
 import { copyReadable } from "../../store/history/rot/copy-readable.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
-import { setAside } from "../../store/history/rot/damaged-files.ts"
+import { repairFiles, setAside } from "../../store/history/rot/damaged-files.ts"
 import { isOfIndex } from "../../store/history/rot/inspect.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../store/history/store.ts"
@@ -93,7 +93,7 @@ async function isReadable(history: string): Promise<boolean> {
 /** Makes a new file from every readable row, and keeps the old one next to it. */
 function renew(dex: Dex): Pick<Repaired, "kept_as" | "rows"> {
   const { history } = dex.home
-  const building = `${history}.repairing`
+  const [building] = repairFiles(history)
   removeDatabase(building)
   let rows: number
   try {

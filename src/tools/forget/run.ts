@@ -14,7 +14,7 @@ import { createProjectFinder } from "../../git/project.ts"
 import { followSpending } from "../../ingest/follow-spending.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
 import { cleanUpRestore, isSameFile, replacedHistories } from "../../store/history/kept-histories.ts"
-import { removeDamaged } from "../../store/history/rot/damaged-files.ts"
+import { removeDamaged, repairFiles } from "../../store/history/rot/damaged-files.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
 import type { HistoryReader, HistoryWriter, OwnerOf } from "../../store/history/store.ts"
 import { removeDatabase } from "../../store/sqlite/database.ts"
@@ -227,7 +227,7 @@ function removeUnfinished(home: Home): void {
   if (!lock) return
   try {
     cleanUpRestore(home.history)
-    removeDatabase(`${home.history}.repairing`)
+    for (const file of repairFiles(home.history)) removeDatabase(file)
     for (const file of [home.suggest, hubState(home)]) removeDatabase(`${file}.restored`)
   } finally {
     lock.release()

@@ -136,10 +136,10 @@ type Joined = ReturnType<ReturnType<typeof joined>["all"]>[number]
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
     const reportDamage = () => onDamage(conversationRef(db, stored.conversation))
-    const row = asWritten("conversation", stored.conversation, reportDamage)
+    const row = asWritten(db, "conversation", stored.conversation, reportDamage)
     if (!row) return []
-    const project = stored.project.id === null ? NONE : asWritten("project", stored.project, reportDamage)
-    const unit = stored.unit.id === null ? undefined : asWritten("unit", stored.unit, reportDamage)
+    const project = stored.project.id === null ? NONE : asWritten(db, "project", stored.project, reportDamage)
+    const unit = stored.unit.id === null ? undefined : asWritten(db, "unit", stored.unit, reportDamage)
     const complete = project && toRow(row, project, unit, supersededIn(db, row))
     if (project && !complete) reportDamage()
     return complete ?? []

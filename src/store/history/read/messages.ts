@@ -23,7 +23,7 @@ export function loadMessages(db: Db, ref: Ref, numbers: number[] | undefined, on
   const found: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
     const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
-    const isComplete = block !== undefined && isIntact("body", block)
+    const isComplete = block !== undefined && isIntact(db, "body", block)
     const read = isComplete ? bodiesOf(block.data, members) : []
     if (read.length < members.length) reportDamage()
     for (const { row, body } of read)
@@ -44,7 +44,7 @@ function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => voi
   const get = rowQuery(db, MESSAGE_ROW, TABLES.message)
   const wanted = new Set(numbers)
   const found = [...wanted].flatMap((number) => get.get(owner.id, number) ?? [])
-  if (found.length === wanted.size && found.every((row) => isIntact("message", row))) return found
+  if (found.length === wanted.size && found.every((row) => isIntact(db, "message", row))) return found
   return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 

@@ -7,7 +7,7 @@ import { TABLES } from "../tables.ts"
 /** Returns undefined if the value was never written, or is damaged both in the table and in the index with its copy. */
 export function metaValue(db: Db, key: string): string | undefined {
   const row = rowQuery(db, "select key, value, sum from meta where key = ?", TABLES.meta).get(key)
-  if (row && isIntact("meta", row)) return row.value
+  if (row && isIntact(db, "meta", row)) return row.value
   return valueQuery(db, "select value from meta indexed by meta_copy where key = ?", "text").get(key)
 }
 

@@ -8,7 +8,7 @@ import { ENDED_AT, NOT_DAMAGED, STARTED_AT } from "./rows.ts"
 // Queries for totals: projects, collections, counts.
 
 export function readProjects(db: Db, onDamage: OnDamage): ProjectRow[] {
-  return toProjects(rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
+  return toProjects(db, rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
 }
 
 export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): ProjectRow[] {
@@ -18,23 +18,23 @@ export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): Proj
      where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
     TABLES.project,
   ).all({ limit, damaged: damagedIds(db, onDamage) })
-  return toProjects(rows, onDamage)
+  return toProjects(db, rows, onDamage)
 }
 
-/** Leaves out damaged projects and their conversations. */
-function toProjects(rows: RowIn<"project">[], onDamage: OnDamage): ProjectRow[] {
-  return intactProjects(rows, onDamage).map((row) => ({ path: row.path, private: row.private === 1 }))
+/** Leaves out damaged projects, and with them their conversations. */
+function toProjects(db: Db, rows: RowIn<"project">[], onDamage: OnDamage): ProjectRow[] {
+  return intactProjects(db, rows, onDamage).map((row) => ({ path: row.path, private: row.private === 1 }))
 }
 
-function intactProjects(rows: RowIn<"project">[], onDamage: OnDamage): RowIn<"project">[] {
+function intactProjects(db: Db, rows: RowIn<"project">[], onDamage: OnDamage): RowIn<"project">[] {
   return rows
-    .map((stored) => asWritten("project", stored, () => onDamage("the list of projects")))
+    .map((stored) => asWritten(db, "project", stored, () => onDamage("the list of projects")))
     .filter((row) => row !== undefined)
 }
 
 export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[] {
   const rows = rowQuery(db, "select * from project order by path", TABLES.project).all()
-  return intactProjects(rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
+  return intactProjects(db, rows, onDamage).map(({ path, private: hidden, git_remote, root_commit }) => ({
     path,
     git_remote: git_remote ?? undefined,
     root_commit: root_commit ?? undefined,
@@ -45,7 +45,7 @@ export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[]
 export function readCollections(db: Db, onDamage: OnDamage): Collection[] {
   const rows = rowQuery(db, "select * from collection order by name", TABLES.collection).all()
   return rows.flatMap((stored) => {
-    const row = asWritten("collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
+    const row = asWritten(db, "collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
     if (!row) return []
     const { sum: _, only, project, version, synced_at, problems, ...rest } = row
     return [

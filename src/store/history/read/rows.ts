@@ -32,9 +32,9 @@ export function rowsOf<Table extends Exclude<keyof RowCounts, "body">>(
 ): RowIn<Table>[] {
   const stored = rowQuery(db, tableSql(table).allOf, TABLES[table]).all(id) as (RowIn<Table> & Stored)[]
   const isComplete = held === null || readRowCounts(held)[table] === stored.length
-  if (isComplete && stored.every((row) => row.conversation_id === id && isIntact(table, row))) return stored
+  if (isComplete && stored.every((row) => row.conversation_id === id && isIntact(db, table, row))) return stored
   onDamage()
-  return stored.filter((row) => row.conversation_id === id && isIntact(table, row))
+  return stored.filter((row) => row.conversation_id === id && isIntact(db, table, row))
 }
 
 /** Treats an impossible time, which an earlier import may have stored, as unknown. */

@@ -28,7 +28,7 @@ export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | un
   if (!stored) return undefined
   const { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld } =
     // If the row itself is damaged, its cursor is not reliable.
-    asWritten("unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
+    asWritten(db, "unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
   const mark = { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state }
   return { key, ...mark, raw_withheld: raw_withheld === 1 }
 }
@@ -68,10 +68,10 @@ function rawBlocks(
 ): (RowIn<"raw"> | undefined)[] {
   const sql = "select * from raw where unit_id = ? and kind = ? order by seq"
   const stored = rowQuery(db, sql, TABLES.raw).all(id, kind)
-  const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id)
-  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)))
+  const isComplete = blocks === null || blocks === db.prepare(tableSql("raw").countOf).pluck().get(id, id)
+  if (isComplete && stored.every((row) => row.unit_id === id && row.kind === kind && isIntact(db, "raw", row)))
     return stored
-  return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isIntact("raw", row)), undefined]
+  return [...stored.filter((row) => row.unit_id === id && row.kind === kind && isIntact(db, "raw", row)), undefined]
 }
 
 export function hasReadableRecords(db: Db, source: SourceId, unitKey: string): boolean {
@@ -102,7 +102,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
   return unitSources(db).flatMap((source) => {
     const stored = rowQuery(db, "select * from unit where source = ?", TABLES.unit).all(source)
     const units = stored
-      .map((row) => asWritten("unit", row, () => onDamage(`the record of ${source} files`)))
+      .map((row) => asWritten(db, "unit", row, () => onDamage(`the record of ${source} files`)))
       .filter((row) => row !== undefined)
     const unreadable = unreadableFiles(db, source).map(({ path, reason }) => ({ path, reason }))
     if (units.length === 0 && unreadable.length === 0) return []

@@ -55,7 +55,7 @@ export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const pathOf = (id: number) => {
     if (!paths.has(id)) {
       const stored = file.get(id)
-      paths.set(id, stored && asWritten("file", stored, reportDamage)?.path)
+      paths.set(id, stored && asWritten(db, "file", stored, reportDamage)?.path)
     }
     return paths.get(id)
   }

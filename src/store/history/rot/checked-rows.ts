@@ -13,8 +13,8 @@ export type Stored = HistoryRow & { sum: number | null }
 export type OnDamage = (what: Ref | string) => void
 
 /** The row, or undefined if it is damaged. */
-export function asWritten<Row extends Stored>(table: Summed, row: Row, onDamage: () => void): Row | undefined {
-  if (isIntact(table, row)) return row
+export function asWritten<Row extends Stored>(db: Db, table: Summed, row: Row, onDamage: () => void): Row | undefined {
+  if (isIntact(db, table, row)) return row
   onDamage()
   return undefined
 }

@@ -1,8 +1,12 @@
+import { copyPrivately } from "../../../core/copy-file.ts"
 import { codeOf, DexError } from "../../../core/error.ts"
-import { type Db, inTransaction, openDatabase } from "../../sqlite/database.ts"
+import { type Db, hasSchemaOf, inTransaction, openDatabase, removeDatabase } from "../../sqlite/database.ts"
 import { openSqlite } from "../../sqlite/engine.ts"
+import { restoreCollections } from "../collections.ts"
 import { HISTORY_MIGRATIONS } from "../migrations.ts"
 import type { Stored } from "./checked-rows.ts"
+import { repairFiles } from "./damaged-files.ts"
+import { READ_UNKNOWN_CLAIMS } from "./heal.ts"
 import { createSumTriggers } from "./keep-sums.ts"
 import { type HistoryValue, isIntact, registerRowSum, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
@@ -13,11 +17,10 @@ import { tableSql } from "./table-sql.ts"
  * of forgotten conversations cannot all be read, since those conversations could come back.
  */
 export function copyReadable(from: string, to: string): number {
-  const old = openSqlite(from, { readonly: true, fileMustExist: true })
+  const [, copy] = repairFiles(from)
+  const old = openDamaged(from, copy)
   const db = openDatabase(to, HISTORY_MIGRATIONS)
   try {
-    old.unsafeMode(true)
-    old.pragma("writable_schema = on") // lets other tables be read if the schema of one is damaged
     registerRowSum(db)
     let rows = 0
     inTransaction(db, () => {
@@ -35,7 +38,61 @@ export function copyReadable(from: string, to: string): number {
   } finally {
     old.close()
     db.close()
+    removeDatabase(copy)
   }
+}
+
+/** If the schema is damaged, opens a copy with the right one: no row of a table can be read if its schema is no longer SQL. */
+function openDamaged(from: string, copy: string): Db {
+  const old = openTolerantly(from, true)
+  if (hasSchemaOf(old, HISTORY_MIGRATIONS)) return old
+  removeDatabase(copy)
+  for (const end of ["", "-wal"]) copyPrivately(from + end, copy + end)
+  const db = openTolerantly(copy, false)
+  try {
+    restoreSchema(db)
+  } catch (error) {
+    if (!codeOf(error).startsWith("SQLITE_")) throw error
+    return old
+  } finally {
+    db.close()
+  }
+  old.close()
+  return openTolerantly(copy, true)
+}
+
+/** Tables can be read even if the schema of another one is damaged. */
+function openTolerantly(path: string, readonly: boolean): Db {
+  const db = openSqlite(path, { readonly, fileMustExist: true })
+  db.unsafeMode(true)
+  db.pragma("writable_schema = on")
+  return db
+}
+
+type SchemaRow = { id: number; type: string; name: string; tbl_name: string; sql: string | null }
+
+/** The first page of a table is known only from the file; everything else is the same in every history. */
+function restoreSchema(db: Db): void {
+  const all = "select rowid as id, type, name, tbl_name, sql from sqlite_schema order by rowid"
+  const fresh = openSqlite(":memory:")
+  for (const [, sql] of HISTORY_MIGRATIONS) fresh.exec(sql)
+  const wanted = fresh.prepare(all).all() as SchemaRow[]
+  fresh.close()
+  const found = db.prepare(all).all() as SchemaRow[]
+  const restore = (isSame: (row: SchemaRow, right: SchemaRow) => boolean) => {
+    for (const right of [...wanted]) {
+      const row = found.find((one) => isSame(one, right))
+      if (!row) continue
+      const sql = "update sqlite_schema set type = ?, name = ?, tbl_name = ?, sql = ? where rowid = ?"
+      db.prepare(sql).run(right.type, right.name, right.tbl_name, right.sql, row.id)
+      found.splice(found.indexOf(row), 1)
+      wanted.splice(wanted.indexOf(right), 1)
+    }
+  }
+  restore((row, right) => row.name === right.name)
+  restore((row, right) => right.sql !== null && row.sql === right.sql)
+  // If one is left on each side, they belong together.
+  if (wanted.length === 1 && found.length === 1) restore(() => true)
 }
 
 /** Reads a table from its beginning and, if a damaged page stops that, from its end. */
@@ -48,7 +105,7 @@ function copyTable(old: Db, db: Db, table: Summed): { isComplete: boolean; copie
   let isComplete = true
   const copy = (values: HistoryValue[]) => {
     const row = Object.fromEntries(names.map((name, i) => [name, values[i] ?? null])) as Stored
-    if (!isIntact(table, row)) isComplete = false
+    if (!isIntact(db, table, row)) isComplete = false
     else copied += save.run(...SUMMED_COLUMNS[table].map((name) => row[name]), row.sum).changes
   }
   if (!readRows(old, forward, copy)) {
@@ -99,8 +156,10 @@ function replaceLost(old: Db, db: Db): void {
     db.prepare(NEW_CONVERSATION).run({ id, source, name, unit })
     db.prepare("update unit set connector_version = 0 where id = ?").run(unit)
   })
+  db.prepare(READ_LOST_CONVERSATIONS).run()
   readRows(old, PROJECT_NAMES, (row) => void db.prepare(NEW_PROJECT).run(...row))
-  for (const sql of WITHOUT_OWNER) db.prepare(sql).run()
+  restoreCollections(db)
+  for (const sql of [READ_UNKNOWN_CLAIMS, ...WITHOUT_OWNER]) db.prepare(sql).run()
   db.prepare(UNKNOWN_PROJECTS).run()
   const change = db.prepare(LAST_CHANGE).pluck().get()
   db.prepare("insert or replace into meta (key, value) values ('change_seq', ?)").run(String(change))
@@ -118,6 +177,8 @@ const UNIT_OF =
   "select l.unit_id from claim l join unit u on u.id = l.unit_id where l.native_id = ? and u.source = ? order by l.unit_id limit 1"
 const NEW_CONVERSATION = `insert or ignore into conversation (id, source, native_id, unit_id, authority, kind, message_count, last_number, estimated_tokens, text_bytes, change_seq)
   values (@id, @source, @name, @unit, 0, 'person', 0, ifnull((select max(number) from message where conversation_id = @id), 0), 0, 0, 0)`
+const READ_LOST_CONVERSATIONS = `update unit set connector_version = 0 where id in (select l.unit_id from claim l join unit u on u.id = l.unit_id
+  where not exists (select 1 from conversation c where c.source = u.source and c.native_id = l.native_id))`
 const PROJECT_NAMES = "select id, path from project indexed by sqlite_autoindex_project_1"
 // It may have been private.
 const NEW_PROJECT = "insert or ignore into project (id, path, private) values (?, ?, 1)"

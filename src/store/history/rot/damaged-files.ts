@@ -13,6 +13,11 @@ export function setAside(database: string, now: number): string {
   return kept
 }
 
+/** The new database that a repair makes, and the copy that it reads if the schema is damaged. They exist only meanwhile. */
+export function repairFiles(database: string): [building: string, copy: string] {
+  return [`${database}.repairing`, `${database}.repairing-schema`]
+}
+
 export function keptDamaged(database: string): string[] {
   const begin = `${basename(database, ".db")}.damaged-`
   const folder = dirname(database)

@@ -1,16 +1,13 @@
-import { DexError } from "../../../core/error.ts"
 import type { Ref } from "../../../core/ref.ts"
 import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { loadLines } from "../bodies.ts"
-import { saveEffects } from "../effects.ts"
-import { projectPathsOf } from "../project-paths.ts"
-import { ROW_COUNTS } from "../row-counts.ts"
+import { restoreCollections } from "../collections.ts"
 import { TABLES } from "../tables.ts"
-import { damagedRows, despiteIndexes, parsed, primaryKeyOf } from "./checked-rows.ts"
-import { hasIntactRecords, hasMissingRows, type Injury, inspectConversation } from "./inspect.ts"
-import { type HistoryValue, SUMMED, type Summed } from "./sums.ts"
-import { tableSql } from "./table-sql.ts"
+import { damagedRows, despiteIndexes, primaryKeyOf } from "./checked-rows.ts"
+import { canRenewEffects, hasIntactRecords, type Injury, inspectConversation } from "./inspect.ts"
+import { SUMMED, type Summed } from "./sums.ts"
+import { intactSql, tableSql } from "./table-sql.ts"
+import { renewEffects } from "./write-damaged.ts"
 
 export type Healing = {
   /** Damaged before, and complete again. */
@@ -21,7 +18,6 @@ export type Healing = {
   lost: Injury[]
 }
 
-const PARTS = ["message", "body", "touch", "command", "made"] as const
 /** Tables with few rows on which everything depends. */
 const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collection"]
 
@@ -31,8 +27,7 @@ const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collec
  */
 export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing {
   return inTransaction(db, () => {
-    for (const table of everywhere ? SUMMED : SMALL)
-      for (const row of damagedRows(db, table)) replaceLost(db, table, primaryKeyOf(table, row))
+    for (const table of everywhere ? SUMMED : SMALL) replaceLost(db, table)
     if (everywhere) db.exec("reindex") // an index may be damaged too, and can be rebuilt from the rows
     const healing: Healing = { restored: [], again: [], lost: [] }
     const idOf = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer")
@@ -40,7 +35,7 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
       const id = idOf.get(source, name)
       if (id === undefined) continue // forgotten meanwhile
       let injury = inspectConversation(db, id)
-      if (injury?.what.length === 1 && injury.what[0]!.startsWith("its files")) {
+      if (injury && canRenewEffects(db, id, injury)) {
         renewEffects(db, id)
         injury = inspectConversation(db, id)
       }
@@ -52,85 +47,58 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
   })
 }
 
-/**
- * Call before writing to a damaged conversation. Throws if rows cannot be found because the table is out of order, since writing
- * would lose more of them.
- */
-export function refuseOutOfOrder(db: Db, id: number): void {
-  if (!hasMissingRows(db, id)) return
-  for (const table of PARTS) {
-    const problem = db.pragma(`quick_check(${table})`, { simple: true })
-    if (problem !== "ok")
-      throw new DexError(
-        "corrupt",
-        `Rows of this conversation in history.db are damaged (${problem}). Run \`dex doctor --repair\`.`,
-      )
-  }
-  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
-}
-
-/** Restores a row of a small table from the copies in its indexes. Unknown values are set to safe ones. */
-function replaceLost(db: Db, table: Summed, key: HistoryValue[]): void {
-  if (table === "tombstone")
-    despiteIndexes(db, () => {
-      const isInCopy = "select 1 from tombstone indexed by tombstone_copy where hash = ?"
-      // If the copy has this mark, only its checksum is damaged. Deleting it would bring the conversation back.
-      if (db.prepare(isInCopy).get(...key)) db.prepare("update tombstone set sum = null where hash = ?").run(...key)
-      else {
-        db.prepare("insert or ignore into tombstone (hash) select hash from tombstone indexed by tombstone_copy").run()
-        db.prepare("delete from tombstone where hash = ?").run(...key)
-      }
-    })
-  if (table === "meta")
-    despiteIndexes(db, () =>
-      db
-        .prepare(
-          "update meta set value = (select value from meta indexed by meta_copy where key = @key), sum = null where key = @key",
-        )
-        .run({ key: key[0] }),
-    )
-  if (table === "project")
-    despiteIndexes(db, () =>
-      db
-        .prepare(
-          `update project set path = (select path from project indexed by sqlite_autoindex_project_1 where id = @id),
-             git_remote = null, private = 1, sum = null where id = @id`,
-        )
-        .run({ id: key[0] }),
-    )
-  // Followers must not rely on an incomplete feed. With a new history id they start again.
-  if (table === "deletion") {
-    db.prepare("delete from deletion where change_seq = ?").run(...key)
-    db.prepare("update meta set value = ? where key = 'history_id'").run(globalThis.crypto.randomUUID())
-  }
-  if (table === "file") {
-    const users = valueQuery(db, "select distinct conversation_id from touch where file_id = ?", "integer").all(...key)
-    despiteIndexes(db, () => db.prepare("delete from file where id = ?").run(...key))
-    for (const id of users) renewEffects(db, id)
-  }
-  if (table === "container") db.prepare("delete from container where source = ? and path = ?").run(...key)
-  if (table === "claim")
-    despiteIndexes(db, () => {
-      db.prepare(
-        "insert or ignore into claim (native_id, unit_id, authority, live, began_at) select native_id, unit_id, authority, live, began_at from claim indexed by claim_unit",
-      ).run()
-      db.prepare("delete from claim where native_id = ? and unit_id = ?").run(...key)
-    })
-}
-
-/** Files, commands and commits are in the messages too. */
-function renewEffects(db: Db, id: number): void {
-  const projectId = valueQuery(db, "select project_id from conversation where id = ?", "integer?").get(id) ?? null
-  const folders = projectId === null ? [] : projectPathsOf(db, projectId)
+/** Restores the damaged rows of a small table from their copies. Unknown values are set to safe ones. */
+function replaceLost(db: Db, table: Summed): void {
+  const damaged = damagedRows(db, table)
+  if (damaged.length === 0) return
+  const keys = damaged.map((row) => primaryKeyOf(table, row))
+  // A key may be damaged too, and as text it may no longer be UTF-8, so rows are deleted by their checksum.
+  const deleteDamaged = () => db.prepare(tableSql(table).deleteDamaged).run()
   despiteIndexes(db, () => {
-    for (const table of ["touch", "command", "made"] as const) db.prepare(tableSql(table).deleteOf).run(id)
+    if (table === "tombstone") for (const sql of [KEEP_MARKS, ADD_MARKS]) db.prepare(sql).run()
+    if (table === "meta") for (const sql of [RESTORE_SETTINGS, ADD_SETTINGS]) db.prepare(sql).run()
+    if (table === "claim") for (const sql of [KEEP_CLAIMS, ADD_CLAIMS]) db.prepare(sql).run()
+    if (table === "tombstone" || table === "meta" || table === "claim" || table === "container") deleteDamaged()
+    if (table === "claim") db.prepare(READ_UNKNOWN_CLAIMS).run()
+    if (table === "collection" && restoreCollections(db) > 0) deleteDamaged()
+    if (table === "project") for (const [id] of keys) db.prepare(SAFE_PROJECT).run({ id })
+    // Followers must not rely on an incomplete feed. With a new history id they start again.
+    if (table === "deletion") {
+      deleteDamaged()
+      db.prepare("update meta set value = ? where key = 'history_id'").run(globalThis.crypto.randomUUID())
+    }
+    if (table === "file") {
+      const users = valueQuery(db, "select distinct conversation_id from touch where file_id = ?", "integer")
+      const ids = keys.flatMap((key) => users.all(...key))
+      deleteDamaged()
+      for (const id of ids) renewEffects(db, id)
+    }
   })
-  for (const [number, line] of loadLines(db, id)) {
-    const message = parsed(line) as { effects?: never[] } | undefined
-    if (message) saveEffects(db, id, { number, message }, projectId, folders, process.platform)
-  }
-  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
+
+const DAMAGED_MARK = ["not", intactSql("tombstone", "tombstone")].join(" ")
+const DAMAGED_SETTING = ["not", intactSql("meta", "meta")].join(" ")
+const DAMAGED_CLAIM = ["not", intactSql("claim", "claim")].join(" ")
+
+// These read only the indexes, which still contain the values that were written. If the copy has a mark, only its checksum is
+// damaged: deleting it would bring the conversation back.
+const COPIED_MARKS = "select hash from tombstone indexed by tombstone_copy"
+const KEEP_MARKS = `update tombstone set sum = null where ${DAMAGED_MARK} and hash in (${COPIED_MARKS})`
+const ADD_MARKS = `insert or ignore into tombstone (hash) ${COPIED_MARKS}`
+const COPIED_SETTING = "(select value from meta as copy indexed by meta_copy where copy.key = meta.key)"
+const RESTORE_SETTINGS = `update meta set value = ${COPIED_SETTING}, sum = null
+  where ${DAMAGED_SETTING} and ${COPIED_SETTING} is not null`
+const ADD_SETTINGS = "insert or ignore into meta (key, value) select key, value from meta indexed by meta_copy"
+const COPIED_CLAIMS = "select native_id, unit_id from claim indexed by claim_unit"
+const KEEP_CLAIMS = `update claim set authority = null, live = null, began_at = null, sum = null
+  where ${DAMAGED_CLAIM} and (native_id, unit_id) in (${COPIED_CLAIMS})`
+const ADD_CLAIMS = `insert or ignore into claim (native_id, unit_id) ${COPIED_CLAIMS}`
+const SAFE_PROJECT = `update project set path = (select path from project indexed by sqlite_autoindex_project_1 where id = @id),
+  git_remote = null, private = 1, sum = null where id = @id`
+
+/** The index knows only which conversation is in which unit. The rest is known again once the unit was read. */
+export const READ_UNKNOWN_CLAIMS =
+  "update unit set connector_version = 0 where id in (select unit_id from claim where authority is null)"
 
 /** Marks the units to be read again: from the source if it exists, else from raw records if they are complete. */
 function readAgain(db: Db, id: number): boolean {

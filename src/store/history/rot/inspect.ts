@@ -36,7 +36,9 @@ export function isOfIndex(problem: string): boolean {
 
 type Bad = { table: Summed; row: HistoryRow }
 
-const PARTS = ["message", "body", "touch", "command", "made"] as const
+const MESSAGES = ["message", "body"] as const
+const EFFECTS = ["touch", "command", "made"] as const
+const PARTS = [...MESSAGES, ...EFFECTS] as const
 const HEADS = ["conversation", "project", "unit"]
 
 /** Checks everything, row by row and block by block. */
@@ -88,10 +90,10 @@ export function inspectConversation(
   const project = rowQuery(db, "select * from project where id = ?", TABLES.project).get(stored.project_id)
   const unit = rowQuery(db, "select * from unit where id = ?", TABLES.unit).get(stored.unit_id)
   const rows = [...bad]
-  if (!isIntact("conversation", stored)) rows.push({ table: "conversation", row: stored })
-  if (project && !isIntact("project", project)) rows.push({ table: "project", row: project })
-  if (unit && !isIntact("unit", unit)) rows.push({ table: "unit", row: unit })
-  const missing = hasMissingRows(db, id)
+  if (!isIntact(db, "conversation", stored)) rows.push({ table: "conversation", row: stored })
+  if (project && !isIntact(db, "project", project)) rows.push({ table: "project", row: project })
+  if (unit && !isIntact(db, "unit", unit)) rows.push({ table: "unit", row: unit })
+  const missing = hasMissingRows(db, id, MESSAGES)
   // If all rows are there with correct checksums, all blocks are as they were written: no need to decompress them.
   const isComplete =
     stored.held !== null && !missing && !rows.some(({ table }) => table === "message" || table === "body")
@@ -103,11 +105,22 @@ export function inspectConversation(
     ...(unreadable.length > 0 ? [messagesInWords(unreadable)] : []),
     ...(missing ? ["missing rows"] : []),
     ...(unreadable.length === 0 && has("message", "body") ? ["the order or the bytes of its messages"] : []),
-    ...(has("touch", "command", "made") ? ["its files, commands or commits"] : []),
+    ...(has(...EFFECTS) || hasMissingRows(db, id, EFFECTS) ? [EFFECTS_IN_WORDS] : []),
     ...(badRecords ? ["its raw records"] : []),
   ]
   if (what.length === 0) return undefined
   return { ref: conversationRef(db, stored), what, restores: remedyOf(unit, badRecords) }
+}
+
+const EFFECTS_IN_WORDS = "its files, commands or commits"
+
+/** True if files, commands or commits are damaged and can be made again, because all messages are as they were written. */
+export function canRenewEffects(db: Db, id: number, { what }: Injury): boolean {
+  return (
+    what.includes(EFFECTS_IN_WORDS) &&
+    !hasMissingRows(db, id, MESSAGES) &&
+    MESSAGES.every((table) => damagedRows(db, table, id).length === 0)
+  )
 }
 
 function badRowsOf(db: Db, id: number): Bad[] {
@@ -126,11 +139,11 @@ function remedyOf(unit: Stored | undefined, badRecords: boolean): Injury["restor
 }
 
 /** True if a table has fewer or more rows of the conversation than were written. */
-export function hasMissingRows(db: Db, id: number): boolean {
+export function hasMissingRows(db: Db, id: number, tables: readonly (typeof PARTS)[number][] = PARTS): boolean {
   const held = valueQuery(db, "select held from conversation where id = ?", "text?").get(id) ?? null
   if (held === null) return false
   const counts = readRowCounts(held)
-  return PARTS.some((table) => db.prepare(tableSql(table).countOf).pluck().get(id) !== counts[table])
+  return tables.some((table) => db.prepare(tableSql(table).countOf).pluck().get(id, id) !== counts[table])
 }
 
 /** The messages whose text is in no readable block. */
@@ -150,7 +163,7 @@ export function hasIntactRecords(db: Db, unit: Stored): boolean {
   const next = [0, 0]
   for (const row of blocks.iterate(unit.id!)) {
     const isRead = row.sum !== null || readBlock(row.data)?.length === row.records
-    if (!isIntact("raw", row) || row.seq !== next[row.kind] || !isRead) return false
+    if (!isIntact(db, "raw", row) || row.seq !== next[row.kind] || !isRead) return false
     next[row.kind]!++
   }
   return unit.blocks === null || unit.blocks === next[0]! + next[1]!

@@ -1,10 +1,9 @@
 import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { packBlock, readBlock } from "../codec.ts"
-import { metaValue } from "../read/meta.ts"
 import { BLOCK_COUNT, ROW_COUNTS } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
-import { rowSum, SUMMED, type Summed } from "./sums.ts"
+import { isSealed, markSealed, rowSum, SUMMED, type Summed } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 // Histories that an older dex wrote get their checksums gradually, a few with every sync.
@@ -13,7 +12,7 @@ const ROWS_AT_ONCE = 2_000
 
 /** Works until the deadline. Unreadable blocks get no checksum, since a checksum would make them count as undamaged. */
 export function seal(db: Db, deadline: number): void {
-  if (metaValue(db, "sealed") !== undefined && !hasUnsealed(db)) return
+  if (isSealed(db) && !hasUnsealed(db)) return
   const isTime = () => Date.now() < deadline
   for (let id = 0; isTime(); ) {
     const next = valueQuery(db, "select min(id) from conversation where held is null and id > ?", "integer?").get(id)
@@ -27,9 +26,9 @@ export function seal(db: Db, deadline: number): void {
     id = next
     inTransaction(db, () => sealUnit(db, id))
   }
+  if (isSealed(db)) return
   for (const table of SUMMED) while (isTime() && inTransaction(db, () => sealRows(db, table)) === ROWS_AT_ONCE);
-  if (isTime() && metaValue(db, "sealed") === undefined)
-    inTransaction(db, () => db.prepare("insert or replace into meta (key, value) values ('sealed', '1')").run())
+  if (isTime()) inTransaction(db, () => markSealed(db))
 }
 
 function hasUnsealed(db: Db): boolean {
@@ -39,24 +38,29 @@ function hasUnsealed(db: Db): boolean {
 }
 
 function sealConversation(db: Db, id: number): void {
+  if (!isSealed(db)) addSumsOf(db, id)
+  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
+}
+
+function addSumsOf(db: Db, id: number): void {
   const sql = "select chunk, data from body where conversation_id = ? and sum is null"
   const save = db.prepare("update body set data = ?, sum = ? where conversation_id = ? and chunk = ?")
   for (const [chunk, old] of tupleQuery(db, sql, ["integer", "blob"]).all(id)) {
     const lines = readBlock(old)
-    if (!lines) return
+    if (!lines) continue
     const { data } = packBlock(lines)
     save.run(data, rowSum("body", [id, chunk, data]), id, chunk)
   }
   for (const table of ["message", "touch", "command", "made"] as const) db.prepare(tableSql(table).sealOf).run(id)
-  db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
 function sealUnit(db: Db, id: number): void {
-  const blocks = rowQuery(db, "select * from raw where unit_id = ? and sum is null", TABLES.raw).all(id)
+  const sql = "select * from raw where unit_id = ? and sum is null"
+  const blocks = isSealed(db) ? [] : rowQuery(db, sql, TABLES.raw).all(id)
   const save = db.prepare("update raw set data = ?, sum = ? where unit_id = ? and kind = ? and seq = ?")
   for (const { kind, seq, records, bytes, data: old } of blocks) {
     const lines = readBlock(old)
-    if (lines?.length !== records) return
+    if (lines?.length !== records) continue
     const { data } = packBlock(lines)
     save.run(data, rowSum("raw", [id, kind, seq, records, bytes, data]), id, kind, seq)
   }

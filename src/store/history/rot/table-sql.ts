@@ -14,8 +14,11 @@ export type TableSql = {
   /** Adds checksums to a number of rows without one. */
   seal: string
   sealOf: string
+  /** Takes the value twice: a row out of order may be among the others of the index, so each is compared by itself too. */
   countOf: string
   deleteOf: string
+  deleteOne: string
+  deleteDamaged: string
   triggers: string
 }
 
@@ -29,7 +32,7 @@ export function tableSql(table: Summed): TableSql {
 
 /** SQL that is true for a row that is as it was written, or that has no checksum yet. */
 export function intactSql(alias: string, table: Summed): string {
-  return ["(", alias, ".sum is null or ", alias, ".sum = ", sumOf(table, `${alias}.`), ")"].join("")
+  return ["ifnull(", alias, ".sum = ", sumOf(table, `${alias}.`), ", not is_sealed())"].join("")
 }
 
 function sumOf(table: Summed, prefix = ""): string {
@@ -56,8 +59,10 @@ function sqlOf(table: Summed): TableSql {
     ].join(" "),
     seal: [seal, "limit ?"].join(" "),
     sealOf: [seal, "and", first].join(" "),
-    countOf: ["select count(*) from", table, "where", first].join(" "),
+    countOf: ["select count(*) filter (where ", first, ") from ", table, " where ", first].join(""),
     deleteOf: ["delete from", table, "where", first].join(" "),
+    deleteDamaged: ["delete from", table, "as t where not", intactSql("t", table)].join(" "),
+    deleteOne: ["delete from", table, "where", key.map((name) => [name, "= ?"].join(" ")).join(" and ")].join(" "),
     triggers: [...sumTriggers(table, key), ...countTriggers(table)].join(";"),
   }
 }
