@@ -202,6 +202,25 @@ test("a message that claims to belong to another conversation is reported for it
   expect(named).toContain(native_id)
 })
 
+test.each([true, false])(
+  "a row that claims to belong to no conversation is deleted, if its own can be restored (%s)",
+  async (canBeRestored) => {
+    const { path, store } = await fullHistory()
+    const c = unit("c", [conversation("c", [said("c1", "x")])])
+    await store.writeUnit({ ...c, withholdsRaw: true })
+    if (!canBeRestored) await store.archiveUnits("claude_code", ["c"])
+    flipIn(path, "body", (rows) => rows.at(-1), { column: 0, bit: 2 })
+    expect((await store.inspect()).others).toEqual(["1 row out of place"])
+    await store.heal([], { everywhere: true })
+    const { conversations, others } = await store.inspect()
+    expect(conversations).toMatchObject([{ ref: { id: "c" } }])
+    expect(others).toEqual(canBeRestored ? [] : ["1 row out of place"])
+    if (!canBeRestored) return
+    await store.writeUnit({ ...c, withholdsRaw: true })
+    expect(await store.inspect()).toEqual(INTACT)
+  },
+)
+
 test("a setting of the history with a damaged name is restored from its copy", async () => {
   const { path, store } = await fullHistory()
   const before = await everything(store)

@@ -4,7 +4,7 @@ import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { restoreCollections } from "../collections.ts"
 import { TABLES } from "../tables.ts"
 import { damagedRows, despiteIndexes, primaryKeyOf } from "./checked-rows.ts"
-import { canRenewEffects, hasIntactRecords, type Injury, inspectConversation } from "./inspect.ts"
+import { canRenewEffects, hasIntactRecords, type Injury, inspect, inspectConversation, PARTS } from "./inspect.ts"
 import { SUMMED, type Summed } from "./sums.ts"
 import { intactSql, tableSql } from "./table-sql.ts"
 import { renewEffects } from "./write-damaged.ts"
@@ -43,7 +43,23 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
       else if (readAgain(db, id)) healing.again.push({ source, id: name })
       else healing.lost.push(injury)
     }
+    if (everywhere) deleteStrays(db)
     return healing
+  })
+}
+
+/**
+ * Deletes rows whose damaged key names no conversation. They stay if a conversation has nothing to restore it from, because they
+ * may be what is left of it.
+ */
+function deleteStrays(db: Db): void {
+  const isKnown = db.prepare("select 1 from conversation where id = ?")
+  const strays = PARTS.flatMap((table) => damagedRows(db, table).map((row) => ({ table, row }))).filter(
+    ({ row }) => isKnown.get(row.conversation_id) === undefined,
+  )
+  if (strays.length === 0 || inspect(db).conversations.some(({ restores }) => restores === "nothing")) return
+  despiteIndexes(db, () => {
+    for (const { table, row } of strays) db.prepare(tableSql(table).deleteOne).run(...primaryKeyOf(table, row))
   })
 }
 

@@ -38,7 +38,7 @@ type Bad = { table: Summed; row: HistoryRow }
 
 const MESSAGES = ["message", "body"] as const
 const EFFECTS = ["touch", "command", "made"] as const
-const PARTS = [...MESSAGES, ...EFFECTS] as const
+export const PARTS = [...MESSAGES, ...EFFECTS] as const
 const HEADS = ["conversation", "project", "unit"]
 
 /** Checks everything, row by row and block by block. */

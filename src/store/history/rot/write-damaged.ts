@@ -6,12 +6,10 @@ import { saveEffects } from "../effects.ts"
 import { projectPathsOf } from "../project-paths.ts"
 import { ROW_COUNTS } from "../row-counts.ts"
 import { damagedRows, despiteIndexes, parsed, primaryKeyOf } from "./checked-rows.ts"
-import { hasMissingRows, isOfIndex } from "./inspect.ts"
+import { hasMissingRows, isOfIndex, PARTS } from "./inspect.ts"
 import { tableSql } from "./table-sql.ts"
 
 // Before and after a damaged conversation is written.
-
-const PARTS = ["message", "body", "touch", "command", "made"] as const
 
 /**
  * Call before writing to a damaged conversation. Throws if rows cannot be found because the table is out of order, since writing
