@@ -76,6 +76,15 @@ export function isSealed(db: Db): boolean {
   return isNow
 }
 
+/** Looks now, because no query can run inside another one. If the page is damaged, doctor names it. */
+function readSealed(db: Db): void {
+  try {
+    isSealed(db)
+  } catch {
+    sealed.set(db, false)
+  }
+}
+
 export function markSealed(db: Db): void {
   db.prepare("insert or replace into meta (key, value) values ('sealed', '1')").run()
   sealed.set(db, true)
@@ -88,8 +97,9 @@ export function checksumOf(table: Summed, row: HistoryRow): number {
   )
 }
 
-/** Registers the SQL function `row_sum`. */
+/** Registers the SQL functions `row_sum` and `is_sealed`. */
 export function registerRowSum(db: Db): void {
+  readSealed(db)
   db.function("is_sealed", () => (isSealed(db) ? 1 : 0))
   db.function("row_sum", { varargs: true, deterministic: true }, (table, ...values) =>
     rowSum(table as string, values as HistoryValue[]),
