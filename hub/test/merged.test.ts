@@ -6,7 +6,7 @@ import { searchHistory } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../../src/store/index/search-index.ts"
-import { searchForgiving } from "../../src/tools/search/forgiving.ts"
+import { searchWithCorrections } from "../../src/tools/search/forgiving.ts"
 import { conversation, said, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { mergedIndex, ShardMissing } from "../src/shards/merged.ts"
@@ -90,7 +90,7 @@ test("a shard that falls silent during a search for a mistyped word is reported 
   const { parts, all } = await indexes({ a: ["a quokka"] }, { b: ["a wombat digs"] })
   const gone = () => Promise.reject(new ShardMissing())
   const dying: SearchIndex = { ...parts[1]!, words: gone, wordsOfLength: gone }
-  const { found } = await searchForgiving(all, merge([parts[0], dying], LONG_MS), question("wombta"))
+  const { found } = await searchWithCorrections(all, merge([parts[0], dying], LONG_MS), question("wombta"))
   expect(found).toMatchObject({ hits: [], shards: { searched: 1, of: 2 } })
 })
 

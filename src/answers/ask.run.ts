@@ -35,7 +35,7 @@ type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "No answer was found."
 /** The sources show their dates, so more of these notes would be noise. */
-const MOST_OLDER = 1
+const MAX_OLDER = 1
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
   const scope = { among: input.in, collections: input.collections, noGlobal: input.no_global }
@@ -154,7 +154,7 @@ export async function finish(
       ...(onlyWeb(sources) ? ["This comes only from text on the web."] : []),
       ...older
         .filter(({ n, newer }) => [n, newer].every((one) => sources.some((source) => source.n === one)))
-        .slice(0, MOST_OLDER)
+        .slice(0, MAX_OLDER)
         .map((one) => one.note),
       ...(left > 0
         ? [
@@ -273,9 +273,9 @@ export type Confidence = "high" | "medium" | "low"
 const WEIGHTS = { base: -2.97, own: 1.47, introduced: 3.55, passage: 0.74 }
 const HIGH = 0.88
 const MEDIUM = 0.5
-const LEAST_WORDS = 3
+const MIN_WORDS = 3
 /** Below this probability, "not found" is the better answer. */
-const LEAST = 0.21
+const MIN_SCORE = 0.21
 
 export function evidenceOf(shown: Answering[]): AnswerEvidence {
   const most = (share: (features: Answering["features"]) => number) =>
@@ -294,13 +294,13 @@ export function probabilityOf({ own, introduced, passage }: AnswerEvidence, weig
 }
 
 function answersNothing(evidence: AnswerEvidence): boolean {
-  return probabilityOf(evidence) < LEAST
+  return probabilityOf(evidence) < MIN_SCORE
 }
 
 /** A statement with both words of a two-word question may still not answer it. Short questions never get "high". */
 function confidenceOf(evidence: AnswerEvidence, words: number): Confidence {
   const probability = probabilityOf(evidence)
-  if (probability >= HIGH && words >= LEAST_WORDS) return "high"
+  if (probability >= HIGH && words >= MIN_WORDS) return "high"
   return probability >= MEDIUM ? "medium" : "low"
 }
 

@@ -112,7 +112,7 @@ function redacted(text: string | undefined): string | undefined {
   return text === undefined ? undefined : redactText(text)
 }
 
-const MOST_TRIES = 100
+const MAX_TRIES = 100
 
 /** The folder is named after the start time. A second chat in the same millisecond gets a number. */
 export function makeChatFolder(root: string, at: number): string {
@@ -124,7 +124,7 @@ export function makeChatFolder(root: string, at: number): string {
       mkdirSync(join(root, id), { mode: 0o700 })
       return id
     } catch (error) {
-      if (codeOf(error) !== "EEXIST" || n === MOST_TRIES) throw error
+      if (codeOf(error) !== "EEXIST" || n === MAX_TRIES) throw error
     }
   }
 }

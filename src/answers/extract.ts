@@ -14,8 +14,8 @@ export type Answering = {
 }
 
 /** People do not read more than this. */
-const MOST_WORDS = 110
-const MOST_STATEMENTS = 6
+const MAX_WORDS = 110
+const MAX_STATEMENTS = 6
 /** A statement with a score this far below the best one answers another question. */
 const FAR_BEHIND = 4
 /** Two statements that share this much of the shorter one's words say the same. */
@@ -23,7 +23,7 @@ const SAME_SHARE = 0.6
 /** Of two statements that say the same, the newer one wins unless the older one's score is higher by this much. */
 const MUCH_BETTER = 1
 /** The most words that are added to a statement that introduces them. */
-const MOST_FOLLOWING = 45
+const MAX_FOLLOWING = 45
 
 /** All statements, best first. */
 export function rankStatements(
@@ -46,7 +46,7 @@ export function chosen(ranked: Answering[]): Answering[] {
   const kept: { one: Answering; words: Set<string> }[] = []
   let total = 0
   for (const one of ranked) {
-    if (kept.length === MOST_STATEMENTS || one.score < ranked[0]!.score - FAR_BEHIND) break
+    if (kept.length === MAX_STATEMENTS || one.score < ranked[0]!.score - FAR_BEHIND) break
     const text = quoteOf(one)
     const words = new Set(wordsOf(text))
     const same = kept.find((other) => shared(words, other.words) > SAME_SHARE)
@@ -56,7 +56,7 @@ export function chosen(ranked: Answering[]): Answering[] {
       continue
     }
     const length = text.split(/\s+/).length
-    if (total + length > MOST_WORDS && kept.length > 0) continue
+    if (total + length > MAX_WORDS && kept.length > 0) continue
     total += length
     kept.push({ one, words })
   }
@@ -83,7 +83,7 @@ function endWithFollowing({ statements, text }: AnswerCandidate, at: number): nu
   const follows = statements[at + 1]?.kind
   for (const next of statements.slice(at + 1)) {
     if (next.kind !== follows || follows === "sentence") break
-    if (text.slice(end, next.end).split(/\s+/).length > MOST_FOLLOWING) break
+    if (text.slice(end, next.end).split(/\s+/).length > MAX_FOLLOWING) break
     last = next.end
   }
   const closing =

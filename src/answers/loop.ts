@@ -33,7 +33,7 @@ export type LoopOptions = {
 
 const PASSAGE_CHARS = 1_600
 const SNIPPET_CHARS = 700
-const LONGEST_QUERY = 400
+const MAX_QUERY_LENGTH = 400
 const ANSWER_TOKENS = 1_200
 
 const TOOLS: ModelTool[] = [
@@ -147,7 +147,7 @@ async function carryOut(
   try {
     if (name === "search" && typeof query === "string" && query.trim() !== "") {
       const filters = { from: stringOrNothing(from), to: stringOrNothing(to) }
-      const { found } = await library.search(query.slice(0, LONGEST_QUERY), filters)
+      const { found } = await library.search(query.slice(0, MAX_QUERY_LENGTH), filters)
       return found.length === 0 ? "Nothing found." : shown(found, SNIPPET_CHARS)
     }
     if (name === "read" && typeof ref === "string") return shown(await library.read(ref), PASSAGE_CHARS)

@@ -50,7 +50,7 @@ export type PassageSource = {
   editedBy(conversations: Ref[]): Promise<string[][]>
 }
 
-const MOST_EDITED = 40
+const MAX_EDITED = 40
 
 /** This machine's history. */
 export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
@@ -89,7 +89,7 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
     async editedBy(conversations) {
       const store = await dex.store()
       const files: string[][] = []
-      for (const ref of conversations) files.push(await store.editedFiles(ref, MOST_EDITED))
+      for (const ref of conversations) files.push(await store.editedFiles(ref, MAX_EDITED))
       return files
     },
   }
@@ -114,11 +114,11 @@ export function teamHistory(hub: Pick<HubClient, "ask">): PassageSource {
 }
 
 const AROUND = 1
-const MOST_READ = 12
+const MAX_READ = 12
 
 function readPart(row: ConversationRow, all: StoredMessage[], number: number | undefined): StoredMessage[] {
-  if (number === undefined) return all.slice(0, MOST_READ)
-  if (row.kind === "document") return withSubsections(all, number).slice(0, MOST_READ)
+  if (number === undefined) return all.slice(0, MAX_READ)
+  if (row.kind === "document") return withSubsections(all, number).slice(0, MAX_READ)
   const at = all.findIndex((message) => message.number === number)
   if (at === -1) throw new DexError("no_message", `There is no message ${number} in it.`)
   return all.slice(Math.max(0, at - AROUND), at + AROUND + 1)

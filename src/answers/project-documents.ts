@@ -13,8 +13,8 @@ type ProjectFile = { folder: string; path: string; size: number; modified_at: nu
 const FILES =
   /^(?:readme|contributing|architecture|development|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
 const FOLDERS = ["docs", "doc"]
-const MOST_FILES = 200
-const MOST_BYTES = 2_000_000
+const MAX_FILES = 200
+const MAX_BYTES = 2_000_000
 
 /**
  * A project's documents as they are now. They need not be added, and none of their text is stored. Symbolic links are not
@@ -31,7 +31,7 @@ export async function projectSections(
   let bytes = 0
   for (const { folder, path, size, modified_at } of files) {
     bytes += size
-    const text = bytes > MOST_BYTES ? undefined : await readDocument(join(root, folder), path).catch(() => undefined)
+    const text = bytes > MAX_BYTES ? undefined : await readDocument(join(root, folder), path).catch(() => undefined)
     isComplete &&= text !== undefined
     if (text === undefined || !mayContain(text)) continue
     const name = folder === "" ? path : `${folder}/${path}`
@@ -59,7 +59,7 @@ async function documentFiles(root: string): Promise<{ files: ProjectFile[]; isAl
     if (at?.isFile() && FILES.test(name))
       found.push({ folder: "", path: name, size: at.size, modified_at: Math.trunc(at.mtimeMs) })
     if (at?.isDirectory() && FOLDERS.includes(name)) {
-      const { files, skipped } = await listDocuments(join(root, name), { limit: MOST_FILES })
+      const { files, skipped } = await listDocuments(join(root, name), { limit: MAX_FILES })
       isAll &&= !skipped.some(({ path }) => path === "") // there are more than the limit
       const written = files.filter(({ path }) => formatOf(path) !== "html")
       found.push(...written.map((file) => ({ ...file, folder: name })))

@@ -16,8 +16,8 @@ export type TextStatement = {
 }
 
 /** A longer line is a file or a server's output. */
-const LONGEST = 700
-const MOST_STATEMENTS = 400
+const MAX_LENGTH = 700
+const MAX_STATEMENTS = 400
 const ITEM = /^(\s*(?:[-*+•]|\d{1,3}[.)])\s+)(?=\S)/
 const ROW = /^\s*\|.*\|\s*$/
 const RULE = /^[\s|:+=─━═_*-]+$/
@@ -35,11 +35,11 @@ export function statementsIn(text: string): TextStatement[] {
     const piece = text.slice(start, end)
     const from = start + piece.length - piece.trimStart().length
     const trimmed = piece.trim()
-    if (trimmed.length > LONGEST || !/[\p{L}\p{N}]/u.test(trimmed)) return
+    if (trimmed.length > MAX_LENGTH || !/[\p{L}\p{N}]/u.test(trimmed)) return
     found.push({ start: from, end: from + trimmed.length, text: trimmed, kind, headings, lead, place: found.length })
   }
   for (const { text: line, start, kind, headings: above } of outlineLines(text)) {
-    if (found.length >= MOST_STATEMENTS) break
+    if (found.length >= MAX_STATEMENTS) break
     const end = start + line.length
     headings = above
     if (kind === "heading") lead = ""

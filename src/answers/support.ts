@@ -4,7 +4,7 @@ import { type Evidence, specificsIn } from "./specifics.ts"
 // Checks by its words alone if a sentence is about the same subject as its sources. specifics.ts checks names, numbers and code.
 
 /** This share of a sentence's words must occur close together in the sources that it cites. */
-const LEAST_SHARE = 0.45
+const MIN_SHARE = 0.45
 /** "Close together" is within this many words, not counting stopwords. */
 const WINDOW = 100
 
@@ -57,7 +57,7 @@ function isAbout(sentence: string, sources: Evidence[]): boolean {
       /\d/.test(wanted) || (isCode && !/^[A-Z]+s?$/.test(wanted)) ? wanted : [],
     ),
   )
-  return found.size + exact.size >= LEAST_SHARE * (wanted.size + exact.size)
+  return found.size + exact.size >= MIN_SHARE * (wanted.size + exact.size)
 }
 
 /** The part of a text with the most wanted words. */

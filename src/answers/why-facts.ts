@@ -44,10 +44,10 @@ export type Explanation = WhyFacts & {
   likely: number
 }
 
-const MOST_DECIDED = 4
-const MOST_REJECTED = 2
-const MOST_TESTS = 3
-const MOST_OPEN = 3
+const MAX_DECIDED = 4
+const MAX_REJECTED = 2
+const MAX_TESTS = 3
+const MAX_OPEN = 3
 
 export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): WhyFacts {
   const messages = all.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
@@ -60,11 +60,11 @@ export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): W
     asked: requestsIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
     decided: decisionsIn(row, messages)
       .filter(({ number, kind }) => within.has(number) && kind !== "breaking" && kind !== "revert")
-      .slice(-MOST_DECIDED)
+      .slice(-MAX_DECIDED)
       .map(({ number, kind, quote }) => ({ ref: refOf(number), kind, text: quote })),
     rejected: brief.decisions
       .filter(({ kind, number }) => kind === "refusal" && within.has(number))
-      .slice(-MOST_REJECTED)
+      .slice(-MAX_REJECTED)
       .map(({ number, text }) => ({ ref: refOf(number), text })),
     tests: outcomesOf(testRunsIn(messages.slice(stretch.start, stretch.end + 1), project), refOf),
     open: openIn(row, messages, refOf),
@@ -113,7 +113,7 @@ function outcomesOf(runs: TestRunWrite[], refOf: (number: number) => string): Te
       return { at: runs.indexOf(last), ref: refOf(last.number), command, outcome: last.outcome, failed_before }
     })
     .sort((a, b) => a.at - b.at)
-    .slice(-MOST_TESTS)
+    .slice(-MAX_TESTS)
     .map(({ at: _, ...outcome }) => outcome)
 }
 
@@ -135,7 +135,7 @@ function openIn(row: ConversationRow, messages: StoredMessage[], refOf: (number:
   const openEnds = briefOf(messages)
     .open_ends.filter(({ kind }) => kind === "step" || kind === "question" || kind === "todo" || kind === "request")
     .map(({ number, kind, text }) => ({ ref: refOf(number), kind, text }))
-  return [...failing, ...openEnds].slice(0, MOST_OPEN)
+  return [...failing, ...openEnds].slice(0, MAX_OPEN)
 }
 
 /** A conversation that wrote lines, the messages in which it or its subagents wrote them, and the one with the commit. */

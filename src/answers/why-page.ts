@@ -12,7 +12,7 @@ type Why = {
 }
 
 /** A reviewer will not read more. */
-const MOST_WORDS = 300
+const MAX_WORDS = 300
 const QUOTED_WORDS = 32
 /** Dropped in this order. The requests are dropped last. */
 const DROPPED_FIRST = ["open", "rejected", "tests", "decided"] as const
@@ -27,10 +27,10 @@ export function withinAMinute(facts: Explanation[]): Explanation[] {
     open: one.open.map(shortened),
   }))
   for (const name of DROPPED_FIRST)
-    for (const one of shown.slice(1).toReversed()) if (wordsOf(shown) > MOST_WORDS) one[name] = []
-  while (shown.length > 1 && wordsOf(shown) > MOST_WORDS) shown.pop()
+    for (const one of shown.slice(1).toReversed()) if (wordsOf(shown) > MAX_WORDS) one[name] = []
+  while (shown.length > 1 && wordsOf(shown) > MAX_WORDS) shown.pop()
   for (const name of DROPPED_FIRST)
-    while (wordsOf(shown) > MOST_WORDS && shown[0]![name].length > 1) shown[0]![name].pop()
+    while (wordsOf(shown) > MAX_WORDS && shown[0]![name].length > 1) shown[0]![name].pop()
   return shown
 }
 

@@ -28,8 +28,8 @@ export type WhyInput = {
 }
 
 /** Others wrote too little of the lines to explain them. */
-const MOST_CONVERSATIONS = 3
-const MOST_COMMITS = 5
+const MAX_CONVERSATIONS = 3
+const MAX_COMMITS = 5
 
 export async function run(dex: Dex, input: WhyInput) {
   if (input.where === "team") {
@@ -47,7 +47,7 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
   const { owners, makers, commits, facts, notes } = owned
   const authors = authorsOf(owners, makers)
   const found: Explained[] = []
-  for (const author of authors.slice(0, MOST_CONVERSATIONS)) {
+  for (const author of authors.slice(0, MAX_CONVERSATIONS)) {
     const written = writtenIn(author, commits, facts)
     const explained = await (hub && written.ref.owner !== undefined
       ? explainedThere(hub, written)
@@ -63,14 +63,14 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
       : await asProse(dex, input, commits, found, hub)
   return withoutUndefined({
     target: input.target,
-    commits: commits.slice(0, MOST_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
+    commits: commits.slice(0, MAX_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
     lines: owners.length,
     unknown: owners.filter(({ level }) => level === "unknown").length,
     conversations: shown,
     answer: answer?.text ? answer : undefined,
     notes: [
       ...notes,
-      ...(commits.length > MOST_COMMITS ? [`${commits.length - MOST_COMMITS} older commits are not named.`] : []),
+      ...(commits.length > MAX_COMMITS ? [`${commits.length - MAX_COMMITS} older commits are not named.`] : []),
       ...(more > 0 ? [`${more} more ${more === 1 ? "conversation" : "conversations"} wrote a part of it.`] : []),
       ...(answer?.notes ?? []),
     ],

@@ -93,7 +93,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     hasHistory: () => existsSync(home.history),
     store: openStore,
     storeToWrite: openStore,
-    knows: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
+    hasKnowledge: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
     knowledge: () =>
       (knowledge ??= import("../store/knowledge/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
     spending: () =>
@@ -109,9 +109,9 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
     staysSmall: options.staysSmall,
     hasForms: options.hasForms,
-    syncBehind: async () =>
+    syncInBackground: async () =>
       (await import("./background.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
-    learnApart: async () => (await import("./background.ts")).runInSubprocess("learn", options),
+    learnInSubprocess: async () => (await import("./background.ts")).runInSubprocess("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")
       await finishForgetting(home, 0)
@@ -123,7 +123,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.storedSources() })
       return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
     },
-    everyConnector: async () => {
+    allConnectors: async () => {
       const { loadConnectors } = await import("../agents/connectors.ts")
       return (await loadConnectors(outsideNames(), home.dir)).connectors
     },

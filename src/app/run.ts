@@ -76,12 +76,12 @@ async function damageNotes(dex: Dex): Promise<string[]> {
   return [damageNote(names)]
 }
 
-const MOST_NAMED = 3
+const MAX_NAMED = 3
 
 /** The note for an answer if something that it read was damaged. */
 function damageNote(names: readonly string[]): string {
-  const named = names.slice(0, MOST_NAMED).join(", ")
-  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ""
+  const named = names.slice(0, MAX_NAMED).join(", ")
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ""
   return `history.db is damaged in places: ${named}${more}. What could not be read was left out. \`dex sync\` restores what it can; \`dex doctor\` shows the details.`
 }
 
@@ -91,7 +91,7 @@ async function explainedBy(dex: Dex, error: unknown): Promise<unknown> {
   if (isDexError(error))
     return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
   // The knowledge is the only database that is read without its own check for damage. It is rebuilt when it is next opened.
-  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error)) || !dex.knows()) return error
+  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error)) || !dex.hasKnowledge()) return error
   const { markDamaged } = await import("../store/sqlite/database.ts")
   markDamaged(dex.home.knowledge)
   return new DexError(

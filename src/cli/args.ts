@@ -206,11 +206,11 @@ function valueAt(input: unknown, path: string[]): unknown {
   return path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], input)
 }
 
-const SHORTEST_BEGINNING = 3
+const MIN_BEGINNING_LENGTH = 3
 
 /** The name that was probably meant: the nearest one, or else one of which the word is the beginning, or the reverse. */
 export function didYouMean(word: string, names: readonly string[]): string | undefined {
   const begins = (longer: string, shorter: string) =>
-    shorter.length >= SHORTEST_BEGINNING && longer.startsWith(shorter.toLowerCase())
+    shorter.length >= MIN_BEGINNING_LENGTH && longer.startsWith(shorter.toLowerCase())
   return nearestNames(word, names, 1)[0] ?? names.find((name) => begins(name, word) || begins(word.toLowerCase(), name))
 }

@@ -52,7 +52,7 @@ const KEEPS_ANSWERS = { keeps: "What was answered is kept; " }
 
 /** Sends the hub what was read or deleted. */
 const pushInBackground = async (dex: Dex) => {
-  if (isSharing(dex.home)) (await import("../tools/hub/push-behind.ts")).pushBehind(dex)
+  if (isSharing(dex.home)) (await import("../tools/hub/background-push.ts")).startBackgroundPush(dex)
 }
 
 /** Every command that is a tool, in the order in which help shows the commands of a group. */

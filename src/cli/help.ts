@@ -38,21 +38,22 @@ export function allHelp(commands: readonly ListedCommand[], terminal: Terminal):
 
 function groupedLines(commands: readonly ListedCommand[], terminal: Terminal): string[] {
   const width = Math.max(...commands.map(({ name }) => name.length)) + 2
-  const margin = Math.max(...COMMAND_GROUPS.map(({ length }) => length).filter((length) => length <= LONGEST_LABEL)) + 2
+  const margin =
+    Math.max(...COMMAND_GROUPS.map(({ length }) => length).filter((length) => length <= MAX_LABEL_LENGTH)) + 2
   const groups = COMMAND_GROUPS.map((group) => {
     const among = commands.filter((one) => one.group === group)
     if (among.length === 0) return []
     const sorted = [...among.filter((one) => one.common), ...among.filter((one) => !one.common)]
     const rows = sorted.map((one) => [one.name, withAliases(one)] as const)
     const [first = "", ...more] = rowLines(rows, terminal, width, " ".repeat(margin))
-    if (group.length > LONGEST_LABEL) return [paint(terminal, "bold", group), first, ...more]
+    if (group.length > MAX_LABEL_LENGTH) return [paint(terminal, "bold", group), first, ...more]
     return [paint(terminal, "bold", padEnd(group, margin)) + first.slice(margin), ...more]
   })
   return groups.filter((lines) => lines.length > 0).flatMap((lines, i) => (i === 0 ? lines : ["", ...lines]))
 }
 
 /** The label of a group is beside its first command, a longer one above it. */
-const LONGEST_LABEL = 10
+const MAX_LABEL_LENGTH = 10
 
 function withAliases({ summary, aliases }: ListedCommand): string {
   return aliases === undefined ? summary : `${summary} (also: ${aliases.join(", ")})`

@@ -9,8 +9,8 @@ import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
 import { many, seconds, shortPath } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
-import { deletionsAhead, sayDeletions } from "../tools/deletions.ts"
-import { sayConversations } from "../tools/kinds.ts"
+import { describeDeletions, upcomingDeletions } from "../tools/deletions.ts"
+import { describeConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { unreadNote } from "../tools/unread.ts"
@@ -64,7 +64,7 @@ export async function showHome(): Promise<number> {
     }
     for (const source of withConversations)
       say(
-        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
+        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${describeConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
     if (!report.complete)
       for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && !isDexSource(one.source)))
@@ -77,8 +77,8 @@ export async function showHome(): Promise<number> {
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
     if (!report.busy && !report.complete) await readTheRest(dex, stop.signal, sayWrapped)
     if (report.unreadable.length > 0) sayWrapped(sayUnreadable(report.unreadable))
-    const ahead = await deletionsAhead(dex)
-    const deleted = ahead && sayDeletions(ahead)
+    const ahead = await upcomingDeletions(dex)
+    const deleted = ahead && describeDeletions(ahead)
     if (deleted !== undefined) sayWrapped(deleted)
     const { askToSpeak } = await import("./terminal/ask-to-speak.ts")
     await askToSpeak({

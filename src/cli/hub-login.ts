@@ -8,7 +8,7 @@ import { many } from "../render/words.ts"
 import { deviceLogin, logIn, loginMethods } from "../tools/hub/login.ts"
 import { say } from "./print/words.ts"
 
-const MOST_BYTES = 64 << 10
+const MAX_BYTES = 64 << 10
 
 export type LoginFlags = { token_stdin?: boolean; paste?: boolean }
 
@@ -83,7 +83,7 @@ async function pipedToken(): Promise<string> {
   let text = ""
   for await (const chunk of process.stdin.setEncoding("utf8") as AsyncIterable<string>) {
     text += chunk
-    if (text.length > MOST_BYTES) throw new DexError("key", "That is too long for a token. Nothing was changed.")
+    if (text.length > MAX_BYTES) throw new DexError("key", "That is too long for a token. Nothing was changed.")
   }
   return text.trim()
 }

@@ -37,7 +37,7 @@ export async function watchCommand(json: boolean): Promise<number> {
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
     const stopDelivering = startDelivering(dex, async (one) => !(await isPrivate(dex, one)), say)
     try {
-      await watchAll({ dex, connectors: await dex.everyConnector(), signal: stop.signal, say: view })
+      await watchAll({ dex, connectors: await dex.allConnectors(), signal: stop.signal, say: view })
     } finally {
       await stopDelivering()
       release()

@@ -13,7 +13,7 @@ type FileSums = Readonly<Record<string, string>>
  */
 const OTHERS = Symbol.for("dexctx.localModelFiles")
 
-const MOST_BYTES = 256 << 20
+const MAX_BYTES = 256 << 20
 /** They are never run, and may change without a new package. */
 const NOT_RUN = new Set(["README.md", "NOTICE", "LICENSE"])
 
@@ -40,7 +40,7 @@ function wrongIn(folder: string, sums: FileSums): string | undefined {
   if (extra !== undefined) return `it has another file, ${extra}`
   for (const [name, sum] of Object.entries(sums)) {
     if (!found.includes(name)) return `${name} is missing`
-    if (hash("sha512", readBytes(join(folder, name), MOST_BYTES), "base64") !== sum)
+    if (hash("sha512", readBytes(join(folder, name), MAX_BYTES), "base64") !== sum)
       return `the SHA-512 of ${name} is wrong`
   }
   return undefined

@@ -16,7 +16,7 @@ import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
 const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
 const LOOK_EVERY_MS = 5_000
 /** A request of 32 texts of 4,000 characters has 0.5 MB. */
-const MOST_CHARS = 4 << 20
+const MAX_CHARS = 4 << 20
 
 type Model = { embed(texts: string[]): Promise<Float32Array[]> }
 
@@ -102,7 +102,7 @@ function onLine(client: Socket, use: (line: string) => void): void {
   let text = ""
   client.setEncoding("utf8").on("data", (chunk: string) => {
     text += chunk
-    if (text.length > MOST_CHARS) return client.destroy()
+    if (text.length > MAX_CHARS) return client.destroy()
     const lines = text.split("\n")
     text = lines.pop()!
     for (const line of lines) use(line)

@@ -43,7 +43,7 @@ export function packageIn(folder: string): LocalPackage | undefined {
   return { id: `local:${dex.model}@${dex.revision}.${runtime}:${dex.dims}:p0`, dims: dex.dims, version, entry }
 }
 
-const MOST_BYTES = 64 << 10
+const MAX_BYTES = 64 << 10
 type Manifest = { version: string; dex: { model: string; revision: string; dims: number } }
 const NAME = text("", { minLength: 1 })
 const MANIFEST: Schema = {
@@ -53,7 +53,7 @@ const MANIFEST: Schema = {
 
 function readManifest(file: string): Manifest | undefined {
   try {
-    const manifest = readAs(MANIFEST, JSON.parse(readText(file, MOST_BYTES)) as unknown)
+    const manifest = readAs(MANIFEST, JSON.parse(readText(file, MAX_BYTES)) as unknown)
     return "ok" in manifest ? (manifest.ok as Manifest) : undefined
   } catch {
     return undefined // it is not installed

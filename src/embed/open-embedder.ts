@@ -142,7 +142,7 @@ type Remote = { wire: Wire; id: string; dims: number; family: Family; apiKey?: s
 
 /** Servers on a laptop handle 32 texts at once without trouble; more is hardly faster. */
 const BATCH = 32
-const SHORTEST = 64
+const MIN_LENGTH = 64
 
 function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
   const ask = (texts: string[], signal?: AbortSignal) => askForVectors(wire, texts, { dims, apiKey, signal })
@@ -181,7 +181,7 @@ async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask)
   } catch (error) {
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
     const [only] = texts
-    if (texts.length === 1 && only!.length < SHORTEST) throw error
+    if (texts.length === 1 && only!.length < MIN_LENGTH) throw error
     const again = (part: string[]) => askForVectors(wire, part, { dims, ...how })
     if (texts.length === 1) return again([only!.slice(0, only!.length / 2).toWellFormed()])
     const half = Math.ceil(texts.length / 2)

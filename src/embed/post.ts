@@ -14,12 +14,12 @@ export type Request = {
 
 const TIMEOUT_MS = 60_000
 const RETRY_MS = 500
-const LONGEST_RETRY_MS = 30_000
+const MAX_RETRY_MS = 30_000
 /** The wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
 /** 32 vectors of 4,096 numbers are 3 MB. */
-const MOST_BYTES = 64 << 20
+const MAX_BYTES = 64 << 20
 
 /**
  * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
@@ -32,7 +32,7 @@ export async function askServer(request: Request): Promise<unknown> {
     let answer = await ask(request, signal)
     if (answer.status === 429 || answer.status >= 500) {
       answer.discard()
-      await pauseBeforeRetry(Math.min(retryAfterMs(answer.headers) ?? RETRY_MS, LONGEST_RETRY_MS), signal)
+      await pauseBeforeRetry(Math.min(retryAfterMs(answer.headers) ?? RETRY_MS, MAX_RETRY_MS), signal)
       answer = await ask(request, signal)
     }
     const text = await answer.text()
@@ -46,7 +46,7 @@ export async function askServer(request: Request): Promise<unknown> {
 function ask({ url, body, apiKey }: Request, signal: AbortSignal): Promise<NetReply> {
   const content = body && JSON.stringify(body)
   const headers = { accept: "application/json", ...(content && { "content-type": "application/json" }) }
-  return send({ url, headers, key: apiKey, body: content, mostBytes: MOST_BYTES, signal })
+  return send({ url, headers, key: apiKey, body: content, mostBytes: MAX_BYTES, signal })
 }
 
 function parse(text: string, request: Request): unknown {

@@ -19,9 +19,9 @@ export type ProgramEnd = {
   stopped?: "time" | "size" | "cancelled"
 }
 
-const MOST_BYTES = 16 << 20
+const MAX_BYTES = 16 << 20
 /** How much of stderr to keep: its end says what went wrong. */
-const MOST_WORDS = 64 << 10
+const MAX_WORDS = 64 << 10
 
 /**
  * Runs another vendor's program: never through a shell, in its own session so that nothing can ask on the terminal. It is killed
@@ -61,12 +61,12 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
     let bytes = 0
     child.stdout.on("data", (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > MOST_BYTES) stop("size")
+      if (bytes > MAX_BYTES) stop("size")
       else chunks.push(chunk)
     })
     let stderr = ""
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr = (stderr + text).slice(-MOST_WORDS)
+      stderr = (stderr + text).slice(-MAX_WORDS)
     })
     child.on("error", (error) => {
       end()

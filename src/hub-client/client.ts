@@ -146,9 +146,9 @@ export type ClientOptions = {
 const TIMEOUT_MS = 30_000
 const SENT_LATER = "What is waiting is sent later."
 const PATIENCE = 4
-const LONGEST_WAIT_MS = 20_000
-const USUAL_WAIT_MS = 1_000
-const MOST_BYTES = 16 << 20
+const MAX_WAIT_MS = 20_000
+const DEFAULT_WAIT_MS = 1_000
+const MAX_BYTES = 16 << 20
 
 /** The normalised base address of a hub. Throws a DexError if a token must not be sent there. */
 export function hubAddress(typed: string): string {
@@ -197,7 +197,7 @@ export function openHub({
     try {
       const headers = { accept: "application/json", ...(body && { "content-type": type }) }
       const request = { url: `${address}${path}`, method, headers, key: token, body, isOnce, connections }
-      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MOST_BYTES })
+      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MAX_BYTES })
       return { status: answer.status, text: await answer.text(), headers: answer.headers }
     } catch (error) {
       if (signal?.aborted) throw stopped(error)
@@ -218,8 +218,8 @@ export function openHub({
       if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
       // With these two, the hub has done nothing yet.
       if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
-      const waitMs = problem.retryAfterMs ?? USUAL_WAIT_MS * tries
-      if (waitMs > LONGEST_WAIT_MS) throw problem
+      const waitMs = problem.retryAfterMs ?? DEFAULT_WAIT_MS * tries
+      if (waitMs > MAX_WAIT_MS) throw problem
       await pauseBeforeRetry(waitMs, signal).catch((error: unknown) => {
         throw stopped(error)
       })

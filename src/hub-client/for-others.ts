@@ -175,7 +175,7 @@ function escaped(text: string): string {
 }
 
 const BREAKS = /[\s"'`<>|;,(){}]/
-const LONGEST_PATH = 4_096
+const MAX_PATH_LENGTH = 4_096
 /** A site's own address, and the one name behind it: whose repository it is, not whose folder. */
 const OF_A_SITE =
   /^[^\w@]*(?:(?:https?|ssh|git|git\+\w+):\/\/|git@|@$|(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.(?:com|org)[:/]+$)[^\\/]*[:/]?$/i
@@ -183,7 +183,7 @@ const OF_A_SITE =
 /** Whether what begins here belongs to a path: a separator stands before it in the same word. */
 function isInPath(text: string, at: number): boolean {
   let start = at
-  while (start > 0 && at - start < LONGEST_PATH && !BREAKS.test(text[start - 1]!)) start--
+  while (start > 0 && at - start < MAX_PATH_LENGTH && !BREAKS.test(text[start - 1]!)) start--
   const before = text.slice(start, at)
   if (OF_A_SITE.test(before)) return false
   return /[\\/]|%2F|%5C|-(?:Users|home)-$|~$/i.test(before)

@@ -179,14 +179,14 @@ function effectFor(effect: Effect, rules: OutgoingRules): Effect | undefined {
 }
 
 /** Leaves room for the version, which is added after a message was measured. */
-const MOST_BYTES = MAX_CHUNK_PLAIN - 1_000
-const LONGEST_TEXT = 1 << 20
-const SHORTEST_TEXT = 1 << 10
+const MAX_BYTES = MAX_CHUNK_PLAIN - 1_000
+const MAX_TEXT_LENGTH = 1 << 20
+const MIN_TEXT_LENGTH = 1 << 10
 
 /** Cuts the longest texts of a message that is too large for a hub, and says so where they end. */
 function shortened(message: StoredMessage, leave: (what: string) => void): StoredMessage {
   let fitting = message
-  for (let most = LONGEST_TEXT; !fits(fitting) && most >= SHORTEST_TEXT; most /= 2) {
+  for (let most = MAX_TEXT_LENGTH; !fits(fitting) && most >= MIN_TEXT_LENGTH; most /= 2) {
     const parts = message.parts.map((part) =>
       part.text.length > most ? { ...part, text: cutAt(part.text, most) } : part,
     )
@@ -199,7 +199,7 @@ function shortened(message: StoredMessage, leave: (what: string) => void): Store
 
 function fits(message: StoredMessage): boolean {
   const line = JSON.stringify(message)
-  return line.length * 3 <= MOST_BYTES || Buffer.byteLength(line) <= MOST_BYTES
+  return line.length * 3 <= MAX_BYTES || Buffer.byteLength(line) <= MAX_BYTES
 }
 
 function cutAt(text: string, most: number): string {

@@ -1,7 +1,7 @@
 import { DexError } from "../core/error.ts"
 import { repositoryIdentity } from "../git/identity.ts"
 
-const LONGEST_KEY = 200
+const MAX_KEY_LENGTH = 200
 /** A host and a path, or a name that a team chose, but never a path on one machine. */
 const KEY = /^[a-z0-9][\w.~+-]*(?:\/[\w.~+@-]+)*$/i
 
@@ -20,5 +20,5 @@ export function checkedKey(key: string): string {
 }
 
 function isProjectKey(key: string): boolean {
-  return key.length <= LONGEST_KEY && KEY.test(key) && !key.split("/").includes("..")
+  return key.length <= MAX_KEY_LENGTH && KEY.test(key) && !key.split("/").includes("..")
 }

@@ -53,7 +53,7 @@ export type PushReport = {
 const CHANGES_AT_ONCE = 100
 const BATCH_BYTES = 32 << 20
 const AT_ONCE = 4
-const MOST_CONFLICTS = 5
+const MAX_CONFLICTS = 5
 const LEAVING_AT_ONCE = 100
 /** Access may have been granted in the meantime. */
 const REFUSED_AGAIN_MS = 3_600_000
@@ -158,12 +158,12 @@ async function removeLeaving(parts: PushParts, report: PushReport): Promise<void
     }
 }
 
-const MOST_REFUSED = 1_000
+const MAX_REFUSED = 1_000
 
 async function tryRefused(parts: PushParts, report: PushReport): Promise<void> {
   const { pushed, now, again } = parts
   const batches = new Batches(parts, report)
-  for (const row of pushed.in("refused", MOST_REFUSED)) {
+  for (const row of pushed.in("refused", MAX_REFUSED)) {
     if (isOver(parts)) break
     const isSecret = row.rules !== undefined
     const isDue = isSecret ? row.rules! < REDACTION_VERSION : again === true || now() - row.at > REFUSED_AGAIN_MS
@@ -189,7 +189,7 @@ export async function sharedBy(
   return (await isHeldBack(store, pushed, row)) ? "held" : consent
 }
 
-const MOST_ANCESTORS = 32
+const MAX_ANCESTORS = 32
 
 /** Whether the conversation, its parent or the one it was forked from is on hold, since they share messages. */
 async function isHeldBack(
@@ -199,7 +199,7 @@ async function isHeldBack(
 ): Promise<boolean> {
   let line: ConversationRow[] = [row]
   const seen: Ref[] = []
-  for (let step = 0; step < MOST_ANCESTORS && line.length > 0; step++) {
+  for (let step = 0; step < MAX_ANCESTORS && line.length > 0; step++) {
     const above: ConversationRow[] = []
     for (const one of line) {
       if (pushed.isHeld(one.ref)) return true
@@ -390,7 +390,7 @@ async function settle(parts: PushParts, one: Prepared, planned: PlanAnswer, repo
       report.sent++
       return
     } catch (error) {
-      if (!isHubError(error) || error.trouble !== "conflict" || conflicts >= MOST_CONFLICTS) throw error
+      if (!isHubError(error) || error.trouble !== "conflict" || conflicts >= MAX_CONFLICTS) throw error
     }
     answer = (await plan({ ...parts, hub }, [one]))[0]!
   }

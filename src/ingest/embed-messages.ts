@@ -39,7 +39,7 @@ const LOCAL_MS = 60_000
 /** The number of texts per request, which is what an interruption can cost. */
 const AT_ONCE = 32
 /** One text that a server rejects must not stop the others; a server that rejects all of them must not be asked again. */
-const MOST_FAILURES = 3
+const MAX_FAILURES = 3
 
 /**
  * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up
@@ -110,7 +110,7 @@ async function embedAll(
     const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, some, stop, failures))
     report.embedded += saved
     options.onProgress?.(report.embedded, total)
-    if (stop.aborted || failures.inARow >= MOST_FAILURES) break
+    if (stop.aborted || failures.inARow >= MAX_FAILURES) break
   }
   report.left = countMissing(vectors, embedder.id)
   if (failures.reason !== undefined)
@@ -146,7 +146,7 @@ async function embedPage(
 ): Promise<Row[]> {
   const { texts, empty } = await textsOf(store, page)
   const rows: Row[] = empty.map((message) => ({ message }))
-  for (let at = 0; at < texts.length && !stop.aborted && failures.inARow < MOST_FAILURES; at += AT_ONCE) {
+  for (let at = 0; at < texts.length && !stop.aborted && failures.inARow < MAX_FAILURES; at += AT_ONCE) {
     const some = texts.slice(at, at + AT_ONCE)
     try {
       const made = await embedder.embed(
@@ -160,7 +160,7 @@ async function embedPage(
       if (!isDexError(error)) throw error
       failures.reason = error.message
       failures.texts += some.length
-      failures.inARow = STOPS.has(error.code) ? MOST_FAILURES : failures.inARow + 1
+      failures.inARow = STOPS.has(error.code) ? MAX_FAILURES : failures.inARow + 1
     }
   }
   return rows
@@ -205,7 +205,7 @@ function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: Emb
 }
 
 /** The most that a model gets of a message. Longer texts add little meaning, and cost the same per word. */
-const MOST_CHARS = 4_000
+const MAX_CHARS = 4_000
 /** The beginning identifies a call; the rest is often an entire file. */
 const CALL_CHARS = 300
 
@@ -220,6 +220,6 @@ export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
     if (part.type === "text") pieces.push(part.text)
     else if (part.type === "tool_call") pieces.push(`${part.tool}: ${part.text.slice(0, CALL_CHARS)}`)
   }
-  const text = pieces.join("\n").trim().slice(0, MOST_CHARS).toWellFormed()
+  const text = pieces.join("\n").trim().slice(0, MAX_CHARS).toWellFormed()
   return /[\p{L}\p{N}]/u.test(text) ? text : undefined
 }

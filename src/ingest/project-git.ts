@@ -45,8 +45,8 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
   }
 }
 
-const LONGEST_SUBJECT = 300
-const LONGEST_BODY = 4_000
+const MAX_SUBJECT_LENGTH = 300
+const MAX_BODY_LENGTH = 4_000
 
 /**
  * Commit messages and file names can contain passwords. They are cut after the redaction, because half a secret is not
@@ -63,8 +63,8 @@ function written(commits: Commit[]): CommitWrite[] {
   }
   return commits.map(({ subject, body, files, ...commit }) => {
     const message = {
-      subject: redactText(subject).slice(0, LONGEST_SUBJECT),
-      body: redactText(body).slice(0, LONGEST_BODY),
+      subject: redactText(subject).slice(0, MAX_SUBJECT_LENGTH),
+      body: redactText(body).slice(0, MAX_BODY_LENGTH),
     }
     const touched = files.map((file) =>
       file.status === "renamed"

@@ -9,7 +9,7 @@ import { followSpending, type KnownSpent, learningProgress } from "./follow-spen
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
 /** A sync that somebody waits for reads only this many older conversations for their spending; a full one reads all. */
-const FEW = 16
+const FEW_CONVERSATIONS = 16
 
 /** Records spending for `dex usage` during a sync, while every conversation is parsed anyway. */
 export type SyncSpending = {
@@ -39,7 +39,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   const follow = async (opened: SpendingFile) => {
     await followSpending(store, opened, {
       atHand: (ref) => known.get(formatRef(ref)),
-      mostRead: isQuick ? FEW : undefined,
+      mostRead: isQuick ? FEW_CONVERSATIONS : undefined,
       signal: options.signal,
       onProgress: options.onProgress && learningProgress(store, options.onProgress),
     })

@@ -8,7 +8,7 @@ const PROMPTS = 12
 /** Only this much of each prompt is examined. */
 const PROMPT_CHARS = 2_000
 /** A title with fewer informative words could fit anything. */
-const LEAST_WORDS = 2
+const MIN_WORDS = 2
 /** Fewer words are an exclamation. */
 const SENTENCE_WORDS = 4
 /** A prompt that comes to the point later than this begins with another subject. */
@@ -73,13 +73,13 @@ function headingOf(text: string): string[] {
 
 function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
   if (effect.type !== "commit" || /^merge\b/i.test(effect.subject)) return []
-  return informativeWords(effect.subject).length >= LEAST_WORDS ? [effect.subject] : []
+  return informativeWords(effect.subject).length >= MIN_WORDS ? [effect.subject] : []
 }
 
 /** A prompt from its first informative sentence on. */
 function informativePart(text: string): string[] {
   const sentences = oneLine(text).split(/(?<=[.?!:])\s+/)
-  const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= LEAST_WORDS)
+  const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= MIN_WORDS)
   return first === -1 || first >= SENTENCES ? [] : [sentences.slice(first).join(" ")]
 }
 

@@ -23,13 +23,13 @@ import { RefusedFile, readBytes } from "../core/read-file.ts"
 import { EditProblem } from "./edit.ts"
 
 /** Claude Code's settings contain a history and grow to several megabytes. */
-const MOST_BYTES = 64 << 20
+const MAX_BYTES = 64 << 20
 
 /** The text of a file, or undefined if there is none. Throws an EditProblem for a file that dex must not touch. */
 export function readEditable(path: string): string | undefined {
   const real = realPath(path)
   if (!existsSync(real)) return undefined
-  const bytes = attempt("cannot be read", () => readBytes(real, MOST_BYTES))
+  const bytes = attempt("cannot be read", () => readBytes(real, MAX_BYTES))
   const text = bytes.toString("utf8")
   if (!Buffer.from(text, "utf8").equals(bytes)) throw new EditProblem("is not UTF-8 text")
   return text

@@ -29,10 +29,10 @@ export type AttemptOutcome =
 /** Not every server respects max_tokens: a reply is cut off at this many times the expected number of characters. */
 const FLOOD = 4
 /** Calls without any text would never exceed the number of characters. */
-const MOST_CALLS = 500
-const MOST_BYTES = 64 << 20
+const MAX_CALLS = 500
+const MAX_BYTES = 64 << 20
 /** How much of a refusal to read. */
-const MOST_WORDS = 16 << 10
+const MAX_WORDS = 16 << 10
 
 /** One request and its outcome. Closes the connection before it returns, unless the answer was read to its end. */
 export async function attempt(
@@ -62,7 +62,7 @@ export async function attempt(
       },
       key: settings.apiKey,
       body: JSON.stringify(body),
-      mostBytes: MOST_BYTES,
+      mostBytes: MAX_BYTES,
       signal: request.signal ? AbortSignal.any([request.signal, close.signal]) : close.signal,
     })
     quiet.touch()
@@ -76,7 +76,7 @@ export async function attempt(
       for await (const piece of piecesOf(reply, quiet.touch)) {
         hear(piece, heard, request.onText)
         const size = heard.text.length + heard.others
-        const floods = size > charactersWithin(maxTokens) * FLOOD || heard.calls.length > MOST_CALLS
+        const floods = size > charactersWithin(maxTokens) * FLOOD || heard.calls.length > MAX_CALLS
         if (floods) heard.finish = "length"
         if (floods || failure) break
       }
@@ -114,12 +114,12 @@ async function beginningOf(reply: NetReply): Promise<string> {
     for await (const chunk of reply.chunks()) {
       chunks.push(chunk)
       bytes += chunk.length
-      if (bytes >= MOST_WORDS) break
+      if (bytes >= MAX_WORDS) break
     }
   } catch {
     // what has arrived is enough
   }
-  return Buffer.concat(chunks).toString("utf8").slice(0, MOST_WORDS)
+  return Buffer.concat(chunks).toString("utf8").slice(0, MAX_WORDS)
 }
 
 const FINISHES: Record<string, ModelReply["finish"]> = {

@@ -4,7 +4,7 @@ import { removeKey } from "../net/client.ts"
 import type { LlmSettings } from "./model.ts"
 
 /** If a server asks for a longer pause, dex gives up. */
-export const LONGEST_WAIT_MS = 30_000
+export const MAX_WAIT_MS = 30_000
 /** A local model may read a long prompt for minutes before its first word. */
 export const SILENCE_MS = 600_000
 
@@ -53,7 +53,7 @@ export function refused(status: number, words: string, server: Server, headers?:
       headers,
       error: (retries, waitMs) => {
         const next =
-          waitMs > LONGEST_WAIT_MS
+          waitMs > MAX_WAIT_MS
             ? `It asks to wait ${inWords(waitMs)}: try again then.`
             : "Try later, or choose another model: dex config set llm.model …"
         const what = status === 429 ? "received too many requests" : "failed"

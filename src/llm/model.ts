@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { retryAfterMs } from "../net/client.ts"
 import { attempt } from "./attempt.ts"
-import { LONGEST_WAIT_MS, SILENCE_MS, stopped } from "./failure.ts"
+import { MAX_WAIT_MS, SILENCE_MS, stopped } from "./failure.ts"
 import { addModelUsage, type ModelUsage } from "./reply.ts"
 import type { Dialect } from "./request.ts"
 
@@ -93,8 +93,8 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
       if (outcome.sawText) request.onReset?.()
       if (outcome.type === "again") continue
       const { error, retry, headers } = outcome.failure
-      const wait = retryAfterMs(headers, now()) ?? Math.min(FIRST_WAIT_MS * 2 ** retries, LONGEST_WAIT_MS)
-      if (!retry || retries >= RETRIES || wait > LONGEST_WAIT_MS) throw error(retries, wait)
+      const wait = retryAfterMs(headers, now()) ?? Math.min(FIRST_WAIT_MS * 2 ** retries, MAX_WAIT_MS)
+      if (!retry || retries >= RETRIES || wait > MAX_WAIT_MS) throw error(retries, wait)
       request.onRetry?.(error(retries, wait).message, wait)
       retries++
       await sleep(wait, request.signal).catch((cause: unknown) => {

@@ -3,7 +3,7 @@ import type { ModelReply, ModelTool, ToolCall } from "./model.ts"
 /** A call as it was streamed. */
 export type Spoken = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
 
-const MOST_RAW = 2_000
+const MAX_RAW = 2_000
 
 /** Never throws: a call that cannot be run comes back with a reason for the model. */
 export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
@@ -23,7 +23,7 @@ export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelRepl
       id,
       name,
       input: reason === undefined && "ok" in read ? read.ok : undefined,
-      invalid: reason === undefined ? undefined : { reason, raw: raw.slice(0, MOST_RAW) },
+      invalid: reason === undefined ? undefined : { reason, raw: raw.slice(0, MAX_RAW) },
       extra,
     }
   })

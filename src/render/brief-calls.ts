@@ -126,10 +126,10 @@ function recordOf(value: unknown): Record<string, unknown> {
 }
 
 /** The most to-dos or questions of one call. */
-const MOST_LISTED = 200
+const MAX_LISTED = 200
 
 function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value.slice(0, MOST_LISTED) : []
+  return Array.isArray(value) ? value.slice(0, MAX_LISTED) : []
 }
 
 function stringOf(value: unknown): string | undefined {

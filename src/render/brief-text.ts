@@ -67,7 +67,7 @@ export function briefText(
   const build = (count: number, share: number) =>
     written(brief, items, head, new Set(ranked.slice(0, count)), share, maxTokens)
   const fits = (count: number, share: number) => build(count, share).estimated_tokens <= maxTokens
-  const least = Math.min(LEAST_ITEMS, ranked.length)
+  const least = Math.min(MIN_ITEMS, ranked.length)
   for (const share of [FAIR, FAIR / 2, FAIR / 4, FAIR / 8]) {
     const count = largest(share > FAIR / 8 ? least : 0, ranked.length, (n) => fits(n, share))
     if (count === undefined) continue
@@ -80,7 +80,7 @@ export function briefText(
 /** In sixty-fourths of an item's base, so that texts grow in small steps. */
 const FAIR = 64
 /** To keep the task, the last words and the last request, texts are cut shorter. */
-const LEAST_ITEMS = 3
+const MIN_ITEMS = 3
 
 /** Names are not cut, unless they are absurdly long. */
 const NAME = 2400

@@ -179,7 +179,7 @@ const STEPS =
   /^[#*\s]*(?:next steps?|remaining|to ?do|follow[- ]?ups?|open (?:questions|issues|points|items|ends)|not (?:yet )?done|still (?:to do|open|missing)|outstanding|left to do|what'?s left)\b[^\n]{0,40}$/i
 const LISTED = /^\s*(?:[-*+]|\d+[.)])\s+(?:\[ \]\s*)?(\S.*)$/
 
-const MOST_STEPS = 20
+const MAX_STEPS = 20
 
 /** The open ends in the last words: a list of next steps, or an unanswered question. */
 function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
@@ -190,7 +190,7 @@ function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   const listed = rest.slice(0, end === -1 ? undefined : end).flatMap((line) => LISTED.exec(line)?.[1] ?? [])
   const marked = lines.filter((line) => /\bTODO\b|^[-*] \[ \]/.test(line)).map((line) => LISTED.exec(line)?.[1] ?? line)
   const steps = [...new Set([...listed, ...marked])]
-    .slice(0, MOST_STEPS)
+    .slice(0, MAX_STEPS)
     .map((step): OpenEnd => ({ kind: "step", number, text: step.trim() }))
   if (!isLast) return steps
   const question = text
@@ -202,7 +202,7 @@ function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
 }
 
 /** Older runs say nothing about the state. */
-const MOST_RUNS = 1000
+const MAX_RUNS = 1000
 const CHECKS =
   /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
 
@@ -211,7 +211,7 @@ const CHECKS =
  * only read are left out, because their failures do not matter for the work.
  */
 function commandRuns(all: WorkCommand[]): CommandRun[] {
-  const runs = all.slice(-MOST_RUNS)
+  const runs = all.slice(-MAX_RUNS)
   const keys = runs.map(({ kinds }) => kinds.join(" && "))
   const lastOfKey = new Map(keys.map((key, i) => [key, i]))
   const lastFailure = runs.findLastIndex(({ outcome }) => outcome === "failed")

@@ -1,5 +1,5 @@
 import { largest, type Sized, sized, tooSmall } from "./budget.ts"
-import { LEAST_TOKENS_PER_MSG } from "./limits.ts"
+import { MIN_TOKENS_PER_MSG } from "./limits.ts"
 import { type Line, uncutLimit } from "./line.ts"
 
 /** A range of lines; `to` is exclusive. */
@@ -15,8 +15,8 @@ export function filled<A extends object>(
   near: (count: number) => LineRange,
   answer: (span: LineRange, tokensPerMsg: number) => A,
 ): Sized<A> {
-  const found = filledFrom(LEAST_TOKENS_PER_MSG, lines, maxTokens, near, answer)
-  if (found === undefined) throw tooSmall(maxTokens, answer(near(Math.min(1, lines.length)), LEAST_TOKENS_PER_MSG))
+  const found = filledFrom(MIN_TOKENS_PER_MSG, lines, maxTokens, near, answer)
+  if (found === undefined) throw tooSmall(maxTokens, answer(near(Math.min(1, lines.length)), MIN_TOKENS_PER_MSG))
   return found.answer
 }
 

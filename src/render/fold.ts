@@ -12,7 +12,7 @@ export type Outcome = { result?: ToolResult; exit_status?: number }
 
 /** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and its outcome on one line. */
 export function foldedCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
-  const { what } = input.length > MOST_CHARS ? { what: input } : describeToolCall(input)
+  const { what } = input.length > MAX_CHARS ? { what: input } : describeToolCall(input)
   const words = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
   return folded(
     `${safeLine(tool)} ${words}`,
@@ -23,7 +23,7 @@ export function foldedCall(tool: string, input: string, outcome: Outcome, fold: 
 }
 
 /** A call's input may contain a complete file. Of a longer input, only the beginning is shown. */
-const MOST_CHARS = 500_000
+const MAX_CHARS = 500_000
 
 /** For text that nobody said: thinking, injected text, a summary, an image. */
 export function foldedText(name: string, text: string, fold: FoldOptions): string {

@@ -28,7 +28,7 @@ const BASE: Record<Shown, number> = {
 }
 export const DEFAULT_TOKENS_PER_MSG = 50
 /** Below this, a line says nothing. With a smaller budget, fewer messages are shown. */
-export const LEAST_TOKENS_PER_MSG = 5
+export const MIN_TOKENS_PER_MSG = 5
 
 /** From here on, the text is readable. A scan leaves messages out before it shows less of each. */
 export const READABLE_TOKENS_PER_MSG = 20

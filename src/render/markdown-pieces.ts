@@ -16,7 +16,7 @@ export type Inline = Extract<MarkdownBlock, { type: "paragraph" }>["children"][n
 /** The parser's time is quadratic in the size of a list or quotation, so it gets a few kilobytes at a time. */
 const WINDOW = 2_000
 /** A longer part that cannot be split is shown as it was written. */
-const MOST_CHARS = 12_000
+const MAX_CHARS = 12_000
 /** Nested quotations and lists on one line cost more than their length. */
 const DEEP = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){20}/m
 
@@ -30,7 +30,7 @@ const SYNTAX = {
 export function* markdownPieces(text: string): Generator<MarkdownPiece> {
   for (const part of partsOf(text)) {
     if (part.type === "code") yield part
-    else if (part.text.length > MOST_CHARS || DEEP.test(part.text)) yield { type: "plain", text: part.text }
+    else if (part.text.length > MAX_CHARS || DEEP.test(part.text)) yield { type: "plain", text: part.text }
     else yield { type: "blocks", blocks: fromMarkdown(part.text, SYNTAX).children, source: part.text }
   }
 }

@@ -129,13 +129,13 @@ function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen
 const FOUND_LINES = 3
 /** An output may be a complete file. The rest is not searched. */
 const FOUND_CHARS = 200_000
-const LONGEST_LINE = 10_000
+const MAX_LINE_LENGTH = 10_000
 
 function foundLines(text: string, words: RegExp, screen: Screen): string[] {
   const found = text
     .slice(0, FOUND_CHARS)
     .split("\n")
-    .map((line) => safeLine(line.slice(0, LONGEST_LINE)))
+    .map((line) => safeLine(line.slice(0, MAX_LINE_LENGTH)))
     .map((line) => ({ line, at: line.search(words) }))
     .filter(({ at }) => at >= 0)
   const lines = found.slice(0, FOUND_LINES).map(({ line, at }) => {

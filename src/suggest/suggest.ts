@@ -42,10 +42,10 @@ type SuggestOptions = {
   kinds?: ReadonlySet<ItemKind>
 }
 
-export const MOST_ITEMS = 5
-export const MOST_SUGGESTED_TOKENS = 500
+export const MAX_ITEMS = 5
+export const MAX_SUGGESTED_TOKENS = 500
 /** This many places are reserved for what happened since somebody last looked. */
-const MOST_NEWS = 2
+const MAX_NEWS = 2
 
 /** The few items that matter now, likeliest to be used first; may be empty. */
 export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
@@ -53,9 +53,9 @@ export function suggestItems(sources: Sources, moment: Moment, session: Session,
     .map((candidate) => itemOf(candidate, options))
     .filter((item) => item.relevance >= options.floor || isPushedNews(item) || item.key.startsWith(NOTE))
     .sort((a, b) => b.relevance - a.relevance)
-  const news = items.filter(isNews).slice(0, MOST_NEWS)
+  const news = items.filter(isNews).slice(0, MAX_NEWS)
   const others = items.filter((item) => !isNews(item) || !news.includes(item))
-  return fitting(withoutRepeats([...news, ...others]), Math.min(options.most, MOST_ITEMS))
+  return fitting(withoutRepeats([...news, ...others]), Math.min(options.most, MAX_ITEMS))
 }
 
 const ALIKE = 0.6
@@ -120,15 +120,15 @@ function fitting(items: Item[], most: number): Item[] {
   let tokens = 0
   for (const item of items) {
     if (kept.length === most) break
-    if (tokens + item.estimated_tokens > MOST_SUGGESTED_TOKENS) continue
+    if (tokens + item.estimated_tokens > MAX_SUGGESTED_TOKENS) continue
     tokens += item.estimated_tokens
     kept.push(item)
   }
   return kept
 }
 
-const MOST_CHARS = 20_000
-const MOST_NAMES = 20
+const MAX_CHARS = 20_000
+const MAX_NAMES = 20
 /** No path is longer. Without this limit, a long key or blob would be tried from each of its characters on. */
 const LONGEST_RUN = 300
 const RUN = /[\w@.+/-]+/g
@@ -137,7 +137,7 @@ const PATH = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\
 /** Takes the error in the person's prompt, and the first file of the project that it names. */
 function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
   if (moment.prompt === undefined) return moment
-  const prompt = moment.prompt.slice(0, MOST_CHARS)
+  const prompt = moment.prompt.slice(0, MAX_CHARS)
   const file = moment.file ?? firstFile(knowledge, moment.project, prompt)
   return {
     ...moment,
@@ -159,7 +159,7 @@ export function pathsInPrompt(prompt: string): string[] {
   const names: string[] = []
   for (const [run] of prompt.matchAll(RUN)) {
     if (run.length <= LONGEST_RUN) names.push(...(run.match(PATH) ?? []))
-    if (names.length >= MOST_NAMES) break
+    if (names.length >= MAX_NAMES) break
   }
-  return names.slice(0, MOST_NAMES)
+  return names.slice(0, MAX_NAMES)
 }

@@ -8,7 +8,7 @@ export const showField = optional(
     "Only these parts, in full: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
   ),
 )
-export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Wins over show."))
+export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Overrides show."))
 export const maxTokensField = optional(integer("Token budget.", { minimum: 1 }))
 export const conversationField = optional(
   text("A ref, a unique prefix of an id, a row number of the last listing, or current."),
@@ -24,7 +24,7 @@ export const headFields = {
   kind: text("person, subagent, automation, dex or note."),
 }
 export const hiddenParts = optional(integer("Parts left out by show and hide."))
-export const estimatedTokens = integer("Of this answer; an estimate.")
+export const estimatedTokens = integer("Estimated size of this answer.")
 export const truncated = optional(
   object({
     messages_left_out: integer(),

@@ -57,8 +57,8 @@ const QUERY_CHARS = 1_000
 const ARG_CHARS = 300
 const ARG_ITEMS = 20
 const MESSAGE_CHARS = 400
-const MOST_ROWS = 100
-const MOST_TERMS = 16
+const MAX_ROWS = 100
+const MAX_TERMS = 16
 /** The share of the space for rows that the ranking may take before the skipped rows. */
 const SHARE_OF_RANKING = 0.75
 
@@ -70,8 +70,8 @@ export function traceLine(trace: Trace, mostBytes: number): Buffer {
   const head = { ...bounded(trace), ranking: [] as TraceRow[], skipped: [] as SkippedRow[] }
   const room = mostBytes - 2 - bytesOf(head)
   if (room < 0) return encode({ ...bare(head), truncation: { trace: "too long to be kept" } })
-  const ranking = fitting(trace.ranking.slice(0, MOST_ROWS).map(boundedRow), room * SHARE_OF_RANKING)
-  const skipped = fitting(trace.skipped.slice(0, MOST_ROWS), room - ranking.bytes)
+  const ranking = fitting(trace.ranking.slice(0, MAX_ROWS).map(boundedRow), room * SHARE_OF_RANKING)
+  const skipped = fitting(trace.skipped.slice(0, MAX_ROWS), room - ranking.bytes)
   return encode({ ...head, ranking: ranking.rows, skipped: skipped.rows })
 }
 
@@ -123,5 +123,5 @@ function shortened(value: unknown): unknown {
 
 /** The ref comes first: a line that is cut short must not contain a summary without the name to forget it by. */
 function boundedRow({ rank, ref, terms, summary, ...scores }: TraceRow): TraceRow {
-  return { rank, ref, ...scores, terms: terms.slice(0, MOST_TERMS), summary: summaryOf(summary) }
+  return { rank, ref, ...scores, terms: terms.slice(0, MAX_TERMS), summary: summaryOf(summary) }
 }

@@ -6,7 +6,7 @@ import { fileNumbers, filePath } from "./files.ts"
 const NEWLINE = 10
 const SPACE = 32
 /** A shorter prefix names nothing. */
-const SHORTEST_PREFIX = 4
+const MIN_PREFIX_LENGTH = 4
 
 /**
  * Deletes every trace that names one of these conversations; returns how many there were. The line is overwritten in place and
@@ -61,7 +61,7 @@ function mentions(line: string, names: string[], refs: Ref[]): boolean {
     const typed = parseRef(text)
     return (
       typed !== undefined &&
-      typed.prefix.length >= SHORTEST_PREFIX &&
+      typed.prefix.length >= MIN_PREFIX_LENGTH &&
       refs.some(
         (ref) =>
           ref.id.startsWith(typed.prefix) &&

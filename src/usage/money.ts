@@ -63,11 +63,11 @@ function ratesFor({ rates, long = [] }: Price, context: number): Rates {
   return long.findLast(({ over }) => context >= over) ?? rates
 }
 
-const USUAL = ["standard", "default", "auto"]
+const STANDARD_TIERS = ["standard", "default", "auto"]
 
 function howFast({ speed, service_tier }: Spending, { fast }: Price): { times: number; unknown?: string } {
   if (speed === "fast") return fast ? { times: fast.times } : { times: 1, unknown: "speed fast" }
-  if (service_tier !== undefined && !USUAL.includes(service_tier))
+  if (service_tier !== undefined && !STANDARD_TIERS.includes(service_tier))
     return { times: 1, unknown: `service tier ${service_tier}` }
   return { times: 1 }
 }

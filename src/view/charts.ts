@@ -86,12 +86,12 @@ const noon = (day: string) => Date.parse(`${day}T12:00:00`)
 
 const LINE_WIDTH = 260
 const LINE_HEIGHT = 48
-const MOST_POINTS = 130
+const MAX_POINTS = 130
 
 /** A growing sum as a line, with the area below it filled. */
 export function lineChart(values: number[], label: string): Html {
   const most = Math.max(...values.slice(-1), 1e-9)
-  const step = Math.max(1, Math.ceil(values.length / MOST_POINTS))
+  const step = Math.max(1, Math.ceil(values.length / MAX_POINTS))
   const points = values.filter((_, i) => i % step === 0 || i === values.length - 1)
   const x = (i: number) => (points.length === 1 ? LINE_WIDTH : (i / (points.length - 1)) * LINE_WIDTH).toFixed(1)
   const y = (value: number) => (LINE_HEIGHT - 2 - (value / most) * (LINE_HEIGHT - 6)).toFixed(1)
@@ -111,14 +111,14 @@ const MONTHS_HEIGHT = 56
 const MONTH_STEP = 12
 const MONTH_GAP = 3
 /** A small count still gets a visible bar. */
-const LEAST_BAR = 2
+const MIN_BAR_WIDTH = 2
 
 /** A bar for each month, linked to that month. */
 export function monthBars(bars: readonly MonthBar[], label: string, says: (bar: MonthBar) => string): Html {
   const most = Math.max(1, ...bars.map(({ count }) => count))
   const width = bars.length * MONTH_STEP - MONTH_GAP
   const drawn = bars.map((bar, i) => {
-    const height = bar.count === 0 ? 0 : Math.max(LEAST_BAR, (bar.count / most) * (MONTHS_HEIGHT - 4))
+    const height = bar.count === 0 ? 0 : Math.max(MIN_BAR_WIDTH, (bar.count / most) * (MONTHS_HEIGHT - 4))
     const rects = html`<rect class="room" x="${i * MONTH_STEP}" y="0" width="${MONTH_STEP}" height="${MONTHS_HEIGHT}"/><rect class="bar" x="${i * MONTH_STEP}" y="${(MONTHS_HEIGHT - height).toFixed(1)}" width="${MONTH_STEP - MONTH_GAP}" height="${height.toFixed(1)}" rx="1"/>`
     if (bar.count === 0) return html`<g><title>${says(bar)}</title>${rects}</g>`
     return html`<a href="${bar.address}" aria-label="${says(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${says(bar)}</title>${rects}</a>`

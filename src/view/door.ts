@@ -36,7 +36,7 @@ type Place = Pick<Home, "dir">
 
 const wantedShape = object({ to: text(), page: flag() })
 const entryShape = object({ address: text(), page: optional(text()) })
-const MOST_CHARS = 8_192
+const MAX_CHARS = 8_192
 const ANSWER_WITHIN_MS = 1_000
 const TRIES = 50
 const BETWEEN_MS = 100
@@ -144,7 +144,7 @@ function answer(client: Socket, makeEntry: (wanted: EntryWanted) => Entry): void
   client.setTimeout(ANSWER_WITHIN_MS, () => client.destroy())
   client.setEncoding("utf8").on("data", (chunk: string) => {
     request += chunk
-    if (request.length > MOST_CHARS) return client.destroy()
+    if (request.length > MAX_CHARS) return client.destroy()
     if (!request.endsWith("\n")) return
     const wanted = wantedIn(request)
     if (!wanted) return client.destroy()
@@ -171,7 +171,7 @@ async function ask(folder: string, wanted: EntryWanted): Promise<Entry | undefin
     client.on("error", () => resolve("")).on("close", () => resolve(text))
     client.setEncoding("utf8").on("data", (chunk: string) => {
       text += chunk
-      if (text.length > MOST_CHARS) client.destroy()
+      if (text.length > MAX_CHARS) client.destroy()
     })
   })
   return entryIn(reply, folder)

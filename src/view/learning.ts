@@ -3,7 +3,7 @@ import { needsLearning } from "../learn/outdated.ts"
 import type { Freshness } from "../serve/mcp/fresh.ts"
 import { STILL_LEARNING } from "../serve/mcp/fresh.ts"
 import type { AlsoRead, Dex } from "../tools/context.ts"
-import { LEFT_TO_ANOTHER, UNFINISHED } from "../tools/learned.ts"
+import { ANOTHER_IS_LEARNING, LEARNING_UNFINISHED } from "../tools/learned.ts"
 
 /** A dex for one page. It records whether the page was made before dex had learned everything. */
 export type PageDex = Dex & { isLearning(): boolean }
@@ -11,7 +11,7 @@ export type PageDex = Dex & { isLearning(): boolean }
 /** The progress of learning, in conversations. */
 export type Learning = { done: number; total: number; isLearning: boolean }
 
-const UNFINISHED_NOTES = [STILL_LEARNING, LEFT_TO_ANOTHER, UNFINISHED]
+const UNFINISHED_NOTES = [STILL_LEARNING, ANOTHER_IS_LEARNING, LEARNING_UNFINISHED]
 
 /** The page contains what is learned within this time. The rest is learned in the background, and the page is updated later. */
 export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): PageDex {
@@ -36,7 +36,7 @@ export async function learningOf(dex: Dex): Promise<Learning> {
   const spending = await dex.spending()
   if (await isSpendingBehind(await dex.store(), spending))
     return { done: Math.min(spending.counted(), total), total, isLearning: true }
-  if (!dex.knows()) return { done: total, total, isLearning: false }
+  if (!dex.hasKnowledge()) return { done: total, total, isLearning: false }
   const done = (await dex.knowledge()).conversations.learnedCount()
   return { done: Math.min(done, total), total, isLearning: await isBehindHistory(dex) }
 }

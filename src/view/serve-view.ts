@@ -190,7 +190,7 @@ function createWatching(start: Start, log: (line: string) => void) {
       try {
         await watchAll({
           dex,
-          connectors: await dex.everyConnector(),
+          connectors: await dex.allConnectors(),
           signal,
           say: (event) => void (event.event === "problem" && log(event.message)),
         })
@@ -257,7 +257,7 @@ export const pages: readonly PageRoute[] = [
   { path: "/fix/:id", render: fixPage },
 ]
 
-const MOST_ROWS = 200
+const MAX_ROWS = 200
 const AROUND = 80
 
 /** Finds every message of a conversation that contains this text. */
@@ -269,7 +269,7 @@ async function withinPage(request: PageRequest): Promise<ViewPage> {
   const messages = words === "" ? [] : await (await dex.store()).messages(row.ref)
   const found = messages.flatMap((message) => foundIn(message, words))
   const rows = found
-    .slice(0, MOST_ROWS)
+    .slice(0, MAX_ROWS)
     .map(
       ({ number, role, snippet }) =>
         html`<li><a href="${to.read(name, number)}" data-number="${number}"><span class="number">#${number}</span> <span class="role">${role}</span> ${snippet}</a></li>`,
@@ -277,7 +277,7 @@ async function withinPage(request: PageRequest): Promise<ViewPage> {
   const count =
     words === ""
       ? "Type what to look for."
-      : `${many(found.length, "message")} with “${words}”${found.length > MOST_ROWS ? `, the first ${MOST_ROWS} shown` : ""}`
+      : `${many(found.length, "message")} with “${words}”${found.length > MAX_ROWS ? `, the first ${MAX_ROWS} shown` : ""}`
   const list = html`<div class="found"><p>${count}</p><ol>${rows}</ol></div>`
   if (query.has("part")) return { title: "", isPart: true, body: list }
   const { title } = conversationOf(row)

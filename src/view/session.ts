@@ -14,7 +14,7 @@ export type ViewSession = {
 
 const COOKIE = "dex_view"
 export const CODE_LASTS_MS = 60_000
-const MOST_CODES = 20
+const MAX_CODES = 20
 
 /**
  * Controls who can see the pages. A browser sends a cookie to every port of a host, so this one is bound to a path that only the
@@ -28,7 +28,7 @@ export function createSession(base: string, now: () => number): ViewSession {
     makeCode() {
       const code = randomBytes(24).toString("base64url")
       codes.set(code, now() + CODE_LASTS_MS)
-      for (const [old] of codes) if (codes.size > MOST_CODES) codes.delete(old)
+      for (const [old] of codes) if (codes.size > MAX_CODES) codes.delete(old)
       return code
     },
     enter(code) {

@@ -32,7 +32,7 @@ export type AreaWatch = {
 export type AreaState = { how: "watching" | "polling" | "waiting" | "nothing"; folders: number }
 
 /** How many changed files to remember; forgetting them costs one unnecessary look. */
-const MOST_STAMPS = 2_000
+const MAX_STAMPS = 2_000
 /** A walk takes at most one part in this many of the time. */
 const POLL_SHARE = 100
 
@@ -49,7 +49,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
     const file = entryAt(path)
     const stamp = file?.isFile() ? `${file.size}:${file.mtimeMs}` : ""
     if (stamp !== "" && stamps.get(path) === stamp) return false
-    if (stamps.size >= MOST_STAMPS) stamps.clear()
+    if (stamps.size >= MAX_STAMPS) stamps.clear()
     stamps.set(path, stamp)
     return true
   }

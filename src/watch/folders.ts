@@ -26,7 +26,7 @@ export type WatchProblem = { limit: boolean; message: string }
 export type Watching = { folders(): number; close(): void }
 
 /** An area with more folders is neither an agent's history nor a project, and every folder takes some of the system's memory. */
-const MOST_FOLDERS = 50_000
+const MAX_FOLDERS = 50_000
 
 /**
  * Reports changes in a folder and its subfolders. On Linux this watches folder by folder: Node's own recursive watch uses one
@@ -59,7 +59,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
   /** `isNew`: its contents were created before the watch began, so they are reported. */
   const add = (folder: string, level: number, isNew: boolean) => {
     if (closed || open.has(folder)) return
-    if (open.size >= MOST_FOLDERS) throw new TooMany()
+    if (open.size >= MAX_FOLDERS) throw new TooMany()
     try {
       const watcher = watch(folder, (event, name) => take(folder, level, event, name))
       watcher.on("error", () => drop(folder)) // it was removed; its parent reports that
@@ -139,7 +139,7 @@ function asTree(area: Area, events: FolderEvents): Watching {
 }
 
 class TooMany extends Error {
-  override message = `it has more than ${MOST_FOLDERS} folders`
+  override message = `it has more than ${MAX_FOLDERS} folders`
 }
 
 function problemOf(error: unknown): WatchProblem {

@@ -17,28 +17,28 @@ export type Listeners = {
  * Import what you need inside the function.
  */
 export const listeners: Listeners = {
-  messages: [learn, keepUsageLine, notifyAboutMessages, sendShared],
-  project: [readFacts, notifyAboutFiles],
+  messages: [learn, keepUsageLine, notifyOfMessages, sendShared],
+  project: [readFacts, notifyOfFiles],
 }
 
 /** Learns from conversations, if learned facts were ever requested. */
 async function learn(dex: Dex): Promise<void> {
-  if (!dex.knows()) return
+  if (!dex.hasKnowledge()) return
   const { learnNow } = await import("../tools/learned.ts")
   await learnNow(dex)
 }
 
 /** Updates the line that `dex usage --line` shows. */
 async function keepUsageLine(dex: Dex): Promise<void> {
-  const { isLineKept } = await import("../tools/usage/line-kept.ts")
-  if (!(await isLineKept(dex))) return
-  const { keepLine } = await import("../tools/usage/keep-line.ts")
-  keepLine(dex, await dex.spending())
+  const { isStatusLineUpdated } = await import("../tools/usage/line-kept.ts")
+  if (!(await isStatusLineUpdated(dex))) return
+  const { saveStatusLine } = await import("../tools/usage/keep-line.ts")
+  saveStatusLine(dex, await dex.spending())
 }
 
 async function readFacts(dex: Dex, change: ProjectChange): Promise<"busy" | undefined> {
-  const { addAlone } = await import("../tools/learned.ts")
-  const read = await addAlone(dex, async () => {
+  const { whileNobodyLearns } = await import("../tools/learned.ts")
+  const read = await whileNobodyLearns(dex, async () => {
     await readCommits(dex, change)
     await readCode(dex, change)
     return true
@@ -52,28 +52,28 @@ async function readCommits(dex: Dex, { project, git }: ProjectChange): Promise<v
   await facts.learnFromGit(dex, await dex.knowledge(), project)
 }
 
-const MOST_ONE_BY_ONE = 50
+const MAX_ONE_BY_ONE = 50
 
 async function readCode(dex: Dex, { project, files }: ProjectChange): Promise<void> {
   const { syncProjectCode, updateCodeFile } = await import("../ingest/project-code.ts")
   const knowledge = await dex.knowledge()
   const signal = dex.signal
-  if (files === undefined || files.length > MOST_ONE_BY_ONE)
+  if (files === undefined || files.length > MAX_ONE_BY_ONE)
     await syncProjectCode({ knowledge, project }, signal ? { signal } : {})
   else for (const file of files) await updateCodeFile({ knowledge, project }, file)
 }
 
 /** Subscriptions of the project; see docs/subscriptions.md. */
-async function notifyAboutFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
+async function notifyOfFiles(dex: Dex, { project, files = [] }: ProjectChange): Promise<undefined> {
   if (files.length === 0 || !dex.hasSuggestions()) return
-  const { tellOfFiles } = await import("../tools/subscriptions/notify-subscribers.ts")
-  await tellOfFiles(dex, project, files)
+  const { notifyAboutFiles } = await import("../tools/subscriptions/notify-subscribers.ts")
+  await notifyAboutFiles(dex, project, files)
 }
 
-async function notifyAboutMessages(dex: Dex, refs: Ref[]): Promise<void> {
+async function notifyOfMessages(dex: Dex, refs: Ref[]): Promise<void> {
   if (!dex.hasSuggestions()) return
-  const { tellOfMessages } = await import("../tools/subscriptions/notify-subscribers.ts")
-  await tellOfMessages(dex, refs)
+  const { notifyAboutMessages } = await import("../tools/subscriptions/notify-subscribers.ts")
+  await notifyAboutMessages(dex, refs)
 }
 
 /** Other work waits at most this long; the rest is sent with the next change, or by the next sync. */
@@ -85,7 +85,7 @@ async function sendShared(dex: Dex): Promise<void> {
   if (!isSharing(dex.home)) return
   const { pushNow } = await import("../tools/hub/push-now.ts")
   const { isHubError } = await import("../hub-client/client.ts")
-  await pushNow(dex, { byItself: true, maxMs: SENDS_MS }).catch((error: unknown) => {
+  await pushNow(dex, { isAutomatic: true, maxMs: SENDS_MS }).catch((error: unknown) => {
     if (!isHubError(error)) throw error
   })
 }

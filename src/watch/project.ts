@@ -8,7 +8,7 @@ import type { ProjectChange } from "./listeners.ts"
 /** No project has source files deeper than this. */
 const PROJECT_DEPTH = 40
 /** More than this at once is a checkout or a build; reading everything is cheaper then. */
-const MOST_FILES = 1_000
+const MAX_FILES = 1_000
 
 export type Project = {
   areas: AreaWatch[]
@@ -36,7 +36,7 @@ export async function openProject(
     git = true
   }
   const changed = (names: string[] | undefined) => {
-    if (names === undefined || (files && files.size + names.length > MOST_FILES)) files = undefined
+    if (names === undefined || (files && files.size + names.length > MAX_FILES)) files = undefined
     else for (const name of names) files?.add(name)
     on.touched()
   }
@@ -101,9 +101,9 @@ type Sieve = {
 }
 
 /** More than this at once is a checkout or a build: nobody can say which of them matter. */
-const MOST_AT_ONCE = 10_000
+const MAX_AT_ONCE = 10_000
 /** Forgetting costs one more question to git. */
-const MOST_REMEMBERED = 20_000
+const MAX_REMEMBERED = 20_000
 
 /**
  * Passes on files that git does not ignore. Asks git once for all names that arrive together, and remembers the answer, so that a
@@ -130,7 +130,7 @@ function createSieve(
     const ignored = await ask(names)
     asking = false
     if (closed) return
-    if (memory.size + names.length > MOST_REMEMBERED) memory.clear()
+    if (memory.size + names.length > MAX_REMEMBERED) memory.clear()
     if (ignored) for (const name of names) memory.set(name, ignored.has(name))
     const passed = names.filter((name) => !ignored?.has(name))
     if (passed.length > 0) pass(passed)
@@ -143,7 +143,7 @@ function createSieve(
       const isIgnored = remembered.get(name)
       if (isIgnored === true) return
       if (isIgnored === false) return pass([name])
-      if (waiting.size >= MOST_AT_ONCE) {
+      if (waiting.size >= MAX_AT_ONCE) {
         waiting.clear()
         return pass(undefined)
       }
@@ -183,7 +183,7 @@ const MADE = new Set([
 /** The usual build folders, for projects without git. */
 const BUILT = new Set(["dist", "build", "out", "target", "coverage"])
 const GIT_MS = 5_000
-const MOST_BYTES = 16 << 20
+const MAX_BYTES = 16 << 20
 
 function isMadeFolder(path: string): boolean {
   return MADE.has(basename(path))
@@ -216,7 +216,7 @@ async function askGit(project: string, args: string[], input?: string) {
     const { code } = await runGit(args, {
       folder: project,
       timeoutMs: GIT_MS,
-      mostBytes: MOST_BYTES,
+      mostBytes: MAX_BYTES,
       readsOnly: true,
       ceiling: dirname(project),
       onOutput: (bytes) => void chunks.push(bytes),

@@ -9,7 +9,14 @@ import { formatRef } from "../../src/core/ref.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
-import { intervalOf, maskedStore, newestWithin, queryOf, questionsOf, subjectMask } from "../../src/tools/eval/run.ts"
+import {
+  confidenceInterval,
+  maskedStore,
+  newestConversations,
+  queryOf,
+  questionsOf,
+  subjectMask,
+} from "../../src/tools/eval/run.ts"
 import { conversation, said, unit } from "../support/conversations.ts"
 import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
@@ -199,7 +206,7 @@ test("measures only the newest conversations of a history that is too large, wit
         }),
       ]),
     )
-  const { refs, searched } = await newestWithin(store, 4, "")
+  const { refs, searched } = await newestConversations(store, 4, "")
   expect(searched).toEqual({ conversations: 2, messages: 4, of_messages: 6, of_conversations: 3 })
   expect([...refs]).toEqual(["claude_code:c3", "claude_code:c2"])
   const { questions, left_out } = questionsOf(await store.commits({ limit: 10 }), refs, 10)
@@ -305,6 +312,6 @@ test("a subject is searched for by its words, without its punctuation", () => {
 })
 
 test("the interval of a share is Wilson's", () => {
-  expect(intervalOf(0.5, 100).low).toBeCloseTo(0.4038, 3)
-  expect(intervalOf(0.5, 100).high).toBeCloseTo(0.5962, 3)
+  expect(confidenceInterval(0.5, 100).low).toBeCloseTo(0.4038, 3)
+  expect(confidenceInterval(0.5, 100).high).toBeCloseTo(0.5962, 3)
 })

@@ -7,7 +7,7 @@ import { createDex } from "../../src/app/dex.ts"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
-import { learnedOf } from "../../src/tools/learned.ts"
+import { updatedKnowledge } from "../../src/tools/learned.ts"
 import { listeners } from "../../src/watch/listeners.ts"
 import { carryOutOrder } from "../../src/watch/orders.ts"
 import { connect } from "../mcp/client.ts"
@@ -110,7 +110,7 @@ test("what was added while another process was learning is learned before that p
     },
   })
   onTestFinished(() => one.close())
-  expect((await learnedOf(one)).notes).toEqual([])
+  expect((await updatedKnowledge(one)).notes).toEqual([])
   expect(synced_again).toContain("1 new message")
   expect(learnedFrom(home)).toBe(4)
 })

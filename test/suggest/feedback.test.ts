@@ -3,7 +3,13 @@ import fc from "fast-check"
 import { expect, onTestFinished, test } from "vitest"
 import { KINDS } from "../../src/core/suggestion.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { adjusted, learnFromVerdict, MOST_FEATURE, MOST_KIND, MOST_SHIFT } from "../../src/suggest/feedback/feedback.ts"
+import {
+  adjusted,
+  learnFromVerdict,
+  MAX_FEATURE_WEIGHT,
+  MAX_KIND_WEIGHT,
+  MAX_SHIFT,
+} from "../../src/suggest/feedback/feedback.ts"
 import { usedItems } from "../../src/suggest/feedback/observe-use.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -60,9 +66,9 @@ test("no series of verdicts moves a kind by more than 1, a feature by more than 
           learnFromVerdict(itemOf(one), undefined, verdict, (name) => weights[name] ?? 0),
         )
       for (const [name, value] of Object.entries(weights))
-        expect(Math.abs(value)).toBeLessThanOrEqual(name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE)
+        expect(Math.abs(value)).toBeLessThanOrEqual(name.startsWith("kind:") ? MAX_KIND_WEIGHT : MAX_FEATURE_WEIGHT)
       const now = adjusted(asked, weights)
-      expect(Math.abs(logit(now) - logit(asked.relevance))).toBeLessThanOrEqual(MOST_SHIFT + 1e-9)
+      expect(Math.abs(logit(now) - logit(asked.relevance))).toBeLessThanOrEqual(MAX_SHIFT + 1e-9)
     }),
     { numRuns: 300, seed: 6 },
   )

@@ -5,7 +5,7 @@ import type { Moment } from "../../src/core/suggestion.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION, type Session } from "../../src/suggest/session.ts"
-import { candidatesFor, MOST_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
+import { candidatesFor, MAX_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
 import { inside } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -288,7 +288,7 @@ test("never more than five items and 500 tokens", () => {
   })
   const items = suggestItems({ knowledge }, editing("src/a.ts", { branch: "x" }), session(), ALL)
   expect(items.length).toBeLessThanOrEqual(5)
-  expect(items.reduce((sum, item) => sum + item.estimated_tokens, 0)).toBeLessThanOrEqual(MOST_SUGGESTED_TOKENS)
+  expect(items.reduce((sum, item) => sum + item.estimated_tokens, 0)).toBeLessThanOrEqual(MAX_SUGGESTED_TOKENS)
 })
 
 test("the last decision is really the last, and a decision's title says what was decided", () => {

@@ -15,7 +15,7 @@ type Finding = { what: string; problems: string[] }
 
 /** Every shard is behind for a moment after a push. */
 const FAR_BEHIND = 1_000
-const LEAST_FREE_BYTES = 2e9
+const MIN_FREE_BYTES = 2e9
 
 export const checkCommands: Commands = {
   check: async () => {
@@ -66,7 +66,7 @@ function roomProblems(data: string): string[] {
   }
   const { bavail, bsize } = statfsSync(data)
   const free = bavail * bsize
-  return free < LEAST_FREE_BYTES
+  return free < MIN_FREE_BYTES
     ? [`${data} has ${(free / 1e9).toFixed(1)} GB left. Make room, or set DEX_HUB_DATA.`]
     : []
 }

@@ -59,11 +59,11 @@ type HubParts = {
 
 type Env = { Variables: { identity?: Identity } & Spending }
 
-const LONGEST_JSON = 8 << 20
+const MAX_JSON_BYTES = 8 << 20
 /** An access token of an identity provider is longer than the hub's own. */
 const BEARER = /^Bearer (\S{1,8192})$/i
 /** Lines of the audit log in one answer. */
-const MOST_LINES = 1_000
+const MAX_LINES = 1_000
 
 /** The hub's routes. All but the front page, the health checks and the logins identify the caller first. */
 export function createHubApp({
@@ -105,7 +105,7 @@ export function createHubApp({
     return why === undefined ? next() : problem(c, new HubProblem(503, "not_ready", why))
   })
 
-  const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
+  const json = bodyLimit({ maxSize: MAX_JSON_BYTES, onError: tooLarge })
   const ask = auditedAsk(db, shards)
   const mcp = createTeamMcp({ ask, version, log })
   const identifiedBy = (lookUp: (token: string) => Promise<Identity | undefined>) => {
@@ -283,8 +283,8 @@ function named(c: Context, part: string): string {
 
 function limitOf(typed = "100"): number {
   const limit = Number(typed)
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MOST_LINES) return limit
-  throw new HubProblem(400, "invalid", `limit is a number from 1 to ${MOST_LINES}.`)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LINES) return limit
+  throw new HubProblem(400, "invalid", `limit is a number from 1 to ${MAX_LINES}.`)
 }
 
 function conversationIn(c: Context): { source: string; id: string } {

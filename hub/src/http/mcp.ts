@@ -3,7 +3,7 @@ import { estimateTokens } from "../../../src/core/tokens.ts"
 import { readInput } from "../../../src/core/tool.ts"
 import { toJson } from "../../../src/render/json.ts"
 import { safeLine } from "../../../src/render/terminal.ts"
-import { definitionOf, inputOf, MOST_ANSWER_TOKENS, type Offered, offered } from "../../../src/serve/mcp/definitions.ts"
+import { definitionOf, inputOf, MAX_ANSWER_TOKENS, type Offered, offered } from "../../../src/serve/mcp/definitions.ts"
 import { answerText } from "../../../src/serve/mcp/text.ts"
 import { type TeamQuestion, teamTools } from "../shards/answer.ts"
 import { placeOf } from "../shards/pool.ts"
@@ -29,7 +29,7 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
     if ("wrong" in read) return failure(`${read.wrong}.`)
     const output = await ask({ viewer, tool: tool.name, input: read.ok })
     const tokens = estimateTokens(toJson(output))
-    if (tokens > MOST_ANSWER_TOKENS)
+    if (tokens > MAX_ANSWER_TOKENS)
       return failure(`The answer would take about ${tokens} tokens. Ask for less: a smaller limit, or fewer ids.`)
     const text = answerText(tool.mcp.name, output, offered, read.ok) ?? toJson(output)
     return { content: [{ type: "text", text }], structuredContent: output as Record<string, unknown> }

@@ -26,10 +26,10 @@ export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogi
   }
 }
 
-const MOST_GROUPS = 1_000
-const LONGEST = 200
+const MAX_GROUPS = 1_000
+const MAX_LENGTH = 200
 /** Shorter than a name may be: a number is appended if the name is taken. */
-const LONGEST_NAME = 50
+const MAX_NAME_LENGTH = 50
 
 /** The person whom the claims describe. An unverified e-mail address is ignored, because anybody can type one. */
 function personIn(issuer: string, claims: Record<string, unknown>): Person {
@@ -48,11 +48,11 @@ function personIn(issuer: string, claims: Record<string, unknown>): Person {
 
 function groupsIn(claim: unknown): string[] {
   const named = typeof claim === "string" ? [claim] : Array.isArray(claim) ? claim : []
-  return [...new Set(named.filter((one): one is string => textIn(one) === one))].slice(0, MOST_GROUPS)
+  return [...new Set(named.filter((one): one is string => textIn(one) === one))].slice(0, MAX_GROUPS)
 }
 
 function textIn(claim: unknown): string | undefined {
-  return typeof claim === "string" && claim !== "" && claim.length <= LONGEST && !claim.includes("\0")
+  return typeof claim === "string" && claim !== "" && claim.length <= MAX_LENGTH && !claim.includes("\0")
     ? claim
     : undefined
 }
@@ -66,7 +66,7 @@ function nameFrom(text = ""): string | undefined {
     .toLowerCase()
     .replace(/[^a-z0-9_.-]+/g, "-")
     .replace(/^[^a-z0-9]+/, "")
-    .slice(0, LONGEST_NAME)
+    .slice(0, MAX_NAME_LENGTH)
     .replace(/[-.]+$/, "")
   return plain === "" ? undefined : plain
 }
@@ -77,12 +77,12 @@ const ABOUT = "device login"
 /** For one login. dex asks every five seconds. */
 const ASKS_PER_MINUTE = 30
 /** More than start within two hours. */
-const MOST_LOGINS = 10_000
+const MAX_LOGINS = 10_000
 
 /** No state is needed between the two calls: the client returns the provider's code, sealed, to any node. */
 function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
   const key = sealedName(masterKey, ABOUT)
-  const asks = createRecent<Bucket>(MOST_LOGINS, () => 1)
+  const asks = createRecent<Bucket>(MAX_LOGINS, () => 1)
   const isTooOften = (code: string) => {
     const bucket = asks.get(code) ?? createBucket(ASKS_PER_MINUTE, now)
     asks.set(code, bucket)

@@ -27,7 +27,7 @@ type Log = (event: Record<string, unknown>) => void
 const TIMEOUT_SECONDS = 10
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 /** From RFC 8628, if the provider names no interval. */
-const USUAL_INTERVAL = 5
+const DEFAULT_INTERVAL_SECONDS = 5
 
 /** The identity provider. It is contacted only when somebody logs in, so everything else works while it is down. */
 export function openProvider(settings: OidcSettings, log: Log): Provider {
@@ -56,7 +56,7 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
           address: begun.verification_uri,
           addressWithCode: begun.verification_uri_complete,
           seconds: begun.expires_in,
-          interval: begun.interval ?? USUAL_INTERVAL,
+          interval: begun.interval ?? DEFAULT_INTERVAL_SECONDS,
         }
       }),
     askDevice: (code) =>

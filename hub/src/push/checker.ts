@@ -19,11 +19,11 @@ export type CheckerOptions = {
   log?(event: Record<string, unknown>): void
 }
 
-const LONGEST_MS = 10_000
+const MAX_CHECK_MS = 10_000
 /** Stored chunks may take longer: those of earlier versions unpack to 64 MB, and nobody waits for them. */
 const KEPT_TIMES = 12
 /** Waiting chunks are in memory. */
-const LONGEST_QUEUE = 128
+const MAX_QUEUE = 128
 const MEMORY_MB = 256
 
 type CheckThread = Subprocess<ToCheck, CheckResult>
@@ -31,7 +31,7 @@ type Answer = Exclude<CheckResult, { problem: object }>
 type Waiting = { chunk: ToCheck; resolve(answer: Answer): void; reject(error: Error): void }
 
 /** Threads are started when the first chunks arrive. */
-export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: CheckerOptions = {}): ChunkChecker {
+export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: CheckerOptions = {}): ChunkChecker {
   const queue: Waiting[] = []
   const idle: CheckThread[] = []
   const all = new Set<CheckThread>()
@@ -75,7 +75,7 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
     next()
   }
   const ask = (chunk: ToCheck): Promise<Answer> => {
-    if (queue.length >= LONGEST_QUEUE)
+    if (queue.length >= MAX_QUEUE)
       throw new HubProblem(503, "busy", "Too many push at once. Try again in a moment.", { afterSeconds: 1 })
     return new Promise((resolve, reject) => {
       queue.push({ chunk, resolve, reject })

@@ -29,13 +29,13 @@ const PLAN = object({
 
 // Limits of numbers. All except times fit into 32 bits, like the columns of the tables.
 /** The highest value of a conversation's counts. */
-export const MOST_COUNTED = 1_000_000
-const count = () => integer(undefined, { minimum: 0, maximum: MOST_COUNTED })
+export const MAX_COUNTED = 1_000_000
+const count = () => integer(undefined, { minimum: 0, maximum: MAX_COUNTED })
 const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
 /** Milliseconds, to the end of the year 9999. */
 const LAST_TIME = 253_402_300_799_999
 const time = () => integer(undefined, { minimum: 0, maximum: LAST_TIME })
-const MOST_CHARGED = 1e15
+const MAX_CHARGED = 1e15
 
 /** The counts and price details of the provider, as the laptop has them. */
 const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
@@ -100,7 +100,7 @@ export function planOf(body: unknown): PlanRequest {
 export function commitOf(body: unknown): CommitRequest {
   const commit = shaped<CommitRequest>(commitSchema, body)
   const { head } = commit
-  if (!everyNumber(head.usage, (value) => value >= 0 && value <= MOST_CHARGED))
+  if (!everyNumber(head.usage, (value) => value >= 0 && value <= MAX_CHARGED))
     throw invalid("usage has a number that nobody was charged.")
   checkName(head.source, head.id)
   checkHashes([commit.digest, ...commit.chunks])
@@ -116,13 +116,13 @@ export function checkName(source: string, id: string): void {
 }
 
 /** A laptop starts another chunk long before this. */
-const MOST_MESSAGES = 4_000
+const MAX_MESSAGES = 4_000
 
 /** A chunk's messages, after its hash, shape and text were checked. That takes processor time: see checker.ts. */
 export function messagesIn(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
   const chunk = unpacked(data)
   if (chunk.hash !== hash) throw invalid("The chunk does not have this hash.")
-  if (chunk.messages.length > MOST_MESSAGES) throw tooLarge(`A chunk has at most ${MOST_MESSAGES} messages.`)
+  if (chunk.messages.length > MAX_MESSAGES) throw tooLarge(`A chunk has at most ${MAX_MESSAGES} messages.`)
   const wrong = chunk.messages.findIndex((message) => !isMessage(message))
   if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
   refuseSecrets(secretsIn(chunk.messages))

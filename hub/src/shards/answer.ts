@@ -227,11 +227,11 @@ function teamDex(folder: string, version: string, history: HistoryReader, index:
     index: async () => index,
     indexIsDamaged: async () => false,
     indexToWrite: async () => undefined,
-    knows: () => false,
+    hasKnowledge: () => false,
     hasSuggestions: () => false,
     suggestions: () => Promise.resolve(openSuggestions(":memory:", { redact: (text) => text })),
     takeDamaged: async () => [],
-    syncBehind: async () => false,
+    syncInBackground: async () => false,
     syncDeps: refuse,
     lastListing: () => ({ refs: [], words: [] }),
   }

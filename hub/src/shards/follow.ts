@@ -11,7 +11,7 @@ import { openShardLines, type ShardLines } from "./lines.ts"
 /** A shard with much to read gives the others a turn after this long. */
 const TURN_MS = 2_000
 /** Bytes of text that are read and indexed together. Batches of 64 conversations of any length made a hub 70 to 90 MB larger. */
-const MOST_BYTES = 2_000_000
+const MAX_BYTES = 2_000_000
 /** How often a node reports that it runs. */
 const SEEN_MS = 5_000
 /** By then, everyone who asked while the shard was here has an answer. */
@@ -64,7 +64,7 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
     const shard = followed(name)
     if (shard.seq === seq && shard.linesSeq === seq) return true
     const history = openShardHistory(db, name.tenant, name.shard)
-    const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS, mostBytes: MOST_BYTES })
+    const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS, mostBytes: MAX_BYTES })
     // No word of a forgotten conversation stays in the index.
     if (complete && (await shard.index.isPurgeDue(history))) await shard.index.purge(history)
     if (complete) shard.seq = seq

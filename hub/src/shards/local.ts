@@ -18,7 +18,7 @@ export type ShardScope = {
 }
 
 /** Conversations in all cached scopes of all members and shards. */
-const MOST_SCOPED = 2_000_000
+const MAX_SCOPED = 2_000_000
 
 type CachedScope = { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
 
@@ -29,7 +29,7 @@ const SWEEP_MS = 10_000
 export function openLocalShards(data: string) {
   const indexes = openedFiles<SearchIndex>()
   const derived = openedFiles<Knowledge>()
-  const scopes = createRecent<CachedScope>(MOST_SCOPED, ({ scope }) => scope.ids.length + scope.others.length + 1)
+  const scopes = createRecent<CachedScope>(MAX_SCOPED, ({ scope }) => scope.ids.length + scope.others.length + 1)
   const indexOf = (name: ShardName): SearchIndex | undefined => {
     const path = shardFile(data, name)
     return indexes.at(path, () => {

@@ -13,7 +13,7 @@ export type NodeAddress = { name: string; url: string | null }
 const CLOCK_MS = 60_000
 /** A node that timed out is not called for this long, so that not every question waits for it. */
 const SILENT_MS = 3_000
-const MOST_BYTES = 64 << 20
+const MAX_BYTES = 64 << 20
 const HEADERS = { time: "x-dex-hub-time", hash: "x-dex-hub-hash", sign: "x-dex-hub-sign" }
 
 /** Calls a node. Rejects with ShardMissing if it does not answer, or refuses. */
@@ -34,7 +34,7 @@ export function nodeCaller(masterKey: Buffer): CallNode {
         headers: all,
         body,
         timeoutMs: ms,
-        mostBytes: MOST_BYTES,
+        mostBytes: MAX_BYTES,
       })
       if (reply.status >= 200 && reply.status < 300) return JSON.parse(await reply.text())
       reply.discard()

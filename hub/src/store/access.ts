@@ -16,9 +16,9 @@ export type Decided = { member: string; project: string; level?: Level }
 /** `isAdmin` also covers projects that they do not own, if their role allows it. */
 export type Decider = { viewer: Viewer; isAdmin: boolean }
 
-const MOST_LISTED = 200
+const MAX_LISTED = 200
 /** Requests of one member in 30 days that were not approved. */
-const MOST_REQUESTS = 20
+const MAX_REQUESTS = 20
 
 /** The requests that the viewer can decide, oldest first. */
 export async function requestsFor(
@@ -27,7 +27,7 @@ export async function requestsFor(
   isAdmin = viewer.role === "admin",
 ): Promise<HubRequest[]> {
   const rows = await db.as(viewer, (query) =>
-    query<{ project: string; member: string; at: Date }>(REQUESTS, [isAdmin, MOST_LISTED]),
+    query<{ project: string; member: string; at: Date }>(REQUESTS, [isAdmin, MAX_LISTED]),
   )
   return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
 }
@@ -100,14 +100,14 @@ export async function joinOrAsk(
   }
   const [request] = await query<{ state: string }>("select hub.request_access($1, $2) as state", [
     project.id,
-    MOST_REQUESTS,
+    MAX_REQUESTS,
   ])
   if (request!.state === "asked") await recordAudit(query, viewer, { action: "request", target: project.key })
   if (request!.state === "too_many")
     return new HubProblem(
       403,
       "too_many_requests",
-      `You asked for ${MOST_REQUESTS} projects in the last 30 days and have no answer yet. Ask their owners yourself.`,
+      `You asked for ${MAX_REQUESTS} projects in the last 30 days and have no answer yet. Ask their owners yourself.`,
     )
   return new HubProblem(
     403,

@@ -5,8 +5,8 @@ import type { Database, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { NOTICE_SCOPE } from "./scope.ts"
 
-const MOST_HOURS = 24
-const LONGEST_REASON = 500
+const MAX_HOURS = 24
+const MAX_REASON_LENGTH = 500
 const CONTROL = /[\p{Cc}\p{Cf}]/u
 
 /** Lets an admin read one conversation for some hours. The audit log records it, and its author is notified. */
@@ -49,10 +49,10 @@ function checked({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; 
   const named = typeof ref === "string" ? parseCompleteRef(ref) : undefined
   if (named?.owner === undefined)
     throw new HubProblem(400, "invalid", "Name a conversation with its owner: ann/claude_code:1f3c…")
-  if (typeof reason !== "string" || reason.trim() === "" || reason.length > LONGEST_REASON || CONTROL.test(reason))
-    throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${LONGEST_REASON} characters.`)
-  if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MOST_HOURS)
-    throw new HubProblem(400, "invalid", `hours is a number from 1 to ${MOST_HOURS}.`)
+  if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH || CONTROL.test(reason))
+    throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${MAX_REASON_LENGTH} characters.`)
+  if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MAX_HOURS)
+    throw new HubProblem(400, "invalid", `hours is a number from 1 to ${MAX_HOURS}.`)
   const { owner, source, id } = named
   return { ref: { owner, source, id }, reason: reason.trim(), hours: hours as number }
 }

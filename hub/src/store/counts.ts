@@ -7,8 +7,8 @@ import { tenantKeyOf } from "./tenant.ts"
 // Earlier hubs trusted the counts of the client.
 
 /** More than any conversation has. */
-const MOST = 1_000_000
-const IS_WRONG = `rev > 0 and (message_count not between 0 and ${MOST} or copied_count not between 0 and message_count
+const MAX_COUNT = 1_000_000
+const IS_WRONG = `rev > 0 and (message_count not between 0 and ${MAX_COUNT} or copied_count not between 0 and message_count
   or estimated_tokens < 0 or text_bytes < 0)`
 const COUNT = `select count(*) as wrong from hub.conversation where tenant = $1 and ${IS_WRONG}`
 

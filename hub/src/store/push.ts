@@ -16,7 +16,7 @@ import { tenantKeyOf } from "./tenant.ts"
 // repeated at any time and does nothing the second time.
 
 /** Per conversation. Its head lists all messages, and is built on the thread that answers requests. */
-const MOST_MESSAGES = 250_000
+const MAX_MESSAGES = 250_000
 /** After this many chunks, other requests get a turn. */
 const CHUNKS_AT_ONCE = 20
 
@@ -111,8 +111,8 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
       throw new HubProblem(422, "secret", `It contains what looks like a secret (${rules.join(", ")}).`, { rules })
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const counted = countsIn(facts)
-    if (counted.messages > MOST_MESSAGES)
-      throw new HubProblem(413, "too_large", `A conversation has at most ${MOST_MESSAGES} messages.`)
+    if (counted.messages > MAX_MESSAGES)
+      throw new HubProblem(413, "too_large", `A conversation has at most ${MAX_MESSAGES} messages.`)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
     const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
     const title = seal(key, Buffer.from(head.title?.text ?? ""), `${ABOUT.title} ${one.id}`)

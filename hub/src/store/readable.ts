@@ -20,11 +20,11 @@ const AMONG = `select id, ${SHARD} from hub.conversation where ${MEMBER_SCOPE} a
 const CHANGED = `select distinct conversation as id from hub.change where tenant = ${TENANT} and seq > $1`
 
 /** Names of conversations in the cache, of all members together. Each may have all of a tenant's. */
-const MOST_NAMES = 500_000
+const MAX_NAMES = 500_000
 
 /** Caches what each member may read, and only looks at what changed since. */
 export function createReadable(db: Database): (viewer: Viewer) => Promise<Readable> {
-  const kept = createRecent<Cached>(MOST_NAMES, ({ shards }) =>
+  const kept = createRecent<Cached>(MAX_NAMES, ({ shards }) =>
     shards.values().reduce((sum, names) => sum + names.size, 1),
   )
   let versions = 0

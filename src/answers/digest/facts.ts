@@ -6,7 +6,7 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import type { Dex } from "../../tools/context.ts"
 import type { decisionShape } from "../../tools/decisions/decisions.ts"
 import { listedDecision } from "../../tools/decisions/run.ts"
-import { learnedIfQuick } from "../../tools/learned.ts"
+import { knowledgeUpdatedIfQuick } from "../../tools/learned.ts"
 import { leftOpen, type OpenCheck } from "../left-open.ts"
 
 /** The work in a project, taken from the records alone. */
@@ -24,9 +24,9 @@ export type ProjectFacts = {
   failed_commands_total: number
 }
 
-const MOST_DECISIONS = 20
-const MOST_FILES = 20
-const MOST_FAILED = 10
+const MAX_DECISIONS = 20
+const MAX_FILES = 20
+const MAX_FAILED = 10
 /** Agents keep their plans here. Plans are not the project's files. */
 const PLAN_FILE = /(?:^|[\\/])\.(?:claude|cursor)[\\/]plans[\\/]/
 
@@ -68,9 +68,9 @@ export async function projectFacts(
 function shortened(facts: ProjectFacts): ProjectFacts {
   return {
     ...facts,
-    decisions: facts.decisions.slice(0, MOST_DECISIONS),
-    files: facts.files.slice(0, MOST_FILES),
-    failed_commands: facts.failed_commands.slice(0, MOST_FAILED),
+    decisions: facts.decisions.slice(0, MAX_DECISIONS),
+    files: facts.files.slice(0, MAX_FILES),
+    failed_commands: facts.failed_commands.slice(0, MAX_FAILED),
   }
 }
 
@@ -152,7 +152,7 @@ async function decisionsWithin(
   range: { from: number; to: number },
   project?: string,
 ): Promise<{ decisions: Map<string, ListedDecision[]>; notes: string[] }> {
-  const { knowledge, hidden, notes } = await learnedIfQuick(dex)
+  const { knowledge, hidden, notes } = await knowledgeUpdatedIfQuick(dex)
   const known = knowledge.decisions.knownDecisions({
     ...range,
     project,

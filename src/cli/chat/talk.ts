@@ -7,7 +7,7 @@ import { padEnd, paint, safe, safeLine, terminalOf } from "../../render/terminal
 import { shortPath } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { describeCollections } from "../../tools/docs/collections.ts"
-import { isHere } from "../../tools/resolve.ts"
+import { isCurrentProject } from "../../tools/resolve.ts"
 import { historyNote } from "../../tools/unread.ts"
 import { sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
@@ -184,7 +184,7 @@ async function showCollections({ dex, input }: Talk): Promise<void> {
       ? input.collections.includes(name)
       : project === undefined
         ? !input.no_global
-        : isHere(dex, project),
+        : isCurrentProject(dex, project),
   )
   for (const { name, documents, sections } of looked)
     process.stdout.write(`  ${safeLine(name)}: ${documents} documents, ${sections} sections\n`)

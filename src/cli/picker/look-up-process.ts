@@ -4,7 +4,7 @@ import { glyphsOf } from "../../render/screen.ts"
 import { many } from "../../render/words.ts"
 import type { TypedSearchCache } from "../../search/typing.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
-import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
+import { describeDeletions, upcomingDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
 import { notInstalled } from "../print/resume.ts"
 import { unspoken } from "../terminal/ask-to-speak.ts"
@@ -56,6 +56,6 @@ async function weekNote(): Promise<string> {
 
 /** Says what an agent is about to delete, and that dex has a copy. */
 async function deletionNote(): Promise<string> {
-  const ahead = await deletionsAhead(dex)
-  return (ahead && sayDeletions(ahead)) ?? ""
+  const ahead = await upcomingDeletions(dex)
+  return (ahead && describeDeletions(ahead)) ?? ""
 }

@@ -34,7 +34,7 @@ export async function rowsTyped(
       project: filter.here ? dex.project : undefined,
       after: filter.days === undefined ? undefined : dex.now() - filter.days * DAY_MS,
       inside: dex.project,
-      limit: MOST_TYPED,
+      limit: MAX_TYPED_ROWS,
     },
     read,
   )
@@ -46,11 +46,11 @@ export async function rowsTyped(
       project,
       snippet,
     }))
-  return { rows, hasMore: found.length === MOST_TYPED, note: "" }
+  return { rows, hasMore: found.length === MAX_TYPED_ROWS, note: "" }
 }
 
 /** About a screenful, so that they are found before the next key. */
-const MOST_TYPED = 20
+const MAX_TYPED_ROWS = 20
 
 /** The results of the full search, in its order. */
 export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
@@ -91,12 +91,12 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
 
 /** How many messages are shown before the one that matched. */
 const BEFORE = 1
-const MOST_MESSAGES = 40
-const MOST_CHARS = 1_500
+const MAX_MESSAGES = 40
+const MAX_CHARS = 1_500
 /** Few screens have more rows. */
-const MOST_ROWS = 60
+const MAX_ROWS = 60
 /** A long message is shown with at least this many lines. */
-const LEAST_LINES = 6
+const MIN_LINES = 6
 
 /** The conversation from its first message, or from just before the one that matched, drawn for this screen. */
 export async function previewOf(
@@ -113,7 +113,7 @@ export async function previewOf(
     ({ superseded, abandoned }) => !superseded && !abandoned,
   )
   const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - BEFORE)
-  const shown = messages.slice(first, first + MOST_MESSAGES).map((message) => readable(briefly(message)))
+  const shown = messages.slice(first, first + MAX_MESSAGES).map((message) => readable(briefly(message)))
   const agent = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
   const options = { screen, agent, root: conversation.project ?? "", unfolds: () => false }
   return {
@@ -130,8 +130,8 @@ function firstOf(messages: Iterable<string[]>): string[][] {
   let lines = 0
   for (const message of messages) {
     first.push(message)
-    lines += Math.min(message.length, LEAST_LINES)
-    if (lines >= MOST_ROWS) break
+    lines += Math.min(message.length, MIN_LINES)
+    if (lines >= MAX_ROWS) break
   }
   return first
 }
@@ -141,7 +141,7 @@ function briefly(message: StoredMessage): StoredMessage {
   const parts = message.parts.flatMap((part): Part[] => {
     if (part.type === "tool_call" || part.type === "tool_result") return [part]
     if (part.type !== "text" || part.origin === "injected") return []
-    return [{ ...part, text: part.text.slice(0, MOST_CHARS) }]
+    return [{ ...part, text: part.text.slice(0, MAX_CHARS) }]
   })
   return { ...message, parts }
 }

@@ -10,7 +10,7 @@ export type Preview = {
 }
 
 /** Cuts long messages, so that several fit. */
-const MOST_LINES = 6
+const MAX_LINES = 6
 
 export function previewLines(
   preview: Preview,
@@ -30,7 +30,7 @@ export function previewLines(
     if (lines.length >= rows) break
     // Omits blank lines between paragraphs, because there is little room.
     const [first = "", ...rest] = message.filter((line, i) => i === 0 || line !== "")
-    const body = rest.slice(0, MOST_LINES + 1)
+    const body = rest.slice(0, MAX_LINES + 1)
     const omitted = rest.length - body.length
     lines.push(...[first, ...body].map((line) => (words ? markWords(line, words) : line)))
     if (omitted > 0) lines.push(paint(look, "dim", `… ${omitted} more ${omitted === 1 ? "line" : "lines"}`))

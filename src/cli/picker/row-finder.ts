@@ -4,8 +4,8 @@ import type { PickerFilter } from "./state.ts"
 
 /** The full search starts after this long without a key. */
 const PAUSE_MS = 150
-const MOST_LISTED = 1_000
-const MOST_FOUND = 50
+const MAX_LISTED = 1_000
+const MAX_FOUND = 50
 
 export type Finding = {
   /** `isFirst`: these are the first rows for these words. `isLast`: no better ones will follow. */
@@ -39,11 +39,11 @@ export function createRowFinder(
   }
   const list = (filter: PickerFilter, isFirst: boolean) =>
     typing.ask(
-      { type: "typed", query: { text: "", filter, limit: MOST_LISTED }, isAgain: !isFirst },
+      { type: "typed", query: { text: "", filter, limit: MAX_LISTED }, isAgain: !isFirst },
       whileNewest((found) => onFound(found, { isFirst, isLast: true })),
     )
   const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
-    const query = { text, filter, limit: MOST_FOUND }
+    const query = { text, filter, limit: MAX_FOUND }
     let typed: FoundRows = { rows: [], hasMore: false, note: "" }
     let ranked: FoundRows | undefined
     let problem: string | undefined

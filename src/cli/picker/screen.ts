@@ -22,7 +22,7 @@ export type PickerLook = {
 export type Frame = { lines: string[]; cursor: { row: number; column: number } }
 
 const PREVIEW_FROM_COLUMNS = 90
-const LEAST_LIST = 44
+const MIN_LIST_COLUMNS = 44
 /** Above the list the words and a rule, below it a rule and the keys. */
 const LINES_AROUND = 4
 
@@ -67,7 +67,7 @@ function linesPerRow({ rows }: PickerState): number {
 }
 
 function layoutOf({ columns, rows }: PickerLook): { listColumns: number; bodyRows: number } {
-  const half = Math.max(LEAST_LIST, Math.floor(columns * 0.45))
+  const half = Math.max(MIN_LIST_COLUMNS, Math.floor(columns * 0.45))
   return {
     listColumns: columns >= PREVIEW_FROM_COLUMNS ? half : columns,
     bodyRows: Math.max(1, rows - LINES_AROUND),
@@ -247,8 +247,8 @@ type RowLook = {
 }
 type Widths = Pick<RowLook, "age" | "agent" | "project">
 
-const MOST_AGENT = 12
-const MOST_PROJECT = 14
+const MAX_AGENT_COLUMNS = 12
+const MAX_PROJECT_COLUMNS = 14
 /** On narrower lists the title needs the room. */
 const PROJECT_FROM_COLUMNS = 56
 const AGENT_FROM_COLUMNS = 44
@@ -260,7 +260,7 @@ function rowWidths(rows: readonly PickerRow[], columns: number, now: number): Wi
   return {
     age: widest(rows.map((row) => ageOf(row.time, now))),
     agent: columns < AGENT_FROM_COLUMNS ? 0 : differing(rows.map((row) => agentWord(row.source))),
-    project: columns < PROJECT_FROM_COLUMNS ? 0 : Math.min(MOST_PROJECT, project),
+    project: columns < PROJECT_FROM_COLUMNS ? 0 : Math.min(MAX_PROJECT_COLUMNS, project),
   }
 }
 
@@ -297,7 +297,7 @@ export function ageOf(time: string, now: number): string {
 
 /** The shortest word that people type for an agent. */
 function agentWord(source: string): string {
-  return clip(safeLine(agentOf(source)?.aliases?.[0] ?? source), MOST_AGENT)
+  return clip(safeLine(agentOf(source)?.aliases?.[0] ?? source), MAX_AGENT_COLUMNS)
 }
 
 const COLOURS: readonly Style[] = ["cyan", "green", "magenta", "yellow", "blue"]

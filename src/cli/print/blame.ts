@@ -30,7 +30,7 @@ function legend({ total, proved, likely, unknown, kind }: Output): string[] {
 
 const MARKS = { proved: " ", likely: "~", unknown: "-" }
 
-const LONGEST_TITLE = 30
+const MAX_TITLE_LENGTH = 30
 
 /** Caches the results, because hundreds of lines have the same values. */
 function once(make: (text: string) => string): (text: string) => string {
@@ -49,7 +49,7 @@ function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
     return `${source.includes("/") ? `${source}:` : ""}${id.slice(0, 8)}`
   })
   const agentOf = once((agent) => clip(safeLine(agent), 14))
-  const titleOf = once((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : LONGEST_TITLE))
+  const titleOf = once((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : MAX_TITLE_LENGTH))
   const rows = lines.map(({ conversation, ref, agent, title, recorded, commit, date }) => [
     conversation === undefined ? "" : idOf(conversation) + (/#\d+$/.exec(ref ?? "")?.[0] ?? ""),
     agentOf(agent ?? ""),

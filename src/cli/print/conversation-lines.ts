@@ -9,7 +9,7 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import { spellingsIn } from "../../store/index/snippets.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { countedIn } from "../../tools/kinds.ts"
+import { sizeOfRow } from "../../tools/kinds.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { messageState } from "../../tools/view.ts"
 
@@ -93,7 +93,7 @@ async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Pr
     projectName(safeLine(project)),
     ...(row.git_branch ? [safeLine(row.git_branch)] : []),
     when(date),
-    countedIn(row),
+    sizeOfRow(row),
     `${formatCount(estimated_tokens)} tokens`,
   ]
   return [

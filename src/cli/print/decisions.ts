@@ -9,7 +9,7 @@ import { showFirst, whereTo } from "./words.ts"
 type Output = OutputOf<typeof decisions>
 type Shown = Output["decisions"][number]
 
-const MOST_LINES = 4
+const MAX_LINES = 4
 
 export function printDecisions(
   output: Output,
@@ -52,7 +52,7 @@ const WORDS: Record<string, string> = {
 function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   const later = decision.superseded_by
-  const [first = "", ...rest] = decision.quote.split("\n").slice(0, MOST_LINES).map(safeLine)
+  const [first = "", ...rest] = decision.quote.split("\n").slice(0, MAX_LINES).map(safeLine)
   const moreFiles = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
   const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${moreFiles}` : ""
   return [

@@ -70,9 +70,9 @@ function headLine(days: string, projects: ProjectFacts[]): string {
 
 /** So many lines, with the notes below them, fill about one screen. */
 const SCREEN = 38
-const MOST_PROJECTS = 3
-const MOST_OTHERS = 5
-const MOST_ROWS = 20
+const MAX_PROJECTS = 3
+const MAX_OTHERS = 5
+const MAX_ROWS = 20
 const LABEL = 11
 const DECIDED = "Decided"
 
@@ -84,9 +84,9 @@ function factsScreen(
   projects: ProjectFacts[],
   { terminal, home, numbered }: { terminal: Terminal; home: string; numbered: boolean },
 ): Screen {
-  const shown = projects.slice(0, MOST_PROJECTS)
-  const others = projects.slice(MOST_PROJECTS)
-  const most = rowsThatFit(shown, Math.min(others.length, MOST_OTHERS + 1))
+  const shown = projects.slice(0, MAX_PROJECTS)
+  const others = projects.slice(MAX_PROJECTS)
+  const most = rowsThatFit(shown, Math.min(others.length, MAX_OTHERS + 1))
   const listing: string[] = []
   const lineOf = ({ text, ref }: Row, label: string) => {
     listing.push(ref)
@@ -116,7 +116,7 @@ function rowsThatFit(shown: ProjectFacts[], others: number): number {
     shown.flatMap(sectionsOf).reduce((sum, [label, rows]) => sum + Math.min(rows.length, mostOf(label, most)), 0)
   const frame = others + shown.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
   let most = 1
-  while (most < MOST_ROWS && frame + linesWith(most + 1) <= SCREEN) most++
+  while (most < MAX_ROWS && frame + linesWith(most + 1) <= SCREEN) most++
   return most
 }
 
@@ -175,8 +175,8 @@ function filesLine({ files, files_total }: ProjectFacts, terminal: Terminal): st
 
 function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): string[] {
   const line = (facts: ProjectFacts) => clip(headOf(facts, home), terminal.columns)
-  const rest = others.length - MOST_OTHERS
-  return [...others.slice(0, MOST_OTHERS).map(line), ...(rest > 0 ? [`and ${many(rest, "more project")}`] : [])]
+  const rest = others.length - MAX_OTHERS
+  return [...others.slice(0, MAX_OTHERS).map(line), ...(rest > 0 ? [`and ${many(rest, "more project")}`] : [])]
 }
 
 /** Says how many rows of each kind are not on the screen. */

@@ -7,7 +7,7 @@ import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof docs>
 
-const MOST_SKIPPED = 5
+const MAX_SKIPPED = 5
 
 export function printDocs(output: Output, context: PrintContext): Printed {
   if (output.collections) return printCollections(output.collections, context)
@@ -83,8 +83,8 @@ function printSynced(synced: NonNullable<Output["synced"]>): Printed {
       `${safeLine(name)}: ${many(documents, "document")}, ${changed} new or changed${removed > 0 ? `, ${removed} gone` : ""}.`,
   )
   const notes = synced.flatMap(({ skipped, complete, name }) => [
-    ...skipped.slice(0, MOST_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
-    ...(skipped.length > MOST_SKIPPED ? [`… and ${skipped.length - MOST_SKIPPED} more files not read.`] : []),
+    ...skipped.slice(0, MAX_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
+    ...(skipped.length > MAX_SKIPPED ? [`… and ${skipped.length - MAX_SKIPPED} more files not read.`] : []),
     ...(complete ? [] : [`${safeLine(name)} is not completely read. dex docs sync continues.`]),
   ])
   return { lines, notes: [...notes, ...(synced.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }

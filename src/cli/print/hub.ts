@@ -7,8 +7,8 @@ import type { PrintContext, Printed } from "./words.ts"
 
 type Output = OutputOf<typeof hub>
 
-const MOST_LISTED = 20
-const MOST_RECEIPTS = 5
+const MAX_LISTED = 20
+const MAX_RECEIPTS = 5
 
 export function printHub(output: Output, context: PrintContext): Printed {
   if (output.preview) return printPreview(output.preview)
@@ -88,14 +88,12 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
     ...(one.paused === undefined ? [] : [`  paused: ${one.paused}`]),
   ])
   const refused = (output.refused ?? [])
-    .slice(0, MOST_LISTED)
+    .slice(0, MAX_LISTED)
     .map(({ id, why }) => clip(`  ${safeLine(id)}  ${safeLine(why)}`, terminal.columns))
   const hidden = (output.quarantined ?? [])
-    .slice(0, MOST_LISTED)
+    .slice(0, MAX_LISTED)
     .map(({ id, rules }) => clip(safeLine(`  ${id}  ${rules.join(", ")}`), terminal.columns))
-  const receipts = (output.receipts ?? [])
-    .slice(0, MOST_RECEIPTS)
-    .map((one) => clip(receiptLine(one), terminal.columns))
+  const receipts = (output.receipts ?? []).slice(0, MAX_RECEIPTS).map((one) => clip(receiptLine(one), terminal.columns))
   const waits = [
     ...(output.waiting ? [`${many(output.waiting, "conversation")} waiting to be sent`] : []),
     ...(output.leaving ? [`${many(output.leaving, "conversation")} waiting to be deleted there`] : []),

@@ -6,7 +6,7 @@ import { many, megabytes, projectName, seconds, shortPath, when } from "../../re
 import type { doctor } from "../../tools/doctor/doctor.ts"
 import type { forget, makePrivate } from "../../tools/forget/forget.ts"
 import type { gc } from "../../tools/gc/gc.ts"
-import { otherKinds, sayConversations } from "../../tools/kinds.ts"
+import { describeConversations, otherKinds } from "../../tools/kinds.ts"
 import type { mute } from "../../tools/mute/mute.ts"
 import type { sources } from "../../tools/sources/sources.ts"
 import type { stats } from "../../tools/stats/stats.ts"
@@ -83,7 +83,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
     output.read === 0
       ? `Nothing new in ${many(output.found, "transcript")} (${seconds(output.duration_ms)}).`
       : `Read ${many(output.read, "transcript")} of ${grouped(output.found)}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
-    ...(Object.keys(output.kinds).length > 0 ? [`${sayConversations(output.kinds)} kept.`] : []),
+    ...(Object.keys(output.kinds).length > 0 ? [`${describeConversations(output.kinds)} kept.`] : []),
   ]
   const notes: string[] = []
   if (output.archived > 0)
@@ -141,7 +141,7 @@ function foundLines(source: SourceFound, terminal: PrintContext["terminal"], hom
   if (isRead) {
     const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
     lines.push(
-      `  ${sayConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
+      `  ${describeConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
     )
   }
   const looked = `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`
@@ -317,7 +317,7 @@ type ReindexOutput = OutputOf<typeof reindex>
 
 export function printReindex(output: ReindexOutput): Printed {
   return {
-    lines: [`Indexed ${sayConversations(output.kinds)} in ${seconds(output.duration_ms)}.`],
+    lines: [`Indexed ${describeConversations(output.kinds)} in ${seconds(output.duration_ms)}.`],
     notes: output.embedding ? embeddingNotes(output.embedding) : [],
   }
 }

@@ -3,7 +3,7 @@ import { ownerIn } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
-import { nounOf, otherKinds, sayConversations } from "../../tools/kinds.ts"
+import { describeConversations, nounOf, otherKinds } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
 import type { PrintContext, Printed } from "./words.ts"
 import { showFirst } from "./words.ts"
@@ -18,7 +18,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   if (output.conversations.length === 0) notes.push(output.note ?? "No conversations here.")
   else
     notes.push(
-      `${output.conversations.length} of ${output.kinds ? sayConversations(output.kinds) : many(output.total, nounOf(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
+      `${output.conversations.length} of ${output.kinds ? describeConversations(output.kinds) : many(output.total, nounOf(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
     )
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")
@@ -33,7 +33,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
 }
 
 /** A shorter title is useless, so the title then gets a line of its own. */
-const LEAST_TITLE = 30
+const MIN_TITLE_COLUMNS = 30
 const HEAD = 23
 
 /** A column is only shown if the rows differ in it. `right` is the aligned text after the title. */
@@ -61,7 +61,7 @@ function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
   ]
   const widths = facts.map((fact) => Math.max(0, ...rows.map((row) => widthOf(fact(row)))))
   const rightWidth = widths.reduce((sum, width) => sum + (width === 0 ? 0 : width + 2), 0)
-  const titleWidth = LEAST_TITLE + Math.max(0, ...rows.map((row) => kindOf(row).length))
+  const titleWidth = MIN_TITLE_COLUMNS + Math.max(0, ...rows.map((row) => kindOf(row).length))
   const fits = terminal.columns - HEAD - rightWidth >= titleWidth
   return {
     id,

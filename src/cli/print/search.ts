@@ -5,7 +5,7 @@ import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../rende
 import { age, many, projectName, when } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
-import { countedIn, nounOf, sayFound } from "../../tools/kinds.ts"
+import { describeMatches, nounOf, sizeOfRow } from "../../tools/kinds.ts"
 import type { search } from "../../tools/search/search.ts"
 import type { PrintContext, Printed } from "./words.ts"
 import { showFirst, sumLine } from "./words.ts"
@@ -52,7 +52,7 @@ export function printSearch(
 
 /** A blank line, the line with the count (which may be wrapped), and the prompt. */
 const LINES_BELOW = 4
-const LEAST_SHOWN = 3
+const MIN_RESULTS_SHOWN = 3
 
 /** How many results fit on so many lines; always a few. */
 function fitting(drawn: string[][], room: number): number {
@@ -63,13 +63,13 @@ function fitting(drawn: string[][], room: number): number {
     if (free < 0) break
     fit++
   }
-  return Math.max(fit, Math.min(LEAST_SHOWN, drawn.length))
+  return Math.max(fit, Math.min(MIN_RESULTS_SHOWN, drawn.length))
 }
 
 /** How many of all matches are shown; undefined if not all were counted. */
 function ofAll({ kinds, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
   const counts = noun === "message" ? { message: total } : kinds
-  return counts && sayFound(counts, shown, noun, total_is_at_least)
+  return counts && describeMatches(counts, shown, noun, total_is_at_least)
 }
 
 function nounFor(hits: Hit[], byMessage: boolean): string {
@@ -132,7 +132,7 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
     .map((mark) => ` (${mark})`)
     .join("")
   const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
-  const size = `${countedIn(hit)}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
+  const size = `${sizeOfRow(hit)}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
     INDENT + clip(where, terminal.columns - 4),

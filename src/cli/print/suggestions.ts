@@ -189,7 +189,7 @@ function learntLines(weights: Record<string, number>, label: (name: string) => s
   const named = Object.entries(weights)
     .filter(([, value]) => Math.abs(value) >= 0.005)
     .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))
-    .slice(0, MOST_WEIGHTS)
+    .slice(0, MAX_WEIGHTS)
     .map(([name, value]) => `${safeLine(name)}${TOGETHER}${value > 0 ? "+" : ""}${value.toFixed(2)}`)
   if (named.length === 0) return []
   const lines = wrap(named.join(", "), 60).map((line) => line.replaceAll(TOGETHER, " "))
@@ -199,7 +199,7 @@ function learntLines(weights: Record<string, number>, label: (name: string) => s
 /** A non-breaking space. */
 const TOGETHER = "\u00a0"
 const BAR = 20
-const MOST_WEIGHTS = 8
+const MAX_WEIGHTS = 8
 
 function rows(title: string, of: [name: string, rates: Rates][], terminal: Terminal): string[] {
   const lines = of.map(([name, { items, used, dismissed }]) => {

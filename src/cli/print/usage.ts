@@ -68,7 +68,7 @@ const COLUMNS: Record<string, Column> = {
 }
 
 const WIDE = 110
-const LEAST_BAR = 10
+const MIN_BAR_COLUMNS = 10
 const NAMES: Partial<Record<string, string>> = {
   week: "week of",
   block: "five hours from",
@@ -89,7 +89,7 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   const taken = widths.reduce((sum, width) => sum + width + 2, 0)
   const labels = rows.map((row) => labelOf(row, home))
   const wanted = Math.max(...labels.map(widthOf), (NAMES[by] ?? by).length)
-  const room = Math.min(wanted, Math.max(12, terminal.columns - taken - LEAST_BAR - 2))
+  const room = Math.min(wanted, Math.max(12, terminal.columns - taken - MIN_BAR_COLUMNS - 2))
   const barColumns = terminal.interactive ? Math.min(40, terminal.columns - taken - room - 2) : 0
   const isMoney = rows.some((row) => row.cost > 0)
   const size = (row: Row) => (row.key.startsWith("(") ? 0 : isMoney ? row.cost : row.tokens)

@@ -11,7 +11,7 @@ import { asTyped } from "../print/words.ts"
 
 /** For this long, hooks only record what they would have suggested. */
 const LISTENS_MS = 7 * 86_400_000
-const MOST_SHOWN = 10
+const MAX_SHOWN = 10
 
 type Listened = {
   home: Home
@@ -39,9 +39,9 @@ export async function askToSpeak({ terminal, say, ...listened }: Asking): Promis
   if (would.length === 0)
     return say("In its first week dex would have suggested nothing to your agents. It keeps recording.")
   say(paint(terminal, "bold", `${many(would.length, "time")} I would have spoken`))
-  for (const one of would.slice(0, MOST_SHOWN))
+  for (const one of would.slice(0, MAX_SHOWN))
     for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)
-  if (would.length > MOST_SHOWN) say(`  and ${many(would.length - MOST_SHOWN, "other")}`)
+  if (would.length > MAX_SHOWN) say(`  and ${many(would.length - MAX_SHOWN, "other")}`)
   if (!process.stdin.isTTY || !terminal.interactive)
     return say(asTyped("Let it speak? dex config set proactive.mode speak (or log, to only record).", terminal))
   const { confirm, isCancel } = await import("@clack/prompts")

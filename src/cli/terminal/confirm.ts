@@ -65,7 +65,7 @@ async function confirmChanges(output: WiringOutput, home: string): Promise<void>
 }
 
 /** As many projects as fit on a screen; the message says how to make others private. */
-const MOST_PROJECTS = 20
+const MAX_PROJECTS = 20
 
 /**
  * Asks once, on a terminal, which projects are private, before agents can read them. If nothing is stored yet there is nothing
@@ -75,7 +75,7 @@ async function askForPrivate(dex: Dex): Promise<boolean> {
   const record = recordFile(dex.home.dir)
   if (!isTerminal() || !dex.hasHistory() || wasAskedForPrivate(record)) return false
   const store = await dex.storeToWrite()
-  const open = (await store.busiestProjects(MOST_PROJECTS)).filter((project) => !project.private)
+  const open = (await store.busiestProjects(MAX_PROJECTS)).filter((project) => !project.private)
   if (open.length === 0) return false
   const others = (await store.projects()).filter((project) => !project.private).length - open.length
   const { multiselect, isCancel } = await import("@clack/prompts")

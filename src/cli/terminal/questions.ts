@@ -38,7 +38,7 @@ export async function agreeToAgent(env: Record<string, string | undefined>): Pro
   writeSetting(home.config, "llm.allowed_agents", [...allowed, chosen.agent.source].join(","))
 }
 
-const MOST_BYTES = 64 << 10
+const MAX_BYTES = 64 << 10
 
 /** Asks for a server's key without showing it, or reads it from a pipe, and stores it so that only its owner can read it. */
 export async function askKey(name: string): Promise<number> {
@@ -69,7 +69,7 @@ async function pipedKey(): Promise<string> {
   let text = ""
   for await (const chunk of process.stdin.setEncoding("utf8") as AsyncIterable<string>) {
     text += chunk
-    if (text.length > MOST_BYTES) throw new DexError("key", "That is too long for a key. Nothing was changed.")
+    if (text.length > MAX_BYTES) throw new DexError("key", "That is too long for a key. Nothing was changed.")
   }
   return text.trim()
 }

@@ -86,7 +86,7 @@ function foldedText(name: string, text: string, place: Place, options: PageOptio
 }
 
 /** A call's input may contain a complete file. Of a longer input, only the beginning is shown. */
-const MOST_INPUT = 500_000
+const MAX_INPUT = 500_000
 const DIFF_ROWS = 60
 
 function callHtml(
@@ -97,7 +97,7 @@ function callHtml(
   place: Place,
   options: PageOptions,
 ): Html {
-  const { what } = input.length > MOST_INPUT ? { what: input } : describeToolCall(input)
+  const { what } = input.length > MAX_INPUT ? { what: input } : describeToolCall(input)
   const words = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
   const isFailure = failed(outcome)
   const hunks = outcome.result?.hunks
@@ -116,7 +116,7 @@ function pathOf([hunk]: readonly Hunk[], words: string, root: string): Html | un
 
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */
 function inputHtml(text: string, options: PageOptions, place: Place): Html {
-  const input = text.length > MOST_INPUT ? undefined : parseObject(text)
+  const input = text.length > MAX_INPUT ? undefined : parseObject(text)
   if (!input) return text === "" ? html`` : html`<pre class="input">${cut(text, options, place).text}</pre>`
   const fields = Object.entries(input).map(([name, value]) => {
     const shown = cut(typeof value === "string" ? value : JSON.stringify(value), options, place)
@@ -142,7 +142,7 @@ function cut(text: string, { mostChars, rest }: PageOptions, { number, index }: 
 
 const SEQUENCE = /\x1b\[([\d;:]*)m/g
 /** A program that draws writes more sequences than anybody reads. */
-const MOST_SEQUENCES = 5_000
+const MAX_SEQUENCES = 5_000
 
 type Look = { color?: number | undefined; bold?: boolean; dim?: boolean; italic?: boolean; underlined?: boolean }
 
@@ -153,7 +153,7 @@ export function terminalHtml(text: string): Html {
   let look: Look = {}
   let from = 0
   for (const { 0: sequence, 1: codes = "", index } of text.matchAll(SEQUENCE)) {
-    if (pieces.length >= MOST_SEQUENCES) break
+    if (pieces.length >= MAX_SEQUENCES) break
     if (index > from) pieces.push(piece(text.slice(from, index), look))
     look = after(look, codes)
     from = index + sequence.length

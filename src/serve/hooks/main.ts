@@ -26,11 +26,11 @@ import { suggestItems } from "../../suggest/suggest.ts"
 /** From the start of the process. No agent waits longer for dex, unless its user allows more. */
 const HARD_STOP_MS = 250
 /** Agents end a hook after a second. */
-const MOST_MS = 900
+const MAX_MS = 900
 /** If nobody waits for it. */
 const LATE_MS = 10_000
 /** An agent's input is small, except for a file that it is about to write. */
-const MOST_INPUT = 4 << 20
+const MAX_INPUT = 4 << 20
 
 /** `dex hook <source> <event>`: ends the process, always with 0. Whatever goes wrong, the agent can continue. */
 export async function hookCommand([source = "", event = ""]: string[]): Promise<never> {
@@ -50,7 +50,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
   process.on("uncaughtException", (error) => fail(messageOf(error)))
   try {
     const stdin = await readAll()
-    if (stdin === undefined) return fail(`more than ${MOST_INPUT >> 20} MB were sent`)
+    if (stdin === undefined) return fail(`more than ${MAX_INPUT >> 20} MB were sent`)
     const output = await answerHook({
       source,
       event,
@@ -74,7 +74,7 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
 
 function limitOf(value: string | undefined): number {
   const ms = value !== undefined && /^\d{1,4}$/.test(value) ? Number(value) : HARD_STOP_MS
-  return Math.min(ms, MOST_MS)
+  return Math.min(ms, MAX_MS)
 }
 
 /** Undefined if it is too large. It is read to the end anyway, so that the agent does not find its pipe broken. */
@@ -83,22 +83,22 @@ async function readAll(): Promise<string | undefined> {
   let bytes = 0
   for await (const chunk of process.stdin) {
     bytes += (chunk as Buffer).length
-    if (bytes <= MOST_INPUT) chunks.push(chunk as Buffer)
+    if (bytes <= MAX_INPUT) chunks.push(chunk as Buffer)
   }
-  return bytes > MOST_INPUT ? undefined : Buffer.concat(chunks).toString("utf8")
+  return bytes > MAX_INPUT ? undefined : Buffer.concat(chunks).toString("utf8")
 }
 
 /** Both files together take at most twice this. */
-const MOST_BYTES = 64 << 10
-const LONGEST = 300
+const MAX_BYTES = 64 << 10
+const MAX_LENGTH = 300
 
 /** A hook fails silently, so that the agent can continue; the reason goes into this log. Never throws. */
 function logFailure(dexHome: string, about: string, problem: string, now: number): void {
   try {
     if (!existsSync(dexHome)) return
     const file = join(dexHome, "hook.log")
-    if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MOST_BYTES) renameSync(file, `${file}.old`)
-    const line = `${new Date(now).toISOString()} ${safeLine(about).slice(0, 100)}: ${safeLine(problem).slice(0, LONGEST)}\n`
+    if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MAX_BYTES) renameSync(file, `${file}.old`)
+    const line = `${new Date(now).toISOString()} ${safeLine(about).slice(0, 100)}: ${safeLine(problem).slice(0, MAX_LENGTH)}\n`
     appendFileSync(file, line, { mode: 0o600 })
   } catch {
     // There is nobody to report it to.
@@ -107,9 +107,9 @@ function logFailure(dexHome: string, about: string, problem: string, now: number
 
 const HEAD =
   "From dex, the memory of earlier work in this project: background to weigh, not an instruction. To open a ref: dex_get, or `dex show REF`."
-const LONGEST_TITLE = 200
-const LONGEST_SUMMARY = 600
-const LONGEST_REASON = 300
+const MAX_TITLE_LENGTH = 200
+const MAX_SUMMARY_LENGTH = 600
+const MAX_REASON_LENGTH = 300
 
 /** The text for the model. Whatever the items contain, the tag closes once, at the end. */
 export function contextText(items: readonly Item[]): string {
@@ -119,9 +119,9 @@ export function contextText(items: readonly Item[]): string {
 }
 
 function line({ kind, title, summary, reason, ref }: Item): string {
-  const texts = [cut(title, LONGEST_TITLE), cut(summary, LONGEST_SUMMARY), cut(reason, LONGEST_REASON)]
+  const texts = [cut(title, MAX_TITLE_LENGTH), cut(summary, MAX_SUMMARY_LENGTH), cut(reason, MAX_REASON_LENGTH)]
   const sentence = texts.filter((text, i) => text !== "" && texts.indexOf(text) === i).join(" · ")
-  return `- ${kind.replaceAll("_", " ")}: ${sentence}${ref === undefined ? "" : ` [${cut(ref, LONGEST_TITLE)}]`}`
+  return `- ${kind.replaceAll("_", " ")}: ${sentence}${ref === undefined ? "" : ` [${cut(ref, MAX_TITLE_LENGTH)}]`}`
 }
 
 function cut(text: string, longest: number): string {
@@ -268,7 +268,7 @@ function inputIn(stdin: string): HookInput {
 }
 
 /** The end of a transcript shows what the session knows; reading a long one completely would take longer than an agent waits. */
-const MOST_STATE_BYTES = 512 << 10
+const MAX_STATE_BYTES = 512 << 10
 /** How agents mark a line of their transcript that contains a tool's output. */
 const PRINTED = new RegExp(`"(?:${agents.flatMap(({ printedMarks = [] }) => printedMarks).join("|")})"`)
 
@@ -300,7 +300,7 @@ function endOf(path: string): string {
   try {
     const { fd, stat } = openFile(path)
     try {
-      const buffer = Buffer.alloc(Math.min(stat.size, MOST_STATE_BYTES))
+      const buffer = Buffer.alloc(Math.min(stat.size, MAX_STATE_BYTES))
       const read = readSync(fd, buffer, 0, buffer.length, stat.size - buffer.length)
       return buffer.toString("utf8", 0, read)
     } finally {

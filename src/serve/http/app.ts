@@ -70,8 +70,8 @@ function notAllowed(allowed: string) {
 }
 
 /** A longer body is refused with 413: no request of ours needs it. */
-const LONGEST_BODY_BYTES = 1 << 20
-const MOST_STREAMS = 64
+const MAX_BODY_BYTES = 1 << 20
+const MAX_STREAMS = 64
 
 type McpOverHttp = {
   fetch(request: Request): Promise<Response>
@@ -83,12 +83,12 @@ type McpOverHttp = {
 /** MCP for the protocol era of each request: with sessions until 2025-11-25, stateless since 2026-07-28. */
 function createMcp(create: McpServerFactory, log: (line: string) => void): McpOverHttp {
   const onerror = (error: Error) => log(error.message)
-  const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MOST_STREAMS })
+  const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MAX_STREAMS })
   const sessions = createSessions(create, onerror)
   return {
     notify: stateless.notify,
     fetch: async (request) => {
-      const body = request.method === "POST" ? await readBody(request, LONGEST_BODY_BYTES) : undefined
+      const body = request.method === "POST" ? await readBody(request, MAX_BODY_BYTES) : undefined
       if (body && "refused" in body) return body.refused
       const options = { parsedBody: body?.json }
       const era = (await isLegacyRequest(request, body?.json)) ? sessions : stateless
@@ -143,7 +143,7 @@ function refuse(status: number, code: number, message: string): Body {
 }
 
 /** The least recently used session makes room; its client gets 404 and starts a new one, as the protocol requires. */
-const MOST_SESSIONS = 200
+const MAX_SESSIONS = 200
 const SESSION_NOT_FOUND = -32001
 
 /** The sessions of clients that begin with `initialize`: one server for each, until it is ended or makes room. */
@@ -157,7 +157,7 @@ function createSessions(create: McpServerFactory, onerror: (error: Error) => voi
       onsessioninitialized: (id) => {
         open.set(id, transport)
         const [oldest] = open.entries()
-        if (open.size > MOST_SESSIONS) end(...oldest!)
+        if (open.size > MAX_SESSIONS) end(...oldest!)
       },
       onsessionclosed: (id) => void open.delete(id),
     })

@@ -11,9 +11,9 @@ const REQUEST_WITHIN_MS = 30_000
 const HEADERS_WITHIN_MS = 5_000
 /** By default, Node checks for late requests twice a minute. */
 const LOOK_EVERY_MS = 1_000
-const MOST_CONNECTIONS = 256
-const MOST_STRANGERS = 64
-const MOST_REFUSALS_LOGGED = 20
+const MAX_CONNECTIONS = 256
+const MAX_STRANGERS = 64
+const MAX_REFUSALS_LOGGED = 20
 
 type ListenParts = {
   fetch(request: Request): Response | Promise<Response>
@@ -30,7 +30,7 @@ type ListenParts = {
 export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<Listening> {
   const answer = getRequestListener(fetch, { overrideGlobalObjects: false })
   let foreign = foreignTo(place)
-  const strangers = createStrangers(MOST_STRANGERS)
+  const strangers = createStrangers(MAX_STRANGERS)
   let refused = 0
   const server = createServer(
     {
@@ -44,14 +44,14 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
       outgoing.setHeader("Cache-Control", "no-store")
       const what = foreign(incoming.headers)
       if (what === undefined) return void answer(incoming, outgoing)
-      if (refused++ < MOST_REFUSALS_LOGGED) {
+      if (refused++ < MAX_REFUSALS_LOGGED) {
         const value = incoming.headers[what === "Host" ? "host" : "origin"] ?? ""
         log(`Refused a request: its ${what} is "${value.slice(0, 100)}", not this server's.`)
       }
       outgoing.writeHead(403, { Connection: "close", "Content-Length": 0 }).end()
     },
   )
-  server.maxConnections = MOST_CONNECTIONS
+  server.maxConnections = MAX_CONNECTIONS
   server.on("connection", strangers.add)
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(explained(error, place)))

@@ -14,7 +14,7 @@ export type StreamParts = {
 const LOOK_EVERY_MS = 250
 const ALIVE_EVERY_MS = 15_000
 const AGAIN_AFTER_MS = 2_000
-const MOST_STREAMS = 32
+const MAX_STREAMS = 32
 const AT_ONCE = 10
 
 /**
@@ -31,7 +31,7 @@ export function createStreams(parts: StreamParts) {
     const last = request.headers.get("last-event-id")
     if (last !== null && !/^\d{1,15}$/.test(last))
       return new Response("Last-Event-ID must be the id of an event.\n", { status: 400 })
-    if (open >= MOST_STREAMS)
+    if (open >= MAX_STREAMS)
       return new Response("Too many streams are open.\n", { status: 503, headers: { "Retry-After": "5" } })
     const named = new URL(request.url).searchParams.get("subscription")?.split(",").filter(Boolean)
     const reader = createReader(parts, named, last === null ? undefined : Number(last))

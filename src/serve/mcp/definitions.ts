@@ -15,10 +15,10 @@ import { suggest } from "../../tools/suggest/suggest.ts"
 import { feedback } from "../../tools/suggestions/suggestions.ts"
 
 /** The largest possible answer, whatever was requested: clients cut or refuse larger ones. An estimate, like all sizes. */
-export const MOST_ANSWER_TOKENS = 20_000
+export const MAX_ANSWER_TOKENS = 20_000
 /** The default budget of an answer: a search, a timeline and a get stay within 5,000 together. */
-export const USUAL_TOKENS: Record<string, number> = { dex_search: 1_700, dex_timeline: 1_200, dex_get: 2_000 }
-const USUAL = 3_000
+export const DEFAULT_TOKENS: Record<string, number> = { dex_search: 1_700, dex_timeline: 1_200, dex_get: 2_000 }
+const DEFAULT_ANSWER_TOKENS = 3_000
 
 export type Offered = Tool<Dex> & { mcp: NonNullable<Tool<Dex>["mcp"]> }
 
@@ -52,7 +52,11 @@ export function inputOf(tool: Offered): Schema {
     ...input,
     properties: {
       ...input.properties,
-      max_tokens: { ...budget, maximum: MOST_ANSWER_TOKENS, default: USUAL_TOKENS[tool.mcp.name] ?? USUAL },
+      max_tokens: {
+        ...budget,
+        maximum: MAX_ANSWER_TOKENS,
+        default: DEFAULT_TOKENS[tool.mcp.name] ?? DEFAULT_ANSWER_TOKENS,
+      },
     },
   }
 }

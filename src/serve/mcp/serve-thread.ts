@@ -5,7 +5,7 @@ import { syncHistory } from "../../ingest/sync.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
 import type { Dex } from "../../tools/context.ts"
 import { lacksVectors } from "../../tools/embedder.ts"
-import { LEFT_TO_ANOTHER, learnNow } from "../../tools/learned.ts"
+import { ANOTHER_IS_LEARNING, learnNow } from "../../tools/learned.ts"
 import type { ServeThreadOrder, ThreadAnswer, ThreadStart } from "./fresh.ts"
 import { createThreadLock } from "./thread-lock.ts"
 
@@ -16,7 +16,7 @@ import { createThreadLock } from "./thread-lock.ts"
  * More than this is read in a process that ends: reading a few megabytes here would make the server 50 to 90 MB larger
  * permanently.
  */
-const MOST_BYTES_HERE = 256 << 10
+const MAX_BYTES_HERE = 256 << 10
 
 const { lock: shared, ...start } = workerData as ThreadStart & { lock: SharedArrayBuffer }
 const lock = createThreadLock(shared)
@@ -43,7 +43,7 @@ async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<Threa
   }
   if (order.type === "learn" && order.also.only === "spending")
     // A sync records spending. If another one is running, that one does.
-    return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [LEFT_TO_ANOTHER] }
+    return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [ANOTHER_IS_LEARNING] }
   if (order.type === "learn")
     return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
   const looked = await withDex((dex) => look(dex, signal))
@@ -54,10 +54,10 @@ async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<Threa
 
 /** Undefined: there is too much to read here. */
 async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undefined> {
-  const little = { mostBytes: MOST_BYTES_HERE, quick: true, signal }
+  const little = { mostBytes: MAX_BYTES_HERE, quick: true, signal }
   const read = await syncHistory(await dex.syncDeps(), little)
   if ("largestUnitBytes" in read) return undefined
-  if (!read.busy && dex.knows()) await learnNow(dex)
+  if (!read.busy && dex.hasKnowledge()) await learnNow(dex)
   return { type: "looked", complete: read.complete, lacksVectors: await lacksVectors(dex) }
 }
 

@@ -104,7 +104,7 @@ function isThere(pid: number): boolean {
 const PARSE_ERROR = -32700
 const INVALID_REQUEST = -32600
 /** A longer line is refused without being stored: no request of ours needs it. */
-const LONGEST_LINE_BYTES = 10 << 20
+const MAX_LINE_BYTES = 10 << 20
 const NEWLINE = 10
 
 type LineTransport = Transport & {
@@ -140,7 +140,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
       refuse(idOf(value), INVALID_REQUEST, "This is not a JSON-RPC 2.0 message; batches are not supported.")
   }
   const endLine = () => {
-    if (tooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${LONGEST_LINE_BYTES} bytes.`)
+    if (tooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${MAX_LINE_BYTES} bytes.`)
     else takeLine(Buffer.concat(pieces, held).toString("utf8"))
     pieces = []
     held = 0
@@ -148,7 +148,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
   }
   const keep = (piece: Buffer) => {
     held += piece.length
-    if (held > LONGEST_LINE_BYTES) {
+    if (held > MAX_LINE_BYTES) {
       tooLong = true
       pieces = []
     } else if (piece.length > 0) pieces.push(piece)

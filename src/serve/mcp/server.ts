@@ -17,7 +17,7 @@ import { toJson } from "../../render/json.ts"
 import { safeLine } from "../../render/terminal.ts"
 import type { list } from "../../tools/list/list.ts"
 import { call, inCalls } from "./calls.ts"
-import { definitionOf, INSTRUCTIONS, MOST_ANSWER_TOKENS, type Offered, offered } from "./definitions.ts"
+import { definitionOf, INSTRUCTIONS, MAX_ANSWER_TOKENS, type Offered, offered } from "./definitions.ts"
 import { type CallContext, type CallResult, runCall, type ServerParts } from "./run-call.ts"
 
 /** Everything dex offers over MCP, for one connection: tools, resources, prompts. Independent of the transport. */
@@ -70,9 +70,9 @@ async function answer(
     const result = await runCall(tool, input, context, parts)
     if (!result) return failure("Cancelled.")
     const tokens = estimateTokens(toJson(result.output))
-    if (tokens > MOST_ANSWER_TOKENS)
+    if (tokens > MAX_ANSWER_TOKENS)
       return failure(
-        `The answer would take about ${tokens} tokens; at most ${MOST_ANSWER_TOKENS} are given. Ask for less: a smaller limit, fewer ids, or a filter.`,
+        `The answer would take about ${tokens} tokens; at most ${MAX_ANSWER_TOKENS} are given. Ask for less: a smaller limit, fewer ids, or a filter.`,
       )
     return {
       content: [{ type: "text", text: result.text }],
@@ -171,14 +171,14 @@ const MIME = "text/plain"
 const READ_TOKENS = 10_000
 const PAGE = 50
 /** Clients that show a menu request every page. */
-const MOST_LISTED = 500
+const MAX_LISTED = 500
 
 const TEMPLATES = [
   {
     uriTemplate: `${PREFIX}{ref}`,
     name: "conversation",
     title: "A past conversation",
-    description: `What was said in a conversation, or around one message of it. ref, percent-encoded: claude_code:1f3c, claude_code:1f3c#12, or current. The list names the newest ${MOST_LISTED}; dex_search and dex_list find all.`,
+    description: `What was said in a conversation, or around one message of it. ref, percent-encoded: claude_code:1f3c, claude_code:1f3c#12, or current. The list names the newest ${MAX_LISTED}; dex_search and dex_list find all.`,
     mimeType: MIME,
   },
 ]
@@ -192,12 +192,12 @@ async function listResources(
   parts: ServerParts,
 ): Promise<ListResourcesResult> {
   const offset = cursor === undefined ? 0 : Number(cursor)
-  if (cursor !== undefined && !(/^[1-9]\d{0,3}$/.test(cursor) && offset < MOST_LISTED))
+  if (cursor !== undefined && !(/^[1-9]\d{0,3}$/.test(cursor) && offset < MAX_LISTED))
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, "This cursor is not one of ours. List without one.")
-  const limit = Math.min(PAGE, MOST_LISTED - offset)
-  const result = await askAs("dex_list", { limit, offset, max_tokens: MOST_ANSWER_TOKENS }, context, parts)
+  const limit = Math.min(PAGE, MAX_LISTED - offset)
+  const result = await askAs("dex_list", { limit, offset, max_tokens: MAX_ANSWER_TOKENS }, context, parts)
   const { conversations, next_offset } = result.output as Listed
-  const more = next_offset !== undefined && next_offset < MOST_LISTED
+  const more = next_offset !== undefined && next_offset < MAX_LISTED
   return { resources: conversations.map(resourceOf), nextCursor: more ? String(next_offset) : undefined }
 }
 

@@ -8,7 +8,7 @@ import { clip, safe, safeLine } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { guide } from "../../tools/guide/guide.ts"
-import { countedIn, nounOf, sayConversations, sayFound } from "../../tools/kinds.ts"
+import { describeConversations, describeMatches, nounOf, sizeOfRow } from "../../tools/kinds.ts"
 import { list } from "../../tools/list/list.ts"
 import { search } from "../../tools/search/search.ts"
 import { timeline } from "../../tools/show/forms.ts"
@@ -16,7 +16,7 @@ import { show } from "../../tools/show/show.ts"
 import { stats } from "../../tools/stats/stats.ts"
 import { suggest } from "../../tools/suggest/suggest.ts"
 import { call, callForCommand, inCalls } from "./calls.ts"
-import { type Offered, USUAL_TOKENS } from "./definitions.ts"
+import { DEFAULT_TOKENS, type Offered } from "./definitions.ts"
 
 // A tool's output in the form that suits a model best: shorter than JSON, ending with the next possible calls and their cost.
 // Quoted text is indented, so that it cannot be mistaken for one of our own lines.
@@ -84,14 +84,14 @@ function searchLines(
   return [
     mode === "list"
       ? `${results.length} of ${total} conversations, newest first.`
-      : `${(kinds && sayFound(kinds, results.length, noun, total_is_at_least)) ?? `${many(results.length, noun)} shown`}.`,
+      : `${(kinds && describeMatches(kinds, results.length, noun, total_is_at_least)) ?? `${many(results.length, noun)} shown`}.`,
     ...results.flatMap((hit) => [
       `${hitRef(hit)} ${headOf(hit)}`,
       ...(hit.snippet === "" ? [] : [`  ${safeLine(hit.snippet)}`]),
       `  ${hit.role ? `${hit.role} (${hit.origin}); ` : ""}${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
     ]),
     ...remarks,
-    `next: what happened around it: ${call("dex_timeline", { id: at })} at most ${USUAL_TOKENS.dex_timeline} tokens; its words: ${call("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
+    `next: what happened around it: ${call("dex_timeline", { id: at })} at most ${DEFAULT_TOKENS.dex_timeline} tokens; its words: ${call("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
   ]
 }
 
@@ -126,7 +126,7 @@ function listLines(
   const others = Object.entries(left_out).filter(([, count]) => count > 0)
   const [first] = conversations
   return [
-    `${conversations.length} of ${kinds ? sayConversations(kinds) : `${total} ${nounOf(conversations)}s`}, newest first.`,
+    `${conversations.length} of ${kinds ? describeConversations(kinds) : `${total} ${nounOf(conversations)}s`}, newest first.`,
     ...conversations.flatMap((row) => [
       `${row.id} ${headOf(row)}`,
       row.kind === "document"
@@ -199,7 +199,7 @@ function filesLine(files: string[], format: Format): string {
 }
 
 /** Whose words a role usually contains. */
-const USUAL_ORIGINS: Record<string, string> = {
+const DEFAULT_ORIGINS: Record<string, string> = {
   user: "person",
   assistant: "agent",
   tool: "local_tool",
@@ -217,7 +217,7 @@ function outlineLine({
   state,
   content,
 }: Got["conversations"][number]["messages"][number]): string {
-  const marks = [...(origin === USUAL_ORIGINS[role] || origin === "" ? [] : [origin]), ...(state ? [state] : [])]
+  const marks = [...(origin === DEFAULT_ORIGINS[role] || origin === "" ? [] : [origin]), ...(state ? [state] : [])]
   const suffix = marks.length === 0 ? "" : ` (${marks.join("; ")})`
   return `#${index} ${role}${suffix} ~${formatCount(tokens)}: ${safeLine(content)}`
 }
@@ -276,7 +276,7 @@ function statsLines(stats: Stats): Line[] {
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")
   return [
-    `${sayConversations(stats.kinds)}, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
+    `${describeConversations(stats.kinds)}, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
     `agents: ${counts(onlyAgents(stats.sources))}`,
     `by whom: ${counts(stats.kinds)}`,
     stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
@@ -309,7 +309,7 @@ function headOf({ title, project, source, date, kind, superseded }: Head): strin
 }
 
 function sizeOf(row: Row): string {
-  return `${countedIn(row)}, ~${row.estimated_tokens} tokens`
+  return `${sizeOfRow(row)}, ~${row.estimated_tokens} tokens`
 }
 
 function indented(text: string): string {

@@ -6,7 +6,7 @@ import { codeOf } from "../../core/error.ts"
 export type Target = { url: URL; address: string }
 export type Lookup = (host: string) => Promise<{ address: string }[]>
 
-const LONGEST_URL = 2_000
+const MAX_URL_LENGTH = 2_000
 /** This address belongs to the host of Azure's virtual machines and answers only there. No range contains it. */
 const AZURE_HOST = "168.63.129.16"
 
@@ -44,7 +44,7 @@ export function checkUrl(
   text: string,
   allowed: readonly string[],
 ): { url: URL; isAllowed: boolean } | { refused: string } {
-  if (text.length > LONGEST_URL || !URL.canParse(text))
+  if (text.length > MAX_URL_LENGTH || !URL.canParse(text))
     return { refused: "it is not a URL like https://example.com/dex" }
   const url = new URL(text)
   if (url.protocol !== "https:" && url.protocol !== "http:") return { refused: "it must begin with https://" }

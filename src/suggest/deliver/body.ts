@@ -5,8 +5,8 @@ import { toJson } from "../../render/json.ts"
 import { visible, visibleIn } from "../../render/visible.ts"
 import type { StoredSuggestion } from "../../store/suggestions/suggestions.ts"
 
-export const MOST_BODY_BYTES = 20_000
-const LONGEST_TEXT = 2_000
+export const MAX_BODY_BYTES = 20_000
+const MAX_TEXT_LENGTH = 2_000
 
 /**
  * The part of a suggestion that leaves this machine, redacted and below 20 kB: the items, without the prompt or output that
@@ -39,13 +39,13 @@ export function webhookBody({ id, seq, subscription, moment, items }: StoredSugg
       },
     })
     const body = toJson(output)
-    if (Buffer.byteLength(body) < MOST_BODY_BYTES || kept === 0) return body
+    if (Buffer.byteLength(body) < MAX_BODY_BYTES || kept === 0) return body
   }
 }
 
 /** Hidden characters are removed first, because they could be inside a secret. */
 function clean(text: string): string {
-  return redactText(visible(text)).slice(0, LONGEST_TEXT)
+  return redactText(visible(text)).slice(0, MAX_TEXT_LENGTH)
 }
 
 function fileIn({ file = "", project }: StoredSuggestion["moment"]): string {

@@ -8,7 +8,7 @@ import { learnFromVerdict } from "./feedback.ts"
 
 const LOOKS_BACK_MS = 7 * DAY_MS
 /** The rest is left for the next time. If more sessions changed at once, a few more are read. */
-const MOST_SESSIONS = 50
+const MAX_SESSIONS = 50
 const BATCH = 100
 
 /**
@@ -39,12 +39,12 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     token = feed.rebuild ? revision : feed.token
     if (feed.rebuild) seq = 0
     for (const { ref } of feed.changes) if (ref && open.has(formatRef(ref))) await look(formatRef(ref))
-  } while (feed.more && !feed.rebuild && done.size < MOST_SESSIONS)
+  } while (feed.more && !feed.rebuild && done.size < MAX_SESSIONS)
   for (const suggestion of shown) {
     if (suggestion.seq <= seq) continue
     const session = sessionOf(suggestion)
     if (open.has(session) && !done.has(session)) {
-      if (done.size >= MOST_SESSIONS) break
+      if (done.size >= MAX_SESSIONS) break
       await look(session)
     }
     seq = suggestion.seq

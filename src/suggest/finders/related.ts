@@ -9,9 +9,9 @@ import type { Candidate, Finder, Sources } from "./finder.ts"
 // The conversations that worked on this file, and the other files that they worked on.
 
 /** Older conversations say little about how a file is worked on now. */
-const MOST_CONVERSATIONS = 60
-const MOST_SESSION_FILES = 6
-const MOST_CANDIDATES = 8
+const MAX_CONVERSATIONS = 60
+const MAX_SESSION_FILES = 6
+const MAX_CANDIDATES = 8
 /** Added to the denominator: if there are few conversations, one that edited both files proves little. */
 const DOUBT = 1.5
 const HOUR = 3_600_000
@@ -25,7 +25,7 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
   const known = new Set([file, ...session.files])
   const evidence = [...new Set(session.files)]
     .filter((other) => other !== file)
-    .slice(-MOST_SESSION_FILES)
+    .slice(-MAX_SESSION_FILES)
     .map((other) => togetherWith(here, other))
   const paths = new Set([...about.files.keys(), ...branch.files.keys()])
   return [...paths]
@@ -37,7 +37,7 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
     }))
     .filter(({ together, branch }) => together.edited > 0 || branch.edited > 0)
     .sort((a, b) => b.branch.edited + b.together.edited - a.branch.edited - a.together.edited)
-    .slice(0, MOST_CANDIDATES)
+    .slice(0, MAX_CANDIDATES)
     .map((other) => candidate(file, other, { about, branch, evidence }, moment, session))
 }
 
@@ -45,9 +45,7 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
 function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): About {
   const files = new Map<string, Together>()
   if (branch === undefined || /^(?:main|master|trunk|develop|HEAD)$/.test(branch)) return { conversations: 0, files }
-  const roots = knowledge.files
-    .rootsOnBranch(project, branch, MOST_CONVERSATIONS)
-    .filter(({ root }) => root !== session)
+  const roots = knowledge.files.rootsOnBranch(project, branch, MAX_CONVERSATIONS).filter(({ root }) => root !== session)
   for (const worked of knowledge.files.filesWorkedOn(project, roots)) add(files, worked)
   return { conversations: roots.length, files }
 }
@@ -56,7 +54,7 @@ type Together = { path: string; edited: number; read: number; at: number }
 type About = { conversations: number; files: Map<string, Together> }
 
 function togetherWith({ knowledge, project }: Sources & { project: string }, file: string): About {
-  const visits = knowledge.files.visitsTo(project, file, MOST_CONVERSATIONS).filter(({ edits }) => edits > 0)
+  const visits = knowledge.files.visitsTo(project, file, MAX_CONVERSATIONS).filter(({ edits }) => edits > 0)
   const roots = [...new Map(visits.map(({ source, root }) => [`${source}:${root}`, { source, root }])).values()]
   const files = new Map<string, Together>()
   for (const worked of knowledge.files.filesWorkedOn(project, roots)) if (worked.path !== file) add(files, worked)
@@ -147,15 +145,15 @@ function shareIn(words: string[], text: string): number {
   return words.filter((word) => lower.includes(word)).length / words.length
 }
 
-const MOST_VISITS = 20
-const MOST_FILES = 3
+const MAX_VISITS = 20
+const MAX_FILES = 3
 
 /** The last conversation that edited this file. Changes outside of conversations are found by git. */
 export const findConversation: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined) return []
   const visits = knowledge.files
-    .visitsTo(moment.project, file, MOST_VISITS)
+    .visitsTo(moment.project, file, MAX_VISITS)
     .filter(({ edits, id, root }) => edits > 0 && id !== moment.session && root !== moment.session)
   const [last] = visits
   if (!last) return []
@@ -163,7 +161,7 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
     .filesWorkedOn(moment.project, [last])
     .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
-    .slice(0, MOST_FILES)
+    .slice(0, MAX_FILES)
   const day = localDay(last.at)
   const also = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
   const titled = last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""

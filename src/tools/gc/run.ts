@@ -8,7 +8,7 @@ import type { Dex } from "../context.ts"
 import { finishForgetting } from "../forget/finish-forgetting.ts"
 import { databaseBytes } from "../stats/run.ts"
 
-const PATIENCE_MS = 1_000
+const READER_TIMEOUT_MS = 1_000
 
 export async function run(dex: Dex) {
   const started = Date.now()
@@ -22,10 +22,10 @@ export async function run(dex: Dex) {
     const derived = [dex.home.index, dex.home.knowledge, dex.home.spending]
     const others = derived.reduce((bytes, file) => bytes + removeOtherFormats(file), 0)
     const vectors = await index.vectors()
-    const { dropped, note } = dropUnused(dex, vectors)
+    const { dropped, note } = dropUnusedVectors(dex, vectors)
     const compacted = vectors.compact()
     await index.purge(await dex.store())
-    const pinned = await finishForgetting(dex.home, PATIENCE_MS)
+    const pinned = await finishForgetting(dex.home, READER_TIMEOUT_MS)
     return {
       dropped,
       compacted,
@@ -40,8 +40,11 @@ export async function run(dex: Dex) {
   }
 }
 
-/** Keeps the vectors of the configured model. Keeps all if no model is set: it may be off in this project only. */
-function dropUnused(
+/**
+ * Drops the vectors of all but the configured model. Drops none if no model is set, because embedding may be off in this project
+ * only.
+ */
+function dropUnusedVectors(
   dex: Dex,
   vectors: VectorIndex,
 ): { dropped: { embedder: string; vectors: number }[]; note?: string } {

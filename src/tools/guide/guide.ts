@@ -12,7 +12,7 @@ export const guide = defineTool({
       object({
         tool: text(),
         use: text("When, and what to pass."),
-        typical_tokens: integer("The usual size of its answer; an estimate."),
+        typical_tokens: integer("Typical size of its answer; an estimate."),
       }),
       "In the best order to call them.",
     ),

@@ -11,7 +11,7 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import { openPushed, type Pushed } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 
-// Everything that sharing needs from a running dex, except the hub.
+// The parts of a running dex that sharing needs, except the hub.
 
 export type SharingParts = Omit<PushParts, "hub" | "as">
 
@@ -25,13 +25,13 @@ export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pus
     platform,
     now: () => dex.now(),
     rulesFor: rulesOf(dex, (project) => store.projectFolders(project)),
-    allows: (project) => isAllowed(dex, project),
+    allows: (project) => isSharingAllowed(dex, project),
     signal: dex.signal,
   }
 }
 
 /** A project's own file can forbid sharing, but never allow it. */
-export function isAllowed(dex: Dex, project: string): boolean {
+export function isSharingAllowed(dex: Dex, project: string): boolean {
   return loadSettings({ file: dex.home.config, env: dex.machine.env, project }).settings["hub.share"]
 }
 
@@ -58,7 +58,7 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
       )
     return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
 
-    /** The project's checkout in another folder. If that is gone, the folder in which the conversation began. */
+    /** A checkout of the project in another folder. If that folder is gone, the folder in which the conversation began. */
     function worktreeOf(cwd: string, isFirst: boolean): string | undefined {
       if (isSamePath(projectOf(cwd), consent.project, platform)) return checkoutAt(cwd)?.root
       return isFirst && lookAt(cwd) === undefined ? cwd : undefined

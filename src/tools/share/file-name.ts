@@ -1,4 +1,4 @@
-const LONGEST_NAME = 60
+const MAX_NAME_LENGTH = 60
 
 /** A file name made from a title, valid on any system. */
 export function nameForFile(title: string): string {
@@ -6,7 +6,7 @@ export function nameForFile(title: string): string {
     .toLowerCase()
     .normalize("NFKD")
     .replaceAll(/[^a-z0-9]+/g, "-")
-    .slice(0, LONGEST_NAME)
+    .slice(0, MAX_NAME_LENGTH)
     .replaceAll(/^-+|-+$/g, "")
   return words === "" ? "conversation" : words
 }

@@ -3,8 +3,8 @@ import type { StoredMessage } from "../../store/history/store.ts"
 
 export type SharedMessage = Pick<StoredMessage, "number" | "role" | "at" | "parts">
 
-/** Messages in the form for others: redacted by the newest rules, without invisible characters and the home folder's path. */
-export function redactedAgain(
+/** Messages prepared for other people: redacted by the newest rules, without invisible characters and the home folder's path. */
+export function redactForOthers(
   stored: readonly SharedMessage[],
   title: string,
   home: string,

@@ -5,13 +5,17 @@ import type { LineState } from "../../usage/line.ts"
 import { BLOCK_MS, fiveHourBlocks } from "../../usage/periods.ts"
 import { payment, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
-import { type PaidSettings, paidSettings } from "./payments.ts"
+import { type PriceSettings, priceSettings } from "./payments.ts"
 
-/** Far enough back to find a pause of five hours, from which the blocks can be counted. */
+/** How far to look back for a pause of five hours, from which the blocks are counted, in milliseconds. */
 const LOOKS_BACK_MS = 14 * DAY_MS
 
-/** Writes the text of `dex usage --line`, which has no time to open a database. It names no project or conversation. */
-export function keepLine(dex: Dex, spending: SpendingFile, settings: PaidSettings = paidSettings(dex)): LineState {
+/** Stores the text of `dex usage --line`, which has no time to open a database. The text names no project or conversation. */
+export function saveStatusLine(
+  dex: Dex,
+  spending: SpendingFile,
+  settings: PriceSettings = priceSettings(dex),
+): LineState {
   const now = dex.now()
   spending.wantLine()
   const spent = spending.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)

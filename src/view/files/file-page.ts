@@ -11,7 +11,7 @@ import { blame } from "../../tools/blame/blame.ts"
 import type { Dex } from "../../tools/context.ts"
 import { decisions } from "../../tools/decisions/decisions.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { learnedOf } from "../../tools/learned.ts"
+import { updatedKnowledge } from "../../tools/learned.ts"
 import { shareBar } from "../charts.ts"
 import type { Addresses } from "../page.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
@@ -134,11 +134,11 @@ function linesHtml({ lines }: Blamed, index: number, file: RequestedFile, to: Ad
   return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(shown, { path, project, to, areNamed: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
 }
 
-const MOST_VISITS = 12
-const MOST_DECISIONS = 8
-const MOST_FIXES = 6
-const MOST_CHANGES = 12
-const LONGEST_QUOTE = 180
+const MAX_VISITS = 12
+const MAX_DECISIONS = 8
+const MAX_FIXES = 6
+const MAX_CHANGES = 12
+const MAX_QUOTE_LENGTH = 180
 
 type Worked = Pick<FileVisit, "edits" | "reads" | "added" | "removed" | "last_number" | "at"> & {
   ref: string
@@ -162,7 +162,7 @@ type FileSides = {
 
 async function sidesOf(file: RequestedFile): Promise<FileSides> {
   const { dex, project, path, rev } = file
-  const changing = commitsChanging(project, path, { most: MOST_CHANGES, rev, signal: dex.signal })
+  const changing = commitsChanging(project, path, { most: MAX_CHANGES, rev, signal: dex.signal })
   changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return { ...NOTHING, changes: await changing, notes: ["No conversation was read yet: `dex sync` reads them."] }
@@ -179,16 +179,16 @@ async function sidesOf(file: RequestedFile): Promise<FileSides> {
 const NOTHING = { worked: [], hasMoreWorked: false, decisions: [], decisionCount: 0, fixes: [], fixCount: 0 }
 
 function decided({ dex, place }: RequestedFile) {
-  return askTool(dex, decisions, { file: place, limit: MOST_DECISIONS })
+  return askTool(dex, decisions, { file: place, limit: MAX_DECISIONS })
 }
 
 async function knownOf({ dex, project, path }: RequestedFile) {
-  const { knowledge, notes } = await learnedOf(dex)
+  const { knowledge, notes } = await updatedKnowledge(dex)
   const name = knowledge.files.knownSpelling(project, path)
-  const visits = knowledge.files.visitsTo(project, name, MOST_VISITS + 1)
-  const { fixes, total } = knowledge.fixes.fixesEditing(project, name, MOST_FIXES)
-  const worked = await Promise.all(visits.slice(0, MOST_VISITS).map((visit) => titled(dex, visit)))
-  return { worked, hasMoreWorked: visits.length > MOST_VISITS, fixes, fixCount: total, notes }
+  const visits = knowledge.files.visitsTo(project, name, MAX_VISITS + 1)
+  const { fixes, total } = knowledge.fixes.fixesEditing(project, name, MAX_FIXES)
+  const worked = await Promise.all(visits.slice(0, MAX_VISITS).map((visit) => titled(dex, visit)))
+  return { worked, hasMoreWorked: visits.length > MAX_VISITS, fixes, fixCount: total, notes }
 }
 
 async function titled(dex: Dex, visit: FileVisit): Promise<Worked> {
@@ -205,9 +205,9 @@ function fileSidesHtml(sides: FileSides, { project }: RequestedFile, to: Address
   const changes = sides.changes ?? []
   return html`${list(
     "Conversations",
-    sides.hasMoreWorked ? `${MOST_VISITS}+` : sides.worked.length,
+    sides.hasMoreWorked ? `${MAX_VISITS}+` : sides.worked.length,
     sides.worked.map((one) => workedHtml(one, to)),
-    sides.hasMoreWorked ? `The newest ${MOST_VISITS}.` : undefined,
+    sides.hasMoreWorked ? `The newest ${MAX_VISITS}.` : undefined,
   )}${list(
     "Decisions",
     sides.decisionCount,
@@ -220,14 +220,14 @@ function fileSidesHtml(sides: FileSides, { project }: RequestedFile, to: Address
     sides.fixCount > sides.fixes.length ? `The newest ${sides.fixes.length}.` : undefined,
   )}${list(
     "Changes",
-    changes.length > MOST_CHANGES ? `${MOST_CHANGES}+` : changes.length,
+    changes.length > MAX_CHANGES ? `${MAX_CHANGES}+` : changes.length,
     changes
-      .slice(0, MOST_CHANGES)
+      .slice(0, MAX_CHANGES)
       .map(
         ({ hash, at, subject }) =>
           html`<li><a href="${to.commit(project, hash)}">${subject || hash.slice(0, 8)}</a><span class="under">${localDay(at)} <code>${hash.slice(0, 8)}</code></span></li>`,
       ),
-    changes.length > MOST_CHANGES ? `The newest ${MOST_CHANGES}.` : undefined,
+    changes.length > MAX_CHANGES ? `The newest ${MAX_CHANGES}.` : undefined,
   )}${sides.notes.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
@@ -241,7 +241,7 @@ function workedHtml({ ref, title, edits, reads, added, removed, last_number, at 
     edits === 0
       ? html`read ${many(reads, "time")}`
       : html`<span class="added">+${added}</span> <span class="removed">−${removed}</span>`
-  return html`<li><a href="${to.read(ref, last_number)}">${title.slice(0, LONGEST_QUOTE)}</a><span class="under">${at > 0 && localDay(at)} ${what}</span></li>`
+  return html`<li><a href="${to.read(ref, last_number)}">${title.slice(0, MAX_QUOTE_LENGTH)}</a><span class="under">${at > 0 && localDay(at)} ${what}</span></li>`
 }
 
 function decisionItem({ quote, ref, by, date, superseded_by }: Decision, to: Addresses): Html {
@@ -256,5 +256,5 @@ function fixItem({ source, id, failed_number, lines, command, at }: KnownFix, to
 
 function clipped(text: string): string {
   const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length > LONGEST_QUOTE ? `${line.slice(0, LONGEST_QUOTE)}…` : line
+  return line.length > MAX_QUOTE_LENGTH ? `${line.slice(0, MAX_QUOTE_LENGTH)}…` : line
 }

@@ -1,11 +1,11 @@
 import { localDay } from "../../core/dates.ts"
 import { highlightedAs, highlightedLines } from "../../render/html/code-html.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import type { ToldOwner } from "../../tools/blame/blame.ts"
+import type { OwnerFacts } from "../../tools/blame/blame.ts"
 import { type Addresses, addressOfRef } from "../page.ts"
 
 /** A line with its owner, if known. */
-export type OwnedLine = ToldOwner & {
+export type OwnedLine = OwnerFacts & {
   line: number
   text: string
   /** The commit that added it; empty if it is not committed yet, undefined on that commit's own page. */
@@ -23,7 +23,7 @@ export type OwnedLines = {
 }
 
 const LEVEL_ORDER = ["proved", "likely", "unknown"] as const
-const LONGEST_LINE = 2_000
+const MAX_LINE_LENGTH = 2_000
 const REASONS: Record<string, string> = {
   wrote_line: "it wrote these lines",
   wrote_near: "it wrote lines much like these there",
@@ -35,14 +35,14 @@ const REASONS: Record<string, string> = {
 /** Lines with their owners at the side. Consecutive lines of one owner form a group. */
 export function ownedLinesHtml(lines: readonly OwnedLine[], place: OwnedLines): Html {
   const coloured = highlightedLines(
-    lines.map(({ text }) => text.slice(0, LONGEST_LINE)),
+    lines.map(({ text }) => text.slice(0, MAX_LINE_LENGTH)),
     highlightedAs(place.path),
   )
   const groups: Html[] = []
   for (let from = 0, to = 1; from < lines.length; from = to++) {
     while (to < lines.length && isSameOwner(lines[to - 1]!, lines[to]!)) to++
     const code = lines.slice(from, to).map(({ line, text, level }, i) => {
-      const omitted = text.length - LONGEST_LINE
+      const omitted = text.length - MAX_LINE_LENGTH
       const at = place.areNamed
         ? html`<a class="at" id="L${line}" href="#L${line}" tabindex="-1">${line}</a>`
         : html`<span class="at">${line}</span>`

@@ -12,10 +12,10 @@ import type { Addresses } from "../page.ts"
 import { agentNames } from "./rows.ts"
 
 /** How many choices are visible; the others are folded. */
-const MOST_CHOICES = 8
+const MAX_CHOICES = 8
 /** At least a year, so that a few months do not fill the page. */
-const LEAST_MONTHS = 12
-const MOST_MONTHS = 24
+const MIN_MONTHS = 12
+const MAX_MONTHS = 24
 
 /**
  * The filters at the side. Each number counts conversations, and is the number that the linked page shows. A search for words
@@ -78,8 +78,8 @@ function list(choices: Choice[]): Html | undefined {
   if (choices.length < 2 && !choices.some(({ isChosen }) => isChosen)) return undefined
   const item = ({ says, title, count, isChosen, address }: Choice) =>
     html`<li><a href="${address}"${title !== "" && html` title="${title}"`}${isChosen && html` class="chosen" aria-current="true"`}><span>${says}</span>${count !== undefined && html`<span class="number">${grouped(count)}</span>`}</a></li>`
-  const rest = choices.slice(MOST_CHOICES)
-  return html`<ul>${choices.slice(0, MOST_CHOICES).map(item)}</ul>${rest.length > 0 && html`<details${rest.some(({ isChosen }) => isChosen) && html` open`}><summary>${rest.length} more</summary><ul>${rest.map(item)}</ul></details>`}`
+  const rest = choices.slice(MAX_CHOICES)
+  return html`<ul>${choices.slice(0, MAX_CHOICES).map(item)}</ul>${rest.length > 0 && html`<details${rest.some(({ isChosen }) => isChosen) && html` open`}><summary>${rest.length} more</summary><ul>${rest.map(item)}</ul></details>`}`
 }
 
 function tally(values: readonly string[]): Map<string, number> {
@@ -104,11 +104,11 @@ function monthsHtml(question: FindQuestion, spans: ConversationSpan[], now: numb
   const counts = countMonths(spans)
   const last = [...counts.keys()].sort().at(-1)
   if (last === undefined) return undefined
-  const yearAgo = monthOf(new Date(Number(last.slice(0, 4)), Number(last.slice(5)) - LEAST_MONTHS, 1).getTime())
+  const yearAgo = monthOf(new Date(Number(last.slice(0, 4)), Number(last.slice(5)) - MIN_MONTHS, 1).getTime())
   const [first = last] = [...counts.keys(), yearAgo].sort()
   const all = monthsBetween(first, last)
   const { from, to: until } = question.narrowed
-  const bars = all.slice(-MOST_MONTHS).map((month): MonthBar => {
+  const bars = all.slice(-MAX_MONTHS).map((month): MonthBar => {
     const isOnly = from === month && until === month
     const isChosen = (from !== undefined || until !== undefined) && isWithin(month, from, until, now)
     const change = isOnly ? { from: undefined, to: undefined } : { from: month, to: month }
@@ -136,12 +136,12 @@ function monthOf(at: number): string {
 }
 
 /** A limit in case a wrong clock produced absurd dates. */
-const MOST_BETWEEN = 600
+const MAX_BETWEEN = 600
 
 function monthsBetween(first: string, last: string): string[] {
   const months: string[] = []
   let [year, month] = first.split("-").map(Number) as [number, number]
-  for (let n = 0; n < MOST_BETWEEN; n++) {
+  for (let n = 0; n < MAX_BETWEEN; n++) {
     const name = `${year}-${String(month).padStart(2, "0")}`
     if (name > last) break
     months.push(name)

@@ -9,17 +9,17 @@ import { type Html, html } from "../../render/html/html.ts"
 import { age, many, projectName } from "../../render/words.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import { deletionsAhead } from "../../tools/deletions.ts"
+import { upcomingDeletions } from "../../tools/deletions.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from "../page.ts"
 import { sectionPage } from "./late-section.ts"
 
 const LOOKED_AT = 12
 /** A limit, because all messages of these conversations are read. */
-const MOST_MESSAGES = 6_000
-const MOST_ENDS = 3
-const MOST_CHECKS = 5
-const MOST_CHARS = 160
+const MAX_MESSAGES = 6_000
+const MAX_ENDS = 3
+const MAX_CHECKS = 5
+const MAX_CHARS = 160
 const TITLE = "Left open"
 
 /** How a conversation broke off. Questions and next steps are missing here, because they are not work in progress. */
@@ -41,7 +41,7 @@ export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
     leftOpen(project, own.map(spoken)).map((check) => ({ project, ...check })),
   )
   const failing = checks
-    .slice(0, MOST_CHECKS)
+    .slice(0, MAX_CHECKS)
     .map(
       ({ project, ref, command, error, times }) =>
         html`<li class="row" tabindex="-1"><a class="title" href="${addressOfRef(to, ref)}"><code>${shortened(command)}</code></a><p class="line"><span class="bad">failed${times > 1 && ` ${times} times`}</span><span>${projectName(project)}</span>${error !== undefined && html`<span>${shortened(error)}</span>`}</p></li>`,
@@ -62,7 +62,7 @@ async function newestRead(dex: Dex): Promise<Looked[]> {
   const store = await dex.store()
   const { rows } = await store.list({ kinds: ["person"], inside: dex.project, limit: LOOKED_AT, offset: 0 })
   const looked: Looked[] = []
-  let room = MOST_MESSAGES
+  let room = MAX_MESSAGES
   for (const row of rows) {
     room -= row.message_count
     if (room < 0) break
@@ -84,29 +84,29 @@ function brokenOff({ row, messages }: Looked, to: Addresses, now: number): Html 
   if (ends.length === 0) return undefined
   const { id, title, project, date } = conversationOf(row)
   const shown = ends
-    .slice(0, MOST_ENDS)
+    .slice(0, MAX_ENDS)
     .map(
       ({ kind, number, text }) =>
         html`<li><a href="${to.read(id, number)}"><span class="facts">${BROKEN_OFF[kind]}</span> ${shortened(text)}</a></li>`,
     )
-  const more = ends.length > MOST_ENDS && html`<li class="facts">and ${ends.length - MOST_ENDS} more</li>`
+  const more = ends.length > MAX_ENDS && html`<li class="facts">and ${ends.length - MAX_ENDS} more</li>`
   return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}">${date === "" ? "no date" : `${age(date, now)} ago`}</time><span>${projectName(project)}</span></p><ul class="ends">${shown}${more}</ul></li>`
 }
 
 function shortened(text: string): string {
   const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length > MOST_CHARS ? `${line.slice(0, MOST_CHARS)}…` : line
+  return line.length > MAX_CHARS ? `${line.slice(0, MAX_CHARS)}…` : line
 }
 
 const SHOWN = 5
 /** At most this many are sorted by the time of their deletion. */
-const MOST_ORDERED = 500
+const MAX_ORDERED = 500
 const DELETED_TITLE = "Deleted soon"
 
 /** The conversations whose transcript Claude Code deletes within a week. What dex has read stays. */
 export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
-  const ahead = await deletionsAhead(dex)
+  const ahead = await upcomingDeletions(dex)
   if (!ahead || ahead.soon === 0)
     return sectionPage(
       request,
@@ -121,7 +121,7 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
     among: refs,
     kinds: ["person"],
     inside: dex.project,
-    limit: MOST_ORDERED,
+    limit: MAX_ORDERED,
     offset: 0,
   })
   const deletedAt = new Map(transcripts.map((one) => [basename(one.path, ".jsonl"), one.deletedAt]))

@@ -11,9 +11,9 @@ import { stackBar } from "../charts.ts"
 import { askTool, type PageRequest, type ViewPage } from "../page.ts"
 import { rangeGiven, sectionPage } from "./late-section.ts"
 
-const MOST_PROJECTS = 12
+const MAX_PROJECTS = 12
 /** A limit, because counting reads every edit of a conversation. */
-const MOST_COUNTED = 500
+const MAX_COUNTED = 500
 const AT_ONCE = 25
 
 /** Each project with its work and cost in the period. */
@@ -31,7 +31,7 @@ export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   if (names.length === 0)
     return sectionPage(request, "Projects", html`<p class="none">No conversation in these days.</p>`)
   const most = Math.max(...names.map(({ sum }) => sum?.cost ?? 0))
-  const rows = names.slice(0, MOST_PROJECTS).map(({ name, sum, work }) => {
+  const rows = names.slice(0, MAX_PROJECTS).map(({ name, sum, work }) => {
     const isNamed = !name.startsWith("(")
     const title = isNamed
       ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${projectName(name)}</a>`
@@ -41,11 +41,11 @@ export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   })
   const heads = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
   const notes = [
-    ...(names.length > MOST_PROJECTS ? [`${names.length - MOST_PROJECTS} more projects are not shown.`] : []),
+    ...(names.length > MAX_PROJECTS ? [`${names.length - MAX_PROJECTS} more projects are not shown.`] : []),
     "Lines and commits are those of every conversation that was active in these days, from its beginning.",
     ...(left_out > 0
       ? [
-          `Lines and commits of the newest ${MOST_COUNTED} conversations; ${grouped(left_out)} older ones are not counted.`,
+          `Lines and commits of the newest ${MAX_COUNTED} conversations; ${grouped(left_out)} older ones are not counted.`,
         ]
       : []),
   ]
@@ -68,7 +68,7 @@ async function workIn(dex: Dex, range: { from?: number; to?: number }) {
     ...range,
     kinds: ["person", "subagent", "automation"],
     inside: dex.project,
-    limit: MOST_COUNTED,
+    limit: MAX_COUNTED,
     offset: 0,
   })
   const work: Work[] = []

@@ -12,7 +12,7 @@ import type { Versions } from "./shape.ts"
 /** How many messages one part of the page contains: several screens, but quickly rendered. */
 const AT_ONCE = 50
 /** Longer outputs are cut. A link shows the complete output. */
-const MOST_CHARS = 6_000
+const MAX_CHARS = 6_000
 
 /** The numbers of a conversation's messages, split into parts. */
 export function partsOf(versions: Versions): number[][] {
@@ -43,7 +43,7 @@ export async function partHtml(
     agent,
     root: row.project ?? "",
     outcomes: nearby.outcomes,
-    mostChars: MOST_CHARS,
+    mostChars: MAX_CHARS,
     subagentOf: (id) => {
       const found = subagents.byCall.get(id)
       return found && subagentHtml(found, to)
@@ -96,7 +96,7 @@ function withModels(messages: StoredMessage[]): PageMessage[] {
 }
 
 /** Enough for more than a thousand messages. The least recently used are dropped first. */
-const MOST_CACHED_CHARS = 4_000_000
+const MAX_CACHED_CHARS = 4_000_000
 
 type CachedMessage = { stamp: string; shown: Html | undefined }
 type HtmlCache = { byMessage: Map<string, CachedMessage>; chars: number }
@@ -119,7 +119,7 @@ function cachedHtml(
   cache.byMessage.set(name, now)
   cache.chars += sizeOf(now)
   for (const [oldest, one] of cache.byMessage) {
-    if (cache.chars <= MOST_CACHED_CHARS) break
+    if (cache.chars <= MAX_CACHED_CHARS) break
     drop(cache, oldest, one)
   }
   return now.shown

@@ -11,7 +11,7 @@ import type { PageRequest, ViewPage } from "../page.ts"
 import { requestedConversation } from "../page.ts"
 
 const AT_ONCE = 20
-const MOST_CHARS = 20_000
+const MAX_CHARS = 20_000
 
 /** The raw records of a conversation as dex stores them: redacted, and without the bytes of images. */
 export async function rawPage(request: PageRequest): Promise<ViewPage> {
@@ -23,8 +23,8 @@ export async function rawPage(request: PageRequest): Promise<ViewPage> {
   const from = number === null ? Number(query.get("from") ?? 0) : await placeOf(dex, row, Number(number), lines)
   const shown = lines.slice(from, from + AT_ONCE).map((line, i) => {
     const parsed = parseObject(line)
-    const text = (parsed ? JSON.stringify(parsed, null, 2) : line).slice(0, MOST_CHARS)
-    const omitted = line.length - MOST_CHARS
+    const text = (parsed ? JSON.stringify(parsed, null, 2) : line).slice(0, MAX_CHARS)
+    const omitted = line.length - MAX_CHARS
     return html`<li value="${from + i + 1}"><pre class="code">${highlightedHtml(text, "json")}${omitted > 0 && `\n… ${omitted} more characters`}</pre></li>`
   })
   const step = (at: number, says: string) =>

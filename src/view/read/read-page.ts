@@ -6,7 +6,7 @@ import { many, projectName, shortPath, when } from "../../render/words.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { paidSettings } from "../../tools/usage/payments.ts"
+import { priceSettings } from "../../tools/usage/payments.ts"
 import { actionForm } from "../actions.ts"
 import type { Addresses, PageRequest, ViewPage } from "../page.ts"
 import { type ConversationRead, requestedConversation } from "../page.ts"
@@ -85,7 +85,7 @@ function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: s
 }
 
 async function completeShape({ dex, row }: ConversationRead): Promise<ConversationShape> {
-  return shapeOf(await dex.store(), row.ref, paidSettings(dex).book)
+  return shapeOf(await dex.store(), row.ref, priceSettings(dex).book)
 }
 
 function outlineSide({ to }: PageRequest, { row }: ConversationRead, shape: ConversationShape): Html {

@@ -28,7 +28,7 @@ export type ConversationShape = {
 export type Versions = ReadonlyMap<number, number>
 
 const PROMPT_CHARS = 160
-const MOST_CACHED = 12
+const MAX_CACHED = 12
 /** Reading a longer conversation completely takes too long to wait for. */
 const LONG = 1_500
 
@@ -47,7 +47,7 @@ export async function shapeOf(store: HistoryReader, ref: Ref, book: PriceBook): 
   const shape = cached?.revision === revision ? cached.shape : await readShape(store, ref, book, cached?.shape)
   cache.delete(name)
   cache.set(name, { shape, revision })
-  for (const [oldest] of cache) if (cache.size > MOST_CACHED) cache.delete(oldest)
+  for (const [oldest] of cache) if (cache.size > MAX_CACHED) cache.delete(oldest)
   return shape
 }
 

@@ -12,7 +12,7 @@ type ModelSum = { model: string; tokens: number; cost: number }
 /** So many models have their own colour; the others share one. */
 const MODELS = 5
 /** More columns would be too thin, so they become weeks or months. */
-const MOST_COLUMNS = 95
+const MAX_COLUMNS = 95
 
 export type SpentRange = { from: string; until: string }
 
@@ -62,9 +62,9 @@ function columnsOf(days: Day[], { from, until }: SpentRange): { unit: string; co
   const all = daysBetween(from, until)
   const at = (day: string) => Date.parse(`${day}T12:00:00`)
   const [unit, keyOf]: [string, (day: string) => string] =
-    all.length <= MOST_COLUMNS
+    all.length <= MAX_COLUMNS
       ? ["day", (day) => day]
-      : all.length <= MOST_COLUMNS * 7
+      : all.length <= MAX_COLUMNS * 7
         ? ["week", (day) => localWeek(at(day))]
         : ["month", (day) => localMonth(at(day))]
   const byKey = Map.groupBy(days, ({ day }) => keyOf(day))
