@@ -17,11 +17,14 @@ import { statementsIn } from "./statements.ts"
 /** A text that may contain the answer. It gets a number when it is cited. */
 export type AnswerCandidate = Source & { text: string; at?: number; cite(): Passage | undefined }
 
-/** Statements are taken from at most this many messages, and this many sections of the project's documents. */
+/** The most messages, and the most sections of the project's documents, from which statements are taken. */
 const MAX_MESSAGES = 40
 const MAX_SECTIONS = 12
 
-/** Messages of people and agents, and the project's documents. Tool output and thinking are left out. */
+/**
+ * Texts that may contain the answer: messages of people and agents, and the project's documents, without tool output and
+ * thinking.
+ */
 export async function answerCandidates(
   dex: Dex,
   query: string,

@@ -3,7 +3,7 @@ import type { Dex } from "../tools/context.ts"
 import { requireCollections } from "../tools/docs/collections.ts"
 import { shardsNote } from "../tools/search/notes.ts"
 import { answerCandidates } from "./candidates.ts"
-import { type Answering, chosen, rankStatements } from "./extract.ts"
+import { type AnswerStatement, chooseStatements, rankStatements } from "./extract.ts"
 import { type AnswerScope, ownHistory, type PassageSource } from "./passage-source.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
@@ -11,8 +11,8 @@ import { createPassages, type Passage, type Passages } from "./passages.ts"
 export type PassageLibrary = {
   passages: Passages
   search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
-  /** The best statements, chosen without a model. Each gets its number when it is quoted. */
-  statements(question: string): Promise<Answering[]>
+  /** The best statements, chosen without a model. A statement gets its number when it is quoted. */
+  statements(question: string): Promise<AnswerStatement[]>
   /** Sentences about sources that could not be read. */
   notRead: Set<string>
   read(ref: string): Promise<Passage[]>
@@ -21,9 +21,9 @@ export type PassageLibrary = {
 }
 
 const NOT_ALL_DOCUMENTS =
-  "Not all of this project's documents were read: there are too many, they are too large, or some cannot be opened."
+  "Some of this project's documents were not read: there are too many, they are too large, or they cannot be opened."
 const MAX_FOUND = 8
-/** Search pages beyond dex's own chats only up to this offset. */
+/** The offset up to which a search continues past dex's own chats. */
 const MAX_SKIPPED = 3 * MAX_FOUND
 
 export async function openLibrary(
@@ -61,7 +61,7 @@ export async function openLibrary(
     async statements(query) {
       const { question, candidates, isComplete } = await answerCandidates(dex, query, scope, passages, source)
       if (!isComplete) notRead.add(NOT_ALL_DOCUMENTS)
-      return chosen(rankStatements(question, candidates))
+      return chooseStatements(rankStatements(question, candidates))
     },
     async read(ref) {
       const { row, messages } = await source.read(ref)

@@ -24,7 +24,7 @@ export type Passage = {
 
 /** The passages of one answer. Reading a passage again does not change its number. */
 export type Passages = {
-  /** Undefined if no part of it is evidence. Text that a hook or dex inserted never is. */
+  /** Undefined if no part of the message is evidence. Text that a hook or dex inserted never is. */
   add(row: PassageRow, message: StoredMessage): Passage | undefined
   addSection(section: ProjectSection): Passage
   get(n: number): Passage | undefined
@@ -77,16 +77,16 @@ export function dayOf({ at }: Pick<Passage, "at">): string | undefined {
   return at === undefined ? undefined : isoDate(at).slice(0, 10)
 }
 
-/** If two passages disagree, the later one is more likely to be right. */
+/** Sorts by date, because the later of two contradicting passages is more likely to be right. */
 export function newestFirst(passages: Passage[]): Passage[] {
   return [...passages].sort((a, b) => (b.at ?? 0) - (a.at ?? 0) || a.n - b.n)
 }
 
 /**
- * A passage as the model sees it. Its source comes first, and every line is marked, so that nothing in it can look like
- * an instruction or the end of the passage.
+ * A passage as the model sees it. Its source comes first, and every line is marked, so that nothing in it can look like an
+ * instruction or the end of the passage.
  */
-export function shownTo(passage: Passage, chars: number): string {
+export function passageForModel(passage: Passage, chars: number): string {
   const { n, ref, title, origins, at, text } = passage
   const head = [ref, dayOf({ at }), `words of: ${origins.join(", ")}`, JSON.stringify(safe(title).slice(0, 80))]
   const cut = text.length > chars ? `${text.slice(0, chars)}\n(cut: ${text.length - chars} characters more)` : text

@@ -5,10 +5,12 @@ import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
 import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
-// The questions of a laptop's `ask` and `why` to a team's history. The hub searches and reads; the laptop's own model
-// writes the answer. Both sides import this file.
-
-/** Documents are not shared with a team. */
+/**
+ * The queries that a laptop's `ask` and `why` send to a team's history. The hub searches and reads; the laptop's own model writes
+ * the answer. Both sides import this file.
+ *
+ * Documents are not shared with a team.
+ */
 const CONVERSATIONS_ONLY = { among: "history" } as const
 const MAX_FOUND = 100
 

@@ -11,14 +11,14 @@ type Why = {
   unknown: number
 }
 
-/** A reviewer will not read more. */
+/** The most words of an explanation. A reviewer will not read more. */
 const MAX_WORDS = 300
 const QUOTED_WORDS = 32
-/** Dropped in this order. The requests are dropped last. */
+/** The facts that are dropped to save space, in this order. The requests are dropped last. */
 const DROPPED_FIRST = ["open", "rejected", "tests", "decided"] as const
 
 /** Shortens the facts until they can be read in a minute: long quotes first, then what was left open, then conversations. */
-export function withinAMinute(facts: Explanation[]): Explanation[] {
+export function shortenToOneMinute(facts: Explanation[]): Explanation[] {
   const shown = facts.map((one) => ({
     ...one,
     asked: one.asked.map(shortened),

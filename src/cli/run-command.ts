@@ -1,5 +1,5 @@
 import { createDex } from "../app/dex.ts"
-import { keepsListings, saveListing } from "../app/listing.ts"
+import { hasListings, saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
 import { VERSION } from "../app/version.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
@@ -50,7 +50,7 @@ export async function runCommand(
       const context = {
         terminal: stdout(),
         home: dex.machine.home,
-        numbered: keepsListings(),
+        numbered: hasListings(),
         rows: process.stdout.rows && !limited ? process.stdout.rows : undefined,
         hasForms,
       }
@@ -69,14 +69,14 @@ export async function runCommand(
     for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
-    code = problem !== undefined ? 2 : !found ? 1 : isUndone(output) ? 2 : 0
+    code = problem !== undefined ? 2 : !found ? 1 : isUnconfirmed(output) ? 2 : 0
     await face.background?.(dex)
   } finally {
     progress.stop()
     release()
     dex.close()
   }
-  // After everything is closed, because a person may read for an hour.
+  // The pager opens after everything is closed, because a person may read for an hour.
   if (reading) {
     await (await import("./terminal/pager.ts")).readPaged(reading.lines, pager)
     showNotes(reading.notes, true)
@@ -84,8 +84,8 @@ export async function runCommand(
   return code
 }
 
-/** True if the tool changed nothing because nobody confirmed it. */
-function isUndone(output: unknown): boolean {
+/** True if the tool changed nothing because nobody confirmed the change. */
+function isUnconfirmed(output: unknown): boolean {
   return (output as { asked?: boolean }).asked === true
 }
 
@@ -102,7 +102,7 @@ async function present(
   const isRead = tool.cli.paged === true && context.terminal.interactive
   if (isRead && face.reader) return { page: await (await face.reader())(output, context, input, dex) }
   const printed = await (await face.view())(output, context, input)
-  // Before the rows are printed: `| head` may end this process in the middle of them.
+  // Saved before the rows are printed, because `| head` may end this process in the middle of them.
   if (printed.listing) saveListing(dex.home.dir, printed.listing, printed.words)
   if (isRead) return { page: { ...printed, lines: () => printed.lines } }
   show(printed)

@@ -19,20 +19,20 @@ export type LocalPackage = {
 
 export const LOCAL_PACKAGE = "dexctx-embed-local"
 
-/** Separate from `~/.dex/node_modules`, which belongs to the user. */
+/** The folder of the package. It is separate from `~/.dex/node_modules`, which belongs to the user. */
 export function localFolder(dexDir: string): string {
   return join(dexDir, "embed-local")
 }
 
 /**
- * Undefined if it is not installed, or incomplete. The native runtime is used if onnxruntime-node is installed next to it. The
- * vectors of the two runtimes differ slightly, so the runtime is part of the id.
+ * The installed package. Undefined if it is missing or incomplete. The native runtime is used if onnxruntime-node is installed
+ * next to it. The vectors of the two runtimes differ slightly, so the runtime is part of the id.
  */
 export function localPackage(dexDir: string): LocalPackage | undefined {
   return packageIn(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
 }
 
-/** The same for a package in any folder. */
+/** The package in any folder. */
 export function packageIn(folder: string): LocalPackage | undefined {
   const modules = dirname(folder)
   const entry = join(folder, "dist", "index.js")
@@ -60,24 +60,32 @@ function readManifest(file: string): Manifest | undefined {
   }
 }
 
-/** Where the process with the model listens, and the lock that makes it the only one. */
+/** The socket on which the process with the model listens, and the lock that ensures that there is only one. */
 export type HelperPlace = { socket: string; lock: string }
 
-/** The version of the socket protocol: raised when it changes, so that two versions of dex never misunderstand each other. */
+/**
+ * The version of the socket protocol. Increase it when the protocol changes, so that two versions of dex never misunderstand each
+ * other.
+ */
 const PROTOCOL = 1
 
-/** Each version of the package, runtime and role has its own place, so that callers never get vectors of the wrong kind. */
+/** Each version of the package, runtime and role has its own socket, so that callers never get vectors of the wrong kind. */
 export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
   const folder = localFolder(dexDir)
   const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
   const lock = join(folder, `${role}.${name}.lock`)
   if (process.platform === "win32") return { socket: `\\\\.\\pipe\\dex-${name}`, lock }
   const socket = join(folder, `${role}.${name}.sock`)
-  return { socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(forLongPaths(), `${name}.sock`), lock }
+  return {
+    socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(shortSocketFolder(), `${name}.sock`),
+    lock,
+  }
 }
 
-/** For a home with a long path. Only its owner may read it: others could read the search queries. */
-function forLongPaths(): string {
+/**
+ * A short folder for sockets, if the home's path is too long. Only its owner may read it: others could read the search queries.
+ */
+function shortSocketFolder(): string {
   const folder = privateFolder(shortSocketFolder())
   if (folder !== undefined) return folder
   throw new DexError(

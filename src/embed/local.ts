@@ -4,11 +4,11 @@ import type { Embedder } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** More of a text than the model reads. */
+/** The most characters of a text, which is more than the model reads. */
 const MAX_CHARS = 2_000
 const MAX_TOKENS = 128
 
-/** The model that runs on this machine, in a separate process. `dexDir`: dex's own folder, where it is installed. */
+/** The model that runs on this machine, in a separate process. `dexDir` is dex's own folder, where the model is installed. */
 export function localEmbedder(dexDir: string): Embedder {
   const local = localPackage(dexDir)
   if (!local)

@@ -15,15 +15,15 @@ export type Request = {
 const TIMEOUT_MS = 60_000
 const RETRY_MS = 500
 const MAX_RETRY_MS = 30_000
-/** The wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference. */
+/** Matches the wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference for a text that is too long. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
-/** 32 vectors of 4,096 numbers are 3 MB. */
+/** The most bytes of an answer. 32 vectors of 4,096 numbers have 3 MB. */
 const MAX_BYTES = 64 << 20
 
 /**
  * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
- * other failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
+ * other failure is a DexError that says what to do; a caller can handle only `embed_too_long`.
  */
 export async function askServer(request: Request): Promise<unknown> {
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
@@ -36,10 +36,10 @@ export async function askServer(request: Request): Promise<unknown> {
       answer = await ask(request, signal)
     }
     const text = await answer.text()
-    if (answer.status >= 300) throw refused(request, answer.status, text)
+    if (answer.status >= 300) throw refusalError(request, answer.status, text)
     return parse(text, request)
   } catch (error) {
-    throw explained(error, request, timeUp.aborted)
+    throw connectionError(error, request, timeUp.aborted)
   }
 }
 
@@ -53,18 +53,18 @@ function parse(text: string, request: Request): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw embedWrongAnswer(request, "did not answer in JSON")
+    throw wrongAnswerFromEmbedder(request, "did not answer in JSON")
   }
 }
 
-export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
+export function wrongAnswerFromEmbedder({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
   return new DexError(
     "embed_wrong_answer",
     `${placeOf(url)} ${what}. Check ${ADDRESS_SETTING[of]} and ${of}.model (\`dex config list\`).`,
   )
 }
 
-function refused({ url, apiKey, of = "embed" }: Request, status: number, text: string): DexError {
+function refusalError({ url, apiKey, of = "embed" }: Request, status: number, text: string): DexError {
   const message = messageIn(text, apiKey)
   if (status === 401 || status === 403)
     return new DexError(
@@ -86,11 +86,11 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
   const again = status === 429 || status >= 500 ? ", also after a retry" : ""
   return new DexError(
     "embed_failed",
-    `${placeOf(url)} failed (${status}${message})${again}. Try later, or look at its log.`,
+    `${placeOf(url)} failed (${status}${message})${again}. Try again later, or look at the server's log.`,
   )
 }
 
-/** The server's own message, short, and without the key, which some servers repeat. */
+/** The server's own message, shortened and without the key, which some servers repeat. */
 function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
   const clean = removeKey(found, apiKey)
@@ -105,10 +105,10 @@ const TURN_OFF = {
   rerank: "turn reranking off: dex config set search.rerank off",
 }
 
-function explained(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
+function connectionError(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
   if (isDexError(error)) return error
   if (isNetError(error) && error.reason === "key_in_clear") return new DexError("embed_settings", error.message)
-  if (isNetError(error) && error.reason === "size") return embedWrongAnswer({ url, of }, "sent more than 64 MB")
+  if (isNetError(error) && error.reason === "size") return wrongAnswerFromEmbedder({ url, of }, "sent more than 64 MB")
   if (signal?.aborted) return new DexError("embed_stopped", `${placeOf(url)} did not answer in time.`, { cause: error })
   if (timedOut)
     return new DexError("embed_timeout", `${placeOf(url)} did not answer within a minute.`, { cause: error })

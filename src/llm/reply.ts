@@ -1,12 +1,12 @@
 import type { ModelReply, ModelTool, ToolCall } from "./model.ts"
 
-/** A call as it was streamed. */
-export type Spoken = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
+/** A tool call as the server streamed it. */
+export type RawCall = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
 
 const MAX_RAW = 2_000
 
-/** Never throws: a call that cannot be run comes back with a reason for the model. */
-export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
+/** Reads the calls of a reply. Never throws: a call that cannot be run is returned with a reason for the model. */
+export function readCalls(calls: RawCall[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
   return calls.map(({ id, name, raw, extra }) => {
     const read = readInput(raw)
     const reason =
@@ -52,7 +52,7 @@ export function jsonIn(text: string): unknown {
     try {
       return JSON.parse(candidate)
     } catch {
-      // the next candidate may be
+      // the next candidate may be valid
     }
   }
   return undefined
@@ -68,7 +68,7 @@ export function addModelUsage(total: ModelUsage, { input, output, is_estimate, c
   if (cost_usd !== undefined) total.cost_usd = (total.cost_usd ?? 0) + cost_usd
 }
 
-/** The usage between the two. */
+/** The usage between two readings. */
 export function usedSince<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
   return {
     ...now,

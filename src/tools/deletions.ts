@@ -64,8 +64,8 @@ export function describeDeletions({ soon, unread }: Deletions): string | undefin
 
 /** The path as dex stores it, with any secret redacted. */
 async function shownPathOf(unit: Unit): Promise<string> {
-  const { named, storedPath } = await import("../ingest/unit-names.ts")
-  return storedPath(named(unit))
+  const { withStoredName, storedPath } = await import("../ingest/unit-names.ts")
+  return storedPath(withStoredName(unit))
 }
 
 function configFolders({ home, env }: Machine): string[] {

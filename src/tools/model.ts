@@ -29,12 +29,12 @@ export async function configuredModel(
       "usage",
       "--temperature works only with a model server, not with an agent that is used as a model.",
     )
-  const { chooseAgent, mustBeAllowed, mustBeThere } = await import("../headless/choose.ts")
+  const { chooseAgent, requireAllowed, requireInstalled } = await import("../headless/choose.ts")
   const { openAgentModel } = await import("../headless/agent-model.ts")
   const first = await chooseAgent(found.provider, dex.machine.env)
   if (!first && only_named) return undefined
-  const agent = mustBeThere(first, dex.machine.env)
-  if (!only_named) mustBeAllowed(agent, found.allowed)
+  const agent = requireInstalled(first, dex.machine.env)
+  if (!only_named) requireAllowed(agent, found.allowed)
   const model = chosen.model ?? found.model
   const { maxTokens } = found
   const where = { machine: dex.machine, dexDir: dex.home.dir }

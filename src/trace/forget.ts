@@ -5,7 +5,7 @@ import { fileNumbers, filePath } from "./files.ts"
 
 const NEWLINE = 10
 const SPACE = 32
-/** A shorter prefix names nothing. */
+/** The shortest prefix of an id that identifies a conversation. */
 const MIN_PREFIX_LENGTH = 4
 
 /**
@@ -46,7 +46,7 @@ function blankLines(path: string, isMeant: (line: string) => boolean): number {
 }
 
 /**
- * A line names a conversation if it contains its complete ref, even if the line is incomplete, or a prefix of its id in the
+ * True if a line names a conversation: it contains the complete ref, even if the line is incomplete, or a prefix of the id in the
  * arguments.
  */
 function mentions(line: string, names: string[], refs: Ref[]): boolean {

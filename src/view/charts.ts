@@ -43,14 +43,16 @@ const LEVELS = 4
 const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""]
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** The first day of the year's map that ends on this day. It is a Monday. */
+/** The first day of the map of the year that ends on `until`. It is a Monday. */
 export function heatMapStart(until: string): string {
   const monday = new Date(`${localWeek(noon(until))}T12:00:00`)
   monday.setDate(monday.getDate() - (WEEKS - 1) * 7)
   return localDay(monday.getTime())
 }
 
-/** A year as a calendar with one week per column. Darker days have more activity: four levels, with equally many days in each. */
+/**
+ * A year as a calendar with one week per column. Darker days have more activity; each of the four levels has equally many days.
+ */
 export function heatMap(days: HeatDay[], until: string, label: string): Html {
   const byDay = new Map(days.map((one) => [one.day, one]))
   const all = daysBetween(heatMapStart(until), until)
@@ -88,7 +90,7 @@ const LINE_WIDTH = 260
 const LINE_HEIGHT = 48
 const MAX_POINTS = 130
 
-/** A growing sum as a line, with the area below it filled. */
+/** A cumulative sum as a line, with the area below it filled. */
 export function lineChart(values: number[], label: string): Html {
   const most = Math.max(...values.slice(-1), 1e-9)
   const step = Math.max(1, Math.ceil(values.length / MAX_POINTS))
@@ -100,7 +102,7 @@ export function lineChart(values: number[], label: string): Html {
 }
 
 export type MonthBar = {
-  /** 2026-11 */
+  /** As `2026-11`. */
   month: string
   count: number
   address: string
@@ -110,7 +112,7 @@ export type MonthBar = {
 const MONTHS_HEIGHT = 56
 const MONTH_STEP = 12
 const MONTH_GAP = 3
-/** A small count still gets a visible bar. */
+/** The width of the smallest bar, so that a small count is visible. */
 const MIN_BAR_WIDTH = 2
 
 /** A bar for each month, linked to that month. */
@@ -123,7 +125,7 @@ export function monthBars(bars: readonly MonthBar[], label: string, says: (bar: 
     if (bar.count === 0) return html`<g><title>${says(bar)}</title>${rects}</g>`
     return html`<a href="${bar.address}" aria-label="${says(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${says(bar)}</title>${rects}</a>`
   })
-  // Its role is group: the role img would hide its links from screen readers.
+  // The role is group, because the role img would hide the links from screen readers.
   return html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" role="group" aria-label="${label}">${drawn}</svg>`
 }
 

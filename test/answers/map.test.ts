@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, expect, onTestFinished, test } from "vitest"
-import { forgetMapped } from "../../src/answers/map/cache.ts"
+import { forgetMapAnswers } from "../../src/answers/map/cache.ts"
 import { type MapInput, run } from "../../src/answers/map.run.ts"
 import { recipePrompts } from "../../src/answers/recipes.ts"
 import { createDex } from "../../src/app/dex.ts"
@@ -623,7 +623,7 @@ test("answers made from a forgotten conversation are deleted with it, and nothin
   const go = await mapper(at)
   const { output } = await go()
   const before = mapFiles(at).length
-  const gone = forgetMapped(join(at, ".dex"), [{ source: "claude_code", id: idOf(0) }])
+  const gone = forgetMapAnswers(join(at, ".dex"), [{ source: "claude_code", id: idOf(0) }])
   expect(gone).toBe(2)
   expect(mapFiles(at)).toHaveLength(before - 2)
   for (const name of mapFiles(at).filter((one) => !one.startsWith("plan")))

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
-import { isRetired } from "../../src/cli/forms.ts"
+import { hasOldName } from "../../src/cli/forms.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { TYPED_AFTER_DEX } from "../../src/cli/print/words.ts"
 import { dex as dexAlone } from "../support/dex.ts"
@@ -12,7 +12,7 @@ import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-const retired = commands.flatMap(({ tool }) => (isRetired(tool) ? [tool.name] : []))
+const retired = commands.flatMap(({ tool }) => (hasOldName(tool) ? [tool.name] : []))
 const TRIED = { ls: "list", find: "search", open: "show", rm: "forget", index: "list", get: "show" }
 
 describe("names that people try", () => {

@@ -4,7 +4,7 @@ import { commands } from "../../src/cli/commands.ts"
 import { allHelp, shortHelp, toolHelp } from "../../src/cli/help.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { COMMAND_GROUPS } from "../../src/core/tool.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -28,7 +28,7 @@ const errorOf = (name: string, ...argv: string[]): string => {
 
 test("every command that is declared for agents is offered to agents", () => {
   const declared = commands.flatMap(({ tool }) => (tool.mcp ? [tool.mcp.name] : []))
-  expect(offered.map(({ mcp }) => mcp.name).sort()).toEqual(declared.sort())
+  expect(offeredTools.map(({ mcp }) => mcp.name).sort()).toEqual(declared.sort())
 })
 
 describe("dex --help", () => {
@@ -147,7 +147,7 @@ describe("--help", () => {
 
   test("dex serve names every tool that agents get", async () => {
     const { stdout } = await dex(tempDir(), ["serve", "--help"])
-    expect(offered.filter(({ mcp }) => !stdout.includes(mcp.name)).map(({ name }) => name)).toEqual([])
+    expect(offeredTools.filter(({ mcp }) => !stdout.includes(mcp.name)).map(({ name }) => name)).toEqual([])
   })
 })
 

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, expect, test } from "vitest"
 import { commands } from "../../src/cli/commands.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { itemsFor, refsIn } from "../answers/map-script.ts"
 import { connect } from "../mcp/client.ts"
@@ -198,7 +198,7 @@ const CALLS: Record<string, object> = {
 }
 
 test("nor does any MCP tool or resource, over either transport; the answer says how many were removed", async () => {
-  expect(offered.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
+  expect(offeredTools.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
   const client = await connect(home, { cwd: project })
   const http = await connectHttp(await serveHttp(home), "2025-11-25")
   let reported = 0

@@ -3,7 +3,7 @@ import { byName, createCounts } from "../../src/core/by-name.ts"
 import { listOf, object, optional, readAs, text } from "../../src/core/schema.ts"
 import { namedAgents } from "../../src/integrations/agents.ts"
 import { inCalls } from "../../src/serve/mcp/calls.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { putSession, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -44,6 +44,6 @@ test("no such name is accepted as a field, an agent, a status or a command", () 
     })
     expect(() => namedAgents([name])).toThrow(/dex knows no agent/)
     const line = `\`dex search x --${name.toLowerCase()} 1\``
-    expect(inCalls(line, offered)).toBe(line)
+    expect(inCalls(line, offeredTools)).toBe(line)
   }
 })

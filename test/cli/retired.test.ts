@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { commands } from "../../src/cli/commands.ts"
-import { isRetired } from "../../src/cli/forms.ts"
+import { hasOldName } from "../../src/cli/forms.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { syncedOnce } from "../support/synced.ts"
@@ -64,7 +64,7 @@ const CALLS: Record<string, [old: string[], now: string[]]> = {
     ["backup", "--restore", "nothing.db"],
   ],
 }
-const retired = commands.map(({ tool }) => tool).filter(isRetired)
+const retired = commands.map(({ tool }) => tool).filter(hasOldName)
 const nowOf = (name: string) => retired.find((tool) => tool.name === name)!.cli.formOf!.now
 
 test("every old name has an example here", () => {

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { DEX, dex, type Run } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { standInHub, TOKEN } from "../support/stand-in-hub.ts"
@@ -207,7 +207,7 @@ test("a project without a remote needs a name, and a name is not a path", async 
 })
 
 test("agents are not offered the hub commands", () => {
-  expect(offered.map(({ name }) => name)).not.toContain("hub")
+  expect(offeredTools.map(({ name }) => name)).not.toContain("hub")
 })
 
 test("a backup contains what is on hold but never the token; doctor checks both files", async () => {

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import type { Consent, HubChoices } from "../../src/config/hub.ts"
 import { openHub } from "../../src/hub-client/client.ts"
-import { placesOf } from "../../src/hub-client/for-others.ts"
+import { createPlacePatterns } from "../../src/hub-client/for-others.ts"
 import { type PushParts, pushAll } from "../../src/hub-client/push.ts"
 import { REDACTION_VERSION } from "../../src/redact/version.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
@@ -53,7 +53,7 @@ async function setUp(mishap?: (call: string) => Mishap) {
           folders: [row.project!],
           home: "/home/alice",
           platform: "linux",
-          places: placesOf({ home: "/home/alice" }),
+          places: createPlacePatterns({ home: "/home/alice" }),
         }),
         allows: () => true,
         ...more,

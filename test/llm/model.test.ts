@@ -5,12 +5,12 @@ import { describe, expect, onTestFinished, test, vi } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import {
   type LlmSettings,
-  listenForSilence,
   type ModelDeps,
   type ModelReply,
   type ModelRequest,
   type ModelTool,
   openModel,
+  startSilenceTimer,
 } from "../../src/llm/model.ts"
 import { closedUrl } from "../support/embedding-server.ts"
 import { type Answer, inTurn, type ModelServer, modelServer, type Script, type Step } from "../support/model-server.ts"
@@ -488,7 +488,7 @@ describe("a connection", () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const onSilent = vi.fn()
-    const silence = listenForSilence(onSilent)
+    const silence = startSilenceTimer(onSilent)
     silence.touch()
     for (let i = 0; i < 3; i++) {
       vi.advanceTimersByTime(599_000)

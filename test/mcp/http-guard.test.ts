@@ -3,7 +3,7 @@ import { connect as openSocket } from "node:net"
 import { Server } from "@modelcontextprotocol/server"
 import { expect, test } from "vitest"
 import { createApp } from "../../src/serve/http/app.ts"
-import { bucketOf, foreignTo, isLoopback } from "../../src/serve/http/guard.ts"
+import { createTokenBucket, foreignHeader, isLoopback } from "../../src/serve/http/guard.ts"
 import { dex } from "../support/dex.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { refusedDex } from "../support/warm.ts"
@@ -261,7 +261,7 @@ test("a caller that loops is asked to wait, and one without the token does not u
 
 test("a bucket fills at its rate, never above its size, and not if the clock goes back", () => {
   let time = 0
-  const wait = bucketOf({ burst: 2, perSecond: 10 }, () => time)
+  const wait = createTokenBucket({ burst: 2, perSecond: 10 }, () => time)
   expect([wait(), wait(), wait()]).toEqual([0, 0, 100])
   time = 40
   expect(wait()).toBe(60)
@@ -275,7 +275,7 @@ test("what is loopback, and what is foreign there", () => {
   for (const host of ["localhost", "127.0.0.1", "127.8.9.10", "::1", "[::1]"]) expect(isLoopback(host), host).toBe(true)
   for (const host of ["127.0.0.1.evil.example", "0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", ""])
     expect(isLoopback(host), host).toBe(false)
-  const foreign = foreignTo({ host: "::1", port: 80 })
+  const foreign = foreignHeader({ host: "::1", port: 80 })
   expect(foreign({ host: "[::1]" })).toBeUndefined()
   expect(foreign({ host: "[::1]:80", origin: "http://[::1]" })).toBeUndefined()
   expect(foreign({})).toBe("Host")

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest"
 import { opencodeAgent, RETRIEVAL_TOOLS } from "../../src/agents/kit/wiring.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
@@ -280,7 +280,7 @@ test("an outline shows the cost of reading each message, and is not longer than 
 })
 
 test("agents that may only read get tools that only read", () => {
-  const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => mcp.name)
+  const writing = offeredTools.filter(({ mcp }) => mcp.writes).map(({ mcp }) => mcp.name)
   expect(writing).toContain("dex_note")
   expect(RETRIEVAL_TOOLS.filter((tool) => writing.includes(tool))).toEqual([])
   const { content } = opencodeAgent("dex")

@@ -7,7 +7,7 @@ import { commands } from "../../src/cli/commands.ts"
 import { asForm } from "../../src/cli/forms.ts"
 import { everyCommand } from "../../src/cli/other-commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
@@ -40,8 +40,8 @@ test("every line of the promises names a test, or says that there is none yet", 
 test("docs/mcp.md lists every tool that agents get, with its command, and which of them write", () => {
   const page = read("docs/mcp.md")
   const rows = [...page.matchAll(/^\| `(\w+)` \| `dex ([^`]+)` \|/gm)].map(([, tool, command]) => `${tool} ${command}`)
-  expect(rows.sort()).toEqual(offered.map((tool) => `${tool.mcp.name} ${asForm(tool).name}`).sort())
-  const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => `\`${mcp.name}\``)
+  expect(rows.sort()).toEqual(offeredTools.map((tool) => `${tool.mcp.name} ${asForm(tool).name}`).sort())
+  const writing = offeredTools.filter(({ mcp }) => mcp.writes).map(({ mcp }) => `\`${mcp.name}\``)
   expect(page.replaceAll("\n", " ")).toContain(
     `All tools but ${new Intl.ListFormat("en-GB").format(writing)} are read-only`,
   )

@@ -4,7 +4,7 @@ import { createDex } from "../../src/app/dex.ts"
 import { runTool } from "../../src/app/run.ts"
 import { formatRef, parseCompleteRef, parseRef, type Ref, refFrom, sourceWithOwner } from "../../src/core/ref.ts"
 import { learn } from "../../src/learn/learn.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { runCall } from "../../src/serve/mcp/run-call.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
@@ -122,7 +122,12 @@ describe("two people's conversations with one id", () => {
     const fresh = { pickUp: async () => {}, learn: async () => [], asOf: () => undefined, stop: async () => true }
     const parts = { version: "0", use: <T>(work: (dex: Dex) => Promise<T>) => work(dex), fresh, log: () => {} }
     const call = (name: string, input: Record<string, unknown>) =>
-      runCall(offered.find(({ mcp }) => mcp.name === name)!, input, { signal: new AbortController().signal }, parts)
+      runCall(
+        offeredTools.find(({ mcp }) => mcp.name === name)!,
+        input,
+        { signal: new AbortController().signal },
+        parts,
+      )
     expect((await call("dex_search", { query: "marmalade race" }))?.text).toContain(`${ALICE}#1`)
     expect((await call("dex_get", { ids: [`${ALICE}#2`] }))?.text).toContain("because alice holds no mutex")
   })

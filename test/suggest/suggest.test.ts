@@ -3,7 +3,7 @@ import { expect, test } from "vitest"
 import { DAY_MS, localDay } from "../../src/core/dates.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
+import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION, type Session } from "../../src/suggest/session.ts"
 import { candidatesFor, MAX_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
 import { inside } from "../support/inside.ts"
@@ -13,7 +13,7 @@ const PROJECT = "/home/dev/shop"
 const DAY = 86_400_000
 const NOW = Date.UTC(2026, 9, 20)
 const ALL = { weights: RELEVANCE_WEIGHTS, floor: 0, most: 5 }
-const SAID = { weights: RELEVANCE_WEIGHTS, floor: FLOOR, most: 5 }
+const SAID = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
 
 type Past = {
   id: string
@@ -130,7 +130,7 @@ test("before an edit, it shows related files: same branch and name first, and no
   expect(files(session())).toEqual(["src/token.test.ts", "src/clock.ts", "README.md"])
   expect(files(session(), SAID)).toEqual(["src/token.test.ts"])
   expect(files(session({ files: ["src/clock.ts"] }))).toEqual(["src/token.test.ts", "README.md"])
-  expect(files(session({ named: (name) => name === "token.test.ts" }))).toEqual(["src/clock.ts", "README.md"])
+  expect(files(session({ hasMentioned: (name) => name === "token.test.ts" }))).toEqual(["src/clock.ts", "README.md"])
 })
 
 test("decisions about a file are the developer's words, an agent's only without a stranger's before; reversed ones are marked", () => {

@@ -8,7 +8,7 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openSpending } from "../../src/store/spending/spending-file.ts"
 import { daysBetween, fiveHourBlocks, localWeek } from "../../src/usage/periods.ts"
 import { SPENT_COUNTS, type SpentCounts, spentIn, sumOf, tokensIn } from "../../src/usage/spending.ts"
-import { attributed } from "../../src/usage/sums.ts"
+import { attributeSpending } from "../../src/usage/sums.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
@@ -159,7 +159,7 @@ describe("when and for what", () => {
       { name: "first", conversation: 1, at: 2 },
       { name: "elsewhere", conversation: 2, at: 1 },
     ]
-    const names = (afterwards: boolean) => [...attributed(rows, made, { afterwards }).values()]
+    const names = (afterwards: boolean) => [...attributeSpending(rows, made, { afterwards }).values()]
     expect(names(false)).toEqual(["first", "second", undefined])
     expect(names(true)).toEqual(["first", "second", "second"])
   })

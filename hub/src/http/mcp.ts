@@ -3,7 +3,13 @@ import { estimateTokens } from "../../../src/core/tokens.ts"
 import { readInput } from "../../../src/core/tool.ts"
 import { toJson } from "../../../src/render/json.ts"
 import { safeLine } from "../../../src/render/terminal.ts"
-import { definitionOf, inputOf, MAX_ANSWER_TOKENS, type Offered, offered } from "../../../src/serve/mcp/definitions.ts"
+import {
+  definitionOf,
+  inputOf,
+  MAX_ANSWER_TOKENS,
+  type OfferedTool,
+  offeredTools,
+} from "../../../src/serve/mcp/definitions.ts"
 import { answerText } from "../../../src/serve/mcp/text.ts"
 import { type TeamQuestion, teamTools } from "../shards/answer.ts"
 import { placeOf } from "../shards/pool.ts"
@@ -15,7 +21,7 @@ import { HubProblem } from "../store/problem.ts"
 const INSTRUCTIONS =
   "What a team's coding agents said and did, shared by its members. Search when something may have been solved, decided or tried by a colleague before."
 
-const mcpTools = teamTools.filter((tool): tool is Offered => tool.mcp !== undefined)
+const mcpTools = teamTools.filter((tool): tool is OfferedTool => tool.mcp !== undefined)
 
 export type TeamMcpParts = {
   ask(question: TeamQuestion): Promise<unknown>
@@ -24,14 +30,14 @@ export type TeamMcpParts = {
 }
 
 export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
-  const answer = async (viewer: Viewer, tool: Offered, given: Record<string, unknown>): Promise<CallToolResult> => {
+  const answer = async (viewer: Viewer, tool: OfferedTool, given: Record<string, unknown>): Promise<CallToolResult> => {
     const read = readInput(inputOf(tool), tool, given)
     if ("wrong" in read) return failure(`${read.wrong}.`)
     const output = await ask({ viewer, tool: tool.name, input: read.ok })
     const tokens = estimateTokens(toJson(output))
     if (tokens > MAX_ANSWER_TOKENS)
       return failure(`The answer would take about ${tokens} tokens. Ask for less: a smaller limit, or fewer ids.`)
-    const text = answerText(tool.mcp.name, output, offered, read.ok) ?? toJson(output)
+    const text = answerText(tool.mcp.name, output, offeredTools, read.ok) ?? toJson(output)
     return { content: [{ type: "text", text }], structuredContent: output as Record<string, unknown> }
   }
   const handler = createMcpHandler(({ authInfo }) => {

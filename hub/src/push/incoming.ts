@@ -8,7 +8,7 @@ import {
   MAX_CHUNK_BYTES,
   MAX_CHUNK_PLAIN,
   MAX_PLANNED,
-  mostPlain,
+  maxPlain,
   type PlanRequest,
   unpackChunk,
   type WireMessage,
@@ -137,7 +137,7 @@ export function checkSent(hash: string, data: Uint8Array): void {
 
 function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
   try {
-    return unpackChunk(data, mostPlain(data.length))
+    return unpackChunk(data, maxPlain(data.length))
   } catch (error) {
     if (isTooLarge(error))
       throw tooLarge(

@@ -3,7 +3,7 @@ import { createDex } from "../../../src/app/dex.ts"
 import { isDexError } from "../../../src/core/error.ts"
 import { formatRef } from "../../../src/core/ref.ts"
 import { readInput, type Tool } from "../../../src/core/tool.ts"
-import { visibleIn } from "../../../src/render/visible.ts"
+import { withVisibleTexts } from "../../../src/render/visible.ts"
 import { parseQuery } from "../../../src/search/query.ts"
 import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
@@ -145,7 +145,9 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     return forOneQuestion(db, viewer, options, async (history) => {
       const watched = FROM_SHARD.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
       try {
-        const { output } = visibleIn(await tool.run(teamDex(folder, version, watched.history, index), read.ok, lines))
+        const { output } = withVisibleTexts(
+          await tool.run(teamDex(folder, version, watched.history, index), read.ok, lines),
+        )
         return index?.isUnanswered?.() ? { problem: NOT_SEARCHED } : { output, drops: watched.drops() }
       } catch (error) {
         if (!isDexError(error)) throw error

@@ -41,7 +41,7 @@ export function shownResult(result: MapResult, schema: Schema): string {
     .join("")
 }
 
-/** Repeats the question after an invalid answer. The answer is not repeated, because it may contain anything. */
+/** The question after an invalid answer. The answer is not included, because it may contain anything. */
 export function retryQuestion({ system, text }: Question, reason: string): Question {
   return { system, text: `${text}\nThe data ends here. Your last answer was not taken: ${reason}. Answer again.` }
 }

@@ -7,15 +7,15 @@ import { serveOrders } from "../../subprocess/serve.ts"
 import { describeDeletions, upcomingDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
 import { notInstalled } from "../print/resume.ts"
-import { unspoken } from "../terminal/ask-to-speak.ts"
+import { recordedSuggestions } from "../terminal/ask-to-speak.ts"
 import { previewOf, rowsRanked, rowsTyped } from "./look-up.ts"
 import type { LookUpAnswer, LookUpQuestion } from "./start-look-up.ts"
 
-// Looks things up while the picker draws: searching for a word that is still being typed takes up to a second.
+// Answers the picker's questions in this process, because a search for a word that is still being typed takes up to a second.
 
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
 
-/** Reused from one key to the next, because most rows stay the same. */
+/** Reused from one key press to the next, because most rows stay the same. */
 const read: TypedSearchCache = new Map()
 
 serveOrders(answerTo)
@@ -47,14 +47,19 @@ async function sourcesWithConversations(): Promise<string[]> {
   return report.filter(({ kinds }) => (kinds.person ?? 0) > 0).map(({ source }) => source)
 }
 
-/** Only points to the question after the first week: the plain screen asks it. */
+/** After the first week, points to the question that `dex --plain` asks. */
 async function weekNote(): Promise<string> {
-  const would = await unspoken({ home: dex.home, env: process.env, suggestions: dex.suggestions, now: dex.now() })
+  const would = await recordedSuggestions({
+    home: dex.home,
+    env: process.env,
+    suggestions: dex.suggestions,
+    now: dex.now(),
+  })
   if (would === undefined || would.length === 0) return ""
   return `${many(would.length, "time")} dex would have spoken to your agents. May it? \`dex --plain\` asks.`
 }
 
-/** Says what an agent is about to delete, and that dex has a copy. */
+/** Says what an agent will soon delete, and that dex has a copy. */
 async function deletionNote(): Promise<string> {
   const ahead = await upcomingDeletions(dex)
   return (ahead && describeDeletions(ahead)) ?? ""

@@ -18,7 +18,7 @@ import type { Preview } from "./preview-lines.ts"
 import type { RowQuery } from "./start-look-up.ts"
 import type { PickerRow } from "./state.ts"
 
-/** A search that is done before the next key: the newest conversations, or the newest that contain these words. */
+/** A search that is finished before the next key press: the newest conversations, or the newest that contain these words. */
 export async function rowsTyped(
   dex: Dex,
   { text, filter, limit }: RowQuery,
@@ -49,7 +49,7 @@ export async function rowsTyped(
   return { rows, hasMore: found.length === MAX_TYPED_ROWS, note: "" }
 }
 
-/** About a screenful, so that they are found before the next key. */
+/** How many rows to find: about a screenful, so that they are found before the next key press. */
 const MAX_TYPED_ROWS = 20
 
 /** The results of the full search, in its order. */
@@ -65,7 +65,7 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
     project: filter.here ? dex.project : undefined,
     from: filter.days === undefined ? undefined : `${filter.days}d`,
   })
-  // The search also accepts a project whose path only contains this one.
+  // The search also finds projects whose path merely contains this one.
   const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
   const rows = results
     .filter(({ kind, parent }) => parent !== undefined || LISTED_KINDS.some((one) => one === kind))
@@ -89,13 +89,13 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
   return { rows, hasMore: output.results.length === limit, note }
 }
 
-/** How many messages are shown before the one that matched. */
-const BEFORE = 1
+/** How many messages are shown before the matching one. */
+const MESSAGES_BEFORE = 1
 const MAX_MESSAGES = 40
 const MAX_CHARS = 1_500
-/** Few screens have more rows. */
+/** The most rows of a preview. Few screens have more. */
 const MAX_ROWS = 60
-/** A long message is shown with at least this many lines. */
+/** The fewest lines of a long message that are shown. */
 const MIN_LINES = 6
 
 /** The conversation from its first message, or from just before the one that matched, drawn for this screen. */
@@ -112,8 +112,8 @@ export async function previewOf(
   const messages = (await store.messages(conversation.ref)).filter(
     ({ superseded, abandoned }) => !superseded && !abandoned,
   )
-  const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - BEFORE)
-  const shown = messages.slice(first, first + MAX_MESSAGES).map((message) => readable(briefly(message)))
+  const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - MESSAGES_BEFORE)
+  const shown = messages.slice(first, first + MAX_MESSAGES).map((message) => readable(shortenMessage(message)))
   const agent = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
   const options = { screen, agent, root: conversation.project ?? "", unfolds: () => false }
   return {
@@ -124,7 +124,7 @@ export async function previewOf(
   }
 }
 
-/** As many messages as fit on a screen: drawing them is most of the work. */
+/** As many messages as fit on a screen, because drawing them is most of the work. */
 function firstOf(messages: Iterable<string[]>): string[][] {
   const first: string[][] = []
   let lines = 0
@@ -136,8 +136,8 @@ function firstOf(messages: Iterable<string[]>): string[][] {
   return first
 }
 
-/** Only the text of the person and the agent (shortened), tool calls and their results. */
-function briefly(message: StoredMessage): StoredMessage {
+/** The message with only the text of the person and the agent (shortened), tool calls and their results. */
+function shortenMessage(message: StoredMessage): StoredMessage {
   const parts = message.parts.flatMap((part): Part[] => {
     if (part.type === "tool_call" || part.type === "tool_result") return [part]
     if (part.type !== "text" || part.origin === "injected") return []

@@ -9,7 +9,7 @@ export type Preview = {
   messages: string[][]
 }
 
-/** Cuts long messages, so that several fit. */
+/** The most lines of a message, so that several messages fit. */
 const MAX_LINES = 6
 
 export function previewLines(
@@ -38,7 +38,7 @@ export function previewLines(
   return lines.slice(0, rows)
 }
 
-/** Also matches the beginning of a longer word, because the last word may be incomplete. */
+/** Matches the typed words, and longer words that begin with them, because the last word may be incomplete. */
 function wordsOf(typed: string): RegExp | undefined {
   const words = typed.match(/[\p{L}\p{N}_]{2,}/gu) ?? []
   return words.length === 0 ? undefined : new RegExp(words.join("|"), "giu")

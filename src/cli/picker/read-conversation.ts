@@ -30,11 +30,11 @@ export async function readConversation(
   ]).catch(() => false)
   if (ended && /(^|\/)less$/.test(program)) return
   if (!ended) on.output.write(`${lines.join("\n").trimEnd()}\n`)
-  await anyKey(on)
+  await waitForKey(on)
 }
 
-/** Not every pager waits at its end. Without this, the list would cover what it printed. */
-function anyKey({ input, output }: Terminals): Promise<void> {
+/** Waits for a key, because not every pager waits at its end. Otherwise the list would cover what the pager printed. */
+function waitForKey({ input, output }: Terminals): Promise<void> {
   output.write("\nPress any key to go back to the list.")
   return new Promise((resolve) => {
     input.setRawMode(true)
@@ -64,7 +64,10 @@ function lineOfMessage(lines: readonly string[], message: number | undefined): n
   return at === -1 ? undefined : at + 1
 }
 
-/** Keeps less from exiting at once if everything fits on the screen, because the list would cover it. */
+/**
+ * The pager's command line. The options keep less from exiting at once if everything fits on the screen, because the list would
+ * then cover it.
+ */
 function pagerFor(line: number | undefined, color: boolean): string[] {
   const [program = "", ...args] = pagerCommand(process.env, color) ?? []
   if (!/(^|\/)less$/.test(program)) return [program, ...args]

@@ -6,8 +6,6 @@ import type { backup, importHistory, restore } from "../../tools/backup/backup.t
 import type { share } from "../../tools/share/share.ts"
 import type { PrintContext, Printed } from "./words.ts"
 
-// The commands that copy the history: backup, restore, import.
-
 type BackupOutput = OutputOf<typeof backup>
 
 export function printBackup(output: BackupOutput, { home, terminal }: PrintContext): Printed {
@@ -27,9 +25,9 @@ export function printRestore(output: RestoreOutput, { home }: PrintContext): Pri
   return {
     lines: [`Restored ${many(conversations, "conversation")}, ${many(messages, "message")}.`],
     notes: [
-      ...left_out.map((name) => `${name} in the backup is damaged, or somebody changed it: it was left out.`),
-      ...(kept ? [`The history that was here is kept as ${safeLine(shortPath(kept, home))}.`] : []),
-      "`dex sync` makes it searchable and reads what the agents have written since.",
+      ...left_out.map((name) => `${name} in the backup is damaged or was changed by someone else, so it was left out.`),
+      ...(kept ? [`The previous history was saved as ${safeLine(shortPath(kept, home))}.`] : []),
+      "Run `dex sync` to make it searchable and to read newer conversations.",
     ],
   }
 }
@@ -47,7 +45,8 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
     )
   for (const { what, count } of left_out)
     notes.push(`Left out, because dex never writes such data: ${safeLine(what)} (${grouped(count)}).`)
-  for (const path of made_private) notes.push(`${safeLine(shortPath(path, home))} is private there, and now also here.`)
+  for (const path of made_private)
+    notes.push(`${safeLine(shortPath(path, home))} is private in the imported history, and now also here.`)
   if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }
   return {
     lines: [

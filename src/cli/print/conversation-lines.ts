@@ -13,10 +13,13 @@ import { sizeOfRow } from "../../tools/kinds.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { messageState } from "../../tools/view.ts"
 
-/** `words` are marked. `unfolds` selects the parts that are shown in full. */
+/** `words` are highlighted. `unfolds` selects the parts that are shown in full. */
 export type DrawOptions = { screen: Screen; words?: readonly string[]; unfolds?: ReadOptions["unfolds"] }
 
-/** A complete conversation as lines no wider than the screen. Each call of the result generates them from the beginning. */
+/**
+ * A complete conversation as lines no wider than the screen. Each call of the returned function generates them from the
+ * beginning.
+ */
 export async function conversationLines(
   dex: Dex,
   row: ConversationRow,
@@ -24,7 +27,7 @@ export async function conversationLines(
 ): Promise<() => Generator<string>> {
   const messages = await (await dex.store()).messages(row.ref)
   const head = await headOfReading(dex, row, reading.screen)
-  const drawn = await drawnLines(dex, row, messages.map(readable), reading)
+  const drawn = await messageLinesOf(dex, row, messages.map(readable), reading)
   return function* () {
     yield* head
     yield* drawn()
@@ -32,7 +35,7 @@ export async function conversationLines(
 }
 
 /** The lines of some messages of a conversation. */
-export async function drawnLines(
+export async function messageLinesOf(
   dex: Dex,
   row: ConversationRow,
   messages: readonly ReadMessage[],

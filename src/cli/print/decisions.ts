@@ -4,7 +4,7 @@ import { many, projectName, when } from "../../render/words.ts"
 import type { decisions } from "../../tools/decisions/decisions.ts"
 import { commandLine } from "../../tools/view.ts"
 import type { PrintContext, Printed } from "./words.ts"
-import { showFirst, whereTo } from "./words.ts"
+import { factsWithRef, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof decisions>
 type Shown = Output["decisions"][number]
@@ -66,7 +66,7 @@ function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
           ]
         : []),
       ...[
-        ...whereTo(
+        ...factsWithRef(
           [
             `${WORDS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)}`,
             projectName(safeLine(decision.project)),

@@ -68,13 +68,13 @@ function headLine(days: string, projects: ProjectFacts[]): string {
   return `${days.charAt(0).toUpperCase()}${days.slice(1)}: ${joinNames(counts)} in ${many(projects.length, "project")}`
 }
 
-/** So many lines, with the notes below them, fill about one screen. */
-const SCREEN = 38
+/** The number of lines that, with the notes below them, fill about one screen. */
+const SCREEN_LINES = 38
 const MAX_PROJECTS = 3
 const MAX_OTHERS = 5
 const MAX_ROWS = 20
-const LABEL = 11
-const DECIDED = "Decided"
+const LABEL_COLUMNS = 11
+const DECIDED_LABEL = "Decided"
 
 type Row = { text: string; ref: string }
 type Screen = { lines: string[]; listing: string[]; left_out: string[] }
@@ -92,8 +92,8 @@ function factsScreen(
     listing.push(ref)
     const row = paint(terminal, "cyan", String(listing.length).padStart(3))
     const where = numbered ? "" : `  ${safeLine(ref)}`
-    const room = terminal.columns - LABEL - 6
-    return `  ${label.padEnd(LABEL)}${row} ${clip(safeLine(text), room)}${where}`
+    const room = terminal.columns - LABEL_COLUMNS - 6
+    return `  ${label.padEnd(LABEL_COLUMNS)}${row} ${clip(safeLine(text), room)}${where}`
   }
   const lines = shown.flatMap((facts) => [
     paint(terminal, "bold", clip(headOf(facts, home), terminal.columns)),
@@ -106,28 +106,28 @@ function factsScreen(
   return {
     lines: [...lines, ...otherLines(others, terminal, home)],
     listing,
-    left_out: leftOut(shown, most, others),
+    left_out: leftOutNotes(shown, most, others),
   }
 }
 
-/** How many rows of each kind fill the screen; decisions get twice as many. At least one. */
+/** How many rows of each kind fit on the screen, at least one. Decisions get twice as many. */
 function rowsThatFit(shown: ProjectFacts[], others: number): number {
   const linesWith = (most: number) =>
     shown.flatMap(sectionsOf).reduce((sum, [label, rows]) => sum + Math.min(rows.length, mostOf(label, most)), 0)
   const frame = others + shown.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
   let most = 1
-  while (most < MAX_ROWS && frame + linesWith(most + 1) <= SCREEN) most++
+  while (most < MAX_ROWS && frame + linesWith(most + 1) <= SCREEN_LINES) most++
   return most
 }
 
 function mostOf(label: string, most: number): number {
-  return label === DECIDED ? 2 * most : most
+  return label === DECIDED_LABEL ? 2 * most : most
 }
 
 function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
   return [
     [
-      DECIDED,
+      DECIDED_LABEL,
       facts.decisions.map(({ quote, ref, superseded_by }) => ({
         text: `${superseded_by ? "(superseded) " : ""}${quote.split("\n", 1)[0]}`,
         ref,
@@ -166,10 +166,10 @@ function countsOf(facts: ProjectFacts): string {
 
 function filesLine({ files, files_total }: ProjectFacts, terminal: Terminal): string[] {
   if (files.length === 0) return []
-  const room = terminal.columns - LABEL - 2
+  const room = terminal.columns - LABEL_COLUMNS - 2
   const total = files_total === 1 ? "" : `${files_total}: `
   return [
-    `  ${"Files".padEnd(LABEL)}${clip(`${total}${files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")}`, room)}`,
+    `  ${"Files".padEnd(LABEL_COLUMNS)}${clip(`${total}${files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")}`, room)}`,
   ]
 }
 
@@ -180,12 +180,12 @@ function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): s
 }
 
 /** Says how many rows of each kind are not on the screen. */
-function leftOut(shown: ProjectFacts[], most: number, others: ProjectFacts[]): string[] {
+function leftOutNotes(shown: ProjectFacts[], most: number, others: ProjectFacts[]): string[] {
   const beyond = (count: (facts: ProjectFacts) => number, room = most) =>
     shown.reduce((sum, facts) => sum + Math.max(0, count(facts) - room), 0) +
     others.reduce((sum, facts) => sum + count(facts), 0)
   return [
-    [beyond((facts) => facts.decisions_total, mostOf(DECIDED, most)), "decision"] as const,
+    [beyond((facts) => facts.decisions_total, mostOf(DECIDED_LABEL, most)), "decision"] as const,
     [beyond((facts) => facts.commits.length), "commit"] as const,
     [beyond((facts) => facts.conversations.length), "conversation"] as const,
     [beyond((facts) => facts.failed_commands_total), "failed check"] as const,
@@ -219,7 +219,7 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
     ],
     notes: [
       ...notes,
-      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
+      `Nothing was sent. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
     ],
   }
 }

@@ -27,7 +27,7 @@ function printCollections(collections: NonNullable<Output["collections"]>, { ter
       ? [`  ${many(problems.length, "file")} not read: ${clip(safeLine(problems[0]!), terminal.columns - 24)}`]
       : []),
   ])
-  return { lines, notes: ["See one: dex docs list NAME. Update: dex docs sync"] }
+  return { lines, notes: ["To see one: dex docs list NAME. To update them: dex docs sync"] }
 }
 
 function printDocuments(documents: NonNullable<Output["documents"]>, { terminal }: PrintContext): Printed {
@@ -85,7 +85,7 @@ function printSynced(synced: NonNullable<Output["synced"]>): Printed {
   const notes = synced.flatMap(({ skipped, complete, name }) => [
     ...skipped.slice(0, MAX_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
     ...(skipped.length > MAX_SKIPPED ? [`… and ${skipped.length - MAX_SKIPPED} more files not read.`] : []),
-    ...(complete ? [] : [`${safeLine(name)} is not completely read. dex docs sync continues.`]),
+    ...(complete ? [] : [`${safeLine(name)} has not been read completely. \`dex docs sync\` continues.`]),
   ])
   return { lines, notes: [...notes, ...(synced.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }
 }

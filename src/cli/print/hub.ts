@@ -25,10 +25,10 @@ export function printHub(output: Output, context: PrintContext): Printed {
   const head = summary
     ? [`${shortPath(safeLine(summary.project), context.home)} is shared as ${safeLine(summary.key)}.`]
     : []
-  return withOutcome(head, output)
+  return withPushResult(head, output)
 }
 
-/** Shown before the question: what would be sent to whom, and what would not. */
+/** The lines before the question: what would be sent to whom, and what would not. */
 export function sharingLines(summary: NonNullable<Output["summary"]>, address: string, columns: number): string[] {
   const { key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
   const never = ["thinking", "images"].filter((name) => !what.includes(name))
@@ -54,7 +54,7 @@ function printPreview({ conversations, bytes, taken_out, truncated }: NonNullabl
     return [
       `${safeLine(one.id)}  ${safeLine(one.title)}`,
       `  ${many(one.messages, "message")}, ${grouped(one.bytes)} bytes in ${many(one.chunks, "chunk")}`,
-      ...(one.taken_out.length > 0 ? [`  taken out: ${takenOut(one.taken_out).join(", ")}`] : []),
+      ...(one.taken_out.length > 0 ? [`  removed: ${removedTexts(one.taken_out).join(", ")}`] : []),
       ...(omitted.length > 0 ? [`  left out: ${omitted.join(", ")}`] : []),
       ...(one.head === undefined ? [] : [safe(one.head), ...safe(one.lines ?? "").split("\n")]),
       "",
@@ -64,14 +64,14 @@ function printPreview({ conversations, bytes, taken_out, truncated }: NonNullabl
     lines,
     notes: [
       `${many(conversations.length, "conversation")}, ${megabytes(bytes)} as they would be sent. Nothing was sent.`,
-      ...(taken_out.length === 0 ? [] : [`Taken out: ${takenOut(taken_out).join(", ")}.`]),
+      ...(taken_out.length === 0 ? [] : [`Removed: ${removedTexts(taken_out).join(", ")}.`]),
       ...(truncated === undefined ? [] : [truncated]),
       "Read it before you share it: dex finds many secrets, not all.",
     ],
   }
 }
 
-function takenOut(list: NonNullable<Output["preview"]>["taken_out"]): string[] {
+function removedTexts(list: NonNullable<Output["preview"]>["taken_out"]): string[] {
   return list.map(({ what, count, earlier }) => `${safeLine(what)} ${count} ×${earlier ? " when it was read" : ""}`)
 }
 
@@ -113,7 +113,7 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
         ? []
         : ["Hidden on the hub from everyone else, by the rule that found a secret:", ...hidden]),
       ...(receipts.length === 0 ? [] : ["Deleted on the hub:", ...receipts]),
-      ...(output.pushed_at === undefined ? [] : [`Everything was sent last ${when(output.pushed_at)}.`]),
+      ...(output.pushed_at === undefined ? [] : [`Everything was last sent ${when(output.pushed_at)}.`]),
       ...(output.notices ?? []).map(safeLine),
     ],
     notes: [
@@ -147,7 +147,7 @@ function printRequests(requests: NonNullable<Output["requests"]>): Printed {
   if (requests.length === 0) return { lines: ["Nobody is waiting for your answer."] }
   return {
     lines: requests.map(({ member, project, at }) => [member, project, when(at)].map(safeLine).join("  ")),
-    notes: ["Let one in: dex hub requests approve NAME. Or not: dex hub requests deny NAME"],
+    notes: ["To grant access: dex hub requests approve NAME. To deny it: dex hub requests deny NAME"],
   }
 }
 
@@ -156,9 +156,11 @@ function accessLine({ member, project, level }: NonNullable<Output["access"]>): 
     read: `can now read ${project}.`,
     write: `can now read and push to ${project}.`,
     own: `can now read and push to ${project}, and decides who else can.`,
-    none: `no longer has ${project}.`,
+    none: `no longer has access to ${project}.`,
   }
-  return safeLine(`${member} ${level === undefined ? `does not get ${project}.` : (may[level] ?? `has ${project}.`)}`)
+  return safeLine(
+    `${member} ${level === undefined ? `does not get access to ${project}.` : (may[level] ?? `has access to ${project}.`)}`,
+  )
 }
 
 function printMembers(members: NonNullable<Output["members"]>): Printed {
@@ -175,7 +177,7 @@ function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {
     const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
     return safeLine(`${id}  ${name} (${kind}): ${scopes.join(", ")}; made ${created_at.slice(0, 10)}, ${used}, ${ends}`)
   })
-  return { lines, notes: ["End one: dex hub tokens revoke ID"] }
+  return { lines, notes: ["To revoke one: dex hub tokens revoke ID"] }
 }
 
 function printHeld({ held = [], on_hub, ...output }: Output): Printed {
@@ -185,11 +187,11 @@ function printHeld({ held = [], on_hub, ...output }: Output): Printed {
       notes: [
         held.length === 0
           ? "No conversation is held back."
-          : `${many(held.length, "conversation")} held back. Send one after all: dex hub hold REF --off`,
+          : `${many(held.length, "conversation")} held back. To send one anyway: dex hub hold REF --off`,
       ],
     }
   const head = [`Held back: ${held.map(safeLine).join(", ")}`]
-  if (output.pushed || output.problem !== undefined) return withOutcome(head, output)
+  if (output.pushed || output.problem !== undefined) return withPushResult(head, output)
   return {
     lines: head,
     notes:
@@ -199,7 +201,7 @@ function printHeld({ held = [], on_hub, ...output }: Output): Printed {
 
 function printUnshared(output: Output, { home }: PrintContext): Printed {
   const head = [`${shortPath(safeLine(output.unshared ?? ""), home)} is no longer shared.`]
-  const outcome = withOutcome(head, output)
+  const outcome = withPushResult(head, output)
   const stays = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
   const isOnHub = stays > 0 && output.problem === undefined
   return isOnHub
@@ -207,7 +209,7 @@ function printUnshared(output: Output, { home }: PrintContext): Printed {
         ...outcome,
         notes: [
           ...(outcome.notes ?? []),
-          `${many(stays, "conversation")} of it stay on the hub. \`dex hub unshare --forget\` deletes them.`,
+          `${many(stays, "conversation")} of the project stay on the hub. \`dex hub unshare --forget\` deletes them.`,
         ],
       }
     : outcome
@@ -218,19 +220,19 @@ function printLoggedOut({ logged_out, address }: Output): Printed {
   return {
     lines: [`Logged out of ${safeLine(address ?? "the hub")}. The token is deleted here; nothing more is sent.`],
     notes: [
-      "What you share is remembered for when you log in again. Revoke the token on the hub if somebody else may have it.",
+      "dex remembers what you share, in case you log in again. If somebody else may have the token, revoke it on the hub.",
     ],
   }
 }
 
-function withOutcome(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): Printed {
+function withPushResult(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): Printed {
   if (!pushed) return { lines: head, problem: problem === undefined ? undefined : safeLine(problem) }
   const { busy, sent, removed, refused, bytes, complete } = pushed
-  if (busy) return { lines: head, notes: ["Another dex is sending at this moment."] }
+  if (busy) return { lines: head, notes: ["Another dex is sending right now."] }
   const done = [
     sent > 0 ? `${many(sent, "conversation")} sent (${megabytes(bytes)})` : "Nothing new to send",
     ...(removed > 0 ? [`${many(removed, "conversation")} deleted on the hub`] : []),
-    ...(refused > 0 ? [`${many(refused, "conversation")} refused: dex hub status says why`] : []),
+    ...(refused > 0 ? [`${many(refused, "conversation")} refused. Run \`dex hub status\` to see why`] : []),
   ]
   return {
     lines: [...head, `${done.join(", ")}.`],

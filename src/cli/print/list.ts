@@ -23,7 +23,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")
   if (output.conversations.some((row) => row.superseded))
-    notes.push("superseded: no longer in the agent's file; dex kept it.")
+    notes.push("superseded: no longer in the agent's file; dex has a copy.")
   if (output.continue_with !== undefined)
     notes.push(`Cut to stay within the budget. Continue with: ${output.continue_with}`)
   if (leftOut !== "") notes.push(`Not shown: ${leftOut}; show with --all`)
@@ -32,11 +32,11 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   return { lines, notes, listing }
 }
 
-/** A shorter title is useless, so the title then gets a line of its own. */
+/** The narrowest column for a title. If there is less room, the title gets a line of its own. */
 const MIN_TITLE_COLUMNS = 30
 const HEAD = 23
 
-/** A column is only shown if the rows differ in it. `right` is the aligned text after the title. */
+/** A column is shown only if the rows differ in it. `right` is the aligned text after the title. */
 type Columns = {
   id: (row: Row) => string
   right: (row: Row) => string
@@ -78,7 +78,7 @@ function rowLines(row: Row, number: number, columns: Columns, terminal: PrintCon
   const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date).padEnd(HEAD - 7)}  `
   const room = terminal.columns - HEAD
   const kind = kindOf(row)
-  // Cuts the title, not the kind.
+  // Shortens the title, but never the kind.
   const titled = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
   if (columns.lines === 2) {
     const project = projectName(safeLine(row.project))
@@ -104,7 +104,7 @@ function sizeOf(row: Row): string {
   return `${row.message_count} ${row.kind === "document" ? "sections" : "msg"}, ${formatCount(row.estimated_tokens)} tok`
 }
 
-/** +120 -8 3f 1c: lines, files and commits. */
+/** Lines, files and commits: `+120 -8 3f 1c`. */
 function workOf(row: Row): string {
   const lines = row.lines_added + row.lines_removed > 0
   return [

@@ -127,7 +127,7 @@ export function printRead(output: OutputOf<typeof read>, context: PrintContext):
   if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
   if (output.truncated)
     notes.push(
-      `${many(output.truncated.messages_left_out, "message")} not read to the end. Continue with: ${output.truncated.continue_with}`,
+      `${many(output.truncated.messages_left_out, "message")} left out. Continue with: ${output.truncated.continue_with}`,
     )
   return { lines, notes }
 }
@@ -154,7 +154,7 @@ export function printScan(output: Scan, context: PrintContext): Printed {
   }
 }
 
-const LEFT_OUT: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: string, more: string]> = {
+const OMITTED_NAMES: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: string, more: string]> = {
   results: ["tool result", "tool results"],
   asides: ["message of thoughts or injected text", "messages of thoughts or injected text"],
   calls: ["tool call", "tool calls"],
@@ -162,7 +162,7 @@ const LEFT_OUT: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: stri
 }
 
 function leftOutNote(leftOut: NonNullable<Scan["left_out"]>): string {
-  const kinds = leftOut.map(({ kind, messages }) => many(messages, ...LEFT_OUT[kind]))
+  const kinds = leftOut.map(({ kind, messages }) => many(messages, ...OMITTED_NAMES[kind]))
   return `Left out between these lines, to keep the others readable: ${kinds.join(", ")}. A larger --max-tokens shows them.`
 }
 
@@ -193,7 +193,7 @@ export function printTimeline(output: Timeline, context: PrintContext): Printed 
   }
 }
 
-/** Wrapped and never cut, because the caller chose how much of a message is shown. */
+/** Wraps a line without cutting it, because the caller chose how much of a message is shown. */
 function drawnLine(line: string, terminal: Terminal): string[] {
   const clean = safe(line)
   const label = /^[^\t]*\t/.exec(clean)?.[0] ?? ""

@@ -13,7 +13,7 @@ import { sumLine } from "./words.ts"
 type TracesOutput = OutputOf<typeof traces>
 type Line = TracesOutput["traces"][number]
 
-/** So many characters of an id are enough to find the trace again. */
+/** How many characters of a trace's id are shown. They are enough to find the trace again. */
 const SHORT_ID = 10
 
 export function printTraces(output: TracesOutput, { terminal }: PrintContext): Printed {
@@ -58,7 +58,7 @@ export function printTrace(output: TraceOutput, context: PrintContext): Printed 
     lines.push(...explainSkipped(trace, context.terminal))
   }
   const notes = [...output.notes]
-  if (!output.adds_up) notes.push("The parts of a score do not add up to it. That is a bug in dex: please report it.")
+  if (!output.adds_up) notes.push("The parts of a score do not add up to it. This is a bug in dex. Please report it.")
   const canReplay = trace.command !== "ask" && trace.command !== "suggest"
   if (!replay && canReplay && trace.error === undefined && trace.ranking.length > 0)
     notes.push(`Run it again and see what changed: dex trace ${trace.trace_id.slice(0, SHORT_ID)} --replay`)
@@ -76,7 +76,7 @@ function headLines(trace: Trace, { terminal, home }: PrintContext): string[] {
     ...(inputs.candidates === undefined ? [] : [many(inputs.candidates, "candidate")]),
     ...(inputs.conversations === undefined ? [] : [many(inputs.conversations, "conversation")]),
     ...(inputs.messages === undefined ? [] : [many(inputs.messages, "message")]),
-    `asked in ${shortPath(safeLine(trace.project), home)}`,
+    `run in ${shortPath(safeLine(trace.project), home)}`,
     `history ${safeLine(shortRevision(trace.state_revision))}`,
   ]
   const options = [...Object.entries(trace.args), ...Object.entries(trace.budgets)].map(nameAndValue)
@@ -192,7 +192,10 @@ function digits(value: number): string {
   return String(Number(value.toPrecision(5)))
 }
 
-/** Shortens the history's id, which means nothing to a person, and keeps the number of the last change. */
+/**
+ * The revision with the history's id shortened, because it means nothing to a person. The number of the last change stays
+ * complete.
+ */
 function shortRevision(revision: string): string {
   const [id = "", change] = revision.split("@")
   return change === undefined ? "unknown" : `${id.slice(0, 4)}@${change}`

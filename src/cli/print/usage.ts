@@ -46,7 +46,7 @@ function sparkLines({ days }: Output, terminal: Terminal): string[] {
   return [paint(terminal, "cyan", sparkline(all, terminal.columns))]
 }
 
-/** With a `+` if it includes tokens without a known price. */
+/** The cost, with a `+` if there are also tokens without a known price. */
 function cost({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens">): string {
   return `${dollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
 }
@@ -67,7 +67,7 @@ const COLUMNS: Record<string, Column> = {
   subagents: { name: "subagents", of: ({ subagent_cost }) => (subagent_cost > 0 ? dollars(subagent_cost) : "") },
 }
 
-const WIDE = 110
+const WIDE_COLUMNS = 110
 const MIN_BAR_COLUMNS = 10
 const NAMES: Partial<Record<string, string>> = {
   week: "week of",
@@ -77,7 +77,7 @@ const NAMES: Partial<Record<string, string>> = {
 
 function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): string[] {
   const { cost, tokens, input, output, read, written, subagents } = COLUMNS as Record<string, Column>
-  const isWide = terminal.columns >= WIDE
+  const isWide = terminal.columns >= WIDE_COLUMNS
   const columns = [
     { ...cost!, name: plan === undefined ? cost!.name : "list price" },
     tokens!,
@@ -95,7 +95,7 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   const size = (row: Row) => (row.key.startsWith("(") ? 0 : isMoney ? row.cost : row.tokens)
   const most = Math.max(...rows.map(size), Number.MIN_VALUE)
   const line = (label: string, values: string[], end: string) =>
-    `${padEnd(fitted(label, room), room)}${values.map((value, i) => value.padStart(widths[i]! + 2)).join("")}${end}`.trimEnd()
+    `${padEnd(fitLabel(label, room), room)}${values.map((value, i) => value.padStart(widths[i]! + 2)).join("")}${end}`.trimEnd()
   return [
     paint(
       terminal,
@@ -116,8 +116,8 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   ]
 }
 
-/** Cuts a path at its beginning, because its end says more. */
-function fitted(label: string, room: number): string {
+/** Cuts a path at its beginning, because its end is more informative. */
+function fitLabel(label: string, room: number): string {
   const isPath = /^[~/]/.test(label) && widthOf(label) === label.length
   return isPath && label.length > room ? `…${label.slice(1 - room)}` : clip(label, room)
 }

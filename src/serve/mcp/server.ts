@@ -17,7 +17,7 @@ import { toJson } from "../../render/json.ts"
 import { safeLine } from "../../render/terminal.ts"
 import type { list } from "../../tools/list/list.ts"
 import { call, inCalls } from "./calls.ts"
-import { definitionOf, INSTRUCTIONS, MAX_ANSWER_TOKENS, type Offered, offered } from "./definitions.ts"
+import { definitionOf, INSTRUCTIONS, MAX_ANSWER_TOKENS, type OfferedTool, offeredTools } from "./definitions.ts"
 import { type CallContext, type CallResult, runCall, type ServerParts } from "./run-call.ts"
 
 /** Everything dex offers over MCP, for one connection: tools, resources, prompts. Independent of the transport. */
@@ -26,7 +26,7 @@ export function createServer(parts: ServerParts): Server {
     { name: "dex", title: "dex: the memory that your coding agents share", version: parts.version },
     { capabilities: { tools: {}, resources: {}, prompts: {} }, instructions: INSTRUCTIONS },
   )
-  offerTools(server, offered, parts)
+  offerTools(server, offeredTools, parts)
   server.setRequestHandler("resources/list", ({ params }, { mcpReq }) => listResources(params?.cursor, mcpReq, parts))
   server.setRequestHandler("resources/templates/list", () => ({ resourceTemplates: TEMPLATES }))
   server.setRequestHandler("resources/read", ({ params }, { mcpReq }) => readResource(params.uri, mcpReq, parts))
@@ -38,7 +38,7 @@ export function createServer(parts: ServerParts): Server {
   return server
 }
 
-export function offerTools(server: Server, tools: readonly Offered[], parts: ServerParts): void {
+export function offerTools(server: Server, tools: readonly OfferedTool[], parts: ServerParts): void {
   server.setRequestHandler("tools/list", () => ({ tools: tools.map(definitionOf) }))
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
     const tool = tools.find((one) => one.mcp.name === params.name)
@@ -59,9 +59,9 @@ function nameIn(envelope: object | undefined): string | undefined {
   return string(record((envelope as Record<string, unknown> | undefined)?.[CLIENT_INFO_META_KEY])?.name)
 }
 
-/** A tool's error is an answer that says what to do, so that the model can do it. */
+/** Runs a tool. Its error becomes an answer that says what to do, so that the model can do it. */
 async function answer(
-  tool: Offered,
+  tool: OfferedTool,
   input: Record<string, unknown>,
   context: CallContext,
   parts: ServerParts,
@@ -72,7 +72,7 @@ async function answer(
     const tokens = estimateTokens(toJson(result.output))
     if (tokens > MAX_ANSWER_TOKENS)
       return failure(
-        `The answer would take about ${tokens} tokens; at most ${MAX_ANSWER_TOKENS} are given. Ask for less: a smaller limit, fewer ids, or a filter.`,
+        `The answer would take about ${tokens} tokens; the limit is ${MAX_ANSWER_TOKENS}. Ask for less: a smaller limit, fewer ids, or a filter.`,
       )
     return {
       content: [{ type: "text", text: result.text }],
@@ -80,11 +80,9 @@ async function answer(
       _meta: result.fresh_as_of === undefined ? undefined : { "dex/fresh_as_of": result.fresh_as_of },
     }
   } catch (error) {
-    if (isDexError(error)) return failure(inCalls(error.message, offered))
+    if (isDexError(error)) return failure(inCalls(error.message, offeredTools))
     parts.log((error as Error)?.stack ?? String(error))
-    return failure(
-      `An error that should not happen: ${messageOf(error)}. Try again; \`dex doctor\` in a shell checks dex.`,
-    )
+    return failure(`Unexpected error: ${messageOf(error)}. Try again; \`dex doctor\` in a shell checks dex.`)
   }
 }
 
@@ -116,7 +114,7 @@ const PROMPTS: readonly Prompt[] = [
   {
     name: "hand_over",
     title: "Hand over",
-    description: "A brief of a conversation with which another agent can go on",
+    description: "A brief with which another agent can continue a conversation",
     arguments: [
       { name: "ref", description: "The conversation: claude_code:1f3c, or current", required: true },
       { name: "to", description: "The agent that goes on", required: false },
@@ -134,7 +132,7 @@ const PROMPTS: readonly Prompt[] = [
   },
 ]
 
-/** Our own prompts and the recipes, both the package's and the user's. */
+/** dex's own prompts, and the recipes of the package and of the user. */
 async function promptsIn(dexDir: string): Promise<readonly Prompt[]> {
   const { recipePrompts } = await import("../../answers/recipes.ts")
   return [...PROMPTS, ...recipePrompts(dexDir)]
@@ -167,10 +165,13 @@ function quoted(words: string): string {
 
 const PREFIX = "dex://conversation/"
 const MIME = "text/plain"
-/** A person chose it, so it may be larger than a tool's usual answer; above this, Claude Code warns about the size. */
+/**
+ * The most tokens of a resource. A person chose it, so it may be larger than a tool's default answer; above this, Claude Code
+ * warns about the size.
+ */
 const READ_TOKENS = 10_000
 const PAGE = 50
-/** Clients that show a menu request every page. */
+/** The most conversations in the list, because clients that show a menu request every page. */
 const MAX_LISTED = 500
 
 const TEMPLATES = [
@@ -185,7 +186,7 @@ const TEMPLATES = [
 
 type Listed = OutputOf<typeof list>
 
-/** The newest conversations, as dex_list returns them: private projects stay private. */
+/** The newest conversations, as dex_list returns them, without private projects. */
 async function listResources(
   cursor: string | undefined,
   context: CallContext,
@@ -193,20 +194,23 @@ async function listResources(
 ): Promise<ListResourcesResult> {
   const offset = cursor === undefined ? 0 : Number(cursor)
   if (cursor !== undefined && !(/^[1-9]\d{0,3}$/.test(cursor) && offset < MAX_LISTED))
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, "This cursor is not one of ours. List without one.")
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      "This cursor was not issued by dex. List without a cursor.",
+    )
   const limit = Math.min(PAGE, MAX_LISTED - offset)
-  const result = await askAs("dex_list", { limit, offset, max_tokens: MAX_ANSWER_TOKENS }, context, parts)
+  const result = await runForResource("dex_list", { limit, offset, max_tokens: MAX_ANSWER_TOKENS }, context, parts)
   const { conversations, next_offset } = result.output as Listed
   const more = next_offset !== undefined && next_offset < MAX_LISTED
   return { resources: conversations.map(resourceOf), nextCursor: more ? String(next_offset) : undefined }
 }
 
-/** The same text as dex_get returns, with a size limit; if something was cut, the text ends with the call that continues. */
+/** The same text as dex_get returns, with a size limit. If something was cut, the text ends with the call that continues. */
 async function readResource(uri: string, context: CallContext, parts: ServerParts): Promise<ReadResourceResult> {
   const ref = refOf(uri)
   if (ref === undefined)
     throw new ResourceNotFoundError(uri, `There is no such resource. A conversation is ${PREFIX}{ref}.`)
-  const result = await askAs("dex_get", { ids: [ref], max_tokens: READ_TOKENS }, context, parts, uri)
+  const result = await runForResource("dex_get", { ids: [ref], max_tokens: READ_TOKENS }, context, parts, uri)
   return { contents: [{ uri, mimeType: MIME, text: result.text }] }
 }
 
@@ -230,7 +234,7 @@ function resourceOf({
   }
 }
 
-/** Undefined if it names no conversation. The `#` before a message's number need not be encoded. */
+/** Undefined if the URI names no conversation. The `#` before a message's number need not be encoded. */
 function refOf(uri: string): string | undefined {
   if (!uri.startsWith(PREFIX)) return undefined
   try {
@@ -240,8 +244,8 @@ function refOf(uri: string): string | undefined {
   }
 }
 
-/** A resource has no result for failures, so they become protocol errors. */
-async function askAs(
+/** Runs a tool for a resource. A resource cannot return a failure, so failures become protocol errors. */
+async function runForResource(
   name: string,
   input: Record<string, unknown>,
   context: CallContext,
@@ -249,11 +253,11 @@ async function askAs(
   uri?: string,
 ): Promise<CallResult> {
   try {
-    const result = await runCall(offered.find((one) => one.mcp.name === name)!, input, context, parts)
+    const result = await runCall(offeredTools.find((one) => one.mcp.name === name)!, input, context, parts)
     if (result) return result
   } catch (error) {
     if (isDexError(error)) {
-      const message = safeLine(inCalls(error.message, offered))
+      const message = safeLine(inCalls(error.message, offeredTools))
       throw uri === undefined
         ? new ProtocolError(ProtocolErrorCode.InternalError, message)
         : new ResourceNotFoundError(uri, message)
@@ -261,7 +265,7 @@ async function askAs(
     parts.log((error as Error)?.stack ?? String(error))
     throw new ProtocolError(
       ProtocolErrorCode.InternalError,
-      `An error that should not happen: ${safeLine(messageOf(error))}. Try again; \`dex doctor\` in a shell checks dex.`,
+      `Unexpected error: ${safeLine(messageOf(error))}. Try again; \`dex doctor\` in a shell checks dex.`,
     )
   }
   throw new ProtocolError(ProtocolErrorCode.InvalidRequest, "Cancelled.")

@@ -2,15 +2,15 @@ import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// From git: recent changes of this file, files that change with it, and commits since somebody last worked here.
+// Finds items in git: recent changes of this file, files that change with it, and commits since somebody last worked here.
 
 const MAX_COMMITS = 2
 const MAX_TOGETHER = 4
-/** Fewer may be chance. */
+/** The fewest commits that must change both files. Fewer may be chance. */
 const MIN_TOGETHER = 3
 const RECENT_DAYS = 7
 
-/** Anybody may have written a commit's subject, so it is shown only on request. */
+/** Recent changes of the file. Anybody may have written a commit's subject, so it is shown only on request. */
 export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS }, moment) => {
   const { file } = moment
   if (file === undefined) return []
@@ -34,7 +34,7 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
     })
 }
 
-/** Files of the same commits. Only on request, because nobody has labelled yet how useful they are unasked. */
+/** Files of the same commits. Shown only on request, because nobody has labelled yet how useful they are unasked. */
 export const findCommittedTogether: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined || moment.event !== "asked") return []
@@ -47,7 +47,7 @@ export const findCommittedTogether: Finder = ({ knowledge }, moment, session) =>
         key: `file:${path}`,
         title: path,
         summary: `Changed in ${together} of the ${own} commits that changed ${fileNameOf(file)}, last on ${localDay(newest)}.`,
-        reason: `Git says that ${fileNameOf(file)} and ${fileNameOf(path)} change together.`,
+        reason: `According to git, ${fileNameOf(file)} and ${fileNameOf(path)} change together.`,
         file: path,
         names: [fileNameOf(path)],
         features: { committed_together: together / (own + 1.5) },
@@ -57,10 +57,13 @@ export const findCommittedTogether: Finder = ({ knowledge }, moment, session) =>
 
 const MAX_NEWS = 20
 const MAX_FILES = 3
-/** The prefix of their keys. */
-const SINCE = "since:"
+/** The prefix of the keys of news. */
+const NEWS_PREFIX = "since:"
 
-/** Unasked only if commits changed the files last worked on. Anybody may have written a subject, so it needs a request. */
+/**
+ * Commits since the last work here. Shown unasked only if they changed the files last worked on. Anybody may have written a
+ * subject, so it is shown only on request.
+ */
 export const findNews: Finder = ({ knowledge }, moment) => {
   const isRequested = moment.event === "asked"
   if (!isRequested && moment.event !== "session_start") return []
@@ -85,7 +88,7 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   return [
     {
       kind: "change",
-      key: `${SINCE}${newest.hash}`,
+      key: `${NEWS_PREFIX}${newest.hash}`,
       title: `Changed since ${localMinute(last.at)}, when this was last worked on: ${count}, the newest on ${localMinute(newest.at)}`,
       summary: `${files.slice(0, MAX_FILES).join(", ")}${more}${isRequested ? `\n${newest.subject}` : ""}`,
       reason:
@@ -99,12 +102,14 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   ]
 }
 
-/** Something that happened since somebody last looked. It matters because it is new, so places are reserved for it. */
+/**
+ * True for news: something that happened since somebody last looked. It matters because it is new, so places are reserved for it.
+ */
 export function isNews({ kind, key }: Pick<Candidate, "kind" | "key">): boolean {
   return kind === "change" || key.startsWith("failing:")
 }
 
-/** News is shown at a session's start whatever its relevance, because nobody could have labelled it. */
+/** True for news that is shown at a session's start whatever its relevance, because nobody could have labelled it. */
 export function isPushedNews({ key }: Pick<Candidate, "key">): boolean {
-  return key.startsWith(SINCE)
+  return key.startsWith(NEWS_PREFIX)
 }

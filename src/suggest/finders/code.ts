@@ -2,12 +2,14 @@ import { fileNameOf } from "../../learn/paths.ts"
 import type { SymbolUse } from "../../store/knowledge/symbols.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// From the code: uses of the current symbol or file, deprecated symbols that it uses, and documents about it.
+// Finds items in the code: uses of the current symbol or file, deprecated symbols that it uses, and documents about it.
 
 const MAX_USES = 20
 const MAX_CANDIDATES = 3
 
-/** Uses of this symbol, or importers of this file. Only on request, because nobody has labelled how useful they are unasked. */
+/**
+ * Uses of this symbol, or importers of this file. Shown only on request, because nobody has labelled how useful they are unasked.
+ */
 export const findUses: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "asked" && moment.event !== "watch") return []
   const { project, file, symbol: name, line } = moment
@@ -61,7 +63,7 @@ export const findDeprecated: Finder = ({ knowledge }, moment) => {
     {
       kind: "warning",
       key: `deprecated:${file}:${names.join(",")}`,
-      title: `${fileNameOf(file)} uses what is deprecated: ${names.slice(0, MAX_CANDIDATES).join(", ")}`,
+      title: `${fileNameOf(file)} uses deprecated symbols: ${names.slice(0, MAX_CANDIDATES).join(", ")}`,
       summary: `${first.symbol.name} of ${first.symbol.path}, in line ${first.line}.`,
       reason: "The code marks it as deprecated.",
       file,

@@ -9,8 +9,8 @@ import type { Finder } from "./finder.ts"
 
 const MAX_CANDIDATES = 2
 const MAX_FILES = 3
-/** From here on it is the same error with the same names, not only a similar one. */
-const SAME = 0.9
+/** The similarity from which an error is the same one with the same names, not only a similar one. */
+const MIN_SAME_SIMILARITY = 0.9
 const MAX_EDIT_LINES = 8
 const MAX_LINE_LENGTH = 160
 
@@ -36,13 +36,13 @@ export const findFix: Finder = ({ knowledge }, moment) => {
         key: `fix:${source}:${id}#${fix.failed_number}`,
         title: `Solved ${day} by editing ${files.map(({ path }) => path).join(", ")}`,
         summary: edit.join("\n"),
-        reason: `The same command failed with the like of this error ${day}, and passed after the edit.`,
+        reason: `The same command failed with a similar error ${day}, and passed after the edit.`,
         ref: formatRef({ source, id, number: fixed_number! }),
         file: files[0]!.path,
         names: [...files.map(({ path }) => fileNameOf(path)), ...newNames(edit)],
         features: {
           likeness: fix.likeness,
-          same: fix.likeness >= SAME ? 1 : 0,
+          same: fix.likeness >= MIN_SAME_SIMILARITY ? 1 : 0,
         },
       }
     })
@@ -95,7 +95,7 @@ function changesIn(diff: string): Change[] {
 
 const NAME = /[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g
 
-/** Names that look like code and that the edit added. */
+/** Names in the added lines that look like code. */
 function newNames(edit: string[]): string[] {
   const namesIn = (sign: string) =>
     edit.filter((line) => line.startsWith(sign)).flatMap((line) => line.match(NAME) ?? [])

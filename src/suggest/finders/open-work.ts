@@ -5,7 +5,7 @@ import { failingTests } from "../../learn/test-runs/status.ts"
 import { mayBeShown } from "./decision.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// The work at the end of the last conversation in this project, and the failing tests.
+// Finds unfinished work of the last conversation in this project, and failing tests.
 
 const MAX_FILES = 3
 const MAX_DECISIONS = 10
@@ -19,7 +19,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (!last) return []
   const files = knowledge.files
     .filesWorkedOn(moment.project, [last])
-    .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(fileNameOf(path)))
+    .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.hasMentioned(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MAX_FILES)
     .map(({ path }) => path)
@@ -36,7 +36,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       limit: MAX_DECISIONS,
     })
     .decisions.filter(({ reversed_by, at }) => !reversed_by && (at ?? 0) <= moment.at)
-  // Only the last decision: if it may not be shown, an older one would be misleading.
+  // Considers only the last decision: if it may not be shown, an older one would be misleading.
   const isShown = decided !== undefined && (moment.event === "asked" || mayBeShown(decided))
   const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
@@ -101,7 +101,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   return [candidate]
 }
 
-/** A test's name is the project's own; long text may be a stranger's. */
+/** True for a test's name, which is the project's own; a long text may be a stranger's. */
 function isName(test: string): boolean {
   return test.length <= 120
 }

@@ -6,9 +6,7 @@ import type { WorkedFilePath } from "../../store/knowledge/files.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 
-// The conversations that worked on this file, and the other files that they worked on.
-
-/** Older conversations say little about how a file is worked on now. */
+/** The most conversations to consider. Older ones say little about how a file is worked on now. */
 const MAX_CONVERSATIONS = 60
 const MAX_SESSION_FILES = 6
 const MAX_CANDIDATES = 8
@@ -29,7 +27,7 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
     .map((other) => togetherWith(here, other))
   const paths = new Set([...about.files.keys(), ...branch.files.keys()])
   return [...paths]
-    .filter((path) => isPlainPath(path) && !known.has(path) && !session.named(fileNameOf(path)))
+    .filter((path) => isPlainPath(path) && !known.has(path) && !session.hasMentioned(fileNameOf(path)))
     .map((path) => ({
       path,
       together: about.files.get(path) ?? { path, edited: 0, read: 0, at: 0 },
@@ -41,7 +39,7 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
     .map((other) => candidate(file, other, { about, branch, evidence }, moment, session))
 }
 
-/** Files that were edited on this branch. The main branch says nothing. */
+/** Files that were edited on this branch. Returns nothing for the main branch. */
 function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): About {
   const files = new Map<string, Together>()
   if (branch === undefined || /^(?:main|master|trunk|develop|HEAD)$/.test(branch)) return { conversations: 0, files }
@@ -102,7 +100,7 @@ function candidate(
     names: [fileNameOf(path)],
     features: {
       together: together.edited / (of + DOUBT),
-      // A conversation that edited it counts here too: an edit is never weaker evidence than a read.
+      // A conversation that edited the file counts here too, because an edit is never weaker evidence than a read.
       touched_together: (together.edited + together.read) / (of + DOUBT),
       branch: branch.edited / (known.branch.conversations + DOUBT),
       on_branch: branch.edited > 0 ? 1 : 0,
@@ -112,7 +110,7 @@ function candidate(
       within_hours: Math.exp(-hours / 3),
       within_days: Math.exp(-hours / 48),
       in_prompt: shareIn(wordsOf(path), session.prompt),
-      listed: session.listed(fileNameOf(path)) ? 1 : 0,
+      listed: session.hasListed(fileNameOf(path)) ? 1 : 0,
       is_test: isTest(path) ? 1 : 0,
       is_text: /\.(?:md|txt|ya?ml|json|toml|lock)$/i.test(path) ? 1 : 0,
       done: Math.log1p(session.files.length),
@@ -148,7 +146,7 @@ function shareIn(words: string[], text: string): number {
 const MAX_VISITS = 20
 const MAX_FILES = 3
 
-/** The last conversation that edited this file. Changes outside of conversations are found by git. */
+/** The last conversation that edited this file. Git shows changes outside of conversations. */
 export const findConversation: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined) return []
@@ -159,7 +157,9 @@ export const findConversation: Finder = ({ knowledge }, moment, session) => {
   if (!last) return []
   const others = knowledge.files
     .filesWorkedOn(moment.project, [last])
-    .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(fileNameOf(path)))
+    .filter(
+      ({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.hasMentioned(fileNameOf(path)),
+    )
     .sort((a, b) => b.edits - a.edits)
     .slice(0, MAX_FILES)
   const day = localDay(last.at)

@@ -9,7 +9,7 @@ export type Trigger = {
   at: number
   /** A file that changed; an absolute path, or relative to the project. */
   file?: string
-  /** The symbols defined there: `AuthService.login`. */
+  /** The symbols that the file defines: `AuthService.login`. */
   symbols?: readonly string[]
   /** The text of a new message, and the last file that its conversation worked on. */
   text?: string
@@ -23,15 +23,15 @@ const MAX_WORDS_LENGTH = 200
 const MAX_TEXT_LENGTH = 20_000
 
 /**
- * The subscriptions that match a trigger, each with its most important matching pattern, most important first. A
- * subscription within its cooldown is left out. Only subscriptions of the same project are considered.
+ * The subscriptions that match a trigger, each with its most important matching pattern, most important first. Leaves out
+ * subscriptions within their cooldown and those of other projects.
  */
-export function matching(
+export function matchingSubscriptions(
   subscriptions: readonly Subscription[],
   trigger: Trigger,
   platform = process.platform,
 ): Match[] {
-  const concerns = fitting(trigger)
+  const concerns = matchingPattern(trigger)
   return subscriptions
     .filter(({ enabled, project }) => enabled && isSamePath(project, trigger.project, platform))
     .filter(({ last_triggered_at: last, cooldown_ms }) => last === undefined || trigger.at - last >= cooldown_ms)
@@ -67,7 +67,7 @@ function wrongWords(pattern: string): string | undefined {
 
 const byPriority = (a: Pattern, b: Pattern) => b.priority - a.priority
 
-function fitting({ project, file, symbols = [], text = "" }: Trigger): (pattern: Pattern) => boolean {
+function matchingPattern({ project, file, symbols = [], text = "" }: Trigger): (pattern: Pattern) => boolean {
   const path = file === undefined ? undefined : pathBelow(project, file)
   const names = new Set(symbols.flatMap((symbol) => [symbol, ...symbol.split(/[.#:]+/)]))
   const words = new Set(wordsOf(text.slice(0, MAX_TEXT_LENGTH)))
@@ -97,8 +97,8 @@ const MAX_LENGTH = 200
 const MAX_ALTERNATIVES = 8
 const MAX_SEGMENTS = 20
 const MAX_PATH_LENGTH = 4_096
-/** No project has deeper files. Without this limit, a path of 2,000 folders could be compared from each of them on. */
-const DEEPEST_PATH = 100
+/** The most folders in a path. Without this limit, a path of 2,000 folders could be compared from each of them. */
+const MAX_PATH_DEPTH = 100
 
 /** Tests a path that is relative to its project and uses `/`. */
 export type Glob = (path: string) => boolean
@@ -129,13 +129,13 @@ export function globOf(pattern: string): Glob | { wrong: string } {
   return (path) => {
     if (path.length > MAX_PATH_LENGTH) return false
     const segments = path.replaceAll("\\", "/").split("/")
-    if (segments.length > DEEPEST_PATH) return false
+    if (segments.length > MAX_PATH_DEPTH) return false
     return wanted.some((one) =>
       fits(
         one.length,
         segments.length,
         (p) => one[p]!.any,
-        (p, t) => one[p]!.fits(segments[t]!),
+        (p, t) => one[p]!.matchesPieces(segments[t]!),
       ),
     )
   }
@@ -158,16 +158,16 @@ function expand(pattern: string): string[] | undefined {
   }
 }
 
-type Segment = { any: boolean; fits(text: string): boolean }
+type Segment = { any: boolean; matchesPieces(text: string): boolean }
 
 function segmentOf(pattern: string): Segment {
-  if (!/[*?]/.test(pattern)) return { any: false, fits: (text) => text === pattern }
-  if (/^\*+$/.test(pattern)) return { any: pattern === "**", fits: () => true }
+  if (!/[*?]/.test(pattern)) return { any: false, matchesPieces: (text) => text === pattern }
+  if (/^\*+$/.test(pattern)) return { any: pattern === "**", matchesPieces: () => true }
   const signs = Array.from(pattern, (_, i) => pattern.charCodeAt(i))
   const same = (p: number, sign: number) => signs[p] === QUESTION || signs[p] === sign
   return {
     any: false,
-    fits: (text) =>
+    matchesPieces: (text) =>
       fits(
         signs.length,
         text.length,
@@ -180,7 +180,7 @@ function segmentOf(pattern: string): Segment {
 const STAR = "*".charCodeAt(0)
 const QUESTION = "?".charCodeAt(0)
 
-/** Takes the lengths in pieces. Only the last star is ever retried, so this takes at most pattern × text steps. */
+/** True if the text matches the pieces. Only the last star is ever retried, so this takes at most pattern × text steps. */
 function fits(
   pattern: number,
   text: number,

@@ -4,7 +4,7 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { pathBelow } from "../../learn/paths.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { DecisionFilter, KnownDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
@@ -45,8 +45,8 @@ export async function run(dex: Dex, input: DecisionsInput) {
         ? notes
         : [...notes, `${grouped(shown.length - kept)} more were left out to stay within max_tokens.`],
   })
-  const fits = fitted(shown.length, build, input.max_tokens)
-  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  const fits = fitItems(shown.length, build, input.max_tokens)
+  if (fits === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
   return fits.answer
 }
 

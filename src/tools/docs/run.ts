@@ -5,7 +5,7 @@ import { messageText, messageTokens } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { resolveOrigin } from "../../documents/origins.ts"
 import { copyRepository } from "../../git/clone.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { Collection, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
@@ -75,8 +75,8 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
       `"${name}" cannot be a collection's name. Use letters, digits, dots and dashes: dex docs add ${spec} --name docs`,
     )
   const before = (await store.collections()).find((collection) => collection.name === name)
-  const { keptName } = await import("../../ingest/read-document.ts")
-  const only = origin.only === undefined ? undefined : keptName(origin.only)
+  const { storedName } = await import("../../ingest/read-document.ts")
+  const only = origin.only === undefined ? undefined : storedName(origin.only)
   if (before && (before.root !== origin.root || (before.only !== origin.only && before.only !== only)))
     throw new DexError(
       "name_taken",
@@ -144,8 +144,8 @@ async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
         next && `${sections.length - kept} sections were left out. Continue: ${commandLine("docs", ["show", next.id])}`,
     }
   }
-  const fit = fitted(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
-  if (!fit || (fit.kept === 0 && sections.length > 0)) throw tooSmall(maxTokens!, build(1))
+  const fit = fitItems(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
+  if (!fit || (fit.kept === 0 && sections.length > 0)) throw budgetTooSmall(maxTokens!, build(1))
   return fit.answer
 }
 

@@ -1,6 +1,6 @@
 import { loadSettings } from "../../config/load.ts"
 import { grouped } from "../../core/format.ts"
-import { helperNow } from "../../embed/ask-helper.ts"
+import { helperState } from "../../embed/ask-helper.ts"
 import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
 import type { Check } from "./run.ts"
@@ -23,7 +23,7 @@ export async function checkLocalModel(dex: Dex): Promise<Check[]> {
       },
     ]
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
-  const held = await helperNow({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // the process is
+  const held = await helperState({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // the process is
   // busy
   const process = held
     ? `it is loaded in process ${held.pid} (${Math.round(held.bytes / 1e6)} MB), which ends ten minutes after the last search`

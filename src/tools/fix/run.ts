@@ -3,7 +3,7 @@ import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type FoundFix, findFixes } from "../../learn/fixes/like.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
 import type { FixInput } from "./fix.ts"
@@ -34,8 +34,8 @@ export async function run(dex: Dex, input: FixInput) {
         ? notes
         : [...notes, `${grouped(shown.length - kept)} more were left out to stay within max_tokens.`],
   })
-  const fits = fitted(shown.length, build, input.max_tokens)
-  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  const fits = fitItems(shown.length, build, input.max_tokens)
+  if (fits === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
   return fits.answer
 }
 

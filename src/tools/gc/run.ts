@@ -1,6 +1,6 @@
 import { loadSettings } from "../../config/load.ts"
 import { DexError } from "../../core/error.ts"
-import { keptId } from "../../embed/open-embedder.ts"
+import { matchingStoredId } from "../../embed/open-embedder.ts"
 import type { VectorIndex } from "../../store/index/vector-index.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { removeOtherFormats } from "../../store/sqlite/older-files.ts"
@@ -62,7 +62,7 @@ function dropUnusedVectors(
           ? `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex doctor reindex\` rebuilds the index without them.`
           : undefined,
     }
-  const keep = keptId({ provider, dexDir: dex.home.dir, model, dims }, known)
+  const keep = matchingStoredId({ provider, dexDir: dex.home.dir, model, dims }, known)
   const dropped = spaces.filter((space) => space.embedder !== keep)
   if (dropped.length > 0) vectors.drop(keep)
   return { dropped: dropped.map(({ embedder, vectors }) => ({ embedder, vectors })) }

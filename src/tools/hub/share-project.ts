@@ -6,9 +6,9 @@ import { isFolder } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
 import { useHub } from "../../hub-client/client.ts"
-import { addedUp } from "../../hub-client/for-others.ts"
-import { outgoingOf, SHAREABLE, SHARED_BY_DEFAULT, type Shareable } from "../../hub-client/outgoing.ts"
-import { checkedKey, keyOfProject } from "../../hub-client/project-key.ts"
+import { sumRemoved } from "../../hub-client/for-others.ts"
+import { DEFAULT_SHARED, outgoingOf, SHAREABLE, type Shareable } from "../../hub-client/outgoing.ts"
+import { keyOfProject, requireProjectKeyForm } from "../../hub-client/project-key.ts"
 import { sharedBy } from "../../hub-client/push.ts"
 import { chunksOf } from "../../hub-client/wire.ts"
 import type { ConversationRow, HistoryReader } from "../../store/history/store.ts"
@@ -95,7 +95,7 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
 }
 
 async function consentOf(dex: Dex, project: string, before: Consent | undefined, input: HubInput): Promise<Consent> {
-  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : checkedKey(input.name)
+  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : requireProjectKeyForm(input.name)
   if (key === undefined)
     throw new DexError(
       "no_key",
@@ -105,7 +105,7 @@ async function consentOf(dex: Dex, project: string, before: Consent | undefined,
   return {
     project,
     key,
-    what: whatOf(before?.what ?? SHARED_BY_DEFAULT, input),
+    what: whatOf(before?.what ?? DEFAULT_SHARED, input),
     visibility: input.visibility ?? before?.visibility ?? "project",
     since,
     at: dex.now(),
@@ -183,7 +183,7 @@ async function previewOf(
   return {
     conversations,
     bytes: conversations.reduce((sum, one) => sum + one.bytes, 0),
-    taken_out: addedUp(conversations.map(({ taken_out }) => taken_out)),
+    taken_out: sumRemoved(conversations.map(({ taken_out }) => taken_out)),
     truncated:
       hidden > 0
         ? `${hidden} conversations are counted, but their text is not shown. To see one of them: dex hub share --dry-run --session REF`

@@ -4,7 +4,7 @@ import { loadSettings } from "../../config/load.ts"
 import { lookAt } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { checkoutAt, createProjectFinder } from "../../git/project.ts"
-import { type Places, placesOf } from "../../hub-client/for-others.ts"
+import { createPlacePatterns, type PlacePatterns } from "../../hub-client/for-others.ts"
 import type { OutgoingRules, Shareable } from "../../hub-client/outgoing.ts"
 import type { PushParts } from "../../hub-client/push.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
@@ -44,7 +44,7 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
   const projectOf = createProjectFinder(platform)
   const user = [env.USER, env.LOGNAME, env.USERNAME, accountName()].filter((name) => name !== undefined && name !== "")
   const foldersOf = new Map<string, Promise<string[]>>()
-  const places = new Map<string, Places>()
+  const places = new Map<string, PlacePatterns>()
   return async (row: ConversationRow, consent: Consent): Promise<OutgoingRules> => {
     if (!foldersOf.has(consent.project)) foldersOf.set(consent.project, projectFolders(consent.project))
     const own = await foldersOf.get(consent.project)!
@@ -54,7 +54,11 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
     if (!places.has(key))
       places.set(
         key,
-        placesOf({ home, user: user as string[], folders: [...folders, ...row.cwds, ...otherHomes, dex.home.dir] }),
+        createPlacePatterns({
+          home,
+          user: user as string[],
+          folders: [...folders, ...row.cwds, ...otherHomes, dex.home.dir],
+        }),
       )
     return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
 

@@ -1,5 +1,5 @@
 import { LISTED_KINDS } from "../../core/conversation.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { describeCollections, requireCollections } from "../docs/collections.ts"
@@ -43,8 +43,8 @@ export async function run(dex: Dex, input: ListInput) {
       note,
     }
   }
-  const fit = fitted(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
-  if (!fit || (fit.kept === 0 && conversations.length > 0)) throw tooSmall(input.max_tokens!, build(1))
+  const fit = fitItems(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
+  if (!fit || (fit.kept === 0 && conversations.length > 0)) throw budgetTooSmall(input.max_tokens!, build(1))
   return fit.answer
 }
 
@@ -72,8 +72,8 @@ async function listCollections(dex: Dex, input: ListInput) {
     total: collections.length,
     left_out: {},
   })
-  const fit = fitted(collections.length, build, input.max_tokens, (i) => collections[i]!.name.length)
-  if (!fit) throw tooSmall(input.max_tokens!, build(1))
+  const fit = fitItems(collections.length, build, input.max_tokens, (i) => collections[i]!.name.length)
+  if (!fit) throw budgetTooSmall(input.max_tokens!, build(1))
   return fit.answer
 }
 

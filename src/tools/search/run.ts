@@ -7,7 +7,7 @@ import { grouped } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
 import type { TraceFacts } from "../../core/trace.ts"
-import { largest, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, largestPassing } from "../../render/budget.ts"
 import { toJson } from "../../render/json.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
@@ -147,8 +147,8 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
 function withinBudget<A extends object>(answer: (kept: number) => A, rows: number, maxTokens: number | undefined): A {
   const fits = (kept: number) => maxTokens === undefined || estimateTokens(`${toJson(answer(kept))}\n`) <= maxTokens
   if (fits(rows)) return answer(rows)
-  const kept = largest(Math.min(1, rows), rows - 1, fits)
-  if (kept === undefined) throw tooSmall(maxTokens!, answer(Math.min(1, rows)))
+  const kept = largestPassing(Math.min(1, rows), rows - 1, fits)
+  if (kept === undefined) throw budgetTooSmall(maxTokens!, answer(Math.min(1, rows)))
   return answer(kept)
 }
 

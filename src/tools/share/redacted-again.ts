@@ -1,4 +1,4 @@
-import { forOthers, maskedPlaces, placesOf, type TakenOut } from "../../hub-client/for-others.ts"
+import { createPlacePatterns, maskPlaces, type RemovedText, redactForSharing } from "../../hub-client/for-others.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 
 export type SharedMessage = Pick<StoredMessage, "number" | "role" | "at" | "parts">
@@ -9,16 +9,16 @@ export function redactForOthers(
   title: string,
   home: string,
   onlyTalk: boolean,
-): { messages: SharedMessage[]; title: string; taken_out: TakenOut[] } {
+): { messages: SharedMessage[]; title: string; taken_out: RemovedText[] } {
   const talk = onlyTalk ? stored.map(withoutTools).filter(({ parts }) => parts.length > 0) : stored
   const messages = talk.map(({ number, role, at, parts }) => ({ number, role, at, parts }))
-  const { value, taken_out } = forOthers({ title, messages }, placesOf({ home }))
+  const { value, taken_out } = redactForSharing({ title, messages }, createPlacePatterns({ home }))
   return { ...value, taken_out }
 }
 
 /** Replaces the home folder's path with `~`. */
 export function withoutHome(text: string, home: string): string {
-  return maskedPlaces(text, placesOf({ home })).text
+  return maskPlaces(text, createPlacePatterns({ home })).text
 }
 
 function withoutTools(message: SharedMessage): SharedMessage {

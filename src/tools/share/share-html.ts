@@ -1,5 +1,5 @@
 import { localMinute } from "../../core/dates.ts"
-import type { TakenOut } from "../../hub-client/for-others.ts"
+import type { RemovedText } from "../../hub-client/for-others.ts"
 import { outcomesOf } from "../../render/fold.ts"
 import { html, trustedHtml } from "../../render/html/html.ts"
 import { messageHtml } from "../../render/html/message-html.ts"
@@ -14,7 +14,7 @@ export type SharedConversation = {
   /** The folder that is stripped from paths. */
   root: string
   messages: SharedMessage[]
-  taken_out: TakenOut[]
+  taken_out: RemovedText[]
 }
 
 /** A self-contained HTML file without scripts; it loads nothing. */
@@ -45,6 +45,6 @@ export function shareHtml(shared: SharedConversation): string {
 `.html
 }
 
-export function removedSecretLines(taken: TakenOut[]): string[] {
+export function removedSecretLines(taken: RemovedText[]): string[] {
   return taken.map(({ what, count, earlier }) => `${what}: ${count} ×${earlier ? ", when it was read" : ""}`)
 }

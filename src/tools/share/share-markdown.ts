@@ -2,7 +2,7 @@ import { describeToolCall } from "../../core/call-words.ts"
 import { localMinute } from "../../core/dates.ts"
 import { outcomesOf, outcomeWords } from "../../render/fold.ts"
 import { patchText } from "../../render/patch.ts"
-import { isPersons } from "../../render/speaker.ts"
+import { isFromPerson } from "../../render/speaker.ts"
 import { many } from "../../render/words.ts"
 import type { SharedMessage } from "./redacted-again.ts"
 import { removedSecretLines, type SharedConversation } from "./share-html.ts"
@@ -29,7 +29,7 @@ export function shareMarkdown({ title, agent, date, messages, taken_out }: Share
 }
 
 function speakerOf(message: SharedMessage, agent: string): string {
-  return isPersons(message) ? "You" : message.role === "system" ? "System" : agent
+  return isFromPerson(message) ? "You" : message.role === "system" ? "System" : agent
 }
 
 function partMarkdown(part: SharedMessage["parts"][number], outcomes: ReturnType<typeof outcomesOf>): string {

@@ -1,7 +1,7 @@
 import type { Part } from "../../core/conversation.ts"
 import { DexError } from "../../core/error.ts"
 import { tokensForChars } from "../../core/tokens.ts"
-import { fittedOrCut } from "../../render/budget.ts"
+import { fitItemsOrCut } from "../../render/budget.ts"
 import { formatIndices, isInRanges, type Range, readIndices } from "../../render/indices.ts"
 import { patchText } from "../../render/patch.ts"
 import type { MessageVersion, StoredMessage } from "../../store/history/store.ts"
@@ -62,7 +62,7 @@ export async function run(dex: Dex, typed: ReadInput) {
     },
   }
   const least = (i: number) => charactersOf(entries[i]!.parts)
-  return fittedOrCut(entries.length, build, input.max_tokens, least, Math.min(1, entries.length), beginning)
+  return fitItemsOrCut(entries.length, build, input.max_tokens, least, Math.min(1, entries.length), beginning)
 }
 
 /** Handles `dex read 5-10 --session current`: with a session, a single word is a range of messages. */

@@ -1,5 +1,5 @@
-import { sized } from "../../render/budget.ts"
-import { filled, filledFrom, type LineRange } from "../../render/fill.ts"
+import { withSize } from "../../render/budget.ts"
+import { fillLines, fillLinesFrom, type LineRange } from "../../render/fill.ts"
 import { READABLE_TOKENS_PER_MSG } from "../../render/limits.ts"
 import { lineText } from "../../render/line.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
@@ -13,17 +13,18 @@ export async function run(dex: Dex, input: ScanInput) {
   const { messages, hidden } = selectParts(await store.messages(row.ref), input)
   const scanned = { dex, row, hidden, messages: messages.slice(input.offset), input }
   const all = viewOf(scanned, [])
-  if (input.max_tokens === undefined) return sized(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
+  if (input.max_tokens === undefined)
+    return withSize(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
   const kinds = omittableKinds(scanned.messages)
   const present = OMITTABLE_KINDS.filter((kind) => kinds.includes(kind))
   // Messages are omitted before texts are shortened: first the least informative kinds, then the last messages.
   for (let left = 0; left <= present.length; left++) {
     const { lines, answer } = viewOf(scanned, kinds, present.slice(0, left))
     if (lines.length === 0) break
-    const found = filledFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, firstLines, answer)
+    const found = fillLinesFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, firstLines, answer)
     if (found && (found.isWhole || left === present.length)) return found.answer
   }
-  return filled(all.lines, input.max_tokens, firstLines, all.answer)
+  return fillLines(all.lines, input.max_tokens, firstLines, all.answer)
 }
 
 const firstLines = (count: number): LineRange => ({ from: 0, to: count })

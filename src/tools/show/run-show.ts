@@ -2,7 +2,7 @@ import { DexError } from "../../core/error.ts"
 import { type Format, messageText, messageTokens, outlineOf } from "../../core/format.ts"
 import { formatRef, siblingRef } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
-import { fittedOrCut } from "../../render/budget.ts"
+import { fitItemsOrCut } from "../../render/budget.ts"
 import { type FieldFilter, isChosen, readFields } from "../../render/fields.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
@@ -149,7 +149,7 @@ function inBudget(dex: Dex, contents: ConversationContent[], input: ShowInput) {
           to: longest,
           build: (length: number) => answer([withFirstCut(dex, first!, length, input), ...others], 1, 1, input),
         }
-  return fittedOrCut(items.length, build, input.max_tokens, (i) => items[i]!.least, beginning ? 2 : 1, beginning)
+  return fitItemsOrCut(items.length, build, input.max_tokens, (i) => items[i]!.least, beginning ? 2 : 1, beginning)
 }
 
 function withFirstCut(dex: Dex, content: ConversationContent, length: number, input: ShowInput): ConversationContent {

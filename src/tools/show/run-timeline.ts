@@ -1,7 +1,7 @@
 import { DexError } from "../../core/error.ts"
 import { conversationRefOf, formatRef, isSameConversation, type Ref } from "../../core/ref.ts"
-import { sized } from "../../render/budget.ts"
-import { filled, type LineRange } from "../../render/fill.ts"
+import { withSize } from "../../render/budget.ts"
+import { fillLines, type LineRange } from "../../render/fill.ts"
 import { DEFAULT_TOKENS_PER_MSG } from "../../render/limits.ts"
 import { type LineEntry, lineText } from "../../render/line.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
@@ -48,8 +48,8 @@ export async function run(dex: Dex, input: TimelineInput) {
           : undefined,
     }
   }
-  if (max_tokens === undefined) return sized(answer({ from: 0, to: lines.length }, DEFAULT_TOKENS_PER_MSG))
-  return filled(lines, max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
+  if (max_tokens === undefined) return withSize(answer({ from: 0, to: lines.length }, DEFAULT_TOKENS_PER_MSG))
+  return fillLines(lines, max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
 }
 
 /** `n` places around the middle one, with as many on each side as possible. */

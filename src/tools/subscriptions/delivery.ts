@@ -2,13 +2,13 @@ import { existsSync } from "node:fs"
 import { loadSettings } from "../../config/load.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { openSuggestions } from "../../store/suggestions/suggestions.ts"
-import type { DeliverParts } from "../../suggest/deliver/deliver.ts"
+import type { DeliveryParts } from "../../suggest/deliver/deliver.ts"
 import { keepDelivering } from "../../suggest/deliver/keep-delivering.ts"
 import type { Dex } from "../context.ts"
 
 // The parts of a running dex that delivery needs. Settings and private projects are read each time, because they may change.
 
-export async function deliveryParts(dex: Dex): Promise<DeliverParts> {
+export async function deliveryParts(dex: Dex): Promise<DeliveryParts> {
   return {
     suggestions: await dex.suggestions(),
     now: () => dex.now(),
@@ -24,7 +24,7 @@ export async function deliveryParts(dex: Dex): Promise<DeliverParts> {
  */
 export function startDelivering(
   { home, machine, version }: { home: Dex["home"]; machine: Pick<Dex["machine"], "env">; version: string },
-  mayLeave: DeliverParts["mayLeave"],
+  mayLeave: DeliveryParts["mayLeave"],
   log: (line: string) => void,
 ): () => Promise<void> {
   const kept = openSuggestions(home.suggest)

@@ -8,7 +8,7 @@ import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
 import type { Trigger } from "../../suggest/subscriptions/matching.ts"
-import { tell } from "../../suggest/subscriptions/notify.ts"
+import { notifySubscriptions } from "../../suggest/subscriptions/notify.ts"
 import { MAX_ITEMS, suggestItems } from "../../suggest/suggest.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
@@ -106,6 +106,6 @@ async function notifyAll(dex: Dex, project: string, triggers: Trigger[]): Promis
   }
   let kept = 0
   for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))
-    for (const notice of await tell(parts, trigger)) if (notice.kept.kept) kept++
+    for (const notice of await notifySubscriptions(parts, trigger)) if (notice.kept.kept) kept++
   return kept
 }

@@ -4,7 +4,7 @@ import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import { failingTests } from "../../learn/test-runs/status.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
 import type { TestsInput } from "./tests.ts"
@@ -38,8 +38,8 @@ export async function run(dex: Dex, input: TestsInput) {
           : notes,
     }
   }
-  const fits = fitted(shown.length + unnamed.length, build, input.max_tokens)
-  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  const fits = fitItems(shown.length + unnamed.length, build, input.max_tokens)
+  if (fits === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
   return fits.answer
 }
 

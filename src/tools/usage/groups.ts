@@ -3,7 +3,7 @@ import { formatRef, refFrom } from "../../core/ref.ts"
 import type { KnownMade, Spender } from "../../store/spending/spent.ts"
 import { fiveHourBlocks, localMonth, localWeek } from "../../usage/periods.ts"
 import type { Payment } from "../../usage/sums.ts"
-import { attributed } from "../../usage/sums.ts"
+import { attributeSpending } from "../../usage/sums.ts"
 import type { UsageGroup } from "./usage.ts"
 
 /** The conversation that spent the tokens, and the root conversation that started it (the same one if nothing did). */
@@ -99,7 +99,7 @@ function groupByMade(
 ): Grouping {
   const rows = paid.map((one) => ({ one, conversation: one.who.root.id, at: one.at }))
   const origins = made.map(({ name, conversation, at }) => ({ name, conversation: rootOf(conversation), at }))
-  const names = attributed(rows, origins, { afterwards: by === "pull_request" })
+  const names = attributeSpending(rows, origins, { afterwards: by === "pull_request" })
   const nameOf = new Map(rows.map((row) => [row.one, names.get(row)]))
   const titles = new Map(made.map(({ name, subject }) => [name, subject]))
   return {

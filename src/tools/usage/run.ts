@@ -7,7 +7,7 @@ import type { KnownSpending } from "../../store/spending/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
 import { tokensIn } from "../../usage/spending.ts"
-import { type Sum, summed, total } from "../../usage/sums.ts"
+import { type Sum, sumByGroup, total } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
 import { hiddenProjects, LEARNING_UNFINISHED } from "../learned.ts"
@@ -166,11 +166,11 @@ function modelsOf(paid: SpenderPayment[]) {
 }
 
 function notesOn(by: UsageGroup, paid: SpenderPayment[], sum: Sum, gone: number): string[] {
-  const unpriced = summed(
+  const unpriced = sumByGroup(
     paid.filter(({ priced }) => priced.unpriced === "tokens"),
     ({ model }) => model ?? "",
   )
-  const unknown = summed(
+  const unknown = sumByGroup(
     paid.filter(({ priced }) => priced.unknown !== undefined),
     ({ model, priced }) => `${model}, ${priced.unknown}`,
   )

@@ -19,11 +19,11 @@ import { requestedProject } from "./requested-file.ts"
 
 type Why = OutputOf<typeof why>
 
-/** Of a larger commit, only the first lines are shown, and the rest is counted. */
+/** The most lines of a commit that are shown. The rest is counted. */
 const MAX_LINES = 1_500
 const OPEN_FILES = 5
 
-/** A commit: why it was made, and who wrote its lines. */
+/** The page of a commit: why it was made, and who wrote its lines. */
 export async function commitPage(request: PageRequest): Promise<ViewPage> {
   const { query, to } = request
   const dex = await requestedProject(request)
@@ -40,17 +40,17 @@ export async function commitPage(request: PageRequest): Promise<ViewPage> {
   return { title: subject, body }
 }
 
-/** Accepts only hashes: any other name could mean a file, a range, or another commit tomorrow. */
+/** Accepts only hashes, because any other name could mean a file, a range, or another commit tomorrow. */
 async function requestedCommit(dex: Dex, named: string): Promise<string> {
   const hash = /^[0-9a-f]{4,64}$/i.test(named) ? await resolveCommit(dex.project, named, dex.signal) : undefined
-  if (hash === undefined) throw new DexError("not_found", `There is no commit "${named}" in ${dex.project}.`)
+  if (hash === undefined) throw new DexError("not_found", `There is no commit ${named} in ${dex.project}.`)
   return hash
 }
 
-/** The answer of the tool `why`, for lines whose owners are already known. */
+/** The output of the tool `why`, for lines whose owners are already known. */
 async function whyOf(dex: Dex, hash: string, owned: OwnersOfTarget): Promise<Why> {
-  const { explainOwned } = await import("../../answers/why.run.ts")
-  return explainOwned(dex, { target: hash, pr: false, facts: true }, owned)
+  const { explainOwners } = await import("../../answers/why.run.ts")
+  return explainOwners(dex, { target: hash, pr: false, facts: true }, owned)
 }
 
 function factLine(dex: Dex, { hash, at, files }: CommitDiff): Html {

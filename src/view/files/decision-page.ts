@@ -15,7 +15,7 @@ import { updatedKnowledge } from "../../tools/learned.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from "../page.ts"
 
-const MAX_HERE = 20
+const MAX_DECISIONS = 20
 const MAX_TITLE_LENGTH = 140
 
 const KINDS: Record<DecisionKind, string> = {
@@ -38,12 +38,12 @@ const WORDS: Record<KnownDecision["origin"], string> = {
 export async function decisionPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
   const ref = params.id ?? ""
   if (!dex.hasHistory())
-    throw new DexError("not_found", "Nothing was read yet, so no decision is known. Run `dex sync` in a terminal.")
+    throw new DexError("not_found", "No conversations have been read yet. Run `dex sync` in a terminal.")
   const { knowledge, notes, hidden } = await updatedKnowledge(dex)
-  const ask = { except: hidden, with_commits: true, limit: MAX_HERE }
+  const ask = { except: hidden, with_commits: true, limit: MAX_DECISIONS }
   const { decisions, total } = knowledge.decisions.knownDecisions({ ...ask, stated_in: ref })
   const [first] = decisions
-  if (!first) throw new DexError("not_found", `No decision is known that ${ref} states. ${notes.join(" ")}`.trim())
+  if (!first) throw new DexError("not_found", `No decision is known in ${ref}. ${notes.join(" ")}`.trim())
   const earlier = knowledge.decisions.knownDecisions({ ...ask, taken_back_by: decisions.map(({ key }) => key) })
   const message = await messageNamed(dex, ref)
   const title = titleOf(first.quote)
@@ -95,16 +95,16 @@ function filesHtml({ files, project }: KnownDecision, to: Addresses): Html | und
 
 const MAX_FIX_TITLE_LENGTH = 120
 
-/** An error, the edits that fixed it, and the messages. The page's id is the ref of the failed run. */
+/** An error, the edits that fixed it, and the messages about it. The page's id is the ref of the failed run. */
 export async function fixPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
   const given = params.id ?? ""
   const ref = parseCompleteRef(given)
   if (!dex.hasHistory())
-    throw new DexError("not_found", "Nothing was read yet, so no fix is known. Run `dex sync` in a terminal.")
+    throw new DexError("not_found", "No conversations have been read yet. Run `dex sync` in a terminal.")
   const { knowledge, notes, hidden } = await updatedKnowledge(dex)
   const fixes = ref?.number === undefined ? [] : knowledge.fixes.fixesOfRun({ ...ref, number: ref.number }, hidden)
   const [first] = fixes
-  if (!first) throw new DexError("not_found", `No fix is known of ${given}. ${notes.join(" ")}`.trim())
+  if (!first) throw new DexError("not_found", `No fix is known for ${given}. ${notes.join(" ")}`.trim())
   const shown = await Promise.all(fixes.map((fix) => fixHtml(dex, fix, to)))
   const error = first.lines[0] ?? first.command
   const title = error.length > MAX_FIX_TITLE_LENGTH ? `${error.slice(0, MAX_FIX_TITLE_LENGTH)}…` : error

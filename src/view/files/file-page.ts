@@ -14,7 +14,7 @@ import { conversationOf } from "../../tools/fields.ts"
 import { updatedKnowledge } from "../../tools/learned.ts"
 import { shareBar } from "../charts.ts"
 import type { Addresses } from "../page.ts"
-import { askTool, type PageRequest, type ViewPage } from "../page.ts"
+import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { ownedLinesHtml } from "./owned-lines.ts"
 import { type RequestedFile, requestedFile } from "./requested-file.ts"
 
@@ -23,17 +23,17 @@ type Blamed = OutputOf<typeof blame>
 /** How many lines one part of the page contains. */
 const LINES_AT_ONCE = 1_000
 
-/** A file with the owner of each line, and at the side the other known facts about it. */
+/** The page of a file: the owner of each line and, at the side, other known facts. */
 export async function filePage(request: PageRequest): Promise<ViewPage> {
   const file = await requestedFile(request)
   const { to, query } = request
   const { dex, path, project } = file
-  const [blamed, sides] = await Promise.all([blamedNow(file), sidesOf(file)])
+  const [blamed, sides] = await Promise.all([blameNow(file), sidesOf(file)])
   if ("why" in blamed && !isAnythingKnown(sides)) throw new DexError("not_found", blamed.why)
   const at = Number(query.get("at") ?? query.get("from") ?? 1)
   const lines =
     "why" in blamed
-      ? html`<p class="notice-here">${blamed.why}</p>${earlier(file, sides, to)}`
+      ? html`<p class="notice-here">${blamed.why}</p>${earlierLink(file, sides, to)}`
       : linesHtml(blamed, partAt(blamed, at), file, to)
   const count = "why" in blamed ? undefined : many(blamed.total, "line")
   const head = "why" in blamed ? undefined : blamedHead(blamed)
@@ -43,30 +43,30 @@ export async function filePage(request: PageRequest): Promise<ViewPage> {
   return { title: path, body }
 }
 
-/** More lines of the file, for a page that is open. */
+/** More lines of the file, for a page that is already open. */
 export async function filePart(request: PageRequest): Promise<ViewPage> {
   const file = await requestedFile(request)
-  const blamed = await blamedBefore(file)
+  const blamed = await lastAnswerFor(file)
   if ("why" in blamed) throw new DexError("not_found", blamed.why)
   const index = partAt(blamed, Number(request.query.get("from") ?? 1))
   return { title: "", isPart: true, body: linesHtml(blamed, index, file, request.to) }
 }
 
-/** The answer for the last page. The other parts of that page use it too, so that their line numbers match. */
+/** The last page's answer. Other parts of that page reuse it, so that their line numbers match. */
 let last: { of: string; answer: Blamed } | undefined
 
 function keyOf({ project, path, rev = "" }: RequestedFile): string {
   return JSON.stringify([project, path, rev])
 }
 
-async function blamedBefore(file: RequestedFile): Promise<Blamed | { why: string }> {
-  return last?.of === keyOf(file) ? last.answer : blamedNow(file)
+async function lastAnswerFor(file: RequestedFile): Promise<Blamed | { why: string }> {
+  return last?.of === keyOf(file) ? last.answer : blameNow(file)
 }
 
-async function blamedNow(file: RequestedFile): Promise<Blamed | { why: string }> {
+async function blameNow(file: RequestedFile): Promise<Blamed | { why: string }> {
   const { dex, place, path, rev } = file
   try {
-    const answer = await askTool(dex, blame, { target: place, rev })
+    const answer = await runToolForPage(dex, blame, { target: place, rev })
     if (answer.kind === "folder")
       return { why: `${path} is a folder. dex blame ${path} shows who wrote how much of it.` }
     if (answer.kind === "commits") return { why: `There is no file ${path} any more.` }
@@ -79,13 +79,13 @@ async function blamedNow(file: RequestedFile): Promise<Blamed | { why: string }>
 }
 
 function whyNoLines(path: string, { code, message }: DexError): string {
-  if (code === "no_repository") return `${path} is not in a git repository here, so there is no history of its lines.`
+  if (code === "no_repository") return `${path} is not in a git repository, so its lines have no history.`
   if (code === "not_found" && message.startsWith("No file")) return `There is no file ${path} any more.`
-  return /no such path/.test(message) ? `${path} is not in git, so there is no history of its lines.` : message
+  return /no such path/.test(message) ? `${path} is not tracked by git, so its lines have no history.` : message
 }
 
 /** A link to a deleted file as it was before the newest commit that changed it. */
-function earlier({ project, path, rev }: RequestedFile, { changes }: FileSides, to: Addresses): Html | undefined {
+function earlierLink({ project, path, rev }: RequestedFile, { changes }: FileSides, to: Addresses): Html | undefined {
   const newest = changes?.[0]
   if (newest === undefined || rev !== undefined) return undefined
   return html`<p><a href="${to.file(project, path, { rev: `${newest.hash}~1` })}">Show it as it was before “${newest.subject}”</a></p>`
@@ -131,7 +131,7 @@ function linesHtml({ lines }: Blamed, index: number, file: RequestedFile, to: Ad
     const part = to.to("file/part", { project, path, rev, from: at + 1 })
     return html`<a class="more" rel="${rel}" href="${page}" data-part="${part}">${says}: ${at + 1} to ${end}</a>`
   }
-  return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(shown, { path, project, to, areNamed: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
+  return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(shown, { path, project, to, haveAnchors: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
 }
 
 const MAX_VISITS = 12
@@ -140,16 +140,16 @@ const MAX_FIXES = 6
 const MAX_CHANGES = 12
 const MAX_QUOTE_LENGTH = 180
 
-type Worked = Pick<FileVisit, "edits" | "reads" | "added" | "removed" | "last_number" | "at"> & {
+type WorkedConversation = Pick<FileVisit, "edits" | "reads" | "added" | "removed" | "last_number" | "at"> & {
   ref: string
   title: string
 }
-type Decision = Awaited<ReturnType<typeof decided>>["decisions"][number]
+type Decision = Awaited<ReturnType<typeof decisionsAbout>>["decisions"][number]
 
 /** The known facts about a file, except its lines. */
 type FileSides = {
-  worked: Worked[]
-  /** There are more conversations than these. */
+  worked: WorkedConversation[]
+  /** True if there are more conversations than these. */
   hasMoreWorked: boolean
   decisions: Decision[]
   decisionCount: number
@@ -165,8 +165,12 @@ async function sidesOf(file: RequestedFile): Promise<FileSides> {
   const changing = commitsChanging(project, path, { most: MAX_CHANGES, rev, signal: dex.signal })
   changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
-    return { ...NOTHING, changes: await changing, notes: ["No conversation was read yet: `dex sync` reads them."] }
-  const [facts, made] = await Promise.all([knownOf(file), decided(file)])
+    return {
+      ...NO_SIDES,
+      changes: await changing,
+      notes: ["No conversations have been read yet. Run `dex sync` in a terminal."],
+    }
+  const [facts, made] = await Promise.all([knownOf(file), decisionsAbout(file)])
   return {
     ...facts,
     decisions: made.decisions,
@@ -176,10 +180,10 @@ async function sidesOf(file: RequestedFile): Promise<FileSides> {
   }
 }
 
-const NOTHING = { worked: [], hasMoreWorked: false, decisions: [], decisionCount: 0, fixes: [], fixCount: 0 }
+const NO_SIDES = { worked: [], hasMoreWorked: false, decisions: [], decisionCount: 0, fixes: [], fixCount: 0 }
 
-function decided({ dex, place }: RequestedFile) {
-  return askTool(dex, decisions, { file: place, limit: MAX_DECISIONS })
+function decisionsAbout({ dex, place }: RequestedFile) {
+  return runToolForPage(dex, decisions, { file: place, limit: MAX_DECISIONS })
 }
 
 async function knownOf({ dex, project, path }: RequestedFile) {
@@ -191,7 +195,7 @@ async function knownOf({ dex, project, path }: RequestedFile) {
   return { worked, hasMoreWorked: visits.length > MAX_VISITS, fixes, fixCount: total, notes }
 }
 
-async function titled(dex: Dex, visit: FileVisit): Promise<Worked> {
+async function titled(dex: Dex, visit: FileVisit): Promise<WorkedConversation> {
   const ref = refFrom(visit.source, visit.id)
   const row = await (await dex.store()).conversation(ref)
   return { ...visit, ref: formatRef(ref), title: row ? conversationOf(row).title : "(forgotten)" }
@@ -236,7 +240,10 @@ function list(title: string, count: number | string, items: Html[], note?: strin
   return html`<section><h2>${title} <span class="count">${count}</span></h2><ul>${items}</ul>${note !== undefined && html`<p class="note">${note}</p>`}</section>`
 }
 
-function workedHtml({ ref, title, edits, reads, added, removed, last_number, at }: Worked, to: Addresses): Html {
+function workedHtml(
+  { ref, title, edits, reads, added, removed, last_number, at }: WorkedConversation,
+  to: Addresses,
+): Html {
   const what =
     edits === 0
       ? html`read ${many(reads, "time")}`

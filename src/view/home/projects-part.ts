@@ -8,21 +8,21 @@ import { dateRange } from "../../tools/fields.ts"
 import { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { stackBar } from "../charts.ts"
-import { askTool, type PageRequest, type ViewPage } from "../page.ts"
-import { rangeGiven, sectionPage } from "./late-section.ts"
+import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
+import { requestedRange, sectionPage } from "./late-section.ts"
 
 const MAX_PROJECTS = 12
-/** A limit, because counting reads every edit of a conversation. */
+/** The most conversations to count, because counting reads every edit of a conversation. */
 const MAX_COUNTED = 500
 const AT_ONCE = 25
 
 /** Each project with its work and cost in the period. */
 export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
-  const range = rangeGiven(query)
+  const range = requestedRange(query)
   if (!dex.hasHistory())
     return sectionPage(request, "Projects", html`<p class="none">No conversation was read yet.</p>`)
-  const spent = await askTool(dex, usage, { by: "project", limit: 1_000, ...range })
+  const spent = await runToolForPage(dex, usage, { by: "project", limit: 1_000, ...range })
   const { done, left_out } = await workIn(dex, dateRange(range, dex.now()))
   const sums = new Map(spent.rows.map((row) => [row.key, row]))
   const names = [...new Set([...sums.keys(), ...done.keys()])]
@@ -61,7 +61,7 @@ function linesHtml({ lines_added, lines_removed }: Work): Html {
   return html`<span class="added">+${grouped(lines_added)}</span> <span class="removed">−${grouped(lines_removed)}</span>`
 }
 
-/** Lines and commits by project, including those of subagents. */
+/** Counts lines and commits by project, including those of subagents. */
 async function workIn(dex: Dex, range: { from?: number; to?: number }) {
   const store = await dex.store()
   const { rows, total } = await store.list({

@@ -10,9 +10,9 @@ import { priceSettings } from "../../tools/usage/payments.ts"
 import { actionForm } from "../actions.ts"
 import type { Addresses, PageRequest, ViewPage } from "../page.ts"
 import { type ConversationRead, requestedConversation } from "../page.ts"
-import { readNearby, type Subagents, subagentsOf } from "./nearby.ts"
+import { readWithResults, type Subagents, subagentsOf } from "./nearby.ts"
 import { partHtml, partsOf, partWith } from "./part-html.ts"
-import { type ConversationShape, shapeOf, versionsNow, versionsOfUnread } from "./shape.ts"
+import { type ConversationShape, currentVersions, shapeOf, versionsOfUnread } from "./shape.ts"
 import { factsHtml, outlineHtml } from "./sides.ts"
 
 /** A conversation, starting with the part that contains the requested message. */
@@ -55,7 +55,7 @@ function late(address: string, says: string): Html {
 /** One part of a conversation, for a page that is open. */
 export async function readPart(request: PageRequest): Promise<ViewPage> {
   const read = await requestedConversation(request)
-  const versions = await versionsNow(await request.dex.store(), read.row.ref)
+  const versions = await currentVersions(await request.dex.store(), read.row.ref)
   const parts = partsOf(versions)
   const from = request.query.get("from")
   const index = from === "last" ? parts.length - 1 : partWith(parts, Number(from))
@@ -63,7 +63,7 @@ export async function readPart(request: PageRequest): Promise<ViewPage> {
   return { title: "", isPart: true, body: await partHtml(read, versions, [parts, index], subagents, request.to) }
 }
 
-/** The sides of a long conversation are loaded after it. */
+/** The outline of a long conversation, which is loaded after it. */
 export async function outlinePart(request: PageRequest): Promise<ViewPage> {
   const read = await requestedConversation(request)
   return sidePage(request, read, "Outline", outlineSide(request, read, await completeShape(read)))
@@ -101,7 +101,7 @@ function factsSide(
   return html`<aside class="facts" aria-label="Facts"><details open><summary>Facts</summary>${factsHtml(row, shape, subagents, addressesIn(row, shape, to), to)}</details></aside>`
 }
 
-/** If all messages are on one page, an anchor is enough. */
+/** The addresses of messages: if all messages are on one page, an anchor is enough. */
 function addressesIn(
   { ref }: ConversationRow,
   { versions }: ConversationShape,
@@ -143,7 +143,7 @@ function tools(row: ConversationRow, name: string, { to, actionToken }: PageRequ
   return html`<div class="tools">${isSpoken && html`${copied("Resume", `dex resume ${name}`)}${copied("Hand over", `dex handover ${name}`)}`}${copied("Copy ref", name)}<a href="${to.conversation(name, "export.html")}" download>HTML</a><a href="${to.conversation(name, "export.md")}" download>Markdown</a>${more}</div>`
 }
 
-/** One part of a message, complete. */
+/** The complete text of one part of a message. */
 export async function completePart(request: PageRequest): Promise<ViewPage> {
   const { params, to } = request
   const { dex, row } = await requestedConversation(request)
@@ -167,7 +167,7 @@ async function answerTo(
 ): Promise<string[]> {
   if (callId === undefined) return []
   const store = await dex.store()
-  const { outcomes } = await readNearby(store, ref, [...(await versionsNow(store, ref)).keys()], [number])
+  const { outcomes } = await readWithResults(store, ref, [...(await currentVersions(store, ref)).keys()], [number])
   const { result } = outcomes.get(callId) ?? {}
   return result ? [result.text] : []
 }

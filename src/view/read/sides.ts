@@ -14,14 +14,14 @@ const MAX_FILES = 30
 const MAX_COMMANDS = 15
 const MAX_MARKS = 40
 
-const SIGNS: Record<Mark, [sign: string, says: string]> = {
+const MARK_SIGNS: Record<Mark, [sign: string, says: string]> = {
   edit: ["±", "edited"],
   failed: ["✗", "failed"],
   commit: ["●", "committed"],
   summary: ["≡", "summary"],
 }
 
-/** The person's prompts, each with marks for what happened until the next one. */
+/** The person's prompts, each with marks for what happened before the next one. */
 export function outlineHtml(shape: ConversationShape, addressOf: (number: number) => string): Html {
   const { prompts } = shape
   const byPrompt = marksByPrompt(shape)
@@ -30,7 +30,7 @@ export function outlineHtml(shape: ConversationShape, addressOf: (number: number
     const counts = (["edit", "failed", "commit", "summary"] as const).flatMap((mark) => {
       const found = own.filter((one) => one.mark === mark)
       if (found.length === 0) return []
-      const [sign, says] = SIGNS[mark]
+      const [sign, says] = MARK_SIGNS[mark]
       return [
         html`<a class="mark ${mark}" href="${addressOf(found[0]!.number)}" title="${found
           .slice(0, MAX_MARKS)

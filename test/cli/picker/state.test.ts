@@ -1,12 +1,12 @@
 import { expect, test } from "vitest"
 import { readKeys } from "../../../src/cli/picker/keys.ts"
 import {
+  afterKey,
+  type PickerAction,
   type PickerRow,
   type PickerState,
-  pressed,
   selectedRow,
   startingState,
-  type Wish,
   withRows,
   withSources,
 } from "../../../src/cli/picker/state.ts"
@@ -31,13 +31,16 @@ function startWith(rows = TEN, text = ""): PickerState {
 }
 
 /** The state after these bytes, and the actions that the keys asked for. */
-function after(keys: string, state = startWith()): { state: PickerState; wishes: Wish[]; at: string | undefined } {
-  const wishes: Wish[] = []
+function after(
+  keys: string,
+  state = startWith(),
+): { state: PickerState; wishes: PickerAction[]; at: string | undefined } {
+  const wishes: PickerAction[] = []
   let now = state
   const read = readKeys(keys)
   const typed = read.rest === "\x1b" ? [...read.keys, { name: "escape" }] : read.keys
   for (const key of typed) {
-    const step = pressed(now, key, PAGE)
+    const step = afterKey(now, key, PAGE)
     now = step.state
     if (step.wish) wishes.push(step.wish)
   }

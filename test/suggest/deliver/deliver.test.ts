@@ -9,7 +9,7 @@ import { tryLock } from "../../../src/store/sqlite/lock.ts"
 import { MAX_WAITING } from "../../../src/store/suggestions/outbox.ts"
 import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import { MAX_BODY_BYTES, webhookBody } from "../../../src/suggest/deliver/body.ts"
-import { DELAYS_MS, type DeliverParts, deliverDue } from "../../../src/suggest/deliver/deliver.ts"
+import { DELAYS_MS, type DeliveryParts, deliverDue } from "../../../src/suggest/deliver/deliver.ts"
 import { keepDelivering } from "../../../src/suggest/deliver/keep-delivering.ts"
 import { newSecret, signedHeaders } from "../../../src/suggest/deliver/sign.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../../support/suggestions.ts"
@@ -18,12 +18,12 @@ import { receiver } from "./receiver.ts"
 
 const SECRET = newSecret()
 
-function delivering(url: string, more: Partial<DeliverParts> = {}) {
+function delivering(url: string, more: Partial<DeliveryParts> = {}) {
   const suggestions = openSuggestions(join(tempDir(), "suggest.db"))
   onTestFinished(() => suggestions.close())
   suggestions.subscribe(subscriptionOf("sub", { deliver: "webhook", url }), SECRET)
   const clock = { now: NOW }
-  const parts: DeliverParts = {
+  const parts: DeliveryParts = {
     suggestions,
     now: () => clock.now,
     version: "test",
