@@ -5,7 +5,7 @@ import { tempDir } from "../../test/support/temp.ts"
 import { serveApp } from "../src/http/serve.ts"
 import { createAnswers } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
-import { ShardMissing } from "../src/shards/merged.ts"
+import { ShardUnavailableError } from "../src/shards/merged.ts"
 import { type CallNode, nodeCaller } from "../src/shards/node-call.ts"
 import type { ShardQuestion } from "../src/shards/remote.ts"
 import { type FoundByNode, searchAt, startNode } from "./support/nodes.ts"
@@ -221,15 +221,15 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(await ask(team.masterKey, address, { ...count, scope: { ...scope, names: [] } })).toEqual({
       answer: { total: 0, total_is_at_least: false },
     })
-    await expect(ask(Buffer.alloc(32))).rejects.toThrow(ShardMissing)
-    await expect(ask(team.masterKey, { ...address, name: "main" })).rejects.toThrow(ShardMissing)
+    await expect(ask(Buffer.alloc(32))).rejects.toThrow(ShardUnavailableError)
+    await expect(ask(team.masterKey, { ...address, name: "main" })).rejects.toThrow(ShardUnavailableError)
     for (const path of ["/internal/index", "/internal/lines"])
       for (const who of [token, undefined]) expect((await request(two.url, who, "POST", path, count)).status).toBe(401)
     const now = Date.now()
     const clock = vi.spyOn(Date, "now").mockImplementation(() => now - 120_000)
     const late = ask(team.masterKey)
     clock.mockRestore()
-    await expect(late).rejects.toThrow(ShardMissing)
+    await expect(late).rejects.toThrow(ShardUnavailableError)
     // Signed for another request.
     let headers: Record<string, string> = {}
     const listener = new Hono().post("/internal/index", (c) => {

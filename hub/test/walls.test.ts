@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest"
 import type { HistoryReader } from "../../src/store/history/store.ts"
-import { conversation, said, unit } from "../../test/support/conversations.ts"
+import { conversation, textMessage, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { createHubApp } from "../src/http/app.ts"
 import { type AnswerWalls, createAnswers } from "../src/shards/answer.ts"
@@ -86,7 +86,10 @@ async function push(
     lines: [`+const found = "${text}"`],
   }))
   const changed = { type: "tool_result" as const, text: "done", origin: "local_tool" as const, is_error: false, hunks }
-  const messages = [said("k1", text, { model: "opus", effects }), said("k2", "", { role: "tool", parts: [changed] })]
+  const messages = [
+    textMessage("k1", text, { model: "opus", effects }),
+    textMessage("k2", "", { role: "tool", parts: [changed] }),
+  ]
   await laptop.writeUnit(unit(text, [conversation(text, messages, { title, git_branch: `branch-${text}` })]))
   const ref = { source: "claude_code", id: text }
   const head = headOf((await laptop.conversation(ref))!)

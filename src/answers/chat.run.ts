@@ -228,10 +228,10 @@ export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   if (input.query === undefined)
     throw new DexError("usage", 'What is the question? dex ask "how do we retry failed webhooks" --json')
   if (input.opencode) throw new DexError("usage", "--opencode has no JSON output. Omit --json or --opencode.")
-  const { chat, kept } = await startChat(dex, input)
-  kept.question(input.query)
+  const { chat, stored } = await startChat(dex, input)
+  stored.question(input.query)
   const answer = await chat.ask(input.query, { signal: dex.signal })
-  kept.answer(answer)
+  stored.answer(answer)
   return answer
 }
 
@@ -245,8 +245,8 @@ export async function startChat(dex: Dex, input: ChatInput) {
   const model = await configuredModel(dex, { model: input.model, temperature })
   const scope = { among: "all" as const, collections, noGlobal: no_global }
   const chat = await openChat(dex, { scope, model, use_case })
-  const kept = storeChat(dex, { model: model?.id, collections, useCase: chat.useCase })
-  return { chat, model, kept }
+  const stored = storeChat(dex, { model: model?.id, collections, useCase: chat.useCase })
+  return { chat, model, stored }
 }
 
 /** A model's text as it arrives. Only sentences that their sources support are shown. */

@@ -17,7 +17,7 @@ import {
   questionsOf,
   subjectMask,
 } from "../../src/tools/eval/run.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
@@ -197,11 +197,12 @@ type Hit = { score_parts: { name: string; value: number }[] }
 
 test("measures only the newest conversations of a history that is too large, with only their commits as questions", async () => {
   const store = openStore(join(tempDir(), "history.db"))
-  const made = (hash: string, subject: string) => said(hash, "x", { effects: [{ type: "commit", hash, subject }] })
+  const made = (hash: string, subject: string) =>
+    textMessage(hash, "x", { effects: [{ type: "commit", hash, subject }] })
   for (const n of [1, 2, 3])
     await store.writeUnit(
       unit(`u${n}`, [
-        conversation(`c${n}`, [said(`k${n}`, "one"), made(`${n}a2b3c4`, `subject with many words ${n}`)], {
+        conversation(`c${n}`, [textMessage(`k${n}`, "one"), made(`${n}a2b3c4`, `subject with many words ${n}`)], {
           ended_at: n,
         }),
       ]),
@@ -218,7 +219,7 @@ test("measures only the newest conversations of a history that is too large, wit
 test("commands that commit, show the log or talk to the forge are blanked with their results, whatever the agent's tools are called", async () => {
   const store = openStore(join(tempDir(), "history.db"))
   const call = (tool: string, input: unknown, id?: string) =>
-    said(`${tool} ${JSON.stringify(input)}`, "", {
+    textMessage(`${tool} ${JSON.stringify(input)}`, "", {
       role: "assistant",
       parts: [
         {
@@ -231,7 +232,7 @@ test("commands that commit, show the log or talk to the forge are blanked with t
       ],
     })
   const result = (id: string, text: string) =>
-    said(`result ${id}`, "", {
+    textMessage(`result ${id}`, "", {
       role: "tool",
       parts: [{ type: "tool_result", text, origin: "local_tool", call_id: id, is_error: false }],
     })

@@ -5,7 +5,7 @@ import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { DecisionFilter, MadeDecision } from "../../src/store/knowledge/decisions.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
-import { inside } from "../support/inside.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -167,7 +167,7 @@ test("forgotten decisions are in no byte of the file, and reverse nothing", asyn
   expect(left.quotes).toEqual([TO_ENABLED])
   expect(left.found[0]!.superseded_by).toBeUndefined()
   const knowledge = openKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
-  expect(inside(knowledge).prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
+  expect(openKnowledgeFile(knowledge).prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
   knowledge.close()
 
   const bytes = () => {
@@ -299,8 +299,8 @@ test("while reversals are computed, others can write, and nothing that they writ
   }
   /** Each decision reverses the one before it. */
   const chained = (made: MadeDecision[]) => new Map(made.slice(1).map(({ key }, i) => [made[i]!.key, key]))
-  const kept = () => inside(ours).prepare("select key, reversed_by from decision order by id").raw().all()
-  const stale = () => inside(ours).prepare("select count(*) from decision_stale").pluck().get()
+  const kept = () => openKnowledgeFile(ours).prepare("select key, reversed_by from decision order by id").raw().all()
+  const stale = () => openKnowledgeFile(ours).prepare("select count(*) from decision_stale").pluck().get()
 
   decide(ours, "a")
   decide(ours, "b")

@@ -13,7 +13,7 @@ import { carryOutOrder } from "../../src/watch/orders.ts"
 import { connect } from "../mcp/client.ts"
 import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { inside } from "../support/inside.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
@@ -39,7 +39,7 @@ function holdLock(home: string): () => void {
 function learnedFrom(home: string): number {
   const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
   try {
-    return inside(knowledge).prepare("select count(*) from conversation").pluck().get() as number
+    return openKnowledgeFile(knowledge).prepare("select count(*) from conversation").pluck().get() as number
   } finally {
     knowledge.close()
   }

@@ -8,8 +8,8 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
 import { checkRows } from "../support/check-rows.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
-import { makeOld } from "../support/old-history.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
+import { downgradeHistory } from "../support/old-history.ts"
 import { bytesOf, flip, type StoredRow } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 import { A, everything, fullHistory, writeA, writeB } from "./full-history.ts"
@@ -93,7 +93,7 @@ test("writing to a damaged row does not make it count as undamaged", async () =>
   db.exec("update conversation set title = 'something that nobody ever said' where native_id = 'a'")
   db.close()
   await store.writeUnit(
-    unit("other", [conversation("fork", [said("k1", "one"), said("f2", "two")])], { bornAt: 1 } as never),
+    unit("other", [conversation("fork", [textMessage("k1", "one"), textMessage("f2", "two")])], { bornAt: 1 } as never),
   )
   expect((await store.inspect()).conversations.map(({ ref }) => ref.id)).toContain("a")
   expect(await store.conversation(A)).toBeUndefined()
@@ -104,7 +104,7 @@ test("a history from an older dex opens as it is, and gets its checksums gradual
   const { path, store } = await fullHistory()
   const before = await everything(store)
   store.close()
-  makeOld(path)
+  downgradeHistory(path)
   const now = openStore(path)
   onTestFinished(() => now.close())
   expect(await everything(now)).toEqual(before)

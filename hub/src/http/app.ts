@@ -10,7 +10,7 @@ import { checkName, commitOf, decisionIn, levelIn, planOf, sharedIn } from "../p
 import type { Readiness } from "../ready.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { TeamQuestion } from "../shards/answer.ts"
-import { placeOf, type Shards } from "../shards/pool.ts"
+import { type Shards, throwLocation } from "../shards/pool.ts"
 import { type Decider, decideRequest, grantAccess, membersOf, requestsFor } from "../store/access.ts"
 import { auditLines, recordAudit } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
@@ -21,7 +21,7 @@ import { quarantinedOf } from "../store/late-secrets.ts"
 import { isOwnToken, type Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
-import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
+import { commitPush, forgetPushed, planPush, storeChunk } from "../store/push.ts"
 import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
@@ -45,11 +45,11 @@ type HubParts = {
   version: string
   log(event: Record<string, unknown>): void
   metrics?: Metrics
-  /** Called after a deletion. Returns when its key will be gone from PostgreSQL's files; absent if the hub cannot remove keys. */
+  /** Called after a deletion. Returns when the key will be gone from PostgreSQL's files; absent if the hub cannot remove keys. */
   forgot?(): Date
   ready?: Readiness
   limits?: RequestLimits & LoginLimits & UnknownLimits
-  /** A shard with this many messages gets no further project. */
+  /** The number of messages from which a shard gets no further project. */
   shardMessages?: number
   /** Absent if no identity provider is set. */
   login?: HubLogin
@@ -60,12 +60,12 @@ type HubParts = {
 type Env = { Variables: { identity?: Identity } & Spending }
 
 const MAX_JSON_BYTES = 8 << 20
-/** An access token of an identity provider is longer than the hub's own. */
+/** An access token of an identity provider is longer than the hub's own tokens. */
 const BEARER = /^Bearer (\S{1,8192})$/i
-/** Lines of the audit log in one answer. */
+/** The most lines of the audit log in one answer. */
 const MAX_LINES = 1_000
 
-/** The hub's routes. All but the front page, the health checks and the logins identify the caller first. */
+/** The hub's routes. All except the front page, the health checks and the logins identify the caller first. */
 export function createHubApp({
   db,
   shards,
@@ -84,10 +84,10 @@ export function createHubApp({
   app.use(async (c, next) => {
     const began = Date.now()
     await next()
-    // The pattern, never the path: that names conversations and projects.
+    // Logs the route's pattern, never the path, which names conversations and projects.
     const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - began]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
-    // A search makes many of these requests.
+    // Successful requests of nodes are not logged, because a search makes many of them.
     const isOfNode = route.startsWith("/internal/") && status < 400
     if (!isOfNode) log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
     metrics?.count("hub_requests_total", { route, status })
@@ -119,7 +119,7 @@ export function createHubApp({
       return next()
     }
   }
-  // No token opens these routes: they need a signature with the master key.
+  // No token gives access to these routes: they need a signature with the master key.
   if (nodes) {
     app.post("/internal/index", nodes.index)
     app.post("/internal/lines", nodes.lines)
@@ -139,7 +139,7 @@ export function createHubApp({
     )
     app.get("/.well-known/oauth-protected-resource/mcp", (c) => c.json(resourceMetadata(settings)))
     const eitherKind = identifiedBy((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
-    app.use("/mcp", challenged(settings), eitherKind)
+    app.use("/mcp", withChallenge(settings), eitherKind)
   }
   const identified = identifiedBy((token) => identify(db, token))
   app.use("/v1/*", identified)
@@ -156,7 +156,7 @@ export function createHubApp({
       const { scopes, viewer } = c.get("identity")!
       if (!scopes.includes(scope)) return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
       if (roles.includes(viewer.role)) return next()
-      return problem(c, new HubProblem(403, "forbidden", `This is not for the role ${viewer.role}.`))
+      return problem(c, new HubProblem(403, "forbidden", `The role ${viewer.role} may not do this.`))
     }
   const push = may("push", "member", "admin")
   const read = may("read", "member", "admin", "service")
@@ -206,7 +206,7 @@ export function createHubApp({
     const data = Buffer.from(await c.req.arrayBuffer())
     const checked = await checker.check(hash, data)
     c.get("spend")?.(checked.plainBytes)
-    await keepChunk(db, viewerOf(c), of, { hash, data, ...checked })
+    await storeChunk(db, viewerOf(c), of, { hash, data, ...checked })
     return c.body(null, 204)
   })
   app.post("/v1/push/commit", push, json, async (c) => {
@@ -246,18 +246,15 @@ export function createHubApp({
       return problem(c, error)
     }
     const gone = databaseGone(error)
-    // The message of a database error may quote what a client sent.
+    // Only the kind of error is logged, because the message of a database error may quote what a client sent.
     log({
       level: "error",
       route: c.req.routePath,
       error: error.name,
       code: codeOf(error) || undefined,
-      at: placeOf(error.stack ?? ""),
+      at: throwLocation(error.stack ?? ""),
     })
-    return problem(
-      c,
-      gone ?? new HubProblem(500, "failed", "An error that should not happen. The hub's log says more."),
-    )
+    return problem(c, gone ?? new HubProblem(500, "failed", "Unexpected error. The hub's log shows the details."))
   })
   return app
 }
@@ -268,7 +265,7 @@ function viewerOf(c: Context<Env>) {
   return c.get("identity")!.viewer
 }
 
-/** An admin's token without the admin scope decides only about their own projects. */
+/** The viewer as a decider. An admin's token without the admin scope decides only about the admin's own projects. */
 function deciderOf(c: Context<Env>): Decider {
   const { viewer, scopes } = c.get("identity")!
   return { viewer, isAdmin: viewer.role === "admin" && scopes.includes("admin") }
@@ -276,7 +273,7 @@ function deciderOf(c: Context<Env>): Decider {
 
 function named(c: Context, part: string): string {
   const name = c.req.param(part) ?? ""
-  // PostgreSQL's text has no NUL.
+  // A text in PostgreSQL cannot contain NUL.
   if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot contain a NUL character.")
   return name
 }
@@ -284,7 +281,7 @@ function named(c: Context, part: string): string {
 function limitOf(typed = "100"): number {
   const limit = Number(typed)
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LINES) return limit
-  throw new HubProblem(400, "invalid", `limit is a number from 1 to ${MAX_LINES}.`)
+  throw new HubProblem(400, "invalid", `limit must be a number from 1 to ${MAX_LINES}.`)
 }
 
 function conversationIn(c: Context): { source: string; id: string } {
@@ -310,9 +307,7 @@ function tooLarge(c: Context) {
   return problem(c, new HubProblem(413, "too_large", "The request has too many bytes."))
 }
 
-// The hub's MCP as an OAuth resource server: whose tokens it accepts, and how a client finds that out.
-
-/** RFC 9728. */
+/** The metadata of the hub's MCP as an OAuth resource server (RFC 9728): whose tokens it accepts. */
 function resourceMetadata(settings: OidcSettings) {
   return {
     resource: resourceOf(settings),
@@ -323,8 +318,8 @@ function resourceMetadata(settings: OidcSettings) {
   }
 }
 
-/** A refused client learns where tokens come from and which scope it needs. */
-function challenged({ url, mcpScope }: OidcSettings): MiddlewareHandler {
+/** Tells a refused client where tokens come from and which scope it needs. */
+function withChallenge({ url, mcpScope }: OidcSettings): MiddlewareHandler {
   const challenge = `scope="${mcpScope}", resource_metadata="${url}/.well-known/oauth-protected-resource/mcp"`
   return async (c, next) => {
     await next()
@@ -337,7 +332,9 @@ function challenged({ url, mcpScope }: OidcSettings): MiddlewareHandler {
   }
 }
 
-/** Asks the shards, and records who got which conversations before they get them. The question itself is not recorded. */
+/**
+ * Asks the shards. Before the viewer gets the answer, records which conversations are in it. The question itself is not recorded.
+ */
 function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
   return async (question) => {
     const { viewer, tool } = question
@@ -352,7 +349,7 @@ function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQ
   }
 }
 
-/** The conversations in an answer. Every tool calls their refs `id`. */
+/** The refs of the conversations in an answer. Every tool calls them `id`. */
 function refsIn(value: unknown, found = new Set<string>()): Set<string> {
   if (typeof value !== "object" || value === null) return found
   for (const [key, inner] of Object.entries(value)) {

@@ -12,11 +12,12 @@ import {
 } from "../../../src/serve/mcp/definitions.ts"
 import { answerText } from "../../../src/serve/mcp/text.ts"
 import { type TeamQuestion, teamTools } from "../shards/answer.ts"
-import { placeOf } from "../shards/pool.ts"
+import { throwLocation } from "../shards/pool.ts"
 import { databaseGone, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// MCP for agents on machines without dex. There are no sessions: every request identifies its viewer.
+// The instructions of the hub's MCP server, for agents on machines without dex. There are no sessions: every request identifies
+// its viewer.
 
 const INSTRUCTIONS =
   "What a team's coding agents said and did, shared by its members. Search when something may have been solved, decided or tried by a colleague before."
@@ -55,8 +56,8 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
       } catch (error) {
         const problem = error instanceof HubProblem ? error : databaseGone(error)
         if (problem) return failure(problem.message)
-        log({ level: "error", event: "mcp", at: placeOf((error as Error).stack ?? "") })
-        return failure("An error that should not happen. The hub's log says more.")
+        log({ level: "error", event: "mcp", at: throwLocation((error as Error).stack ?? "") })
+        return failure("Unexpected error. The hub's log shows the details.")
       }
     })
     return server

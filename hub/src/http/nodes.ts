@@ -8,7 +8,7 @@ import { HubProblem } from "../store/problem.ts"
 type Handler = (c: Context) => Promise<Response>
 export type NodeRoutes = Record<NodeRoute, Handler>
 
-/** A scope lists every conversation that a member may read, which can be millions. */
+/** The most bytes of a request. A scope lists every conversation that a member may read, which can be millions. */
 const MAX_BYTES = 64 << 20
 
 /** The routes for other nodes. The caller is authenticated before the body is read. */
@@ -30,7 +30,7 @@ export function nodeRoutes({
         throw new HubProblem(413, "too_large", "The request has too many bytes.")
       const body = await c.req.text()
       if (hashOf(body) !== caller.hash)
-        throw new HubProblem(401, "unauthorized", "The body is not the one that was signed.")
+        throw new HubProblem(401, "unauthorized", "The body does not match its signature.")
       return c.json((await answer(JSON.parse(body))) as object)
     }
   return {

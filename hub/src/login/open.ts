@@ -1,11 +1,11 @@
 import { type Bucket, createBucket } from "../bucket.ts"
-import { createRecent } from "../recent.ts"
+import { createRecentCache } from "../recent.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { Database } from "../store/connection.ts"
 import { seal, sealedName, unseal } from "../store/keys.ts"
 import { logInPerson, type Person } from "../store/logins.ts"
 import { HubProblem } from "../store/problem.ts"
-import { readsAccessTokens } from "./access-token.ts"
+import { createTokenReader } from "./access-token.ts"
 import type { DeviceLogins, HubLogin } from "./login.ts"
 import { expired, openProvider, type Provider } from "./provider.ts"
 
@@ -16,19 +16,19 @@ type LoginParts = {
   log(event: Record<string, unknown>): void
 }
 
-/** Loaded only if an identity provider is set, because its libraries are large. */
+/** Opens the login. This file is loaded only if an identity provider is set, because its libraries are large. */
 export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogin {
   const provider = openProvider(settings, log)
   return {
     settings,
     devices: createDeviceLogins({ db, provider, settings, masterKey }),
-    holderOf: readsAccessTokens({ db, provider, settings, log }),
+    holderOf: createTokenReader({ db, provider, settings, log }),
   }
 }
 
 const MAX_GROUPS = 1_000
 const MAX_LENGTH = 200
-/** Shorter than a name may be: a number is appended if the name is taken. */
+/** The most characters of a name. It is less than a name may have, because a number is appended if the name is taken. */
 const MAX_NAME_LENGTH = 50
 
 /** The person whom the claims describe. An unverified e-mail address is ignored, because anybody can type one. */
@@ -57,7 +57,7 @@ function textIn(claim: unknown): string | undefined {
     : undefined
 }
 
-/** A name that refs allow: ann.lee for Ann.Lee@example.com. */
+/** A name that is valid in refs: ann.lee for Ann.Lee@example.com. */
 function nameFrom(text = ""): string | undefined {
   const plain = text
     .replace(/@.*$/s, "")
@@ -73,18 +73,18 @@ function nameFrom(text = ""): string | undefined {
 
 type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterKey: Buffer; now?: () => number }
 
-const ABOUT = "device login"
-/** For one login. dex asks every five seconds. */
-const ASKS_PER_MINUTE = 30
-/** More than start within two hours. */
+const SEAL_PURPOSE = "device login"
+/** How often a client may ask about one login per minute. dex asks every five seconds. */
+const POLLS_PER_MINUTE = 30
+/** The most logins to remember: more than start within two hours. */
 const MAX_LOGINS = 10_000
 
-/** No state is needed between the two calls: the client returns the provider's code, sealed, to any node. */
+/** Device logins. No state is needed between the two calls: the client returns the provider's code, sealed, to any node. */
 function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
-  const key = sealedName(masterKey, ABOUT)
-  const asks = createRecent<Bucket>(MAX_LOGINS, () => 1)
+  const key = sealedName(masterKey, SEAL_PURPOSE)
+  const asks = createRecentCache<Bucket>(MAX_LOGINS, () => 1)
   const isTooOften = (code: string) => {
-    const bucket = asks.get(code) ?? createBucket(ASKS_PER_MINUTE, now)
+    const bucket = asks.get(code) ?? createBucket(POLLS_PER_MINUTE, now)
     asks.set(code, bucket)
     return bucket.take() > 0
   }
@@ -93,7 +93,7 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
       const { code, userCode, address, addressWithCode, seconds, interval } = await provider.beginDevice()
       const kept = JSON.stringify({ code, until: now() + seconds * 1_000 })
       return {
-        login: seal(key, Buffer.from(kept), ABOUT).toString("base64url"),
+        login: seal(key, Buffer.from(kept), SEAL_PURPOSE).toString("base64url"),
         user_code: userCode,
         verification_uri: address,
         verification_uri_complete: addressWithCode,
@@ -114,8 +114,8 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
 
 function opened(key: Buffer, login: unknown): { code: string; until: number } {
   try {
-    return JSON.parse(unseal(key, Buffer.from(String(login), "base64url"), ABOUT).toString("utf8"))
+    return JSON.parse(unseal(key, Buffer.from(String(login), "base64url"), SEAL_PURPOSE).toString("utf8"))
   } catch {
-    throw new HubProblem(400, "invalid", "This is not a login that was begun here.") // the reason does not matter
+    throw new HubProblem(400, "invalid", "This login was not started on this hub.") // the reason does not matter
   }
 }

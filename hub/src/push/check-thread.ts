@@ -4,10 +4,11 @@ import { HubProblem } from "../store/problem.ts"
 import { factsOf, packJson } from "../store/sealed.ts"
 import { messagesIn, secretsIn } from "./incoming.ts"
 
-// Unpacks and checks chunks one at a time, on another thread than the one that answers requests.
-
-/** Without a hash, it is a stored chunk that newer rules check again. */
-export type ToCheck = { data: Uint8Array; hash?: string }
+/**
+ * A chunk to decompress and check in this thread, away from the one that answers requests. Without a hash, it is a stored chunk
+ * that newer rules check again.
+ */
+export type ChunkToCheck = { data: Uint8Array; hash?: string }
 export type CheckedChunk = { plainBytes: number; facts: Uint8Array }
 export type CheckResult =
   | CheckedChunk
@@ -16,7 +17,7 @@ export type CheckResult =
 
 serveOrders(checkChunk)
 
-function checkChunk({ hash, data }: ToCheck): CheckResult {
+function checkChunk({ hash, data }: ChunkToCheck): CheckResult {
   try {
     if (hash === undefined) return { rules: secretsIn(unpackChunk(data).messages) }
     const { messages, plainBytes } = messagesIn(hash, data)

@@ -12,11 +12,11 @@ export const HOW_TO_SET_UP =
   "To set up a model: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; dex config set llm.api_key for OpenAI; or dex config set llm.provider agent for a coding agent that you have."
 
 /** Asks a question and prints the answer as it arrives: sentences on stdout, steps and notes on stderr. */
-export async function answerOn({ chat, kept }: StartedChat, question: string, how: AnswerOptions): Promise<Turn> {
+export async function answerOn({ chat, stored }: StartedChat, question: string, how: AnswerOptions): Promise<Turn> {
   const terminal = terminalOf(process.stdout, process.env)
   const running = runningText((text) => process.stdout.write(text), terminal.columns)
   let isShown = false
-  kept.question(question)
+  stored.question(question)
   const turn = await chat
     .ask(question, {
       signal: how.signal,
@@ -32,7 +32,7 @@ export async function answerOn({ chat, kept }: StartedChat, question: string, ho
         : undefined,
     })
     .finally(running.end)
-  kept.answer(turn)
+  stored.answer(turn)
   showRest(turn, isShown, how.saysNoModel, terminal)
   return turn
 }

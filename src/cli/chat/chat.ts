@@ -30,7 +30,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     const unread = await historyNote(dex, { found: turn.sources.length > 0 })
     if (unread !== undefined) say(unread)
     if (!started.model) say(HOW_TO_SET_UP)
-    const problem = started.kept.problem()
+    const problem = started.stored.problem()
     if (problem !== undefined) say(`This chat could not be saved: ${problem}`)
     if (turn.sources.length > 0)
       saveListing(

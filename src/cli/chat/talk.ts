@@ -55,8 +55,8 @@ export async function talk(dex: Dex, started: StartedChat, input: ChatInput): Pr
   } finally {
     reader.close()
     process.stdout.write("\n")
-    const folder = started.kept.folder()
-    const problem = started.kept.problem()
+    const folder = started.stored.folder()
+    const problem = started.stored.problem()
     if (folder !== undefined) say(`This chat is saved in ${shortPath(folder, dex.machine.home)}.`)
     if (problem !== undefined) say(`This chat could not be saved: ${problem}`)
   }
@@ -199,9 +199,9 @@ async function changeUseCase({ started: { chat }, ask }: Talk, words: string): P
   if (useCase) chat.setUseCase(useCase)
 }
 
-function clear({ started: { chat, kept } }: Talk): void {
+function clear({ started: { chat, stored } }: Talk): void {
   chat.clear()
-  kept.cleared()
+  stored.cleared()
   say("Starting over. The questions and answers so far stay saved.")
 }
 
@@ -225,7 +225,7 @@ function save({ dex, started, turns }: Talk, words: string): void {
     say("There is nothing to save yet.")
     return
   }
-  const file = resolve(dex.cwd, words || `dex-chat-${started.kept.id() ?? "answers"}.md`)
+  const file = resolve(dex.cwd, words || `dex-chat-${started.stored.id() ?? "answers"}.md`)
   try {
     writeFileSync(file, markdownOf(turns), { flag: "wx" })
     say(`Written to ${file}.`)
