@@ -22,7 +22,7 @@ import { openChecker } from "./push/checker.ts"
 import { watchReadiness } from "./ready.ts"
 import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
-import { databaseGone, openDatabase } from "./store/connection.ts"
+import { databaseUnavailable, openDatabase } from "./store/connection.ts"
 import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
 
@@ -203,7 +203,7 @@ async function main(args: string[]): Promise<void> {
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  const message = databaseGone(error)
+  const message = databaseUnavailable(error)
     ? `PostgreSQL does not answer (${codeOf(error) || "no reason given"}). Check that it is running, and that DEX_HUB_OWNER_URL and the other addresses are right. \`dex-hub check\` shows more.`
     : error instanceof Error
       ? error.message

@@ -3,7 +3,7 @@ import type { HistoryReader } from "../../src/store/history/store.ts"
 import { conversation, textMessage, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { createHubApp } from "../src/http/app.ts"
-import { type AnswerWalls, createAnswers } from "../src/shards/answer.ts"
+import { type AccessCheckOverrides, createAnswers } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import { auditLines, recordAudit } from "../src/store/audit.ts"
 import type { Database, Viewer } from "../src/store/connection.ts"
@@ -201,7 +201,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
           .map(({ text }) => ({ tool: "reasons", input: { id: `ann/claude_code:${text}`, edits: [] } })),
         { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
       ]
-      const answersFor = async (viewer: Viewer, walls: AnswerWalls) => {
+      const answersFor = async (viewer: Viewer, walls: AccessCheckOverrides) => {
         const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })
         try {
           const all = await Promise.all(questions.map((one) => answers.answer({ viewer, ...one })))

@@ -9,7 +9,7 @@ import { safe } from "../render/terminal.ts"
 import { parseQuery } from "../search/query.ts"
 import type { Dex } from "../tools/context.ts"
 import { type CheckedAnswer, type CitedPiece, checkCitations } from "./cited.ts"
-import { type AnswerStatement, quoted } from "./extract.ts"
+import { type AnswerStatement, quoteStatements } from "./extract.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import { teamHistory } from "./passage-source.ts"
@@ -125,13 +125,13 @@ export async function answerFrom(
   input: AnswerRequest,
   library: PassageLibrary,
   statements: AnswerStatement[],
-  rest: Rest,
+  rest: AnswerDetails,
 ) {
-  const quotes = isUnanswered(evidenceOf(statements)) ? [] : quoted(statements)
+  const quotes = isUnanswered(evidenceOf(statements)) ? [] : quoteStatements(statements)
   return finishAnswer(input, library, quotes, statements, rest)
 }
 
-type Rest = {
+type AnswerDetails = {
   extractive: boolean
   partial?: boolean
   /** True if some of the model's sentences were not supported, so that the others are less certain too. */
@@ -146,7 +146,7 @@ export async function finishAnswer(
   library: PassageLibrary,
   cited: CitedPiece[],
   statements: AnswerStatement[],
-  rest: Rest,
+  rest: AnswerDetails,
 ) {
   const older = await findOlderSources(library, citedBy(cited, library))
   const build = (kept: number) => {

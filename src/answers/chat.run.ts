@@ -2,7 +2,7 @@ import { withoutUndefined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelRequest } from "../llm/model.ts"
-import { usedSince } from "../llm/reply.ts"
+import { usageBetween } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
 import { seconds } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
@@ -185,7 +185,7 @@ function streamSentences(model: Model, sentences: Sentences, onRetry: ModelReque
       }
     },
     used() {
-      return usedSince(model.used(), before)
+      return usageBetween(model.used(), before)
     },
   }
 }

@@ -1,6 +1,6 @@
 import { dayOf, type Passage } from "./passages.ts"
-import { unsupportedIn } from "./specifics.ts"
-import { faultInWords } from "./support.ts"
+import { findUnsupported } from "./specifics.ts"
+import { findWordFault } from "./support.ts"
 
 /** A piece of an answer that is supported by passages, with the numbers that it cites. */
 export type CitedPiece = { text: string; numbers: number[] }
@@ -61,8 +61,8 @@ function faultOf({ text, isCode }: Piece, code: string, sources: Passage[]): Dro
   if (!quotes.every((quote) => sources.some((source) => containsQuote(source.text, quote)))) return "wrong_quote"
   if (!linksIn(text).every((link) => sources.some((source) => source.text.includes(link)))) return "foreign_link"
   const evidence = sources.map(evidenceIn)
-  if (unsupportedIn(text, evidence) !== undefined) return "unsupported"
-  return isCode ? undefined : faultInWords(`${text}\n${code}`, evidence)
+  if (findUnsupported(text, evidence) !== undefined) return "unsupported"
+  return isCode ? undefined : findWordFault(`${text}\n${code}`, evidence)
 }
 
 function evidenceIn({ text, title, ref, at }: Passage) {

@@ -63,7 +63,7 @@ export function chooseStatements(ranked: AnswerStatement[]): AnswerStatement[] {
   return kept.map(({ one }) => one)
 }
 
-export function quoted(statements: AnswerStatement[]): CitedPiece[] {
+export function quoteStatements(statements: AnswerStatement[]): CitedPiece[] {
   return statements.flatMap((one) => {
     const passage = one.candidate.cite()
     return passage ? [{ text: `“${quoteOf(one)}” [${passage.n}]`, numbers: [passage.n] }] : []

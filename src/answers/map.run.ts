@@ -12,7 +12,7 @@ import { markdownOf } from "./map/markdown.ts"
 import { countLooseBatches, tokensOfBatch } from "./map/pack.ts"
 import { mapQuestion } from "./map/prompt.ts"
 import { type Job, type MapFilters, type MapRunResult, type PreparedMap, prepareMap, runMap } from "./map/run.ts"
-import { ITEMS, readSchema } from "./map/schema.ts"
+import { DEFAULT_SCHEMA, readSchema } from "./map/schema.ts"
 import type { MapFormat, MapOutput } from "./map.ts"
 import { findRecipe, taskOf } from "./recipes.ts"
 
@@ -157,7 +157,7 @@ function requestedTask(dex: Dex, input: MapInput) {
   return {
     title: input.task,
     task: input.task,
-    schema: input.schema === undefined ? ITEMS : schemaIn(dex, input.schema),
+    schema: input.schema === undefined ? DEFAULT_SCHEMA : schemaIn(dex, input.schema),
     filters: {},
     format: "stripped" as const,
   }

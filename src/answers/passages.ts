@@ -4,7 +4,7 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { safe } from "../render/terminal.ts"
 import type { StoredMessage } from "../store/history/store.ts"
-import { markOf } from "../tools/docs/sections.ts"
+import { sectionMarkOf } from "../tools/docs/sections.ts"
 import type { PassageRow } from "./passage-source.ts"
 import type { ProjectSection } from "./project-documents.ts"
 
@@ -36,7 +36,7 @@ export function createPassages(): Passages {
     add(row, complete) {
       const message = { ...complete, parts: complete.parts.filter((part) => part.origin !== "injected") }
       if (message.parts.length === 0) return undefined
-      const section = markOf(message)?.name
+      const section = sectionMarkOf(message)?.name
       const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })
       const known = byRef.get(ref)
       if (known) return known

@@ -6,7 +6,7 @@ import { withoutUndefined } from "../core/defined.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { MapFilters } from "./map/run.ts"
-import { ITEMS, readSchema } from "./map/schema.ts"
+import { DEFAULT_SCHEMA, readSchema } from "./map/schema.ts"
 import { MAP_FORMATS, type MapFormat } from "./map.ts"
 
 // A recipe is a Markdown file: front matter with a description and filters, then the task. dex's recipes are in
@@ -117,7 +117,7 @@ function readRecipe(file: string): Recipe {
       .filter((one) => one !== ""),
     filters: filtersIn(facts, file),
     format: formatIn(facts, file),
-    schema: facts.has("schema") ? readSchema(jsonOf(facts.get("schema")!, file), file) : ITEMS,
+    schema: facts.has("schema") ? readSchema(jsonOf(facts.get("schema")!, file), file) : DEFAULT_SCHEMA,
     task: body.trim(),
   }
 }

@@ -16,7 +16,7 @@ const OPENING_WORDS =
  * Returns the first specific in a sentence that none of its sources contains: a line of code, a code span, a path, a
  * number, a flag, a command or a name. One wrong letter would make these false. Undefined if all of them are supported.
  */
-export function unsupportedIn(sentence: string, sources: Evidence[]): string | undefined {
+export function findUnsupported(sentence: string, sources: Evidence[]): string | undefined {
   const texts = sources.flatMap(({ text, title }) => [text, title]).map(normaliseText)
   const labels = new Set(sources.flatMap(({ ref, date }) => [ref, date]))
   const lower = texts.map((text) => text.toLowerCase())
@@ -24,7 +24,7 @@ export function unsupportedIn(sentence: string, sources: Evidence[]): string | u
     isCode
       ? texts.some((text) => occursIn(text, normaliseText(wanted)))
       : lower.some((text) => occursIn(text, normaliseText(wanted).toLowerCase()))
-  for (const { wanted, isCode, isOpening } of specificsIn(sentence))
+  for (const { wanted, isCode, isOpening } of findSpecifics(sentence))
     if (
       !labels.has(wanted) &&
       !(isOpening && hasSameBeginning(lower, wanted)) &&
@@ -38,7 +38,7 @@ export function unsupportedIn(sentence: string, sources: Evidence[]): string | u
 export type Specific = { wanted: string; isCode: boolean; isOpening?: boolean }
 
 /** Lines of code, code spans, and every other word that looks like a name, number, path or flag. */
-export function specificsIn(sentence: string): Specific[] {
+export function findSpecifics(sentence: string): Specific[] {
   const found: Specific[] = []
   const unfenced = sentence.replace(FENCED, (_, code: string) => {
     for (const line of code.split("\n")) if (line.trim() !== "") found.push({ wanted: line.trim(), isCode: true })

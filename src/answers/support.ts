@@ -1,5 +1,5 @@
 import { cjkRuns, isStopword, pairsOfCharacters, splitIdentifier } from "../core/words.ts"
-import { type Evidence, specificsIn } from "./specifics.ts"
+import { type Evidence, findSpecifics } from "./specifics.ts"
 
 /**
  * The share of a sentence's words that must occur close together in the sources that it cites. Only words are checked here;
@@ -36,7 +36,7 @@ const BETWEEN_CLAUSES = /[,;:.!?](?:\s|$)|\n|\s(?:and|but|because|since|so|when|
 const BETWEEN_STATEMENTS = /(?<=[.!?;])\s+|\n+|\s[—–]\s|;/
 
 /** Undefined if the sources support the sentence, judging by its words. */
-export function faultInWords(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
+export function findWordFault(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
   const prose = sentence.replaceAll(/\[\d{1,3}\]/g, " ")
   if (!isAbout(prose, sources)) return "unrelated"
   const statements = sources.flatMap(({ text }) => text.split(BETWEEN_STATEMENTS)).map(wordsIn)
@@ -56,7 +56,7 @@ function isAbout(sentence: string, sources: Evidence[]): boolean {
       if (wanted.has(stem)) found.add(stem)
   // Numbers and code were matched exactly, so each counts as one more word. Abbreviations are too common for that.
   const exact = new Set(
-    specificsIn(sentence).flatMap(({ wanted, isCode }) =>
+    findSpecifics(sentence).flatMap(({ wanted, isCode }) =>
       /\d/.test(wanted) || (isCode && !/^[A-Z]+s?$/.test(wanted)) ? wanted : [],
     ),
   )

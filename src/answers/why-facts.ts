@@ -72,10 +72,10 @@ export function whyFacts({ row, messages: all, edits, committed }: WriterMessage
 }
 
 /** Positions in the list of messages. A message's number identifies it, but does not say when it was written. */
-type Stretch = { start: number; firstEdit: number; end: number }
+type MessageStretch = { start: number; firstEdit: number; end: number }
 
 /** The messages that led to the edits: from the commit before the first edit to the commit that includes them, or to the end. */
-function stretchOf(messages: StoredMessage[], edits: number[], committed: number | undefined): Stretch {
+function stretchOf(messages: StoredMessage[], edits: number[], committed: number | undefined): MessageStretch {
   const wanted = new Set(edits)
   const last = messages.length - 1
   const places = messages.flatMap(({ number }, place) => (wanted.has(number) ? [place] : []))

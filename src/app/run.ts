@@ -6,7 +6,7 @@ import { withVisibleTexts } from "../render/visible.ts"
 import type { Dex } from "../tools/context.ts"
 import { sourceField } from "../tools/fields.ts"
 import { isTraced, observe } from "../tools/observe.ts"
-import { namedSources, sourceNamed } from "../tools/source-named.ts"
+import { namedSources, requireSource } from "../tools/source-named.ts"
 import { appendTrace } from "../trace/append.ts"
 
 export type ToolRun = {
@@ -64,7 +64,7 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promis
 async function withSource(tool: Tool<Dex>, dex: Dex, input: unknown): Promise<unknown> {
   const named = (input as { source?: string } | undefined)?.source
   if (named === undefined || tool.input.properties?.source !== sourceField) return input
-  return { ...(input as object), source: sourceNamed(named, await namedSources(dex)) }
+  return { ...(input as object), source: requireSource(named, await namedSources(dex)) }
 }
 
 /** Reports damage that was found, and records it for the next sync, which repairs it. */

@@ -1,9 +1,9 @@
 import type { CommandGroup, InputOf, OutputOf, Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import type { PrintContext, Printed, ReadPage } from "./print/words.ts"
+import type { PrintContext, PrintedOutput, ReadPage } from "./print/words.ts"
 
 /** Turns a tool's output into lines for a person. */
-export type View<I, O> = (output: O, context: PrintContext, input: I) => Printed | Promise<Printed>
+export type View<I, O> = (output: O, context: PrintContext, input: I) => PrintedOutput | Promise<PrintedOutput>
 
 /** Turns a tool's output into a page to read on a terminal. It can look up more in dex. */
 export type ReadView<I, O> = (output: O, context: PrintContext, input: I, dex: Dex) => Promise<ReadPage>

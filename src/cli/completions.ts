@@ -24,7 +24,7 @@ const OPTIONS: { name: string; words: string; kind: CompletionKind }[] = [
 // The completion script for a shell. Titles and names can contain anything, so no shell evaluates a value or a description, and
 // each quotes what it inserts.
 
-export function completions(
+export function completionScript(
   shell: string | undefined,
   declared: readonly Tool<never>[],
   every: readonly ListedCommand[],
@@ -228,7 +228,7 @@ function briefly(text: string): string {
  * A key binding script: ^G opens the picker and inserts the chosen ref. Ids come from other programs' files, so each shell quotes
  * them.
  */
-export function widget(shell: string | undefined): string {
+export function keyBindingScript(shell: string | undefined): string {
   const script = SCRIPTS[shell ?? ""]
   if (script === undefined)
     throw new DexError("usage", "Which shell? dex completions bash --widget, or zsh, or fish instead of bash.")

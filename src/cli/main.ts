@@ -5,8 +5,8 @@ import { didYouMean, readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
 import { chosenForm, formsOf, oldNameNote } from "./forms.ts"
 import { hasPicker, openPicker } from "./open-picker.ts"
-import { everyCommand, hasName, otherCommands } from "./other-commands.ts"
-import { printedError, say, shellQuote } from "./print/words.ts"
+import { hasName, listedCommands, otherCommands } from "./other-commands.ts"
+import { formatError, say, shellQuote } from "./print/words.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -16,7 +16,7 @@ export async function main(argv: string[]): Promise<number> {
   } catch (thrown) {
     // Any access to the disk may fail because it is full or not writable.
     const error = isDexError(thrown) ? thrown : (diskError(thrown, dexHome(process.env).dir, () => false) ?? thrown)
-    if (isDexError(error)) process.stderr.write(printedError(error.message, terminalOf(process.stderr, process.env)))
+    if (isDexError(error)) process.stderr.write(formatError(error.message, terminalOf(process.stderr, process.env)))
     else
       process.stderr.write(
         `dex: unexpected error. Please report it, with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
@@ -59,7 +59,7 @@ async function firstScreen(isPlain: boolean): Promise<number> {
 }
 
 function unknownCommand(name: string, rest: readonly string[]): DexError {
-  const names = everyCommand().flatMap((one) => [one.name, ...(one.aliases ?? [])])
+  const names = listedCommands().flatMap((one) => [one.name, ...(one.aliases ?? [])])
   const meant = didYouMean(name, names)
   const line = (words: string[]) => ["dex", ...words, ...rest].map(shellQuote).join(" ")
   const hint =

@@ -52,8 +52,8 @@ export const otherCommands: readonly OtherCommand[] = [
       const { pageHelp, COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
       const tools = commands.map(({ tool }) => tool)
-      if (words.includes("--widget")) return write((await import("./completions.ts")).widget(words[0]))
-      return write((await import("./completions.ts")).completions(words[0], tools, everyCommand()))
+      if (words.includes("--widget")) return write((await import("./completions.ts")).keyBindingScript(words[0]))
+      return write((await import("./completions.ts")).completionScript(words[0], tools, listedCommands()))
     },
   },
   {
@@ -63,7 +63,7 @@ export const otherCommands: readonly OtherCommand[] = [
     group: "Keep",
     run: async ([which]) => {
       const { allHelp, shortHelp } = await import("./help.ts")
-      return write((which === "all" ? allHelp : shortHelp)(everyCommand(), stdout()))
+      return write((which === "all" ? allHelp : shortHelp)(listedCommands(), stdout()))
     },
   },
   {
@@ -77,7 +77,7 @@ export const otherCommands: readonly OtherCommand[] = [
 ]
 
 /** The commands that help lists, without old names and without those that are typed as options. */
-export function everyCommand(): ListedCommand[] {
+export function listedCommands(): ListedCommand[] {
   const listed = commands.filter(({ tool }) => !hasOldName(tool))
   const others = otherCommands.filter((one) => !one.unlisted)
   return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...others]

@@ -7,8 +7,8 @@ import { toJson } from "../render/json.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
-import type { PrintContext, Printed, ReadPage } from "./print/words.ts"
-import { printedError, say } from "./print/words.ts"
+import type { PrintContext, PrintedOutput, ReadPage } from "./print/words.ts"
+import { formatError, say } from "./print/words.ts"
 
 /** Runs a declared command, with its questions and its output. Returns the exit code. */
 export async function runCommand(
@@ -66,9 +66,9 @@ export async function runCommand(
     const found = tool.found === undefined || tool.found(output)
     const unread = face.needsAllHistory && (await (await import("../tools/unread.ts")).historyNote(dex, { found }))
     const notes = unread ? [...answer.notes, unread] : answer.notes
-    for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
+    for (const note of notes) process.stderr.write(formatError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
-    if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
+    if (problem !== undefined) process.stderr.write(formatError(problem, terminalOf(process.stderr, process.env)))
     code = problem !== undefined ? 2 : !found ? 1 : isUnconfirmed(output) ? 2 : 0
     await face.background?.(dex)
   } finally {
@@ -78,7 +78,7 @@ export async function runCommand(
   }
   // The pager opens after everything is closed, because a person may read for an hour.
   if (reading) {
-    await (await import("./terminal/pager.ts")).readPaged(reading.lines, pager)
+    await (await import("./terminal/pager.ts")).showInPager(reading.lines, pager)
     showNotes(reading.notes, true)
   }
   return code
@@ -109,7 +109,7 @@ async function present(
   return printed.problem === undefined ? {} : { problem: printed.problem }
 }
 
-function show({ lines, notes }: Printed): void {
+function show({ lines, notes }: PrintedOutput): void {
   if (lines.length > 0) process.stdout.write(`${lines.join("\n").trimEnd()}\n`)
   showNotes(notes, lines.length > 0)
 }

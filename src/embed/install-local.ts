@@ -5,7 +5,7 @@ import { DexError } from "../core/error.ts"
 import { readText } from "../core/read-file.ts"
 import { checkLocalFiles } from "./check-local.ts"
 import { LOCAL_VERSION } from "./local-files.ts"
-import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, packageIn } from "./local-package.ts"
+import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, readLocalPackage } from "./local-package.ts"
 
 /** The size of the published package, compressed and uncompressed. */
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
@@ -30,7 +30,7 @@ export async function installLocal(
     writeFileSync(join(work, "package.json"), '{ "private": true }\n', { mode: 0o600 })
     await npmInstall(work, from ?? `${LOCAL_PACKAGE}@${LOCAL_VERSION}`, signal)
     const made = join(work, "node_modules", LOCAL_PACKAGE)
-    const found = packageIn(made)
+    const found = readLocalPackage(made)
     if (!found)
       throw new DexError("embed_install", "npm installed something that is not the local model. Nothing was changed.")
     checkLocalFiles(found.entry)

@@ -29,11 +29,11 @@ export function localFolder(dexDir: string): string {
  * next to it. The vectors of the two runtimes differ slightly, so the runtime is part of the id.
  */
 export function localPackage(dexDir: string): LocalPackage | undefined {
-  return packageIn(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
+  return readLocalPackage(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
 }
 
 /** The package in any folder. */
-export function packageIn(folder: string): LocalPackage | undefined {
+export function readLocalPackage(folder: string): LocalPackage | undefined {
   const modules = dirname(folder)
   const entry = join(folder, "dist", "index.js")
   const manifest = readManifest(join(folder, "package.json"))

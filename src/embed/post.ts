@@ -1,7 +1,7 @@
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 import { isNetError, type NetReply, pauseBeforeRetry, removeKey, retryAfterMs, send } from "../net/client.ts"
 
-export type Request = {
+export type ModelServerRequest = {
   url: string
   /** If omitted, the request is a GET. */
   body?: object
@@ -25,7 +25,7 @@ const MAX_BYTES = 64 << 20
  * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
  * other failure is a DexError that says what to do; a caller can handle only `embed_too_long`.
  */
-export async function askServer(request: Request): Promise<unknown> {
+export async function askServer(request: ModelServerRequest): Promise<unknown> {
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
   const signal = request.signal ? AbortSignal.any([timeUp, request.signal]) : timeUp
   try {
@@ -43,13 +43,13 @@ export async function askServer(request: Request): Promise<unknown> {
   }
 }
 
-function ask({ url, body, apiKey }: Request, signal: AbortSignal): Promise<NetReply> {
+function ask({ url, body, apiKey }: ModelServerRequest, signal: AbortSignal): Promise<NetReply> {
   const content = body && JSON.stringify(body)
   const headers = { accept: "application/json", ...(content && { "content-type": "application/json" }) }
   return send({ url, headers, key: apiKey, body: content, mostBytes: MAX_BYTES, signal })
 }
 
-function parse(text: string, request: Request): unknown {
+function parse(text: string, request: ModelServerRequest): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -57,14 +57,17 @@ function parse(text: string, request: Request): unknown {
   }
 }
 
-export function wrongAnswerFromEmbedder({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
+export function wrongAnswerFromEmbedder(
+  { url, of = "embed" }: Pick<ModelServerRequest, "url" | "of">,
+  what: string,
+): DexError {
   return new DexError(
     "embed_wrong_answer",
     `${placeOf(url)} ${what}. Check ${ADDRESS_SETTING[of]} and ${of}.model (\`dex config list\`).`,
   )
 }
 
-function refusalError({ url, apiKey, of = "embed" }: Request, status: number, text: string): DexError {
+function refusalError({ url, apiKey, of = "embed" }: ModelServerRequest, status: number, text: string): DexError {
   const message = messageIn(text, apiKey)
   if (status === 401 || status === 403)
     return new DexError(
@@ -105,7 +108,7 @@ const TURN_OFF = {
   rerank: "turn reranking off: dex config set search.rerank off",
 }
 
-function connectionError(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
+function connectionError(error: unknown, { url, signal, of = "embed" }: ModelServerRequest, timedOut: boolean): Error {
   if (isDexError(error)) return error
   if (isNetError(error) && error.reason === "key_in_clear") return new DexError("embed_settings", error.message)
   if (isNetError(error) && error.reason === "size") return wrongAnswerFromEmbedder({ url, of }, "sent more than 64 MB")

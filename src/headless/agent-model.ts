@@ -9,7 +9,7 @@ import { MODEL_RUN_FOLDER, MODEL_RUN_VARIABLE } from "../core/model-run.ts"
 import { isRecord } from "../core/record.ts"
 import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelReply, ModelRequest, ModelTool } from "../llm/model.ts"
-import { addModelUsage, jsonIn, type ModelUsage, readCalls } from "../llm/reply.ts"
+import { addModelUsage, findJson, type ModelUsage, readCalls } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
 import { agentName, type ChosenAgent } from "./choose.ts"
 import { type ProgramEnd, runProgram } from "./run-program.ts"
@@ -182,7 +182,7 @@ function unmark(text: string): string {
 /** The answer in an agent's output: text or tool calls. */
 export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
   const words = unmark(text)
-  const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [jsonIn(words)].flat() : []
+  const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [findJson(words)].flat() : []
   const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
   if (calls.length === 0) return { text: words, calls: [], finish: "stop" }
   const spoken = calls.map(({ tool, input }, i) => ({

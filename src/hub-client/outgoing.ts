@@ -26,7 +26,7 @@ export type OutgoingRules = {
   places: PlacePatterns
 }
 
-export type Outgoing = {
+export type OutgoingConversation = {
   head: WireHead
   messages: WireMessage[]
   taken_out: RemovedText[]
@@ -35,12 +35,12 @@ export type Outgoing = {
 }
 
 /** Exactly what is sent to a hub for a conversation. The same input gives the same bytes. */
-export function outgoingOf(
+export function createOutgoing(
   row: ConversationRow,
   stored: readonly StoredMessage[],
   versions: readonly MessageVersion[],
   rules: OutgoingRules,
-): Outgoing {
+): OutgoingConversation {
   const leftOut: Record<string, number> = {}
   const leave = (what: string) => {
     leftOut[what] = (leftOut[what] ?? 0) + 1

@@ -11,7 +11,7 @@ export async function keyOfProject(folder: string): Promise<string | undefined> 
   return remote !== undefined && /^[^/\s]+\.[^/\s]+\/./.test(remote) && isProjectKey(remote) ? remote : undefined
 }
 
-export function requireProjectKeyForm(key: string): string {
+export function requireValidKey(key: string): string {
   if (isProjectKey(key)) return key
   throw new DexError(
     "usage",

@@ -4,7 +4,13 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import type { ConversationRow, HistoryWriter, MessageVersion } from "../store/history/store.ts"
 import type { Pushed, PushedRow } from "../store/hub/pushed.ts"
 import { type HubClient, type HubError, isHubError } from "./client.ts"
-import { fingerprint, OUTGOING_VERSION, type Outgoing, type OutgoingRules, outgoingOf } from "./outgoing.ts"
+import {
+  createOutgoing,
+  fingerprint,
+  OUTGOING_VERSION,
+  type OutgoingConversation,
+  type OutgoingRules,
+} from "./outgoing.ts"
 import {
   chunksOf,
   MAX_CHUNK_BYTES,
@@ -38,7 +44,7 @@ export type PushParts = {
 }
 
 /** The parts that are needed to decide whether a conversation is shared. */
-export type Sharing = Pick<PushParts, "store" | "pushed" | "choices" | "platform" | "allows">
+export type SharingContext = Pick<PushParts, "store" | "pushed" | "choices" | "platform" | "allows">
 
 export type PushReport = {
   sent: number
@@ -83,13 +89,13 @@ export async function pushAll(parts: PushParts): Promise<PushReport> {
  * The position from which the feed continues. Undefined, which is the beginning, if the shared projects or the rules have changed
  * since.
  */
-export async function feedToken(parts: Sharing): Promise<string | undefined> {
+export async function feedToken(parts: SharingContext): Promise<string | undefined> {
   const [rules, token] = parts.pushed.token()?.split(" ") ?? []
   return rules === (await rulesNow(parts)) ? token : undefined
 }
 
 /** Everything that decides what is shared, except the conversations themselves. */
-async function rulesNow({ store, pushed, choices, allows }: Sharing): Promise<string> {
+async function rulesNow({ store, pushed, choices, allows }: SharingContext): Promise<string> {
   const hidden = (await store.projects()).filter((project) => project.private).map(({ path }) => path)
   const shared = choices().consents.map(({ at: _, ...consent }) => [consent, allows(consent.project)])
   return fingerprint(JSON.stringify([RULES, shared, hidden.sort(), pushed.held()])).slice(0, 16)
@@ -178,8 +184,8 @@ async function retryRefused(parts: PushParts, report: PushReport): Promise<void>
 export type NotSharedReason = "kind" | "not shared" | "private" | "project" | "older" | "held"
 
 /** The consent under which a conversation is sent, or why it is not sent. */
-export async function sharedBy(
-  { store, pushed, choices, platform, allows }: Sharing,
+export async function sharingConsent(
+  { store, pushed, choices, platform, allows }: SharingContext,
   row: ConversationRow,
 ): Promise<Consent | NotSharedReason> {
   if (row.kind === "document" || row.kind === "dex" || row.ref.owner !== undefined) return "kind"
@@ -226,7 +232,7 @@ type PreparedConversation = {
   conversation?: string
   mark: string
   digest: string
-  outgoing: Outgoing
+  outgoing: OutgoingConversation
   chunks: WireChunk[]
 }
 
@@ -240,7 +246,7 @@ async function prepare(
   const { store, pushed, now } = parts
   const row = await store.conversation(ref)
   if (!row) return
-  const consent = await sharedBy(parts, row)
+  const consent = await sharingConsent(parts, row)
   if (typeof consent === "string") return
   const known = pushed.get(ref)
   if (known?.state === "gone" || known?.state === "leaving") return
@@ -252,7 +258,7 @@ async function prepare(
     return
   }
   const messages = await store.messages(ref)
-  const outgoing = outgoingOf(row, messages, versions, await parts.rulesFor(row, consent))
+  const outgoing = createOutgoing(row, messages, versions, await parts.rulesFor(row, consent))
   const chunks = [...chunksOf(outgoing.messages)]
   const hashes = chunks.map(({ hash }) => hash)
   const prepared: PreparedConversation = {
@@ -384,7 +390,7 @@ async function sendConversation(
   for (let conflicts = 0; ; conflicts++) {
     // Read again, because the conversation may have been unshared, held back, made private or forgotten meanwhile.
     const row = await parts.store.conversation(one.row.ref)
-    if (!row || typeof (await sharedBy(parts, row)) === "string") return
+    if (!row || typeof (await sharingConsent(parts, row)) === "string") return
     if (answer.state === "gone")
       return pushed.put({ ...rowOf(one, known, now()), state: "gone", why: "It was deleted on the hub." })
     if (answer.state === "refused") {

@@ -35,7 +35,7 @@ export function openCodeReader(project: string, { bytes, sorts, inSubprocess, op
 
 /** The sort of a file. Each sort needs a process with different flags. */
 export type CodeSort = "optimized" | "plain"
-export const sortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
+export const codeSortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
 /** Reads in this process. The parser costs 40 ms and 50 MB, so it is loaded only when a file has changed. */
 function inlineReader(project: string, open?: CodeParser): CodeReader {
@@ -92,7 +92,7 @@ function processReader(project: string): CodeReader {
     }
   }
   const readAll = async (files: CodeOrder[]): Promise<ReadCode[]> => {
-    const sort = sortOf(files[0]!.path)
+    const sort = codeSortOf(files[0]!.path)
     try {
       return await readIn(sort, files)
     } catch (error) {

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises"
 import type { Ref } from "../core/ref.ts"
 import type { Change, HistoryReader } from "../store/history/store.ts"
 import type { ConversationSpending, SpendingFile } from "../store/spending/spending-file.ts"
-import { type MadeThing, type SpentPart, spentIn } from "../usage/spending.ts"
+import { type MadeThing, type SpentPart, spendingInMessages } from "../usage/spending.ts"
 import type { SyncProgress } from "./sync-types.ts"
 
 const BATCH = 64
@@ -89,7 +89,7 @@ async function spendingIn(
   if (!row || row.kind === "dex" || row.kind === "document") return { name, ref }
   const { spent, made } = hasKnownSpending(changed, atHand)
     ? atHand!(row.ref)!
-    : spentIn(await store.messages(row.ref), row.ended_at ?? row.started_at)
+    : spendingInMessages(await store.messages(row.ref), row.ended_at ?? row.started_at)
   const spender = {
     kind: row.kind,
     project: row.project,

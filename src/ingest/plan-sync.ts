@@ -7,7 +7,7 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import type { HistoryWriter, UnitMark, UnreadableFile } from "../store/history/store.ts"
 import { syncScratch } from "../store/sqlite/scratch.ts"
 import type { SyncDeps, SyncOptions, SyncReport } from "./sync-types.ts"
-import { type NamedUnit, storedPath, twinOf, withStoredName } from "./unit-names.ts"
+import { type NamedUnit, storedPath, withStoredName, withTwinKey } from "./unit-names.ts"
 
 const RETRY_AFTER_MS = 24 * 3_600_000
 
@@ -101,7 +101,7 @@ function discoverUnits(
     if (holder?.path === found.path) continue
     const before = known.get(found.key)
     const isTaken = holder !== undefined || (before !== undefined && skippedContainers.has(before.path))
-    const twin = twinOf(found)
+    const twin = withTwinKey(found)
     const unit = isTaken || known.has(twin.key) ? twin : found
     present.set(unit.key, unit)
   }

@@ -10,8 +10,8 @@ import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { openCodeReader, sortOf } from "./code-reader.ts"
-import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, smallFile } from "./read-code.ts"
+import { codeSortOf, openCodeReader } from "./code-reader.ts"
+import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, readSmallFile } from "./read-code.ts"
 
 type CodeSync = {
   /** The project's code files, including those that were skipped. */
@@ -101,7 +101,7 @@ export async function updateCodeFile(
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([sortOf(path)]), open })
+  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), open })
   try {
     const [read] = await reader.read([{ path, known }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
@@ -120,7 +120,7 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
   for (const sort of ["optimized", "plain"] as const) {
     let batch: CodeOrder[] | undefined
     for (const path of paths) {
-      if (sortOf(path) !== sort) continue
+      if (codeSortOf(path) !== sort) continue
       const stamp = codeStampOf(project, path)
       const before = known.get(redactName(path))
       if (before && stamp && isSameStamp(before, stamp)) continue
@@ -135,7 +135,7 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
       bytes += size
     }
   }
-  return { batches, sorts: new Set(batches.map((batch) => sortOf(batch[0]!.path))), bytes }
+  return { batches, sorts: new Set(batches.map((batch) => codeSortOf(batch[0]!.path))), bytes }
 }
 
 function count(result: CodeSync, read: ReadCode[]): void {
@@ -205,7 +205,7 @@ function goModules(project: string): (folder: string) => string | undefined {
   const known = new Map<string, string | undefined>()
   return (folder) => {
     if (!known.has(folder)) {
-      const text = smallFile(join(project, folder, "go.mod"))?.toString("utf8")
+      const text = readSmallFile(join(project, folder, "go.mod"))?.toString("utf8")
       known.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
     }
     return known.get(folder)

@@ -31,7 +31,7 @@ export async function readCode(
   })
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
-  const content = smallFile(join(project, path))
+  const content = readSmallFile(join(project, path))
   // Checked again, because a folder in the path may have been replaced meanwhile.
   if (!content || !isInside(project, path)) return skip("unreadable")
   const hash = createHash("sha256").update(content).digest().subarray(0, 16)
@@ -62,7 +62,7 @@ export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
   a.size === b.size && a.modified_at === b.modified_at && a.version === b.version
 
 /** The content of a regular file within the size limit for code. */
-export function smallFile(file: string): Buffer | undefined {
+export function readSmallFile(file: string): Buffer | undefined {
   try {
     return readBytes(file, MAX_CODE_BYTES, { follow: false })
   } catch {

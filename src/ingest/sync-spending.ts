@@ -4,7 +4,7 @@ import { SPENDING_FILE } from "../core/formats.ts"
 import { formatRef } from "../core/ref.ts"
 import type { WriteResult } from "../store/history/store.ts"
 import { openSpending, type SpendingFile } from "../store/spending/spending-file.ts"
-import { spentIn } from "../usage/spending.ts"
+import { spendingInMessages } from "../usage/spending.ts"
 import { followSpending, type KnownSpending, learningProgress } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
@@ -47,7 +47,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   return {
     add(paid) {
       for (const { ref, change, ended_at, messages } of paid)
-        known.set(formatRef(ref), { change, ...spentIn(messages, ended_at) })
+        known.set(formatRef(ref), { change, ...spendingInMessages(messages, ended_at) })
     },
     follow: () => unlessDamaged(follow),
     finish: (hasRead) =>

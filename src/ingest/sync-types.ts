@@ -70,4 +70,4 @@ export type SyncReport = {
 }
 
 /** The result if there was too much to read. `archived` is set, because units were archived before that was known. */
-export type TooMuch = { largestUnitBytes: number; archived: number }
+export type TooMuchToRead = { largestUnitBytes: number; archived: number }

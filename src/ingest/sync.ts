@@ -7,7 +7,7 @@ import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
 import { runSyncPlan } from "./carry-out-sync.ts"
 import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
 import { spendingOfSync } from "./sync-spending.ts"
-import type { SyncDeps, SyncOptions, SyncReport, TooMuch } from "./sync-types.ts"
+import type { SyncDeps, SyncOptions, SyncReport, TooMuchToRead } from "./sync-types.ts"
 
 /** How long each sync adds checksums to a history that was written by an older dex, in milliseconds. */
 const SEAL_MS = 2_000
@@ -19,9 +19,9 @@ const SEAL_MS = 2_000
 export async function syncHistory(
   deps: SyncDeps,
   options: SyncOptions & { mostBytes: number },
-): Promise<SyncReport | TooMuch>
+): Promise<SyncReport | TooMuchToRead>
 export async function syncHistory(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
-export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuch> {
+export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuchToRead> {
   const started = Date.now()
   const report: SyncReport = {
     busy: false,

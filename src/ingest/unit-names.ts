@@ -32,7 +32,7 @@ export function withStoredName<U extends Pick<Unit, "key" | "path">>(
  * A unit with another key. Two roots can contain a file of the same name, and so with the same key: the first keeps it, the other
  * gets a key that includes a hash of its path.
  */
-export function twinOf(unit: NamedUnit): NamedUnit {
+export function withTwinKey(unit: NamedUnit): NamedUnit {
   return { ...unit, key: `${unit.key}#twin-${shortHash(unit.path)}` }
 }
 

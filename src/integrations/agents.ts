@@ -19,7 +19,7 @@ export async function loadWirings(): Promise<WirableAgent[]> {
 }
 
 /** Resolves the names that people type. Throws a DexError for an unknown name. */
-export function namedAgents(names: readonly string[]): SourceId[] {
+export function resolveAgents(names: readonly string[]): SourceId[] {
   const chosen = names.map((name) => {
     const plain = name.toLowerCase().replaceAll("-", "_")
     const found = wirableAgents.find(({ source, aliases }) => source === plain || aliases?.includes(plain))
@@ -36,7 +36,7 @@ export function isInstalled(agent: Wiring, machine: Machine): boolean {
 }
 
 /** The program of an agent whose settings exist, if the program is not on PATH. */
-export function absentProgram(agent: Wiring, machine: Machine): string | undefined {
+export function missingProgram(agent: Wiring, machine: Machine): string | undefined {
   const { program } = agent.signs(machine)
   return program === undefined || isOnPath(program, machine) ? undefined : program
 }

@@ -4,7 +4,7 @@ import type { Machine } from "../agents/kit/connector.ts"
 import type { WantedFile } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
-import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
+import { isInstalled, loadWirings, resolveAgents } from "./agents.ts"
 import { EditProblem } from "./edit.ts"
 import { readEditable } from "./files.ts"
 import { binOf } from "./launcher.ts"
@@ -32,7 +32,7 @@ export async function checkWiring(
   { dexHome, machine, program }: Pick<WiringContext, "dexHome" | "machine" | "program">,
   names: readonly string[],
 ): Promise<WiringCheck> {
-  const named = namedAgents(names)
+  const named = resolveAgents(names)
   const record = Object.entries(readRecord(recordFile(dexHome)))
   const about = (await loadWirings()).filter(({ agent }) => named.length === 0 || named.includes(agent))
   const bin = binOf(dexHome, machine, program.node)
@@ -55,7 +55,7 @@ export async function checkWiring(
   const servers = await Promise.all(
     [...commands].map(async ([key, users]) => {
       const command = JSON.parse(key) as string[]
-      return { command, agents: users, ...(await probe(command, env)) }
+      return { command, agents: users, ...(await probeServer(command, env)) }
     }),
   )
   return { agents: checked, servers }
@@ -114,7 +114,7 @@ const ANSWER_TIMEOUT_MS = 15_000
 const EXIT_TIMEOUT_MS = 3_000
 
 /** Starts a registered server and initializes it as an agent would. Never throws, and leaves no process running. */
-export function probe(command: readonly string[], env: Record<string, string>): Promise<ServerProbe> {
+export function probeServer(command: readonly string[], env: Record<string, string>): Promise<ServerProbe> {
   const [program, ...args] = command
   return new Promise((resolve) => {
     const child = spawn(program!, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true })

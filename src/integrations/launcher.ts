@@ -20,7 +20,7 @@ export type Program = { node: string; script: string }
  * The path of Node that outlives this shell: fnm's folder for a shell is removed with that shell. On systems other than Windows,
  * Node itself knows its real path.
  */
-export function durableNode(path: string): string {
+export function permanentNodePath(path: string): string {
   return /[\\/]fnm_multishells[\\/]/.test(path) ? realpathSync(path) : path
 }
 
@@ -33,7 +33,7 @@ export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">, 
       sync: at("dex-sync.mjs"),
       guard: at("dex-reads.mjs"),
       hook: at("dex-hook.mjs"),
-      windows: { node: durableNode(node) },
+      windows: { node: permanentNodePath(node) },
     }
   return { dex: at("dex"), sync: at("dex-sync"), guard: at("dex-reads"), hook: at("dex-hook") }
 }

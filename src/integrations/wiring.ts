@@ -7,7 +7,7 @@ import type { SourceId } from "../core/conversation.ts"
 import { withoutUndefined } from "../core/defined.ts"
 import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
-import { absentProgram, isInstalled, loadWirings, namedAgents } from "./agents.ts"
+import { isInstalled, loadWirings, missingProgram, resolveAgents } from "./agents.ts"
 import { EditProblem } from "./edit.ts"
 import { foldersToMake, readEditable, removeFile, saveBackup, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
@@ -56,7 +56,7 @@ export async function wireAgents(
   hooks: boolean | undefined = undefined,
 ): Promise<WiringReport> {
   const { machine, dexHome, program } = context
-  const named = namedAgents(names)
+  const named = resolveAgents(names)
   const listed = (await loadWirings()).map((wiring) => ({ wiring, found: isInstalled(wiring, machine) }))
   const missing = listed.filter(({ wiring, found }) => named.includes(wiring.agent) && !found)
   if (missing.length > 0) {
@@ -91,7 +91,7 @@ export async function wireAgents(
         agent,
         title,
         found,
-        ...(found && absentOf(absentProgram(wiring, machine))),
+        ...(found && absentOf(missingProgram(wiring, machine))),
         trust: found ? trust : undefined,
         ...(found && noteOf(note?.(machine, bin))),
       })),
@@ -103,7 +103,7 @@ export async function wireAgents(
 
 /** Removes dex's additions from the named agents, or from all agents. The launchers are removed with the last one. */
 export function unwireAgents(context: WiringContext, names: readonly string[], yes: boolean): WiringReport {
-  const named = namedAgents(names)
+  const named = resolveAgents(names)
   const record = readRecord(recordFile(context.dexHome))
   const bin = binOf(context.dexHome, context.machine, context.program.node)
   const isMeant = (agent: SourceId | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))

@@ -44,7 +44,7 @@ function readInput(raw: string): { ok: object } | { wrong: string } {
  * The JSON in a model's reply: the complete reply, inside a fence, or after some words. Undefined if there is no complete JSON;
  * nothing is repaired.
  */
-export function jsonIn(text: string): unknown {
+export function findJson(text: string): unknown {
   const fenced = text.split("```").flatMap((piece, i) => (i % 2 === 1 ? [piece.replace(/^[a-z]*\n/i, "")] : []))
   const first = text.search(/[[{]/)
   const last = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]"))
@@ -69,7 +69,7 @@ export function addModelUsage(total: ModelUsage, { input, output, is_estimate, c
 }
 
 /** The usage between two readings. */
-export function usedSince<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
+export function usageBetween<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
   return {
     ...now,
     input: now.input - before.input,

@@ -8,7 +8,7 @@ import {
   sourceOf,
   type Table,
 } from "./markdown-pieces.ts"
-import { type Screen, styleText, within } from "./screen.ts"
+import { narrowScreen, type Screen, styleText } from "./screen.ts"
 import { paint, type Style, safe, widthOf, wrap, wrapAfter, wrapLine } from "./terminal.ts"
 
 /**
@@ -67,7 +67,7 @@ function block(node: MarkdownBlock, place: Place): string[] {
     case "code":
       return codeBlock(node.value, node.lang ?? "", screen)
     case "blockquote":
-      return blocks(node.children, { ...place, screen: within(screen, 2) }).map(
+      return blocks(node.children, { ...place, screen: narrowScreen(screen, 2) }).map(
         (line) => `${paint(screen, "dim", screen.glyphs.bar)} ${line}`,
       )
     case "list":
@@ -100,7 +100,7 @@ function listLines(list: List, place: Place): string[] {
     const mark = list.ordered ? `${(list.start ?? 1) + i}.` : screen.glyphs.bullet
     const box = item.checked == null ? "" : item.checked ? "[x] " : "[ ] "
     const lead = `${mark} ${box}`
-    const lines = blocks(item.children, { ...place, screen: within(screen, widthOf(lead)) }, !item.spread)
+    const lines = blocks(item.children, { ...place, screen: narrowScreen(screen, widthOf(lead)) }, !item.spread)
     const hang = " ".repeat(widthOf(lead))
     return [lead + (lines[0] ?? ""), ...lines.slice(1).map((line) => (line === "" ? "" : hang + line))]
   })

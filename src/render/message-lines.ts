@@ -3,7 +3,7 @@ import { messageText } from "../core/format.ts"
 import { parseObject } from "../core/record.ts"
 import { type FoldOptions, foldCall, foldText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
 import { markdownLines, plainLines } from "./markdown-lines.ts"
-import { type Screen, styleText, within } from "./screen.ts"
+import { narrowScreen, type Screen, styleText } from "./screen.ts"
 import { isFromPerson, type Speaker, speakerOf } from "./speaker.ts"
 import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
 
@@ -42,7 +42,7 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
   const outcomes = outcomesOf(messages)
   let isFolded = false
   for (const message of messages) {
-    const screen = isFromPerson(message) ? within(options.screen, 2) : options.screen
+    const screen = isFromPerson(message) ? narrowScreen(options.screen, 2) : options.screen
     const fold: FoldOptions = { screen, root: options.root, number: message.number }
     const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options)).map(withMarks(options))
     if (shown.length === 0) continue
@@ -89,7 +89,7 @@ function partLines(
       if (part.text.trim() === "") return []
       const name = part.type === "summary" ? "summary of what came before:" : part.type
       if (!isUnfolded) return folded(foldText(name, part.text, fold))
-      const lines = markdownLines(part.text, within(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
+      const lines = markdownLines(part.text, narrowScreen(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
       return folded(foldText(name, "", fold), ...lines)
     }
     case "image":
@@ -152,7 +152,7 @@ function foundLines(text: string, words: RegExp, screen: Screen): string[] {
 function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
   return text === ""
     ? []
-    : plainLines(text, within(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
+    : plainLines(text, narrowScreen(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
 }
 
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */

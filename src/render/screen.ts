@@ -25,6 +25,6 @@ export function styleText(screen: Pick<Screen, "color">, text: string, ...styles
     .join("\n")
 }
 
-export function within(screen: Screen, less: number): Screen {
+export function narrowScreen(screen: Screen, less: number): Screen {
   return { ...screen, columns: Math.max(10, screen.columns - less) }
 }

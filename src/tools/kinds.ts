@@ -9,14 +9,14 @@ export type KindCounts = Readonly<Record<string, number>>
  * The number of conversations that a person had with an agent. Whenever dex counts "conversations" without further words, it
  * means these.
  */
-export function conversationsAmong(counts: KindCounts): number {
+export function countConversations(counts: KindCounts): number {
   return LISTED_KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0)
 }
 
 const OTHER_KINDS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 
 /** "8 automated, 121 by subagents, 2 notes": everything except a person's conversations with agents. */
-export function otherKinds(counts: KindCounts): string {
+export function describeOtherKinds(counts: KindCounts): string {
   return Object.entries(counts)
     .filter(([kind, count]) => kind !== "person" && kind !== "document" && count > 0)
     .map(([kind, count]) => (kind === "note" ? many(count, "note") : `${grouped(count)} ${OTHER_KINDS[kind] ?? kind}`))
@@ -24,7 +24,7 @@ export function otherKinds(counts: KindCounts): string {
 }
 
 /** The noun for these rows; "result" if they are of several kinds. */
-export function nounOf(rows: readonly { kind: string }[]): "conversation" | "document" | "note" | "result" {
+export function nounForRows(rows: readonly { kind: string }[]): "conversation" | "document" | "note" | "result" {
   const nouns = new Set(rows.map(({ kind }) => (kind === "document" || kind === "note" ? kind : "conversation")))
   const [noun = "conversation"] = nouns
   return nouns.size > 1 ? "result" : noun
@@ -59,8 +59,8 @@ export function describeMatches(kinds: KindCounts, shown: number, noun: string, 
  * out.
  */
 export function describeConversations(counts: KindCounts): string {
-  const own = conversationsAmong(counts)
-  const others = otherKinds(counts)
+  const own = countConversations(counts)
+  const others = describeOtherKinds(counts)
   if (own === 0 && counts.note !== undefined && Object.keys(counts).length === 1) return others
   return `${many(own, "conversation")}${others === "" ? "" : ` (and ${others})`}`
 }

@@ -40,10 +40,10 @@ export async function knowledgeUpdatedIfQuick(dex: Dex): Promise<OpenedKnowledge
 }
 
 async function openKnowledge(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
-  return { knowledge: await dex.knowledge(), ...(await hiddenProjects(dex)) }
+  return { knowledge: await dex.knowledge(), ...(await otherPrivateProjects(dex)) }
 }
 
-export async function hiddenProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "isHidden" | "hidden">> {
+export async function otherPrivateProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "isHidden" | "hidden">> {
   const { platform } = dex.machine
   const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, platform)
   const isHidden = (project: string | undefined) =>

@@ -28,7 +28,7 @@ export function matchingSources(word: string, known: readonly NamedSource[]): So
 }
 
 /** The source that a word means. Throws a DexError with the most similar names if it matches none or several. */
-export function sourceNamed(word: string, known: readonly NamedSource[]): SourceId {
+export function requireSource(word: string, known: readonly NamedSource[]): SourceId {
   const [only, ...others] = matchingSources(word, known)
   if (only !== undefined && others.length === 0) return only
   const shown = JSON.stringify(word)

@@ -23,9 +23,9 @@ export const headFields = {
   date: text("When it ended."),
   kind: text("person, subagent, automation, dex or note."),
 }
-export const hiddenParts = optional(integer("Parts left out by show and hide."))
-export const estimatedTokens = integer("Estimated size of this answer.")
-export const truncated = optional(
+export const hiddenPartsField = optional(integer("Parts left out by show and hide."))
+export const estimatedTokensField = integer("Estimated size of this answer.")
+export const truncatedField = optional(
   object({
     messages_left_out: integer(),
     next_message_index: integer(),

@@ -29,7 +29,7 @@ const SLOT_MS = 15 * 60_000
  * The conversation's own spending: messages that it copied were paid for elsewhere. Answers within a quarter of an hour that have
  * the same price are one part, and a commit ends one. `ended_at` replaces missing times.
  */
-export function spentIn(messages: PaidMessage[], ended_at = 0): { spent: SpentPart[]; made: MadeThing[] } {
+export function spendingInMessages(messages: PaidMessage[], ended_at = 0): { spent: SpentPart[]; made: MadeThing[] } {
   const parts = new Map<string, SpentPart>()
   const made: MadeThing[] = []
   let at: number | undefined
@@ -75,7 +75,7 @@ export function sumOf(a: SpentCounts, b: SpentCounts): SpentCounts {
   return sum
 }
 
-export function tokensIn(counts: SpentCounts): number {
+export function countTokens(counts: SpentCounts): number {
   const { input, output, cache_read, cache_write_5m, cache_write_1h, cache_write_other } = counts
   return input + output + cache_read + cache_write_5m + cache_write_1h + cache_write_other
 }

@@ -1,7 +1,7 @@
 import type { Spending } from "../core/usage.ts"
 import { type Money, moneyFor, NO_MONEY, type PricedUsage, totalMoney } from "./money.ts"
 import type { PriceBook } from "./price-of.ts"
-import { SPENT_COUNTS, type SpentCounts, tokensIn } from "./spending.ts"
+import { countTokens, SPENT_COUNTS, type SpentCounts } from "./spending.ts"
 
 /** A part of a conversation's spending, with its cost. */
 export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: PricedUsage }
@@ -32,13 +32,13 @@ export function sumByGroup<Who>(
   return groups
 }
 
-export function total(payments: Payment<unknown>[]): Sum {
+export function totalSum(payments: Payment<unknown>[]): Sum {
   const sum = emptySum()
   for (const payment of payments) add(sum, payment)
   return sum
 }
 
-export function payment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
+export function createPayment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
   return { ...spending, who, isSubagent, priced: moneyFor(spending, book) }
 }
 
@@ -53,7 +53,7 @@ function add(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
   addCounts(sum, payment)
   const cost = addMoney(sum.money, priced.money)
-  const tokens = tokensIn(payment)
+  const tokens = countTokens(payment)
   sum.tokens += tokens
   sum.cost += cost
   if (priced.unpriced === "tokens") sum.unpriced_tokens += tokens

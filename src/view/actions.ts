@@ -6,12 +6,12 @@ import { forget, makePrivate } from "../tools/forget/forget.ts"
 import { notes } from "../tools/note/note.ts"
 import { messageHtml } from "./layout.ts"
 import type { Addresses } from "./page.ts"
-import { inProject, runToolForPage, type ViewPage } from "./page.ts"
+import { dexInProject, runToolForPage, type ViewPage } from "./page.ts"
 
-type Changing = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }
+type ActionRequest = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }
 
 /** A change that a page can request. The request must contain the page's token. */
-export type Action = { path: string; run(changing: Changing): Promise<ViewPage | { next: string }> }
+export type Action = { path: string; run(changing: ActionRequest): Promise<ViewPage | { next: string }> }
 
 /** A form whose button requests an action. */
 export function actionForm(address: string, token: string, fields: Record<string, string>, inner: Html): Html {
@@ -28,7 +28,7 @@ export const actions: readonly Action[] = [
 ]
 
 /** Asks for confirmation first, because forgetting cannot be undone. */
-async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
+async function forgetAction({ dex, form, to, actionToken }: ActionRequest): Promise<ViewPage> {
   const ref = requireField(form, "ref")
   const done = await runToolForPage(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
   if (!done.asked) {
@@ -49,7 +49,7 @@ async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<V
   return { title: "Delete permanently?", body }
 }
 
-async function privateAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
+async function privateAction({ dex, form, to, actionToken }: ActionRequest): Promise<ViewPage> {
   const project = requireField(form, "project")
   const off = form.get("off") === "yes"
   await runToolForPage(dex, makePrivate, { project, off: off || undefined })
@@ -62,9 +62,9 @@ async function privateAction({ dex, form, to, actionToken }: Changing): Promise<
   return { title: "Private", body }
 }
 
-async function noteAction({ dex, form, to }: Changing): Promise<ViewPage | { next: string }> {
+async function noteAction({ dex, form, to }: ActionRequest): Promise<ViewPage | { next: string }> {
   const project = requireField(form, "project")
-  await runToolForPage(await inProject(dex, project), notes, { words: [requireField(form, "text")] })
+  await runToolForPage(await dexInProject(dex, project), notes, { words: [requireField(form, "text")] })
   const ref = form.get("ref")
   return ref === null
     ? { title: "Kept", body: messageHtml("Kept", "The note was saved for this project.") }

@@ -3,7 +3,7 @@ import { isDexError } from "../core/error.ts"
 import { html } from "../render/html/html.ts"
 import type { Action } from "./actions.ts"
 import type { Assets } from "./layout.ts"
-import { closedDoor, documentHtml, messageHtml, refreshTo } from "./layout.ts"
+import { documentHtml, messageHtml, noAccessPage, refreshPage } from "./layout.ts"
 import type { PageDex } from "./learning.ts"
 import type { PageRoute, ViewPage } from "./page.ts"
 import { createAddresses } from "./page.ts"
@@ -38,7 +38,7 @@ const COMMON_HEADERS = {
 /** `isLearning`: the page was rendered before dex had learned everything. Also set for error pages. */
 type PageVariables = { Variables: { isLearning?: boolean } }
 /** Not under the base, because a browser that has not entered does not know the base. */
-export const ENTER = "/enter"
+export const ENTER_PATH = "/enter"
 const HTML = "text/html; charset=utf-8"
 
 /** The routes and their guards. The Host and Origin headers have been checked before a request gets here. */
@@ -55,16 +55,16 @@ export function createViewApp(parts: ViewParts) {
   // the entry may be opened from elsewhere: from a page in dex's own folder.
   app.use(async (c, next) => {
     const from = c.req.header("sec-fetch-site")
-    if (c.req.path === ENTER && c.req.header("sec-fetch-dest") === "document") return next()
+    if (c.req.path === ENTER_PATH && c.req.header("sec-fetch-dest") === "document") return next()
     if (from !== undefined && from !== "same-origin" && from !== "none") return c.body(null, 403)
     return next()
   })
-  app.get(ENTER, (c) => {
+  app.get(ENTER_PATH, (c) => {
     const cookie = parts.enter(c.req.query("code") ?? "")
     if (cookie === undefined) return refuseAccess(c)
     // This page refreshes itself, because a browser does not send a strict cookie after a redirect that started at another site.
     const next = inside(base, c.req.query("to") ?? "")
-    return c.body(refreshTo(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
+    return c.body(refreshPage(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
   })
   // The following routes are only for the browser that was let in.
   app.use(async (c, next) => {
@@ -144,7 +144,7 @@ export function createViewApp(parts: ViewParts) {
 }
 
 function refuseAccess(c: Context): Response {
-  return c.body(closedDoor().html, 401, { "Content-Type": HTML })
+  return c.body(noAccessPage().html, 401, { "Content-Type": HTML })
 }
 
 /** The address to open after entering, which is always inside the view. */

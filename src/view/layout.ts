@@ -65,12 +65,12 @@ export function messageHtml(title: string, text: string): Html {
 }
 
 /** The page for requests without the cookie. It reveals nothing. */
-export function closedDoor(): Html {
+export function noAccessPage(): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time; <code>dex view ADDRESS</code> shows there what an older address showed.</p></body></html>`
 }
 
 /** The page for a browser that was just let in. */
-export function refreshTo(address: string): Html {
+export function refreshPage(address: string): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>dex</title></head><body><p><a href="${address}">Continue</a></p></body></html>`
 }
 

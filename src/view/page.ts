@@ -55,7 +55,7 @@ export async function runToolForPage<T extends Tool<Dex>>(
 }
 
 /** A dex that runs as if inside this project. Throws a DexError if the project is private and not the current one. */
-export async function inProject(dex: Dex, project: string): Promise<Dex> {
+export async function dexInProject(dex: Dex, project: string): Promise<Dex> {
   if (project === dex.project) return dex
   if (await isPrivate(dex, project))
     throw new DexError("private", `${project} is a private project. Run \`dex view\` inside that folder to see it.`)
@@ -101,9 +101,9 @@ export function addressOfRef(to: Addresses, ref: string): string {
 }
 
 /** The conversation of a page. */
-export type ConversationRead = { dex: Dex; row: ConversationRow; agent: string }
+export type RequestedConversation = { dex: Dex; row: ConversationRow; agent: string }
 
-export async function requestedConversation({ dex, params }: PageRequest): Promise<ConversationRead> {
+export async function requestedConversation({ dex, params }: PageRequest): Promise<RequestedConversation> {
   const { row } = await resolveConversation(dex, { id: params.ref ?? "" })
   return { dex, row, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }
 }

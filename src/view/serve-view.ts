@@ -12,12 +12,12 @@ import { createFreshness } from "../serve/mcp/fresh.ts"
 import { reuseDex } from "../serve/mcp/hold.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import { conversationOf } from "../tools/fields.ts"
-import { nameForFile } from "../tools/share/file-name.ts"
+import { fileNameFromTitle } from "../tools/share/file-name.ts"
 import { type ShareFormat, share } from "../tools/share/share.ts"
 import { takeInstance } from "../watch/instance.ts"
 import { watchAll } from "../watch/watch.ts"
 import { actions } from "./actions.ts"
-import { createViewApp, ENTER } from "./app.ts"
+import { createViewApp, ENTER_PATH } from "./app.ts"
 import { createChanges } from "./changes.ts"
 import type { Door, Entry, EntryRequest } from "./door.ts"
 import { commitPage } from "./files/commit-page.ts"
@@ -96,7 +96,7 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
     log,
   })
   const addressWith = (code: string, path: string) =>
-    `${listening.url}${ENTER}?${new URLSearchParams({ code, ...(path !== "" && { to: path }) })}`
+    `${listening.url}${ENTER_PATH}?${new URLSearchParams({ code, ...(path !== "" && { to: path }) })}`
   const entry = (wanted: EntryRequest): Entry => {
     const code = session.makeCode()
     const address = addressWith(code, wanted.to)
@@ -229,7 +229,7 @@ function exportPage(format: ShareFormat): PageRoute["render"] {
   return async ({ dex, params }) => {
     const { title, text = "" } = await runToolForPage(dex, share, { id: params.ref ?? "", format, print: true })
     const [ending, type] = TYPES[format]
-    return { title, body: html``, file: { name: `${nameForFile(title)}.${ending}`, type, text } }
+    return { title, body: html``, file: { name: `${fileNameFromTitle(title)}.${ending}`, type, text } }
   }
 }
 

@@ -27,7 +27,7 @@ export async function openProject(
   own: string,
   on: { touched(): void; problem(problem: WatchProblem): void },
 ): Promise<Project> {
-  const [root, mine] = [realOr(project), realOr(own)]
+  const [root, mine] = [resolveLinks(project), resolveLinks(own)]
   let files: Set<string> | undefined = new Set()
   let git = false
   let skipped = await skippedFolders(root)
@@ -84,7 +84,7 @@ export async function openProject(
 }
 
 /** The path with links resolved, as in reported changes, or the path itself. */
-export function realOr(path: string): string {
+export function resolveLinks(path: string): string {
   try {
     return realpathSync(path)
   } catch {

@@ -11,7 +11,7 @@ import type { Dex } from "../tools/context.ts"
 import { watchArea } from "./area.ts"
 import { listeners } from "./listeners.ts"
 import type { Order, OrderReport } from "./orders.ts"
-import { openProject, type Project, realOr } from "./project.ts"
+import { openProject, type Project, resolveLinks } from "./project.ts"
 import { type AgentArea, createReport, POLL_MS, type WatchEvent } from "./report.ts"
 
 type WatchOptions = {
@@ -133,7 +133,7 @@ function watchAgents(
   pace: LookSchedule,
   problem: ReturnType<typeof createReport>["area"],
 ): AgentArea[] {
-  const own = realOr(dex.home.dir)
+  const own = resolveLinks(dex.home.dir)
   const everything = (root: string): Watched[] => [{ folder: root, depth: Infinity }]
   return connectors.flatMap((connector) =>
     connector.roots(dex.machine).flatMap((root) =>

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { hasOldName } from "../../src/cli/forms.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { TYPED_AFTER_DEX } from "../../src/cli/print/words.ts"
 import { dex as dexAlone } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
@@ -49,13 +49,13 @@ describe("names that people try", () => {
   })
 
   test("a name belongs to one command only", () => {
-    const listed = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const listed = listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases])
     const names = [...listed, ...retired]
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
 
   test("`asTyped` knows every alias", () => {
-    const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const names = listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases])
     expect([...TYPED_AFTER_DEX].sort()).toEqual(
       [...names, ...retired, "version", "-v", "-V", "--version", "--plain"].sort(),
     )

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { allHelp, shortHelp, toolHelp } from "../../src/cli/help.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { COMMAND_GROUPS } from "../../src/core/tool.ts"
 import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { onTerminal } from "../integrations/terminal.ts"
@@ -13,7 +13,7 @@ import { warmDex } from "../support/warm.ts"
 const NARROW = { columns: 60, color: false, interactive: true }
 const named = (name: string) => commands.find(({ tool }) => tool.name === name)!.tool
 const help = (name: string, terminal = { ...NARROW, columns: 80 }) => toolHelp(named(name), terminal)
-const everything = everyCommand()
+const everything = listedCommands()
 /** The commands that a list of them shows. */
 const namesIn = (shown: string) =>
   [...shown.matchAll(/^(?:[A-Z][a-z]+)? +([a-z]+) +[A-Z]\w+ /gm)].map(([, name]) => name!)

@@ -4,9 +4,9 @@ import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
 import { createPlacePatterns, maskPlaces } from "../../src/hub-client/for-others.ts"
 import {
+  createOutgoing,
   DEFAULT_SHARED,
   type OutgoingRules,
-  outgoingOf,
   pathInProject,
   sharedId,
 } from "../../src/hub-client/outgoing.ts"
@@ -57,10 +57,10 @@ const rules = (more: Partial<OutgoingRules> = {}): OutgoingRules => ({
 })
 
 const leave = (parts: Part[], effects: Effect[] = [], more: Partial<OutgoingRules> = {}) =>
-  outgoingOf(row(), [message(parts, effects)], [{ number: 1, version: 7, copied: false }], rules(more))
+  createOutgoing(row(), [message(parts, effects)], [{ number: 1, version: 7, copied: false }], rules(more))
 
 /** Everything that would be sent, as text. */
-function bytesOf(outgoing: ReturnType<typeof outgoingOf>): string {
+function bytesOf(outgoing: ReturnType<typeof createOutgoing>): string {
   const chunks = [...chunksOf(outgoing.messages)].map(({ data }) => zstdDecompressSync(data).toString("utf8"))
   return [JSON.stringify(outgoing.head), ...chunks].join("\n")
 }
@@ -93,7 +93,7 @@ describe("what is sent", () => {
     ].map((outgoing) => outgoing!.messages[0]!.version)
     expect(again).toBe(plain)
     expect(more).not.toBe(plain)
-    const newer = outgoingOf(row(), [message(parts)], [{ number: 1, version: 8, copied: false }], rules())
+    const newer = createOutgoing(row(), [message(parts)], [{ number: 1, version: 8, copied: false }], rules())
     expect(newer.messages[0]!.version).toBeGreaterThan(plain!)
   })
 
@@ -148,7 +148,7 @@ describe("what is sent", () => {
   test("a message that is too large for a hub is shortened and says so; a chunk is never larger than a hub accepts", () => {
     const small = message([words("before")], [], 1)
     const large = message([words("é".repeat(5 << 20)), words("kept as it is")], [], 2)
-    const outgoing = outgoingOf(row(), [small, large, { ...small, number: 3 }], [], rules())
+    const outgoing = createOutgoing(row(), [small, large, { ...small, number: 3 }], [], rules())
     const [long, short] = outgoing.messages[1]!.parts as [Part, Part]
     expect(long.text).toMatch(/é\n\[4194304 more characters are only on the author's machine/)
     expect(short.text).toBe("kept as it is")
@@ -340,7 +340,7 @@ test("no byte that is sent contains the home folder, the user's name in a path, 
         title: { text, from: "first_prompt" },
         git_branch: "feature",
       })
-      const outgoing = outgoingOf(
+      const outgoing = createOutgoing(
         conversation,
         [message(texts, effects)],
         [],

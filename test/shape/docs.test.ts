@@ -5,7 +5,7 @@ import { expect, test } from "vitest"
 import { agents, isDexSource, sourceIds } from "../../src/agents/registry.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { asForm } from "../../src/cli/forms.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
 import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 
@@ -50,7 +50,7 @@ test("docs/mcp.md lists every tool that agents get, with its command, and which 
 test("the README is short, and its commands exist", () => {
   const readme = read("README.md")
   expect(readme.split("\n").length).toBeLessThan(150)
-  const names = new Set(everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases]))
+  const names = new Set(listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases]))
   const used = [...readme.matchAll(/^(?:\$ )?dex ([a-z]+)/gm)].map(([, name]) => name!)
   expect(used.length).toBeGreaterThan(4)
   expect(used.filter((name) => !names.has(name))).toEqual([])

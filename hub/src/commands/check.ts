@@ -6,7 +6,7 @@ import { type ShardName, shardFile } from "../shards/files.ts"
 import { type Database, openDatabase } from "../store/connection.ts"
 import { countProblems, recount } from "../store/counts.ts"
 import { feeds } from "../store/feeds.ts"
-import { keyProblems, roleProblems, serverVersion, versionProblems, wallProblems } from "../store/health.ts"
+import { keyProblems, roleProblems, rowSecurityProblems, serverVersion, versionProblems } from "../store/health.ts"
 import { asOwner } from "../store/owner.ts"
 import { allShards, nodesSeen, type PlacedShard, type SeenNode, SILENT_S } from "../store/shards.ts"
 import { type Commands, say } from "./commands.ts"
@@ -92,7 +92,7 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
   return [
     ...before,
     { what: "neither role can bypass row-level security", problems: await roleProblems(db) },
-    { what: "row-level security is on for every table", problems: await wallProblems(db) },
+    { what: "row-level security is on for every table", problems: await rowSecurityProblems(db) },
     { what: `the master key opens the keys of ${count(tenants.length, "tenant")}`, problems: keys.flat() },
     { what: "the counts of conversations are plausible", problems: counts.flat() },
     { what: "the search shards are nearly up to date", problems: behind.flat() },

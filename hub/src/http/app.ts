@@ -6,7 +6,7 @@ import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub-client/wire.
 import { type HubLogin, resourceOf } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
 import { type ChunkChecker, openChecker } from "../push/checker.ts"
-import { checkName, commitOf, decisionIn, levelIn, planOf, sharedIn } from "../push/incoming.ts"
+import { checkName, readCommit, readConsent, readDecision, readLevel, readPlan } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { TeamQuestion } from "../shards/answer.ts"
@@ -14,7 +14,7 @@ import { type Shards, throwLocation } from "../shards/pool.ts"
 import { type Decider, decideRequest, grantAccess, membersOf, requestsFor } from "../store/access.ts"
 import { auditLines, recordAudit } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
-import { type Database, databaseGone, type MemberRole } from "../store/connection.ts"
+import { type Database, databaseUnavailable, type MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import { redeemInvitation } from "../store/invitations.ts"
 import { quarantinedOf } from "../store/late-secrets.ts"
@@ -176,7 +176,7 @@ export function createHubApp({
     return c.body(null, 204)
   })
   app.put("/v1/consents/:key", push, json, async (c) => {
-    await consentTo(db, viewerOf(c), named(c, "key"), sharedIn(await jsonOf(c)), shardMessages)
+    await consentTo(db, viewerOf(c), named(c, "key"), readConsent(await jsonOf(c)), shardMessages)
     return c.body(null, 204)
   })
   app.delete("/v1/consents/:key", push, async (c) => {
@@ -188,18 +188,18 @@ export function createHubApp({
     return c.json({ requests: await requestsFor(db, viewer, isAdmin) })
   })
   app.put("/v1/requests/:key/:name", push, json, async (c) => {
-    const decision = decisionIn(await jsonOf(c))
+    const decision = readDecision(await jsonOf(c))
     return c.json(await decideRequest(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), decision }))
   })
   app.get("/v1/projects/:key/members", push, async (c) =>
     c.json({ members: await membersOf(db, deciderOf(c), named(c, "key")) }),
   )
   app.put("/v1/projects/:key/members/:name", push, json, async (c) => {
-    const level = levelIn(await jsonOf(c))
+    const level = readLevel(await jsonOf(c))
     return c.json(await grantAccess(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), level }))
   })
   app.post("/v1/push/plan", push, json, async (c) =>
-    c.json({ conversations: await planPush(db, viewerOf(c), planOf(await jsonOf(c)), quotas) }),
+    c.json({ conversations: await planPush(db, viewerOf(c), readPlan(await jsonOf(c)), quotas) }),
   )
   app.put("/v1/conversations/:source/:id/chunks/:hash", push, chunk, async (c) => {
     const [of, hash] = [conversationIn(c), named(c, "hash")]
@@ -210,7 +210,7 @@ export function createHubApp({
     return c.body(null, 204)
   })
   app.post("/v1/push/commit", push, json, async (c) => {
-    const commit = commitOf(await jsonOf(c))
+    const commit = readCommit(await jsonOf(c))
     const receipt = await commitPush(db, viewerOf(c), commit)
     metrics?.count("hub_pushes_total")
     metrics?.count("hub_pushed_messages_total", {}, commit.head.message_count)
@@ -245,7 +245,7 @@ export function createHubApp({
       for (const rule of error.rules ?? []) metrics?.count("hub_refused_total", { rule })
       return problem(c, error)
     }
-    const gone = databaseGone(error)
+    const gone = databaseUnavailable(error)
     // Only the kind of error is logged, because the message of a database error may quote what a client sent.
     log({
       level: "error",

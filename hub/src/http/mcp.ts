@@ -4,8 +4,8 @@ import { readInput } from "../../../src/core/tool.ts"
 import { toJson } from "../../../src/render/json.ts"
 import { safeLine } from "../../../src/render/terminal.ts"
 import {
+  agentInputOf,
   definitionOf,
-  inputOf,
   MAX_ANSWER_TOKENS,
   type OfferedTool,
   offeredTools,
@@ -13,7 +13,7 @@ import {
 import { answerText } from "../../../src/serve/mcp/text.ts"
 import { type TeamQuestion, teamTools } from "../shards/answer.ts"
 import { throwLocation } from "../shards/pool.ts"
-import { databaseGone, type Viewer } from "../store/connection.ts"
+import { databaseUnavailable, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
 // The instructions of the hub's MCP server, for agents on machines without dex. There are no sessions: every request identifies
@@ -32,7 +32,7 @@ export type TeamMcpParts = {
 
 export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
   const answer = async (viewer: Viewer, tool: OfferedTool, given: Record<string, unknown>): Promise<CallToolResult> => {
-    const read = readInput(inputOf(tool), tool, given)
+    const read = readInput(agentInputOf(tool), tool, given)
     if ("wrong" in read) return failure(`${read.wrong}.`)
     const output = await ask({ viewer, tool: tool.name, input: read.ok })
     const tokens = estimateTokens(toJson(output))
@@ -54,7 +54,7 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
       try {
         return await answer(viewer, tool, params.arguments ?? {})
       } catch (error) {
-        const problem = error instanceof HubProblem ? error : databaseGone(error)
+        const problem = error instanceof HubProblem ? error : databaseUnavailable(error)
         if (problem) return failure(problem.message)
         log({ level: "error", event: "mcp", at: throwLocation((error as Error).stack ?? "") })
         return failure("Unexpected error. The hub's log shows the details.")

@@ -7,7 +7,7 @@ import { logInPerson, type Person } from "../store/logins.ts"
 import { HubProblem } from "../store/problem.ts"
 import { createTokenReader } from "./access-token.ts"
 import type { DeviceLogins, HubLogin } from "./login.ts"
-import { expired, openProvider, type Provider } from "./provider.ts"
+import { expiredProblem, openProvider, type Provider } from "./provider.ts"
 
 type LoginParts = {
   settings: OidcSettings
@@ -103,7 +103,7 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
     },
     ask: async (login) => {
       const { code, until } = opened(key, login)
-      if (until < now()) throw expired()
+      if (until < now()) throw expiredProblem()
       if (isTooOften(code)) return { state: "slow_down" }
       const answer = await provider.askDevice(code)
       if (answer.state !== "done") return answer

@@ -105,11 +105,11 @@ function pendingAnswer(error: unknown): DeviceAnswer {
   if (code === "slow_down") return { state: "slow_down" }
   if (code === "access_denied")
     throw new HubProblem(403, "denied", "The login was refused on the identity provider's page.")
-  if (code === "expired_token" || code === "invalid_grant") throw expired()
+  if (code === "expired_token" || code === "invalid_grant") throw expiredProblem()
   throw error
 }
 
-export function expired(): HubProblem {
+export function expiredProblem(): HubProblem {
   return new HubProblem(410, "expired", "The code has expired. Log in again.")
 }
 

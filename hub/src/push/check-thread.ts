@@ -2,7 +2,7 @@ import { unpackChunk } from "../../../src/hub-client/wire.ts"
 import { serveOrders } from "../../../src/subprocess/serve.ts"
 import { HubProblem } from "../store/problem.ts"
 import { factsOf, packJson } from "../store/sealed.ts"
-import { messagesIn, secretsIn } from "./incoming.ts"
+import { readMessages, secretsIn } from "./incoming.ts"
 
 /**
  * A chunk to decompress and check in this thread, away from the one that answers requests. Without a hash, it is a stored chunk
@@ -20,7 +20,7 @@ serveOrders(checkChunk)
 function checkChunk({ hash, data }: ChunkToCheck): CheckResult {
   try {
     if (hash === undefined) return { rules: secretsIn(unpackChunk(data).messages) }
-    const { messages, plainBytes } = messagesIn(hash, data)
+    const { messages, plainBytes } = readMessages(hash, data)
     return { plainBytes, facts: packJson(factsOf(messages)) }
   } catch (error) {
     if (!(error instanceof HubProblem)) throw error

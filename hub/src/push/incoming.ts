@@ -71,22 +71,22 @@ export const commitSchema = object({
 
 const CONSENT = object({ what: listOf(choice(SHAREABLE)) })
 
-export function sharedIn(body: unknown): string[] {
+export function readConsent(body: unknown): string[] {
   return readShape<{ what: string[] }>(CONSENT, body).what
 }
 
 const GRANT = object({ level: choice(LEVELS) })
 const DECISION = object({ decision: choice(["approve", "deny"] as const) })
 
-export function levelIn(body: unknown): Level {
+export function readLevel(body: unknown): Level {
   return readShape<{ level: Level }>(GRANT, body).level
 }
 
-export function decisionIn(body: unknown): "approve" | "deny" {
+export function readDecision(body: unknown): "approve" | "deny" {
   return readShape<{ decision: "approve" | "deny" }>(DECISION, body).decision
 }
 
-export function planOf(body: unknown): PlanRequest {
+export function readPlan(body: unknown): PlanRequest {
   const plan = readShape<PlanRequest>(PLAN, body)
   if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan has at most ${MAX_PLANNED} conversations.`)
   for (const { source, id, digest, chunks } of plan.conversations) {
@@ -96,7 +96,7 @@ export function planOf(body: unknown): PlanRequest {
   return plan
 }
 
-export function commitOf(body: unknown): CommitRequest {
+export function readCommit(body: unknown): CommitRequest {
   const commit = readShape<CommitRequest>(commitSchema, body)
   const { head } = commit
   if (!everyNumber(head.usage, (value) => value >= 0 && value <= MAX_USAGE_NUMBER))
@@ -118,7 +118,7 @@ export function checkName(source: string, id: string): void {
 const MAX_MESSAGES = 4_000
 
 /** The messages of a chunk, after its hash, shape and text were checked. This takes processor time; see checker.ts. */
-export function messagesIn(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
+export function readMessages(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
   const chunk = unpacked(data)
   if (chunk.hash !== hash) throw invalid("The chunk does not have this hash.")
   if (chunk.messages.length > MAX_MESSAGES) throw tooLarge(`A chunk has at most ${MAX_MESSAGES} messages.`)

@@ -9,7 +9,7 @@ import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import type { Dex } from "../../../src/tools/context.ts"
-import { linesQuestion, type TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
+import { linesQuery, type TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
 import { list } from "../../../src/tools/list/list.ts"
 import { search } from "../../../src/tools/search/search.ts"
 import { timeline } from "../../../src/tools/show/forms.ts"
@@ -33,7 +33,7 @@ export const teamTools: readonly Tool<Dex>[] = [search, list, show, timeline, st
 export const teamQuestions: readonly TeamQuestionKind[] = [
   ...teamTools,
   ...answerQuestions,
-  linesQuestion as TeamQuestionKind,
+  linesQuery as TeamQuestionKind,
 ]
 /** Tools that use the search index. What they find is then read with the viewer's permissions. */
 const INDEX_TOOLS = ["search", "passages"]
@@ -73,13 +73,13 @@ const SEARCH_UNAVAILABLE = {
  * For tests that each of the two access checks works alone: `scope` replaces what a member may read, `index` opens a complete
  * shard.
  */
-export type AnswerWalls = { scope?: string; index?: "all" }
+export type AccessCheckOverrides = { scope?: string; index?: "all" }
 type AnswerParts = {
   db: Database
   data: string
   folder: string
   version: string
-  walls?: AnswerWalls
+  walls?: AccessCheckOverrides
   /** How shards of other nodes are called. Absent if this node answers only from its own. */
   others?: { self: string; call: CallNode }
 }

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { workerData } from "node:worker_threads"
 import { serveOrders } from "../../../src/subprocess/serve.ts"
-import { type DatabaseOptions, databaseGone, openDatabase } from "../store/connection.ts"
+import { type DatabaseOptions, databaseUnavailable, openDatabase } from "../store/connection.ts"
 import type { ShardNode } from "../store/shards.ts"
 import { createAnswers, type TeamAnswer, type TeamQuestion } from "./answer.ts"
 import { createFollower, type ShardLag } from "./follow.ts"
@@ -44,7 +44,7 @@ serveOrders<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>(async (order, { 
   try {
     return await answer!(order)
   } catch (error) {
-    const gone = databaseGone(error)
+    const gone = databaseUnavailable(error)
     return gone
       ? { problem: { status: gone.status, code: gone.code, message: gone.message } }
       : { failed: failedAt(error) }

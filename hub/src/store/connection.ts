@@ -91,7 +91,7 @@ const UNAVAILABLE_MESSAGE =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/
 
 /** The answer to the client if PostgreSQL is not available. */
-export function databaseGone(error: unknown): HubProblem | undefined {
+export function databaseUnavailable(error: unknown): HubProblem | undefined {
   if (!(error instanceof Error) || error instanceof HubProblem) return undefined
   const code = codeOf(error)
   if (!UNAVAILABLE_CODE.test(code) && !UNAVAILABLE_MESSAGE.test(error.message)) return undefined
@@ -163,7 +163,7 @@ async function inTransaction<T>(
     await client.query("commit")
     return result
   } catch (error) {
-    if (databaseGone(error)) broken = error
+    if (databaseUnavailable(error)) broken = error
     else
       await client.query("rollback").catch((failed: unknown) => {
         broken = failed

@@ -7,7 +7,7 @@ import { ignoreBrokenConnection } from "./connection.ts"
  * small table of keys is rewritten after every forget; then no file of it contains the key of what was forgotten. `nothing`: no
  * key was deleted since. `soon`: another node did it a moment ago. `busy`: the table is still being read.
  */
-export type KeysRewritten = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
+export type RewriteResult = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
 
 /** The number of a lock that lets one node work at a time. */
 const LOCK = 7_238_452
@@ -23,7 +23,7 @@ const GONE = "update hub.receipt set key_gone_at = now() where key_gone_at is nu
  * Rewrites the table of keys if something was forgotten since the last time. `address` is for the role dex_hub_keys or the
  * tables' owner. Skipped if it was done within the last `intervalMs`.
  */
-export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<KeysRewritten> {
+export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<RewriteResult> {
   const client = new pg.Client({ connectionString: address, application_name: "dex-hub forget-keys" })
   let notGone = Number.NaN
   client.on("notice", ({ message = "", detail = "" }) => {

@@ -68,7 +68,7 @@ export async function versionProblems(db: Database): Promise<string[]> {
   }
 }
 
-export async function wallProblems(db: Database): Promise<string[]> {
+export async function rowSecurityProblems(db: Database): Promise<string[]> {
   const rows = await asApp(db, (query) => query<{ name: string }>(UNGUARDED))
   return rows.map(
     ({ name }) =>

@@ -8,11 +8,11 @@ import { TENANT, TENANT_SCOPE } from "./scope.ts"
  * The stored bytes, if there is a limit. The uncompressed size of chunks counts, because well compressed text costs as much to
  * search. A revision counts once it is committed.
  */
-export type Stored = { bytes: number; quota_bytes: number }
-export type StoredFor = { yours?: Stored; team?: Stored }
+export type StoredBytes = { bytes: number; quota_bytes: number }
+export type ViewerStorage = { yours?: StoredBytes; team?: StoredBytes }
 export type Quotas = {
   /** Empty if no quota is set. The numbers are up to a minute old. */
-  storedFor(viewer: Viewer): Promise<StoredFor>
+  storedFor(viewer: Viewer): Promise<ViewerStorage>
   /** Throws a HubProblem (507) if the member or the team may store no more. */
   checkRoom(viewer: Viewer): Promise<void>
 }
@@ -35,7 +35,7 @@ export function createQuotas(db: Database, now: () => number = Date.now): Quotas
     known.set(tenant, usage)
     return usage
   }
-  const storedFor = async ({ tenant, member }: Viewer): Promise<StoredFor> => {
+  const storedFor = async ({ tenant, member }: Viewer): Promise<ViewerStorage> => {
     const { team, members, bytes } = await usageOf(tenant)
     const quota = members.get(member)
     const all = [...bytes.values()].reduce((sum, one) => sum + one, 0)
@@ -72,7 +72,7 @@ async function read(query: Query): Promise<Omit<Usage, "at">> {
   }
 }
 
-function sizeOf({ bytes, quota_bytes }: Stored): string {
+function sizeOf({ bytes, quota_bytes }: StoredBytes): string {
   return `${megabytes(bytes)} on the hub, and ${megabytes(quota_bytes)} are allowed`
 }
 

@@ -28,7 +28,7 @@ export type Transaction = {
   chunks: Map<string, string[]>
   projects?: Promise<{ key: string }[]>
 }
-export type Reading = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
+export type ReadingScope = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
 
 export function beginReading(query: Query, tenant: TenantKey): Transaction {
   return { query, tenant, rows: new Map(), heads: new Map(), chunks: new Map() }
@@ -42,7 +42,7 @@ export type ReaderOptions = {
 }
 
 /** A tenant's conversations as one person may read them, or all of them, for its shards. */
-export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions): HistoryReader {
+export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOptions): HistoryReader {
   const sql = statementsIn(scope)
   const refOf = ({ owner, source, native_id }: Named): Ref =>
     owner === self ? { source, id: native_id } : { owner, source, id: native_id }

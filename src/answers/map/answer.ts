@@ -3,7 +3,7 @@ import { formatRef, parseCompleteRef, type Ref } from "../../core/ref.ts"
 import { readAs, type Schema } from "../../core/schema.ts"
 import { estimateTokens } from "../../core/tokens.ts"
 import type { Model, ModelReply } from "../../llm/model.ts"
-import { jsonIn } from "../../llm/reply.ts"
+import { findJson } from "../../llm/reply.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { linksIn } from "../cited.ts"
 import type { Cache } from "./cache.ts"
@@ -46,7 +46,7 @@ export type MapOutcome =
  * Returns the cached answer, or asks the model and caches its answer at once. Calls `prepare` only if the model has to be asked.
  * Never throws: an error that stops one request also stops later ones.
  */
-export async function answer(
+export async function answerQuestion(
   desk: MapRun,
   { key, refs }: { key: string; refs: string[] },
   prepare: () => Promise<PreparedQuestion | { reason: string }>,
@@ -163,7 +163,7 @@ function checkReply(
   data: string,
 ): CheckedReply {
   if (reply.finish === "length") return { wrong: "it was cut off, because it was too long; say it in fewer words" }
-  const json = jsonIn(reply.text)
+  const json = findJson(reply.text)
   if (typeof json !== "object" || json === null || Array.isArray(json)) return { wrong: "it held no JSON object" }
   const fitting = readAs(schema, json)
   if ("wrong" in fitting) return { wrong: withoutModelWords(fitting.wrong) }

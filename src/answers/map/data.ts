@@ -37,7 +37,7 @@ const PROJECT_CHARS = 60
 /** Matches every character that a reader may take for a line end. */
 const LINE_END = /[\n\u2028\u2029]/
 
-export async function measure(
+export async function measureConversation(
   store: HistoryReader,
   row: ConversationRow,
   most: number,

@@ -30,7 +30,7 @@ export function mergeQuestion(task: string, schema: Schema, parts: string[]): Qu
 }
 
 /** A batch's result as the model sees it: every item is a line of data. */
-export function shownResult(result: MapResult, schema: Schema): string {
+export function resultForModel(result: MapResult, schema: Schema): string {
   const lists = new Set(listsOf(schema))
   return Object.entries(result)
     .flatMap(([name, value]) => [

@@ -9,7 +9,7 @@ import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
 import type { MapFormat } from "../map.ts"
 import {
-  answer,
+  answerQuestion,
   createTokenBudget,
   type DroppedCounts,
   type MapOutcome,
@@ -19,9 +19,9 @@ import {
   type TokenBudget,
 } from "./answer.ts"
 import { cacheKey, openCache } from "./cache.ts"
-import { type MeasuredConversation, measure, type Piece, readPieceText } from "./data.ts"
+import { type MeasuredConversation, measureConversation, type Piece, readPieceText } from "./data.ts"
 import { type Batch, maxUnitChars, planBatches, storedBatch, storedBatches } from "./pack.ts"
-import { mapQuestion, mergeQuestion, shownResult } from "./prompt.ts"
+import { mapQuestion, mergeQuestion, resultForModel } from "./prompt.ts"
 import { countItems, itemRefs, itemsOf, listsOf, type MapResult } from "./schema.ts"
 
 export type MapFilters = {
@@ -76,7 +76,7 @@ export async function prepareMap(dex: Dex, job: Job, model: Model | undefined): 
   })
   const budget = charactersWithin(job.batch_tokens)
   const measured: MeasuredConversation[] = []
-  for (const row of rows) measured.push(await measure(store, row, maxUnitChars(budget), format))
+  for (const row of rows) measured.push(await measureConversation(store, row, maxUnitChars(budget), format))
   const saying = measured.filter(({ units }) => units.length > 0)
   const cache = openCache(dex.home.dir)
   const planKey = `plan-${cacheKey(VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens, format]))}`
@@ -128,7 +128,7 @@ export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: M
 
   const outcomes = await inParallel(batches, job.parallel, async (batch) => {
     const refs = conversationsOf(batch)
-    const outcome = await answer(desk, { key: mapKey(model, job, batch.hash), refs }, async () => {
+    const outcome = await answerQuestion(desk, { key: mapKey(model, job, batch.hash), refs }, async () => {
       const texts = await Promise.all(
         batch.pieces.map((piece) => readPieceText(store, measuredOf(piece), piece, maxUnitChars(budget))),
       )
@@ -196,7 +196,7 @@ async function mergeParts(
   const group: (PartialResult & { shown: string })[] = []
   const others: PartialResult[] = []
   for (const part of parts) {
-    const shown = shownResult(part.result, schema)
+    const shown = resultForModel(part.result, schema)
     if (shown.length > left) {
       others.push(part)
       continue
@@ -210,7 +210,7 @@ async function mergeParts(
   const key = cacheKey("merge", VERSION, desk.model.id, task, JSON.stringify(schema), ...shown)
   const refs = [...new Set(group.flatMap((part) => part.refs))]
   const known = new Set(group.flatMap((part) => itemRefs(part.result, schema)))
-  const outcome = await answer(desk, { key, refs }, async () => ({
+  const outcome = await answerQuestion(desk, { key, refs }, async () => ({
     question: mergeQuestion(task, schema, shown),
     data: shown.join(""),
     contains: (ref) => known.has(formatRef(ref)),

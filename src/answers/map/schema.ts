@@ -8,7 +8,9 @@ export type MapResult = Record<string, unknown>
 
 const REFS = listOf(text(), "Refs of the messages this stands on, as in the data: source:id#number.")
 
-export const ITEMS: Schema = object({ items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS })) })
+export const DEFAULT_SCHEMA: Schema = object({
+  items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS })),
+})
 
 /** The names of the lists of items. */
 export function listsOf(schema: Schema): string[] {

@@ -23,7 +23,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     const started = await startChat(dex, input)
-    if (isInteractive) return await (await import("./talk.ts")).talk(dex, started, input)
+    if (isInteractive) return await (await import("./talk.ts")).runChat(dex, started, input)
     const turn = await untilInterrupted((signal) =>
       answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
     )

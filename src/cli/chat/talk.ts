@@ -14,7 +14,7 @@ import { say } from "../print/words.ts"
 import { answerOn, HOW_TO_SET_UP, type StartedChat, untilInterrupted } from "./answer.ts"
 
 /** Answers questions on a terminal until the person leaves. */
-export async function talk(dex: Dex, started: StartedChat, input: ChatInput): Promise<number> {
+export async function runChat(dex: Dex, started: StartedChat, input: ChatInput): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const reader = createInterface({
     input: process.stdin,

@@ -6,9 +6,9 @@ import type { TypedSearchCache } from "../../search/typing.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
 import { describeDeletions, upcomingDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
-import { notInstalled } from "../print/resume.ts"
+import { notInstalledMessage } from "../print/resume.ts"
 import { recordedSuggestions } from "../terminal/ask-to-speak.ts"
-import { previewOf, rowsRanked, rowsTyped } from "./look-up.ts"
+import { findQuickRows, findRankedRows, previewOf } from "./look-up.ts"
 import type { LookUpAnswer, LookUpQuestion } from "./start-look-up.ts"
 
 // Answers the picker's questions in this process, because a search for a word that is still being typed takes up to a second.
@@ -24,16 +24,16 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
   switch (question.type) {
     case "typed":
       if (question.isAgain) read.clear()
-      return { found: await rowsTyped(dex, question.query, read) }
+      return { found: await findQuickRows(dex, question.query, read) }
     case "ranked":
-      return { found: await rowsRanked(dex, question.query) }
+      return { found: await findRankedRows(dex, question.query) }
     case "preview": {
       const { row, columns, color } = question
       return { preview: (await previewOf(dex, row, { columns, color, glyphs: glyphsOf(process.env) })) ?? null }
     }
     case "resumable": {
       const { problem, command } = await resume.run(dex, { id: question.ref })
-      return { why_not: problem ?? notInstalled(command[0] ?? "") ?? "" }
+      return { why_not: problem ?? notInstalledMessage(command[0] ?? "") ?? "" }
     }
     case "sources":
       return { sources: await sourcesWithConversations() }

@@ -8,18 +8,18 @@ import { many, projectName } from "../../render/words.ts"
 import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import { otherKinds } from "../../tools/kinds.ts"
-import { replacedNote } from "../../tools/search/forgiving.ts"
+import { describeOtherKinds } from "../../tools/kinds.ts"
+import { correctionNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
 import { isUnreadNote } from "../../tools/unread.ts"
-import { readable } from "../print/conversation-lines.ts"
+import { readableMessages } from "../print/conversation-lines.ts"
 import { type FoundRows, newestRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import type { RowQuery } from "./start-look-up.ts"
 import type { PickerRow } from "./state.ts"
 
 /** A search that is finished before the next key press: the newest conversations, or the newest that contain these words. */
-export async function rowsTyped(
+export async function findQuickRows(
   dex: Dex,
   { text, filter, limit }: RowQuery,
   read: TypedSearchCache,
@@ -53,7 +53,7 @@ export async function rowsTyped(
 const MAX_TYPED_ROWS = 20
 
 /** The results of the full search, in its order. */
-export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
+export async function findRankedRows(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
   const output = await search.run(dex, {
     query: text,
     in: "history",
@@ -79,12 +79,12 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
       message: message_index,
     }))
   const unfolded = results.filter(({ parent }) => parent === undefined)
-  const hidden = otherKinds(
+  const hidden = describeOtherKinds(
     Object.fromEntries([...Map.groupBy(unfolded, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
   )
   const hiddenNote = hidden === "" ? "" : `Not shown: ${hidden}; \`dex search\` shows them.`
   // A person who is typing knows that the last word is incomplete.
-  const expected = (output.replaced ?? []).map(({ typed, by }) => replacedNote({ typed, by, why: "prefix" }))
+  const expected = (output.replaced ?? []).map(({ typed, by }) => correctionNote({ typed, by, why: "prefix" }))
   const note = output.notes.find((one) => !expected.includes(one) && !isUnreadNote(one)) ?? hiddenNote
   return { rows, hasMore: output.results.length === limit, note }
 }
@@ -113,7 +113,7 @@ export async function previewOf(
     ({ superseded, abandoned }) => !superseded && !abandoned,
   )
   const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - MESSAGES_BEFORE)
-  const shown = messages.slice(first, first + MAX_MESSAGES).map((message) => readable(shortenMessage(message)))
+  const shown = messages.slice(first, first + MAX_MESSAGES).map((message) => readableMessages(shortenMessage(message)))
   const agent = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
   const options = { screen, agent, root: conversation.project ?? "", unfolds: () => false }
   return {

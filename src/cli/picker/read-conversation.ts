@@ -6,7 +6,7 @@ import { screenOf } from "../../render/screen.ts"
 import { terminalOf } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationLines } from "../print/conversation-lines.ts"
-import { lessCharset, pagerCommand } from "../terminal/pager.ts"
+import { pagerCommand, withLessCharset } from "../terminal/pager.ts"
 import type { PickerRow } from "./state.ts"
 
 type Terminals = { input: ReadStream; output: WriteStream & { fd: number } }
@@ -20,7 +20,7 @@ export async function readConversation(
 ): Promise<void> {
   const lines = await linesOfConversation(dex, ref, words, on.output)
   const [program = "", ...args] = pagerFor(lineOfMessage(lines, message), terminalOf(on.output, process.env).color)
-  const env = { ...process.env, ...lessCharset(process.env) }
+  const env = { ...process.env, ...withLessCharset(process.env) }
   const child = spawn(program || "cat", args, { stdio: ["pipe", on.output.fd, on.output.fd], env })
   child.stdin!.on("error", () => {}) // the person left before the end
   child.stdin!.end(`${lines.join("\n").trimEnd()}\n`)

@@ -57,7 +57,7 @@ export type PickerStep = { state: PickerState; wish?: PickerAction }
 
 export function startingState(text: string, openable: readonly string[]): PickerState {
   return {
-    line: lineOf(text),
+    line: typedLineOf(text),
     filter: { here: false },
     rows: [],
     hasMore: false,
@@ -139,7 +139,10 @@ function afterCommandKey(state: PickerState, { name, text }: Key): PickerStep | 
   if (name === "escape")
     return isEmpty
       ? { state, wish: { type: "leave" } }
-      : { state: { ...state, line: { ...lineOf(""), cut: state.line.cut }, isFinding: true }, wish: { type: "find" } }
+      : {
+          state: { ...state, line: { ...typedLineOf(""), cut: state.line.cut }, isFinding: true },
+          wish: { type: "find" },
+        }
   if (name === "f1" || name === "ctrl-o" || (name === "text" && text === "?" && isEmpty))
     return { state: { ...state, menu: { type: "actions" } } }
   const action = ACTIONS.find(({ letter }) => name === `alt-${letter}`)
@@ -217,7 +220,7 @@ function inHandover(state: PickerState, at: number, { name, text = "" }: Key): P
 /** A line that is being typed: its text, the cursor position, and the text that was last cut from it. */
 export type TypedLine = { text: string; at: number; cut: string }
 
-export function lineOf(text: string): TypedLine {
+export function typedLineOf(text: string): TypedLine {
   return { text, at: text.length, cut: "" }
 }
 

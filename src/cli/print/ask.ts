@@ -4,11 +4,11 @@ import { sectionsOf, shareText, whyMarkdown } from "../../answers/why-page.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safe, safeLine, type Terminal, wrap, wrapAfter } from "../../render/terminal.ts"
 import { many, when } from "../../render/words.ts"
-import { type PrintContext, type Printed, showFirst } from "./words.ts"
+import { type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type AskOutput = OutputOf<typeof ask>
 
-export function printAsk(output: AskOutput, { terminal }: PrintContext): Printed {
+export function printAsk(output: AskOutput, { terminal }: PrintContext): PrintedOutput {
   const { answer, sources } = output
   if (sources.length === 0) return { lines: [], notes: [answer, ...notesOf(output)], listing: [] }
   const text = safe(answer)
@@ -57,7 +57,7 @@ function usageLine(used: AskOutput["used"]): string[] {
 type Output = OutputOf<typeof why>
 type Conversation = Output["conversations"][number]
 
-export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: boolean } = {}): Printed {
+export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: boolean } = {}): PrintedOutput {
   const { conversations, notes, commits, answer, lines, unknown } = output
   const { terminal } = context
   const listing = conversations.map((one) => one.asked.at(-1)?.ref ?? one.ref)

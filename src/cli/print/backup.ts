@@ -4,11 +4,11 @@ import { safeLine, wrap } from "../../render/terminal.ts"
 import { many, megabytes, seconds, shortPath } from "../../render/words.ts"
 import type { backup, importHistory, restore } from "../../tools/backup/backup.ts"
 import type { share } from "../../tools/share/share.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type BackupOutput = OutputOf<typeof backup>
 
-export function printBackup(output: BackupOutput, { home, terminal }: PrintContext): Printed {
+export function printBackup(output: BackupOutput, { home, terminal }: PrintContext): PrintedOutput {
   const { file, bytes, conversations, messages, duration_ms } = output
   const what = `${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(bytes)}`
   const line = `${safeLine(shortPath(file, home))}: ${what}, written and read back in ${seconds(duration_ms)}.`
@@ -20,7 +20,7 @@ export function printBackup(output: BackupOutput, { home, terminal }: PrintConte
 
 type RestoreOutput = OutputOf<typeof restore>
 
-export function printRestore(output: RestoreOutput, { home }: PrintContext): Printed {
+export function printRestore(output: RestoreOutput, { home }: PrintContext): PrintedOutput {
   const { conversations, messages, kept, left_out = [] } = output
   return {
     lines: [`Restored ${many(conversations, "conversation")}, ${many(messages, "message")}.`],
@@ -34,7 +34,7 @@ export function printRestore(output: RestoreOutput, { home }: PrintContext): Pri
 
 type ImportOutput = OutputOf<typeof importHistory>
 
-export function printImport(output: ImportOutput, { home }: PrintContext): Printed {
+export function printImport(output: ImportOutput, { home }: PrintContext): PrintedOutput {
   const { file, conversations, messages, forgotten, notes_left_out, left_out, projects, made_private, duration_ms } =
     output
   const notes = projects.map(({ from, to }) => `${safeLine(from)} is ${safeLine(shortPath(to, home))} on this machine.`)
@@ -56,7 +56,7 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
   }
 }
 
-export function printShare(output: OutputOf<typeof share>, { home }: PrintContext): Printed {
+export function printShare(output: OutputOf<typeof share>, { home }: PrintContext): PrintedOutput {
   if (output.text !== undefined) return { lines: output.text.split("\n") }
   const gone = output.taken_out.map(
     ({ what, count, earlier }) => `  ${what}: ${count} ×${earlier ? ", when it was read" : ""}`,

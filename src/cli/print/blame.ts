@@ -3,13 +3,13 @@ import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { blame } from "../../tools/blame/blame.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof blame>
 type Line = Output["lines"][number]
 type Commit = Output["commits"][number]
 
-export function printBlame(output: Output, { terminal }: PrintContext, input: InputOf<typeof blame>): Printed {
+export function printBlame(output: Output, { terminal }: PrintContext, input: InputOf<typeof blame>): PrintedOutput {
   if (input.porcelain) return { lines: output.lines.flatMap(porcelainOf), notes: output.notes }
   const lines =
     output.kind === "file"

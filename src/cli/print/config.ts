@@ -2,11 +2,15 @@ import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import { many, megabytes, shortPath } from "../../render/words.ts"
 import type { config } from "../../tools/config/config.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type ConfigOutput = OutputOf<typeof config>
 
-export function printConfig(output: ConfigOutput, context: PrintContext, { words }: InputOf<typeof config>): Printed {
+export function printConfig(
+  output: ConfigOutput,
+  context: PrintContext,
+  { words }: InputOf<typeof config>,
+): PrintedOutput {
   const { terminal, home } = context
   const file = shortPath(output.file, home)
   const [one] = output.settings

@@ -27,7 +27,7 @@ export async function conversationLines(
 ): Promise<() => Generator<string>> {
   const messages = await (await dex.store()).messages(row.ref)
   const head = await headOfReading(dex, row, reading.screen)
-  const drawn = await messageLinesOf(dex, row, messages.map(readable), reading)
+  const drawn = await messageLinesOf(dex, row, messages.map(readableMessages), reading)
   return function* () {
     yield* head
     yield* drawn()
@@ -77,7 +77,7 @@ function callIds(part: Part, type: "tool_call" | "tool_result"): string[] {
 
 const fullText = (message: ReadMessage) => messageText({ parts: [...message.parts] }, "full")
 
-export function readable(message: StoredMessage): ReadMessage {
+export function readableMessages(message: StoredMessage): ReadMessage {
   const { number, role, parts, effects, at } = message
   const { state } = messageState(message)
   return {

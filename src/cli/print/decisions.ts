@@ -3,7 +3,7 @@ import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
 import type { decisions } from "../../tools/decisions/decisions.ts"
 import { commandLine } from "../../tools/view.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 import { factsWithRef, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof decisions>
@@ -15,7 +15,7 @@ export function printDecisions(
   output: Output,
   { terminal, numbered }: PrintContext,
   input: { all?: boolean; words?: string[]; file?: string; symbol?: string },
-): Printed {
+): PrintedOutput {
   if (output.decisions.length === 0 && output.total > 0)
     return { lines: [], notes: [`There are only ${many(output.total, "decision")}.`, ...output.notes] }
   if (output.decisions.length === 0) {

@@ -9,11 +9,11 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
 import { moneyWords } from "./ask.ts"
-import { type PrintContext, type Printed, showFirst } from "./words.ts"
+import { type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof digest>
 
-export function printDigest(output: Output, context: PrintContext, input: { all?: boolean }): Printed {
+export function printDigest(output: Output, context: PrintContext, input: { all?: boolean }): PrintedOutput {
   const { projects, mapped, notes } = output
   const days = daysOf(output)
   if (projects.length === 0)
@@ -192,7 +192,7 @@ function leftOutNotes(shown: ProjectFacts[], most: number, others: ProjectFacts[
   ].flatMap(([count, word]) => (count > 0 ? [many(count, word)] : []))
 }
 
-export function printMap(output: MapOutput, context: PrintContext): Printed {
+export function printMap(output: MapOutput, context: PrintContext): PrintedOutput {
   if (output.conversations === 0)
     return { lines: [], notes: ["No conversations match. `dex list` shows what there is.", ...output.notes] }
   if (output.dry_run) return printDryRun(output, context)
@@ -202,7 +202,7 @@ export function printMap(output: MapOutput, context: PrintContext): Printed {
   return { lines: partial ? ["PARTIAL", "", ...lines] : lines, notes: [...place, ...notes, ...costLines(output)] }
 }
 
-function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
+function printDryRun(output: MapOutput, { terminal }: PrintContext): PrintedOutput {
   const { conversations, batches, packed = [], estimated_tokens, batch_tokens, notes } = output
   const rows = packed.map(({ conversations, estimated_tokens, cached }, i) => {
     const full = `${Math.round((100 * estimated_tokens) / batch_tokens)} %`.padStart(6)

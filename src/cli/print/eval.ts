@@ -3,11 +3,11 @@ import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, wrap } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { evaluate } from "../../tools/eval/eval.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 const percent = (share: number) => `${Math.round(share * 100)} %`
 
-export function printEval(output: OutputOf<typeof evaluate>, { terminal }: PrintContext): Printed {
+export function printEval(output: OutputOf<typeof evaluate>, { terminal }: PrintContext): PrintedOutput {
   const { figures, hit_at_5_interval: interval, asked, searched, silent_without_answer = 0 } = output
   if (!figures || !interval || !searched) return { lines: [], notes: output.notes }
   const rows = [

@@ -3,12 +3,12 @@ import { clip, paint, safe, safeLine, type Terminal } from "../../render/termina
 import { many, projectName, when } from "../../render/words.ts"
 import type { fix } from "../../tools/fix/fix.ts"
 import type { tests } from "../../tools/tests/tests.ts"
-import { factsWithRef, type PrintContext, type Printed, showFirst } from "./words.ts"
+import { factsWithRef, type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof fix>
 type Found = Output["fixes"][number]
 
-export function printFix(output: Output, { terminal, numbered }: PrintContext): Printed {
+export function printFix(output: Output, { terminal, numbered }: PrintContext): PrintedOutput {
   if (output.fixes.length === 0)
     return {
       lines: [],
@@ -63,7 +63,7 @@ type TestsOutput = OutputOf<typeof tests>
 type FailingTest = TestsOutput["failing"][number]
 type UnnamedRun = TestsOutput["unnamed"][number]
 
-export function printTests(output: TestsOutput, { terminal }: PrintContext): Printed {
+export function printTests(output: TestsOutput, { terminal }: PrintContext): PrintedOutput {
   const { failing, unnamed, newest } = output
   if (newest === undefined)
     return {

@@ -3,14 +3,14 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine } from "../../render/terminal.ts"
 import { many, megabytes, shortPath, when } from "../../render/words.ts"
 import type { hub } from "../../tools/hub/hub.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof hub>
 
 const MAX_LISTED = 20
 const MAX_RECEIPTS = 5
 
-export function printHub(output: Output, context: PrintContext): Printed {
+export function printHub(output: Output, context: PrintContext): PrintedOutput {
   if (output.preview) return printPreview(output.preview)
   if (output.shared) return printStatus(output, context)
   if (output.tokens) return printTokens(output.tokens)
@@ -48,7 +48,7 @@ export function sharingLines(summary: NonNullable<Output["summary"]>, address: s
   ].map((line) => clip(line, columns))
 }
 
-function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): Printed {
+function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): PrintedOutput {
   const lines = conversations.flatMap((one) => {
     const omitted = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
     return [
@@ -75,7 +75,7 @@ function removedTexts(list: NonNullable<Output["preview"]>["taken_out"]): string
   return list.map(({ what, count, earlier }) => `${safeLine(what)} ${count} ×${earlier ? " when it was read" : ""}`)
 }
 
-function printStatus(output: Output, { terminal, home }: PrintContext): Printed {
+function printStatus(output: Output, { terminal, home }: PrintContext): PrintedOutput {
   if (output.address === undefined)
     return {
       lines: ["No hub is set up, and nothing leaves this machine."],
@@ -143,7 +143,7 @@ function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Ou
   )
 }
 
-function printRequests(requests: NonNullable<Output["requests"]>): Printed {
+function printRequests(requests: NonNullable<Output["requests"]>): PrintedOutput {
   if (requests.length === 0) return { lines: ["Nobody is waiting for your answer."] }
   return {
     lines: requests.map(({ member, project, at }) => [member, project, when(at)].map(safeLine).join("  ")),
@@ -163,7 +163,7 @@ function accessLine({ member, project, level }: NonNullable<Output["access"]>): 
   )
 }
 
-function printMembers(members: NonNullable<Output["members"]>): Printed {
+function printMembers(members: NonNullable<Output["members"]>): PrintedOutput {
   return {
     lines: members.map(({ name, level, group_level }) =>
       [name, `${level}${group_level === undefined ? "" : ` (a group gives ${group_level})`}`].map(safeLine).join("  "),
@@ -171,7 +171,7 @@ function printMembers(members: NonNullable<Output["members"]>): Printed {
   }
 }
 
-function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {
+function printTokens(tokens: NonNullable<Output["tokens"]>): PrintedOutput {
   const lines = tokens.map(({ id, name, kind, scopes, created_at, expires_at, last_used_at, revoked_at }) => {
     const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "does not expire"
     const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
@@ -180,7 +180,7 @@ function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {
   return { lines, notes: ["To revoke one: dex hub tokens revoke ID"] }
 }
 
-function printHeld({ held = [], on_hub, ...output }: Output): Printed {
+function printHeld({ held = [], on_hub, ...output }: Output): PrintedOutput {
   if (on_hub === undefined)
     return {
       lines: held.map(safeLine),
@@ -199,7 +199,7 @@ function printHeld({ held = [], on_hub, ...output }: Output): Printed {
   }
 }
 
-function printUnshared(output: Output, { home }: PrintContext): Printed {
+function printUnshared(output: Output, { home }: PrintContext): PrintedOutput {
   const head = [`${shortPath(safeLine(output.unshared ?? ""), home)} is no longer shared.`]
   const outcome = withPushResult(head, output)
   const stays = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
@@ -215,7 +215,7 @@ function printUnshared(output: Output, { home }: PrintContext): Printed {
     : outcome
 }
 
-function printLoggedOut({ logged_out, address }: Output): Printed {
+function printLoggedOut({ logged_out, address }: Output): PrintedOutput {
   if (!logged_out) return { lines: ["You were not logged in."] }
   return {
     lines: [`Logged out of ${safeLine(address ?? "the hub")}. The token is deleted here; nothing more is sent.`],
@@ -225,7 +225,7 @@ function printLoggedOut({ logged_out, address }: Output): Printed {
   }
 }
 
-function withPushResult(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): Printed {
+function withPushResult(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): PrintedOutput {
   if (!pushed) return { lines: head, problem: problem === undefined ? undefined : safeLine(problem) }
   const { busy, sent, removed, refused, bytes, complete } = pushed
   if (busy) return { lines: head, notes: ["Another dex is sending right now."] }

@@ -2,7 +2,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, safeLine, wrap } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
 import type { install } from "../tools/install.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 import { asTyped } from "./words.ts"
 
 export type WiringOutput = OutputOf<typeof install>
@@ -70,7 +70,7 @@ export function printInstall(
   output: WiringOutput,
   context: PrintContext,
   { speak }: { speak?: boolean } = {},
-): Printed {
+): PrintedOutput {
   if (output.servers) return printCheck(output, context)
   const { home } = context
   if (!output.agents.some(({ found }) => found))
@@ -133,7 +133,7 @@ function onlyReadNote(names: string[], { agents }: WiringOutput): string {
   return `Read, but not connected: ${why.join(", ")}.`
 }
 
-export function printUninstall(output: WiringOutput, context: PrintContext): Printed {
+export function printUninstall(output: WiringOutput, context: PrintContext): PrintedOutput {
   if (output.files.length === 0)
     return { lines: [], notes: ["dex is not connected to these agents; nothing was changed."] }
   const lines = output.agents.flatMap(({ agent, title }) => [
@@ -190,7 +190,7 @@ const SUBAGENT = {
   missing: "The dex-retrieval sub-agent is missing; `dex install` writes it.",
 }
 
-function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): Printed {
+function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): PrintedOutput {
   const lines = agents.flatMap(({ agent, title, found, wired, problems = [], subagent }) => {
     const server = servers.find((one) => one.agents.includes(agent))
     const good = wired && server?.works === true && problems.length === 0

@@ -6,17 +6,17 @@ import { many, megabytes, projectName, seconds, shortPath, when } from "../../re
 import type { doctor } from "../../tools/doctor/doctor.ts"
 import type { forget, makePrivate } from "../../tools/forget/forget.ts"
 import type { gc } from "../../tools/gc/gc.ts"
-import { describeConversations, otherKinds } from "../../tools/kinds.ts"
+import { describeConversations, describeOtherKinds } from "../../tools/kinds.ts"
 import type { mute } from "../../tools/mute/mute.ts"
 import type { sources } from "../../tools/sources/sources.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { reindex, sync } from "../../tools/sync/sync.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 import { asTyped, factsWithRef, shellQuote } from "./words.ts"
 
 type StatsOutput = OutputOf<typeof stats>
 
-export async function printStats(output: StatsOutput, context: PrintContext): Promise<Printed> {
+export async function printStats(output: StatsOutput, context: PrintContext): Promise<PrintedOutput> {
   if (output.suggestions) return (await import("./suggestions.ts")).printSuggestionStats(output.suggestions, context)
   const { terminal, home } = context
   if (Object.keys(output.kinds).length === 0)
@@ -28,7 +28,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
     Object.entries(of)
       .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
-  const others = otherKinds(output.kinds)
+  const others = describeOtherKinds(output.kinds)
   const agents = onlyAgents(output.sources)
   const all = Object.values(agents).reduce((sum, count) => sum + count, 0)
   const lines = [
@@ -70,7 +70,7 @@ function embeddingNotes({ embedder, embedded, left, duration_ms, problem }: Embe
   ]
 }
 
-export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
+export function printSync(output: SyncOutput, { home }: PrintContext): PrintedOutput {
   if (output.busy)
     return {
       lines: [],
@@ -107,7 +107,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
 
 type SourcesOutput = OutputOf<typeof sources>
 
-export function printSources(output: SourcesOutput, { terminal, home }: PrintContext): Printed {
+export function printSources(output: SourcesOutput, { terminal, home }: PrintContext): PrintedOutput {
   const isFound = (source: SourceFound) =>
     source.is_there || source.found + source.kept > 0 || source.unreadable.length > 0
   const lines = output.sources.filter(isFound).flatMap((source) => foundLines(source, terminal, home))
@@ -169,7 +169,7 @@ function countLines(label: string, counts: Record<string, number>): string[] {
 
 type DoctorOutput = OutputOf<typeof doctor>
 
-export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): Printed {
+export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): PrintedOutput {
   const marks = {
     ok: paint(terminal, "green", "ok     "),
     note: paint(terminal, "yellow", "note   "),
@@ -231,7 +231,7 @@ function asListed({ conversations = [] }: ForgetOutput, refs: string[], columns:
   })
 }
 
-export function printForget(output: ForgetOutput, { terminal, home }: PrintContext): Printed {
+export function printForget(output: ForgetOutput, { terminal, home }: PrintContext): PrintedOutput {
   if (output.asked) {
     return {
       lines: conversationsToForget(output, terminal.columns),
@@ -261,7 +261,7 @@ function keptLines(output: ForgetOutput, columns: number): string[] {
   return ["", ...wrap(note, columns), ...asListed(output, copies, columns)]
 }
 
-export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): Printed {
+export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): PrintedOutput {
   const shown = (path: string) => safeLine(shortPath(path, home))
   const { project, projects, below = [] } = output
   if (project === undefined)
@@ -290,7 +290,7 @@ export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: Pri
 
 type MuteOutput = OutputOf<typeof mute>
 
-export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
+export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): PrintedOutput {
   const shown = (path: string) => safeLine(shortPath(path, home))
   const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex suggest --mute ${of} --off`
   if (name === undefined) {
@@ -317,7 +317,7 @@ export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintC
 
 type ReindexOutput = OutputOf<typeof reindex>
 
-export function printReindex(output: ReindexOutput): Printed {
+export function printReindex(output: ReindexOutput): PrintedOutput {
   return {
     lines: [`Indexed ${describeConversations(output.kinds)} in ${seconds(output.duration_ms)}.`],
     notes: output.embedding ? embeddingNotes(output.embedding) : [],
@@ -326,7 +326,7 @@ export function printReindex(output: ReindexOutput): Printed {
 
 type GcOutput = OutputOf<typeof gc>
 
-export function printGc(output: GcOutput): Printed {
+export function printGc(output: GcOutput): PrintedOutput {
   const freed = output.bytes_before - output.bytes_after
   const size = `the index is now ${megabytes(output.bytes_after)}`
   const lines = [

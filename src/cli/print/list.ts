@@ -3,22 +3,22 @@ import { ownerIn } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
-import { describeConversations, nounOf, otherKinds } from "../../tools/kinds.ts"
+import { describeConversations, describeOtherKinds, nounForRows } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 import { showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof list>
 type Row = Output["conversations"][number]
 
-export function printList(output: Output, { terminal, numbered }: PrintContext): Printed {
+export function printList(output: Output, { terminal, numbered }: PrintContext): PrintedOutput {
   const notes: string[] = []
   const listing = output.conversations.map((row) => row.id)
-  const leftOut = otherKinds(output.left_out)
+  const leftOut = describeOtherKinds(output.left_out)
   if (output.conversations.length === 0) notes.push(output.note ?? "No conversations here.")
   else
     notes.push(
-      `${output.conversations.length} of ${output.kinds ? describeConversations(output.kinds) : many(output.total, nounOf(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
+      `${output.conversations.length} of ${output.kinds ? describeConversations(output.kinds) : many(output.total, nounForRows(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
     )
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")

@@ -2,13 +2,13 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
 import type { notes } from "../../tools/note/note.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 import { factsWithRef } from "./words.ts"
 
 type Output = OutputOf<typeof notes>
 type Shown = Output["notes"][number]
 
-export function printNote(output: Output, { terminal }: PrintContext, input: { all?: boolean }): Printed {
+export function printNote(output: Output, { terminal }: PrintContext, input: { all?: boolean }): PrintedOutput {
   const { done, notes, total } = output
   if (notes.length === 0)
     return {

@@ -8,7 +8,7 @@ import { screenOf } from "../../render/screen.ts"
 import type { Dex } from "../../tools/context.ts"
 import { resolveConversation } from "../../tools/resolve.ts"
 import type { show } from "../../tools/show/show.ts"
-import { messageLinesOf, readable } from "./conversation-lines.ts"
+import { messageLinesOf, readableMessages } from "./conversation-lines.ts"
 import { headLines, notesOfShow, printShow } from "./show.ts"
 import type { PrintContext, ReadPage } from "./words.ts"
 
@@ -38,7 +38,7 @@ async function linesOf(
   const fields = readFields(input)
   const stored = await (await dex.store()).messages(row.ref, [...shown.keys()])
   const messages = withFields(stored, fields).messages.map((message): ReadMessage => {
-    const read = readable(message)
+    const read = readableMessages(message)
     if (input.format !== "user_only") return read
     // The person's words, and the plans that they approved, which may be in a tool's result.
     const text = shown.get(message.number)?.content ?? ""

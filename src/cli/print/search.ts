@@ -5,10 +5,10 @@ import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../rende
 import { age, many, projectName, when } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
-import { describeMatches, nounOf, sizeOfRow } from "../../tools/kinds.ts"
+import { describeMatches, nounForRows, sizeOfRow } from "../../tools/kinds.ts"
 import type { search } from "../../tools/search/search.ts"
-import type { PrintContext, Printed } from "./words.ts"
-import { showFirst, sumLine } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
+import { scoreSumLine, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]
@@ -20,7 +20,7 @@ export function printSearch(
   { terminal, numbered, rows }: PrintContext,
   input: { query?: string; by?: string } = {},
   now = Date.now(),
-): Printed {
+): PrintedOutput {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
     // The listing is empty, so that a row number does not open a row of the previous listing.
@@ -73,7 +73,7 @@ function shownOfAll({ kinds, total, total_is_at_least }: Output, shown: number, 
 }
 
 function nounFor(hits: Hit[], byMessage: boolean): string {
-  const noun = nounOf(hits)
+  const noun = nounForRows(hits)
   return noun === "conversation" && byMessage ? "message" : noun
 }
 
@@ -124,7 +124,7 @@ function marksOf(hit: Hit): string[] {
 
 function sumLines(hit: Hit, terminal: Terminal): string[] {
   if (!hit.score_parts) return []
-  const sum = sumLine({ score_final: hit.score_final, terms: hit.score_parts })
+  const sum = scoreSumLine({ score_final: hit.score_final, terms: hit.score_parts })
   return wrap(sum, terminal.columns - INDENT.length).map((line) => INDENT + paint(terminal, "dim", line))
 }
 

@@ -6,7 +6,7 @@ import { many, shortPath, when } from "../../render/words.ts"
 import type { read, scan, timeline } from "../../tools/show/forms.ts"
 import type { show } from "../../tools/show/show.ts"
 import { formLine } from "../../tools/view.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof show>
 /** The facts above every view of a conversation. */
@@ -26,7 +26,7 @@ type ShownMessage = ShownConversation["messages"][number]
 
 const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
 
-export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): Printed {
+export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): PrintedOutput {
   const lines: string[] = []
   for (const conversation of output.conversations) {
     lines.push(...headLines(conversation, context), "")
@@ -109,7 +109,7 @@ function sidesOf(output: { has_more_before?: boolean; has_more_after?: boolean }
   return [output.has_more_before && "before", output.has_more_after && "after"].filter(Boolean).join(" and ")
 }
 
-export function printRead(output: OutputOf<typeof read>, context: PrintContext): Printed {
+export function printRead(output: OutputOf<typeof read>, context: PrintContext): PrintedOutput {
   const lines = [...headLines(output, context), ""]
   const notes: string[] = []
   for (const message of output.messages) {
@@ -134,7 +134,7 @@ export function printRead(output: OutputOf<typeof read>, context: PrintContext):
 
 type Scan = OutputOf<typeof scan>
 
-export function printScan(output: Scan, context: PrintContext): Printed {
+export function printScan(output: Scan, context: PrintContext): PrintedOutput {
   const notes: string[] = []
   if (output.lines.length === 0) notes.push("There is no message to show.")
   else
@@ -168,7 +168,7 @@ function leftOutNote(leftOut: NonNullable<Scan["left_out"]>): string {
 
 type Timeline = OutputOf<typeof timeline>
 
-export function printTimeline(output: Timeline, context: PrintContext): Printed {
+export function printTimeline(output: Timeline, context: PrintContext): PrintedOutput {
   const notes: string[] = []
   const others = (output.others ?? []).map(({ id, title }) =>
     paint(context.terminal, "dim", safe(`with ${id} ${title}`)),

@@ -6,7 +6,7 @@ import type { stats } from "../../tools/stats/stats.ts"
 import type { subscriptions } from "../../tools/subscriptions/subscriptions.ts"
 import type { suggest } from "../../tools/suggest/suggest.ts"
 import type { feedback, suggestions } from "../../tools/suggestions/suggestions.ts"
-import { factsWithRef, kindName, type PrintContext, type Printed } from "./words.ts"
+import { factsWithRef, kindName, type PrintContext, type PrintedOutput } from "./words.ts"
 
 type SuggestionsInput = Partial<InputOf<typeof suggestions>>
 type Suggested = OutputOf<typeof suggestions>["suggestions"][number]
@@ -15,7 +15,7 @@ export function printSuggestions(
   output: { suggestions: Suggested[]; notes: string[] },
   { terminal }: PrintContext,
   input: SuggestionsInput,
-): Printed {
+): PrintedOutput {
   if (output.suggestions.length === 0) return { lines: [], notes: [nothingNote(input), ...output.notes] }
   const lines = output.suggestions.flatMap(({ id, date, status, would, event, items }) => [
     `${paint(terminal, "cyan", id)}  ${when(date)}  ${would ? "only recorded" : status}, ${event.replaceAll("_", " ")}`,
@@ -77,7 +77,7 @@ export function printFeedback(
   { id, items, note, reset }: FeedbackOutput,
   { terminal }: PrintContext,
   input: { verdict?: string; item?: number },
-): Printed {
+): PrintedOutput {
   if (reset !== undefined) return { lines: [`${many(reset, "weight")} reset. ${note}`] }
   const meant = items.filter(({ number }) => input.item === undefined || number === input.item)
   return {
@@ -97,7 +97,7 @@ type SubscriptionsOutput = OutputOf<typeof subscriptions>
 export function printSubscribed(
   output: ListedSubscription & { secret?: string; notes: string[] },
   context: PrintContext,
-): Printed {
+): PrintedOutput {
   const lines = subscriptionLines(output, context)
   if (output.secret === undefined) return { lines, notes: output.notes }
   return {
@@ -111,7 +111,7 @@ export function printSubscribed(
 
 type ListedSubscription = SubscriptionsOutput["subscriptions"][number]
 
-export function printSubscriptions(output: SubscriptionsOutput, context: PrintContext): Printed {
+export function printSubscriptions(output: SubscriptionsOutput, context: PrintContext): PrintedOutput {
   const { waiting, delivered, dead, last_problem } = output.outbox
   const notes: string[] = []
   if (output.retried !== undefined) notes.push(`${many(output.retried, "message")} will be retried.`)
@@ -149,14 +149,14 @@ function subscriptionLines(one: ListedSubscription, { terminal, home }: PrintCon
   ]
 }
 
-export function printUnsubscribed({ id }: { id: string }): Printed {
+export function printUnsubscribed({ id }: { id: string }): PrintedOutput {
   return { lines: [`Subscription ${id} is removed.`] }
 }
 
 type SuggestionStats = NonNullable<OutputOf<typeof stats>["suggestions"]>
 type Rates = Pick<SuggestionStats, "items" | "used" | "dismissed">
 
-export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): Printed {
+export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): PrintedOutput {
   if (stats.suggestions + stats.would === 0) return { lines: [], notes: [`Nothing was suggested yet. ${HOW_TO_ASK}`] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   return {
@@ -213,7 +213,7 @@ function share(part: number, of: number): string {
 
 type Output = OutputOf<typeof suggest>
 
-export function printSuggest(output: Output, context: PrintContext): Printed {
+export function printSuggest(output: Output, context: PrintContext): PrintedOutput {
   const { terminal } = context
   const made = output.suggestions
   const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context, {}).lines : []

@@ -7,8 +7,8 @@ import { many, seconds, shortPath, when } from "../../render/words.ts"
 import type { Replay } from "../../tools/trace/replay.ts"
 import type { trace } from "../../tools/trace/trace.ts"
 import type { traces } from "../../tools/traces/traces.ts"
-import type { PrintContext, Printed } from "./words.ts"
-import { sumLine } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
+import { scoreSumLine } from "./words.ts"
 
 type TracesOutput = OutputOf<typeof traces>
 type Line = TracesOutput["traces"][number]
@@ -16,7 +16,7 @@ type Line = TracesOutput["traces"][number]
 /** How many characters of a trace's id are shown. They are enough to find the trace again. */
 const SHORT_ID = 10
 
-export function printTraces(output: TracesOutput, { terminal }: PrintContext): Printed {
+export function printTraces(output: TracesOutput, { terminal }: PrintContext): PrintedOutput {
   const notes: string[] = []
   if (output.traces.length === 0)
     notes.push("There are no traces yet. Every search, show and reindex leaves one, unless the setting traces is off.")
@@ -49,7 +49,7 @@ function countOf(line: Line): string {
 
 type TraceOutput = OutputOf<typeof trace>
 
-export function printTrace(output: TraceOutput, context: PrintContext): Printed {
+export function printTrace(output: TraceOutput, context: PrintContext): PrintedOutput {
   const { trace, replay } = output
   const lines = [...headLines(trace, context), ""]
   if (replay) lines.push(...replayLines(trace, replay, context.terminal))
@@ -110,7 +110,7 @@ function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
     ]
     if (row.summary !== "") lines.push(indent + clip(safeLine(row.summary), terminal.columns - 5))
     if (row.terms.length > 0)
-      lines.push(...wrap(sumLine(row), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)))
+      lines.push(...wrap(scoreSumLine(row), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)))
     return lines
   })
 }

@@ -7,12 +7,12 @@ import { many, shortPath } from "../../render/words.ts"
 import type { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween } from "../../usage/periods.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof usage>
 type Row = Output["rows"][number]
 
-export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): Printed {
+export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): PrintedOutput {
   if (output.line !== undefined) return { lines: [output.line] }
   if (output.total.answers === 0)
     return { lines: [], notes: ["No usage is known for this.", ...output.notes.map(safeLine)] }

@@ -3,7 +3,7 @@ import { paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath, when } from "../../render/words.ts"
 import type { WatchState } from "../../watch/state.ts"
 import type { watch } from "../tools/watch.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 export type WatchOutput = OutputOf<typeof watch>
 type Service = NonNullable<WatchOutput["service"]>
@@ -12,7 +12,7 @@ export function printWatch(
   output: WatchOutput,
   { home }: PrintContext,
   input: { off?: boolean; install?: boolean },
-): Printed {
+): PrintedOutput {
   if (output.service)
     return {
       lines: [changed(output.service, home, input.install === true)],

@@ -14,7 +14,7 @@ export type PrintContext = {
 }
 /** A page for the pager. Each call of `lines` generates them from the beginning. */
 export type ReadPage = { lines: () => Iterable<string>; notes?: string[] }
-export type Printed = {
+export type PrintedOutput = {
   lines: string[]
   /** Printed to stderr, because they are not results. */
   notes?: string[]
@@ -43,7 +43,7 @@ export function showFirst(refs: readonly string[], { numbered }: { numbered: boo
 }
 
 /** An error message. On a terminal it is wrapped between words; in a pipe lines are not wrapped. */
-export function printedError(message: string, terminal: Terminal): string {
+export function formatError(message: string, terminal: Terminal): string {
   const lines = `dex: ${asTyped(safe(message), terminal)}`.split("\n")
   return `${(terminal.interactive ? lines.flatMap((line) => wrap(line, terminal.columns)) : lines).join("\n")}\n`
 }
@@ -85,7 +85,7 @@ export function say(...texts: string[]): void {
 type Sum = Pick<TraceRow, "score_final" | "terms">
 
 /** A score as a sum: `words 6.87 + pairs 2.23 = 9.10`. */
-export function sumLine(row: Sum): string {
+export function scoreSumLine(row: Sum): string {
   const decimals = decimalsFor(row)
   const parts = row.terms.map(({ name, value }, i) => {
     const sign = value < 0 ? "− " : i === 0 ? "" : "+ "

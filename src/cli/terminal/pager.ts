@@ -8,7 +8,7 @@ type Env = Record<string, string | undefined>
  * Shows long output in the user's pager, or prints it if there is none. Lines are generated as the pager reads them. Leaving the
  * pager early is not an error.
  */
-export async function readPaged(lines: () => Iterable<string>, pager: boolean): Promise<void> {
+export async function showInPager(lines: () => Iterable<string>, pager: boolean): Promise<void> {
   const { color } = terminalOf(process.stdout, process.env)
   const command = pager ? pagerCommand(process.env, color) : undefined
   if (command === undefined || !(await throughPager(command, lines()))) printAll(lines())
@@ -29,7 +29,7 @@ export function pagerCommand(env: Env, color: boolean): string[] | undefined {
 }
 
 /** Adds the UTF-8 charset for less: if no locale is set, less shows every character beyond ASCII as bytes (`<E2><94><82>`). */
-export function lessCharset(env: Env): Env {
+export function withLessCharset(env: Env): Env {
   const hasCharset = env.LC_ALL || env.LC_CTYPE || env.LANG || env.LESSCHARSET || env.LESSCHARDEF
   return hasCharset ? {} : { LESSCHARSET: "utf-8" }
 }
@@ -40,7 +40,7 @@ async function throughPager([program = "", ...args]: string[], lines: Iterable<s
   // the pager runs.
   const ignore = () => {}
   process.on("SIGINT", ignore)
-  const env = { ...process.env, ...lessCharset(process.env) }
+  const env = { ...process.env, ...withLessCharset(process.env) }
   const child = spawn(program, args, { stdio: ["pipe", "inherit", "inherit"], env })
   const ended = new Promise<number | null>((resolve) => {
     child.once("close", resolve)

@@ -11,7 +11,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** An address in the form that URLs use. */
-export function inUrl(host: string): string {
+export function hostInUrl(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host
 }
 
@@ -23,7 +23,7 @@ export function inUrl(host: string): string {
 export function foreignHeader(
   place: ServerAddress,
 ): (headers: { host?: string; origin?: string }) => "Host" | "Origin" | undefined {
-  const names = ["localhost", "127.0.0.1", "[::1]", ...(isLoopback(place.host) ? [inUrl(place.host)] : [])]
+  const names = ["localhost", "127.0.0.1", "[::1]", ...(isLoopback(place.host) ? [hostInUrl(place.host)] : [])]
   const hosts = new Set(names.flatMap((name) => (place.port === 80 ? [name, `${name}:80`] : [`${name}:${place.port}`])))
   const origins = new Set([...hosts].map((host) => `http://${host}`))
   const name = place.publicName?.toLowerCase()

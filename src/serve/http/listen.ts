@@ -2,9 +2,9 @@ import { createServer, type IncomingHttpHeaders } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import { getRequestListener } from "@hono/node-server"
 import { DexError } from "../../core/error.ts"
-import { foreignHeader, inUrl, type ServerAddress } from "./guard.ts"
+import { foreignHeader, hostInUrl, type ServerAddress } from "./guard.ts"
 
-type Listening = { url: string; close(): void }
+type ListeningServer = { url: string; close(): void }
 
 /** How long a request may take to arrive completely, in milliseconds. An answer may stream for any time. */
 const REQUEST_TIMEOUT_MS = 30_000
@@ -27,10 +27,10 @@ type ListenParts = {
  * Passes requests whose Host and Origin are this server's to `fetch`. Refuses all others with 403 and an empty body, before
  * checking anything else, and logs the first few refusals.
  */
-export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<Listening> {
+export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<ListeningServer> {
   const answer = getRequestListener(fetch, { overrideGlobalObjects: false })
   let foreign = foreignHeader(place)
-  const strangers = createStrangers(MAX_STRANGERS)
+  const strangers = createUnauthenticatedConnections(MAX_STRANGERS)
   let refused = 0
   const server = createServer(
     {
@@ -60,7 +60,7 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
   const { port } = server.address() as AddressInfo
   foreign = foreignHeader({ ...place, port })
   return {
-    url: `http://${inUrl(place.host)}:${port}`,
+    url: `http://${hostInUrl(place.host)}:${port}`,
     close: () => {
       server.close()
       server.closeAllConnections()
@@ -69,7 +69,7 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
 }
 
 function listenError(error: NodeJS.ErrnoException, { host, port }: ServerAddress): unknown {
-  const where = `${inUrl(host)}:${port}`
+  const where = `${hostInUrl(host)}:${port}`
   if (error.code === "EADDRINUSE")
     return new DexError(
       "port",
@@ -82,7 +82,7 @@ function listenError(error: NodeJS.ErrnoException, { host, port }: ServerAddress
   return error
 }
 
-type Strangers = {
+type UnauthenticatedConnections = {
   /** Adds a new connection. */
   add(socket: Socket): void
   /** Marks a connection that has sent the token, so that it is no longer closed to make room. */
@@ -93,7 +93,7 @@ type Strangers = {
  * Keeps connections that never sent the token from using up the limit. The oldest of them is closed for the next one, so the
  * owner, who sends the token immediately, always gets in.
  */
-function createStrangers(most: number): Strangers {
+function createUnauthenticatedConnections(most: number): UnauthenticatedConnections {
   const waiting = new Set<Socket>()
   return {
     add(socket) {

@@ -3,7 +3,7 @@ import type { Schema } from "../../core/schema.ts"
 import type { OfferedTool } from "./definitions.ts"
 
 /** A call as an agent makes it: `dex_get {"ids":["…"]}`. */
-export function call(name: string, input: object): string {
+export function formatCall(name: string, input: object): string {
   return `${name} ${JSON.stringify(input)}`
 }
 
@@ -37,7 +37,7 @@ function asCall(commandLine: string, offered: readonly OfferedTool[]): string | 
     if (rest !== undefined && loose.length > 0) input[rest] = loose.join(",")
   }
   const isGiven = (name: string) => byName(tool.input.properties ?? {}, name) && !tool.mcp.omit?.includes(name)
-  return Object.keys(input).every(isGiven) ? call(tool.mcp.name, input) : undefined
+  return Object.keys(input).every(isGiven) ? formatCall(tool.mcp.name, input) : undefined
 }
 
 /** The tool that is a form of the command, if one of the words chooses it, and the remaining words. */
@@ -62,7 +62,7 @@ const COMMANDS =
  * Rewrites a text for people, which names commands and options, with calls and fields for agents. Commands without a tool stay as
  * they are.
  */
-export function inCalls(text: string, offered: readonly OfferedTool[]): string {
+export function commandsToCalls(text: string, offered: readonly OfferedTool[]): string {
   return text.replace(COMMANDS, (match, quoted?: string, bare?: string, flag?: string) => {
     if (flag !== undefined) return flag.replaceAll("-", "_")
     const line = (quoted ?? bare)!

@@ -33,7 +33,7 @@ export function definitionOf(tool: OfferedTool): McpTool {
     name: tool.mcp.name,
     title: tool.summary,
     description: tool.mcp.description,
-    inputSchema: asJson(publishedSchema(inputOf(tool))),
+    inputSchema: asJson(publishedSchema(agentInputOf(tool))),
     outputSchema: asJson(tool.output),
     // Read-only: nothing changes except dex's own traces. Closed world: it uses only this machine's history.
     annotations: tool.mcp.writes
@@ -44,7 +44,7 @@ export function definitionOf(tool: OfferedTool): McpTool {
   }
 }
 
-export function inputOf(tool: OfferedTool): Schema {
+export function agentInputOf(tool: OfferedTool): Schema {
   const input = without(tool.input, tool.mcp.omit)
   const budget = input.properties?.max_tokens
   if (!budget) return input

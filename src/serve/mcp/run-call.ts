@@ -6,7 +6,7 @@ import { readAs } from "../../core/schema.ts"
 import { readInput } from "../../core/tool.ts"
 import { toJson } from "../../render/json.ts"
 import type { AlsoRead, Dex } from "../../tools/context.ts"
-import { inputOf, type OfferedTool, offeredTools } from "./definitions.ts"
+import { agentInputOf, type OfferedTool, offeredTools } from "./definitions.ts"
 import type { Freshness } from "./fresh.ts"
 import { answerText } from "./text.ts"
 
@@ -40,7 +40,7 @@ export async function runCall(
   { signal, _meta, client }: CallContext,
   { use, fresh }: ServerParts,
 ): Promise<CallResult | undefined> {
-  const checked = readInput(inputOf(tool), tool, withoutNulls(input))
+  const checked = readInput(agentInputOf(tool), tool, withoutNulls(input))
   if ("wrong" in checked) throw new DexError("usage", `${checked.wrong}. ${tool.mcp.name} takes: ${fieldsOf(tool)}.`)
   // Fields that agents cannot set get their defaults.
   const filled = tool.mcp.omit ? readAs(tool.input, checked.ok) : checked
@@ -112,7 +112,7 @@ function withoutNulls(input: Record<string, unknown>): Record<string, unknown> {
 }
 
 function fieldsOf(tool: OfferedTool): string {
-  const names = Object.keys(inputOf(tool).properties ?? {})
+  const names = Object.keys(agentInputOf(tool).properties ?? {})
   return names.length === 0 ? "nothing" : names.join(", ")
 }
 

@@ -21,7 +21,7 @@ import { createServer } from "./server.ts"
 export type ServeOptions = { version: string; env: Record<string, string | undefined>; cwd: string }
 
 /** Creates the server; by default one with everything. */
-export type Create = (parts: ServerParts) => Server
+export type CreateServer = (parts: ServerParts) => Server
 
 /**
  * How long requests that came before stdin closed may still be answered, in milliseconds; reading stops in the remaining time.
@@ -34,7 +34,7 @@ const PARENT_EVERY_MS = 1_000
  * Serves MCP on stdin and stdout, in the client's protocol era. Ends the process when stdin closes or the parent dies, even if
  * something is running: an interrupted sync is continued by the next one, and an orphan is useless.
  */
-export function serve({ version, env, cwd }: ServeOptions, create: Create = createServer): Promise<never> {
+export function serve({ version, env, cwd }: ServeOptions, create: CreateServer = createServer): Promise<never> {
   // There are as many servers as running agents, and by default V8 lets garbage grow by 50 MB before it collects.
   setFlagsFromString("--optimize-for-size")
   const write = reserveStdout()

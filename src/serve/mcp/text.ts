@@ -8,14 +8,14 @@ import { clip, safe, safeLine } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { guide } from "../../tools/guide/guide.ts"
-import { describeConversations, describeMatches, nounOf, sizeOfRow } from "../../tools/kinds.ts"
+import { describeConversations, describeMatches, nounForRows, sizeOfRow } from "../../tools/kinds.ts"
 import { list } from "../../tools/list/list.ts"
 import { search } from "../../tools/search/search.ts"
 import { timeline } from "../../tools/show/forms.ts"
 import { show } from "../../tools/show/show.ts"
 import { stats } from "../../tools/stats/stats.ts"
 import { suggest } from "../../tools/suggest/suggest.ts"
-import { call, callForCommand, inCalls } from "./calls.ts"
+import { callForCommand, commandsToCalls, formatCall } from "./calls.ts"
 import { DEFAULT_TOKENS, type OfferedTool } from "./definitions.ts"
 
 // A tool's output in the form that suits a model best: shorter than JSON, and ending with the next possible calls and their cost.
@@ -75,15 +75,15 @@ function searchLines(
   offered: Names,
 ): Line[] {
   const best = results[0]
-  const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+  const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   if (!best)
     return [
       "Nothing found.",
       ...remarks,
-      `next: fewer or other words; or browse: ${call("dex_list", { from: "30d" })} ~1700 tokens`,
+      `next: fewer or other words; or browse: ${formatCall("dex_list", { from: "30d" })} ~1700 tokens`,
     ]
   const at = hitRef(best)
-  const noun = nounOf(results)
+  const noun = nounForRows(results)
   return [
     mode === "list"
       ? `${results.length} of ${total} conversations, newest first.`
@@ -94,12 +94,12 @@ function searchLines(
       `  ${hit.role ? `${hit.role} (${hit.origin}); ` : ""}${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
     ]),
     ...remarks,
-    `next: what happened around it: ${call("dex_timeline", { id: at })} at most ${DEFAULT_TOKENS.dex_timeline} tokens; its words: ${call("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
+    `next: what happened around it: ${formatCall("dex_timeline", { id: at })} at most ${DEFAULT_TOKENS.dex_timeline} tokens; its words: ${formatCall("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
   ]
 }
 
 function whyLines({ commits, conversations, lines, unknown, notes }: WhyOutput, offered: Names): Line[] {
-  const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+  const remarks = notes.map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   const [first] = conversations
   if (!first) return ["No conversation is known to have written this.", ...remarks]
   return [
@@ -113,7 +113,7 @@ function whyLines({ commits, conversations, lines, unknown, notes }: WhyOutput, 
       ]),
     ]),
     ...remarks,
-    `next: the words around it: ${call("dex_get", { ids: [first.asked.at(-1)?.ref ?? first.ref] })}`,
+    `next: the words around it: ${formatCall("dex_get", { ids: [first.asked.at(-1)?.ref ?? first.ref] })}`,
   ]
 }
 
@@ -129,7 +129,7 @@ function listLines(
   const others = Object.entries(left_out).filter(([, count]) => count > 0)
   const [first] = conversations
   return [
-    `${conversations.length} of ${kinds ? describeConversations(kinds) : `${total} ${nounOf(conversations)}s`}, newest first.`,
+    `${conversations.length} of ${kinds ? describeConversations(kinds) : `${total} ${nounForRows(conversations)}s`}, newest first.`,
     ...conversations.flatMap((row) => [
       `${row.id} ${headOf(row)}`,
       row.kind === "document"
@@ -145,7 +145,7 @@ function listLines(
         ? `next: the same with offset: ${next_offset}`
         : undefined,
     first &&
-      `next: read one: ${call("dex_get", { ids: [first.id], format: "outline" })} or completely ~${first.estimated_tokens} tokens`,
+      `next: read one: ${formatCall("dex_get", { ids: [first.id], format: "outline" })} or completely ~${first.estimated_tokens} tokens`,
   ]
 }
 
@@ -157,7 +157,8 @@ function collectionLines(collections: NonNullable<ListOutput["collections"]>): L
       ({ name, origin, project, documents, sections }) =>
         `${safeLine(name)} · ${safeLine(origin)} · ${project === undefined ? "for every project" : safeLine(project)} · ${documents} documents, ${sections} sections`,
     ),
-    first && `next: its documents: ${call("dex_list", { collection: first.name })}; or dex_search with in: "docs"`,
+    first &&
+      `next: its documents: ${formatCall("dex_list", { collection: first.name })}; or dex_search with in: "docs"`,
   ]
 }
 
@@ -238,14 +239,14 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
     !truncated && (has_more_before || has_more_after)
       ? `note: there is more ${[has_more_before && "before", has_more_after && "after"].filter(Boolean).join(" and ")}; before and after widen it`
       : undefined,
-    `next: read messages in full: ${call("dex_get", { ids: [`${output.id}#${output.message_index}`] })}; ~ in a line is what reading that message takes`,
+    `next: read messages in full: ${formatCall("dex_get", { ids: [`${output.id}#${output.message_index}`] })}; ~ in a line is what reading that message takes`,
   ]
 }
 
 function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, offered: Names): Line[] {
-  const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+  const remarks = notes.map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   const [first] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
-  if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${call("dex_search", { query: "…" })}`]
+  if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${formatCall("dex_search", { query: "…" })}`]
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
   // Commits are not shown by dex_get, so they are left out.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
@@ -259,8 +260,8 @@ function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, o
       ...one.items.flatMap(itemLines),
     ]),
     ...remarks,
-    ref && `next: read one: ${call("dex_get", { ids: [ref] })}`,
-    `next: used or dismissed: ${call("suggestion_feedback", { id: first.id, verdict: "used", item: 1 })}`,
+    ref && `next: read one: ${formatCall("dex_get", { ids: [ref] })}`,
+    `next: used or dismissed: ${formatCall("suggestion_feedback", { id: first.id, verdict: "used", item: 1 })}`,
   ]
 }
 
@@ -287,7 +288,7 @@ function statsLines(stats: Stats): Line[] {
     `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read completely, on average`,
     stats.session_id && `this session: ${stats.session_id}`,
     stats.sync && `note: ${stats.sync.done} of ${stats.sync.total} transcripts read so far`,
-    `next: ${call("dex_search", { query: "…" })} ~1500 tokens`,
+    `next: ${formatCall("dex_search", { query: "…" })} ~1500 tokens`,
   ]
 }
 

@@ -40,26 +40,26 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
 }
 
 /** Files that were edited on this branch. Returns nothing for the main branch. */
-function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): About {
-  const files = new Map<string, Together>()
+function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): FileContext {
+  const files = new Map<string, TogetherCounts>()
   if (branch === undefined || /^(?:main|master|trunk|develop|HEAD)$/.test(branch)) return { conversations: 0, files }
   const roots = knowledge.files.rootsOnBranch(project, branch, MAX_CONVERSATIONS).filter(({ root }) => root !== session)
   for (const worked of knowledge.files.filesWorkedOn(project, roots)) add(files, worked)
   return { conversations: roots.length, files }
 }
 
-type Together = { path: string; edited: number; read: number; at: number }
-type About = { conversations: number; files: Map<string, Together> }
+type TogetherCounts = { path: string; edited: number; read: number; at: number }
+type FileContext = { conversations: number; files: Map<string, TogetherCounts> }
 
-function togetherWith({ knowledge, project }: Sources & { project: string }, file: string): About {
+function togetherWith({ knowledge, project }: Sources & { project: string }, file: string): FileContext {
   const visits = knowledge.files.visitsTo(project, file, MAX_CONVERSATIONS).filter(({ edits }) => edits > 0)
   const roots = [...new Map(visits.map(({ source, root }) => [`${source}:${root}`, { source, root }])).values()]
-  const files = new Map<string, Together>()
+  const files = new Map<string, TogetherCounts>()
   for (const worked of knowledge.files.filesWorkedOn(project, roots)) if (worked.path !== file) add(files, worked)
   return { conversations: roots.length, files }
 }
 
-function add(files: Map<string, Together>, { path, edits, at }: WorkedFilePath): void {
+function add(files: Map<string, TogetherCounts>, { path, edits, at }: WorkedFilePath): void {
   const sum = files.get(path) ?? { path, edited: 0, read: 0, at: 0 }
   if (edits > 0) {
     sum.edited++
@@ -68,13 +68,13 @@ function add(files: Map<string, Together>, { path, edits, at }: WorkedFilePath):
   files.set(path, sum)
 }
 
-type Other = { path: string; together: Together; branch: Together }
-type Known = { about: About; branch: About; evidence: About[] }
+type OtherFile = { path: string; together: TogetherCounts; branch: TogetherCounts }
+type KnownWork = { about: FileContext; branch: FileContext; evidence: FileContext[] }
 
 function candidate(
   file: string,
-  { path, together, branch }: Other,
-  known: Known,
+  { path, together, branch }: OtherFile,
+  known: KnownWork,
   moment: Moment,
   session: Session,
 ): Candidate {

@@ -12,7 +12,7 @@ import { resolveRef } from "../resolve.ts"
 import { commandLine } from "../view.ts"
 import { describeCollections, requireCollections } from "./collections.ts"
 import type { DocsInput } from "./docs.ts"
-import { markOf, withSubsections } from "./sections.ts"
+import { sectionMarkOf, withSubsections } from "./sections.ts"
 import { repositoriesOf, syncCollections } from "./sync-collections.ts"
 
 const USAGE =
@@ -160,7 +160,7 @@ async function open(dex: Dex, typed: string) {
 }
 
 function sectionOf(id: string, message: StoredMessage) {
-  const mark = markOf(message)
+  const mark = sectionMarkOf(message)
   return {
     id: mark?.name ? `${id}§${mark.name}` : `${id}#${message.number}`,
     headings: mark?.headings ?? [],

@@ -1,7 +1,7 @@
 import { integer, listOf, object, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
-import { estimatedTokens } from "../view-fields.ts"
+import { estimatedTokensField } from "../view-fields.ts"
 
 export const guide = defineTool({
   name: "guide",
@@ -17,7 +17,7 @@ export const guide = defineTool({
       "In the best order to call them.",
     ),
     rules: listOf(text()),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: { group: "For agents and scripts", example: "dex guide" },
   mcp: {

@@ -1,6 +1,6 @@
 import { startDetached } from "../../subprocess/process.ts"
 import type { Dex } from "../context.ts"
-import { pushedOf } from "./sharing.ts"
+import { openPushedStore } from "./sharing.ts"
 
 /**
  * Starts `dex hub push` as a separate process that outlives this one, unless it is too early to retry. Does not wait for it and
@@ -10,7 +10,7 @@ export function startBackgroundPush(dex: Pick<Dex, "home" | "machine" | "now">):
   const [script] = process.argv.slice(1)
   if (script === undefined) return false
   try {
-    const pushed = pushedOf(dex)
+    const pushed = openPushedStore(dex)
     const { retry_at } = pushed.health()
     pushed.close()
     if (retry_at !== undefined && retry_at > dex.now()) return false

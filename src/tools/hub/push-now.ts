@@ -6,7 +6,7 @@ import { type PushReport, pushAll } from "../../hub-client/push.ts"
 import type { PushHealth } from "../../store/hub/pushed.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
-import { pushedOf, sharingOf } from "./sharing.ts"
+import { openPushedStore, sharingOf } from "./sharing.ts"
 
 const FIRST_RETRY_MS = 30_000
 const MAX_RETRY_MS = 15 * 60_000
@@ -31,7 +31,7 @@ export async function pushNow(dex: Dex, how: { isAutomatic?: boolean; maxMs?: nu
   }
   const lock = tryLock(join(dex.home.dir, "hub.lock"))
   if (!lock) return { ...NOTHING_SENT, busy: true, complete: false }
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     const health = pushed.health()
     if (how.isAutomatic && health.retry_at !== undefined && health.retry_at > dex.now())

@@ -11,7 +11,7 @@ import {
   useHub,
 } from "../../hub-client/client.ts"
 import { keyOfProject } from "../../hub-client/project-key.ts"
-import { feedToken, type Sharing, sharedBy } from "../../hub-client/push.ts"
+import { feedToken, type SharingContext, sharingConsent } from "../../hub-client/push.ts"
 import type { WireNotice } from "../../hub-client/wire.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
@@ -19,7 +19,7 @@ import { resolveRef } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
 import { pushFields, pushNow, tryPush } from "./push-now.ts"
 import { shareProject, unshareProject } from "./share-project.ts"
-import { isSharingAllowed, pushedOf, sharingOf } from "./sharing.ts"
+import { isSharingAllowed, openPushedStore, sharingOf } from "./sharing.ts"
 
 const FORMS =
   "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests, grant MEMBER, members, tokens [revoke ID] and logout"
@@ -73,7 +73,7 @@ async function tokens(dex: Dex, [verb, id = "", ...more]: string[]) {
 
 /** Holds back a conversation with its subagents, allows it to be sent again, or lists the conversations that are held back. */
 async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInput) {
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     if (typed === undefined) return { held: pushed.held().map(formatRef) }
     const { row } = await resolveRef(dex, typed)
@@ -174,7 +174,7 @@ async function hubStatus(dex: Dex) {
   const choices = readHub(dex.home)
   const { address, token, tenant, member, consents } = choices
   if (address === undefined) return { logged_in: false, shared: [] }
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     const counts = pushed.counts()
     const count = (key: string, state: PushState) =>
@@ -227,12 +227,12 @@ async function hubStatus(dex: Dex) {
 }
 
 /** The number of shared conversations among the next changes in the feed, of which at most MAX_LOOKED_AT are examined. */
-async function waitingCount(parts: Sharing): Promise<number> {
+async function waitingCount(parts: SharingContext): Promise<number> {
   const page = await parts.store.changes(await feedToken(parts), MAX_CHANGES_EXAMINED)
   let count = 0
   for (const { ref } of page.changes) {
     const row = ref && (await parts.store.conversation(ref))
-    if (!row || typeof (await sharedBy(parts, row)) === "string") continue
+    if (!row || typeof (await sharingConsent(parts, row)) === "string") continue
     const known = parts.pushed.get(row.ref)
     if (known?.state !== "gone" && known?.state !== "leaving") count++
   }

@@ -7,9 +7,9 @@ import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
 import { useHub } from "../../hub-client/client.ts"
 import { sumRemoved } from "../../hub-client/for-others.ts"
-import { DEFAULT_SHARED, outgoingOf, SHAREABLE, type Shareable } from "../../hub-client/outgoing.ts"
-import { keyOfProject, requireProjectKeyForm } from "../../hub-client/project-key.ts"
-import { sharedBy } from "../../hub-client/push.ts"
+import { createOutgoing, DEFAULT_SHARED, SHAREABLE, type Shareable } from "../../hub-client/outgoing.ts"
+import { keyOfProject, requireValidKey } from "../../hub-client/project-key.ts"
+import { sharingConsent } from "../../hub-client/push.ts"
 import { chunksOf } from "../../hub-client/wire.ts"
 import type { ConversationRow, HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
@@ -17,7 +17,7 @@ import { conversationOf } from "../fields.ts"
 import { folderNamed, projectNamed, resolveConversation } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
 import { tryPush } from "./push-now.ts"
-import { isSharingAllowed, pushedOf, type SharingParts, sharingOf } from "./sharing.ts"
+import { isSharingAllowed, openPushedStore, type SharingParts, sharingOf } from "./sharing.ts"
 
 /** The most bytes that a preview shows. Everything is counted. */
 const MAX_PREVIEW_BYTES = 4 << 20
@@ -29,7 +29,7 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
   const { platform } = dex.machine
   const consent = await consentOf(dex, project, consentFor(choices, project, platform), input)
   const agreed = withConsent(choices, project, consent, platform)
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     const parts = await sharingOf(dex, () => agreed, pushed)
     const { leaving, staying } = await conversationsOf(parts, project)
@@ -95,7 +95,7 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
 }
 
 async function consentOf(dex: Dex, project: string, before: Consent | undefined, input: HubInput): Promise<Consent> {
-  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : requireProjectKeyForm(input.name)
+  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : requireValidKey(input.name)
   if (key === undefined)
     throw new DexError(
       "no_key",
@@ -128,7 +128,7 @@ async function conversationsOf(
   const leaving: ConversationRow[] = []
   const staying: Record<string, number> = {}
   for (const row of await rowsOf(parts.store, project)) {
-    const why = await sharedBy(parts, row)
+    const why = await sharingConsent(parts, row)
     if (typeof why !== "string") leaving.push(row)
     else if (why !== "kind") staying[why] = (staying[why] ?? 0) + 1
   }
@@ -156,7 +156,7 @@ async function previewOf(
     dex.signal?.throwIfAborted()
     dex.onProgress?.({ phase: "learning", done: i, total: wanted.length, bytes: i, bytesTotal: wanted.length })
     const { store } = parts
-    const outgoing = outgoingOf(
+    const outgoing = createOutgoing(
       row,
       await store.messages(row.ref),
       await store.versions(row.ref),
@@ -217,7 +217,7 @@ export async function unshareProject(dex: Dex, named: string | undefined, input:
       `${named ?? dex.project} is not shared. ${shared.length === 0 ? "No project is shared." : `Shared: ${shared.join(", ")}.`}`,
     )
   }
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     const store = await dex.store()
     const sent = []

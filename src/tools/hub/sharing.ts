@@ -35,7 +35,7 @@ export function isSharingAllowed(dex: Dex, project: string): boolean {
   return loadSettings({ file: dex.home.config, env: dex.machine.env, project }).settings["hub.share"]
 }
 
-export function pushedOf(dex: Pick<Dex, "home">): Pushed {
+export function openPushedStore(dex: Pick<Dex, "home">): Pushed {
   return openPushed(hubState(dex.home))
 }
 

@@ -26,7 +26,7 @@ const linesInput = object({
 })
 
 /** Finds the team's conversations that may have written lines of these commits. */
-export const linesQuestion: TeamQuestionKind<typeof linesInput, SentLines> = {
+export const linesQuery: TeamQuestionKind<typeof linesInput, SentLines> = {
   name: "lines",
   input: linesInput,
   run: async (dex, question: LinesQuestion, lines) =>

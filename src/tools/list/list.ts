@@ -15,7 +15,7 @@ import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
 import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
-import { estimatedTokens, maxTokensField } from "../view-fields.ts"
+import { estimatedTokensField, maxTokensField } from "../view-fields.ts"
 
 const input = object({
   project: projectField,
@@ -56,7 +56,7 @@ export const list = defineTool({
     next_offset: optional(integer("Pass it as offset to continue.")),
     continue_with: optional(text("The call that continues, if max_tokens cut the list.")),
     note: optional(text()),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",

@@ -4,7 +4,7 @@ import type { QueryFilters } from "../../search/query.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf, dateRange } from "../fields.ts"
-import { otherKinds } from "../kinds.ts"
+import { describeOtherKinds } from "../kinds.ts"
 
 /** The filters that a listing supports. Tool and role are properties of messages, which only a search finds. */
 const LISTING_FILTERS: readonly string[] = ["project", "source", "file", "from", "to", "model"]
@@ -44,7 +44,7 @@ export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }:
       more_matches: 0,
       score_final: 0,
     })
-  const others = otherKinds(left_out)
+  const others = describeOtherKinds(left_out)
   const notes = others === "" ? [] : [`Not shown: ${others}. \`dex list --all\` with the same filters shows them.`]
   return { results, total, notes }
 }

@@ -44,7 +44,7 @@ async function isPrefix(index: SearchIndex, { words }: Query): Promise<boolean> 
   return last !== "" && (await index.words(last)).some(({ word }) => word !== last)
 }
 
-export function replacedNote({ typed, by, why }: ReplacedWord): string {
+export function correctionNote({ typed, by, why }: ReplacedWord): string {
   const [first, ...others] = by.map((word) => `"${word}"`)
   if (why === "prefix")
     return `Few or no messages contain "${typed}" alone. Also searched for words that start with it: ${by.join(", ")}.`
@@ -53,7 +53,7 @@ export function replacedNote({ typed, by, why }: ReplacedWord): string {
 }
 
 /** If the filters leave nothing: the number of matches without each of them. */
-export async function withoutFilterNotes(
+export async function filterNotes(
   store: HistoryReader,
   index: SearchIndex | undefined,
   input: SearchInput,

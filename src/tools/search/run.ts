@@ -18,13 +18,13 @@ import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
 import { requireCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
-import { conversationsAmong } from "../kinds.ts"
+import { countConversations } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
 import { matchingSources, type NamedSource, namedSources } from "../source-named.ts"
 import { historyNote } from "../unread.ts"
 import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
-import { replacedNote, searchWithCorrections, withoutFilterNotes } from "./forgiving.ts"
+import { correctionNote, filterNotes, searchWithCorrections } from "./forgiving.ts"
 import { notesOn, privateNote } from "./notes.ts"
 import type { SearchToolInput } from "./search.ts"
 
@@ -98,8 +98,8 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const outcome = { ...found, index_is_damaged: isDamaged }
   dex.trace?.(searchFacts(outcome, input.offset, conversation))
   const notes = [
-    ...(meant?.map(replacedNote) ?? []),
-    ...(outcome.hits.length === 0 ? await withoutFilterNotes(store, index, wanted, filters) : []),
+    ...(meant?.map(correctionNote) ?? []),
+    ...(outcome.hits.length === 0 ? await filterNotes(store, index, wanted, filters) : []),
     ...notesOn(
       outcome,
       query,
@@ -131,7 +131,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     results: results.slice(0, kept),
     total: outcome.total,
     total_is_at_least: outcome.total_is_at_least || undefined,
-    conversations: outcome.kinds && conversationsAmong(outcome.kinds),
+    conversations: outcome.kinds && countConversations(outcome.kinds),
     kinds: outcome.kinds,
     matched: outcome.matched,
     replaced: meant?.map(({ typed, by }) => ({ typed, by })),

@@ -1,7 +1,7 @@
 const MAX_NAME_LENGTH = 60
 
 /** A file name made from a title, valid on any system. */
-export function nameForFile(title: string): string {
+export function fileNameFromTitle(title: string): string {
   const words = title
     .toLowerCase()
     .normalize("NFKD")

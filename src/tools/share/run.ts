@@ -5,7 +5,7 @@ import { formatRef } from "../../core/ref.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { agentNamed, resolveConversation } from "../resolve.ts"
-import { nameForFile } from "./file-name.ts"
+import { fileNameFromTitle } from "./file-name.ts"
 import { redactForOthers, withoutHome } from "./redacted-again.ts"
 import type { ShareFormat, ShareInput } from "./share.ts"
 
@@ -53,7 +53,7 @@ function writeTo(dex: Dex, { output: file, format }: ShareInput, title: string, 
 
 /** A file name made from the title that does not exist yet. */
 function unusedName(folder: string, title: string, ending: string): string {
-  const name = nameForFile(title)
+  const name = fileNameFromTitle(title)
   for (let i = 1; ; i++) {
     const path = join(folder, `${name}${i === 1 ? "" : `-${i}`}.${ending}`)
     if (!existsSync(path)) return path

@@ -15,14 +15,14 @@ import type { Dex } from "../context.ts"
 import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
 import {
   conversationField,
-  estimatedTokens,
+  estimatedTokensField,
   headFields,
-  hiddenParts,
+  hiddenPartsField,
   hideField,
   maxTokensField,
   sessionField,
   showField,
-  truncated,
+  truncatedField,
 } from "../view-fields.ts"
 import { readingFacts } from "./show.ts"
 
@@ -55,7 +55,7 @@ export const scan = defineTool({
     message_count: integer("In the complete conversation."),
     lines: listOf(text(), "number, tab, [role] time ~tokens to read it | its text; … marks a cut."),
     tokens_per_msg: integer("As requested, or as max_tokens allowed, rounded down."),
-    hidden_parts: hiddenParts,
+    hidden_parts: hiddenPartsField,
     left_out: optional(
       listOf(
         object({
@@ -65,8 +65,8 @@ export const scan = defineTool({
         "Messages left out between the lines, so that the others fit into max_tokens.",
       ),
     ),
-    truncated,
-    estimated_tokens: estimatedTokens,
+    truncated: truncatedField,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",
@@ -164,9 +164,9 @@ export const read = defineTool({
       }),
     ),
     not_found: optional(text("Numbers that no message has.")),
-    hidden_parts: hiddenParts,
-    truncated,
-    estimated_tokens: estimatedTokens,
+    hidden_parts: hiddenPartsField,
+    truncated: truncatedField,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",
@@ -211,7 +211,7 @@ export const timeline = defineTool({
     ),
     has_more_before: flag(),
     has_more_after: flag(),
-    hidden_parts: hiddenParts,
+    hidden_parts: hiddenPartsField,
     truncated: optional(
       object({
         messages_left_out: integer(),
@@ -219,7 +219,7 @@ export const timeline = defineTool({
         continue_with: optional(text("The call that continues after the last line.")),
       }),
     ),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",

@@ -23,7 +23,7 @@ export function selectParts(messages: StoredMessage[], input: Limits): { message
 }
 
 /** The options to repeat in a call that continues. */
-export function sameLimits({ max_tokens, show, hide }: Limits) {
+export function limitOptions({ max_tokens, show, hide }: Limits) {
   return { "max-tokens": max_tokens, show, hide }
 }
 

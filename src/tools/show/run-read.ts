@@ -8,7 +8,7 @@ import type { MessageVersion, StoredMessage } from "../../store/history/store.ts
 import type { Dex } from "../context.ts"
 import { formLine, headOf, messageState } from "../view.ts"
 import type { ReadInput } from "./forms.ts"
-import { messageFacts, openConversation, sameLimits, selectParts } from "./reading.ts"
+import { limitOptions, messageFacts, openConversation, selectParts } from "./reading.ts"
 
 /** A part whose changes are a patch text. */
 export type ReadPart = Omit<Part, "hunks" | "sha256"> & { patch?: string }
@@ -38,7 +38,7 @@ export async function run(dex: Dex, typed: ReadInput) {
       next_message_index: next.index,
       continue_with: formLine(dex, "read", [row, formatIndices(stored.slice(stored.indexOf(next.index)))], {
         "from-char": next.from_char,
-        ...sameLimits(input),
+        ...limitOptions(input),
       }),
     },
   })

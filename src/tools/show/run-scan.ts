@@ -6,7 +6,7 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import type { Dex } from "../context.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
 import { OMITTABLE_KINDS, type OmittableKind, type ScanInput } from "./forms.ts"
-import { cuttableLines, openConversation, sameLimits, selectParts } from "./reading.ts"
+import { cuttableLines, limitOptions, openConversation, selectParts } from "./reading.ts"
 
 export async function run(dex: Dex, input: ScanInput) {
   const { row, store } = await openConversation(dex, input)
@@ -59,7 +59,7 @@ function viewOf(
           ? {
               messages_left_out: messages.length - end,
               next_message_index: messages[end]!.number,
-              continue_with: formLine(dex, "scan", [row], { ...sameLimits(input), offset: input.offset + end }),
+              continue_with: formLine(dex, "scan", [row], { ...limitOptions(input), offset: input.offset + end }),
             }
           : undefined,
     }

@@ -8,7 +8,7 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import type { Dex } from "../context.ts"
 import { withSubsections } from "../docs/sections.ts"
 import { commandLine, formLine, headOf, messageState, rootsOf } from "../view.ts"
-import { messageFacts, noMessageError, openConversation, sameLimits, selectParts } from "./reading.ts"
+import { limitOptions, messageFacts, noMessageError, openConversation, selectParts } from "./reading.ts"
 import type { ShowInput } from "./show.ts"
 
 const MAX_FILES = 50
@@ -179,12 +179,12 @@ function answer(contents: ConversationContent[], shown: number, kept: number, in
       truncated: next && {
         messages_left_out: messages.length - given.length,
         next_message_index: next.index,
-        continue_with: commandLine("show", [row], { ...rest, ...sameLimits(input) }),
+        continue_with: commandLine("show", [row], { ...rest, ...limitOptions(input) }),
       },
     }
   })
   const names = contents.slice(shown).map(({ name }) => name)
   const { message_index: expand, before, after } = input.expand ?? {}
-  const continue_with = commandLine("show", names, { format, expand, before, after, ...sameLimits(input) })
+  const continue_with = commandLine("show", names, { format, expand, before, after, ...limitOptions(input) })
   return { conversations, left_out: names.length > 0 ? { conversations: names.length, continue_with } : undefined }
 }

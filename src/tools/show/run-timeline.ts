@@ -9,7 +9,7 @@ import type { Dex } from "../context.ts"
 import { resolveSession } from "../resolve.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
 import type { TimelineInput } from "./forms.ts"
-import { cuttableLines, noMessageError, openConversation, sameLimits, selectParts } from "./reading.ts"
+import { cuttableLines, limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
 
 type Place = { row: ConversationRow; message: StoredMessage }
 /** The messages in the window; `middle` is the position of the requested message, or where it would be. */
@@ -67,7 +67,7 @@ function continuation(
   return formLine(dex, "timeline", [formatRef({ ...row.ref, number: message.number })], {
     ...sides,
     session: input.session === "all" ? "all" : undefined,
-    ...sameLimits(input),
+    ...limitOptions(input),
   })
 }
 

@@ -5,13 +5,13 @@ import type { TraceFacts } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
 import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
 import {
-  estimatedTokens,
-  hiddenParts,
+  estimatedTokensField,
+  hiddenPartsField,
   hideField,
   maxTokensField,
   sessionField,
   showField,
-  truncated,
+  truncatedField,
 } from "../view-fields.ts"
 
 const showInput = object({
@@ -80,12 +80,12 @@ export const show = defineTool({
         total_tokens: integer("Of the messages shown; an estimate."),
         has_more_before: optional(flag()),
         has_more_after: optional(flag()),
-        hidden_parts: hiddenParts,
-        truncated,
+        hidden_parts: hiddenPartsField,
+        truncated: truncatedField,
       }),
     ),
     left_out: optional(object({ conversations: integer(), continue_with: text() }, "Conversations that did not fit.")),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",

@@ -15,7 +15,7 @@ import { RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
 import { MAX_ITEMS, suggestItems } from "../../suggest/suggest.ts"
 import type { Dex } from "../context.ts"
-import { markOf } from "../docs/sections.ts"
+import { sectionMarkOf } from "../docs/sections.ts"
 import { updatedKnowledge } from "../learned.ts"
 import { currentSession, isCurrentProject, projectNamed } from "../resolve.ts"
 import { run as take } from "../suggestions/run.ts"
@@ -103,7 +103,7 @@ async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
     offset: 0,
   })
   return hits.flatMap(({ row, message }) => {
-    const mark = markOf(message)
+    const mark = sectionMarkOf(message)
     if (!message || !mark) return []
     const heading = mark.headings.at(-1) ?? row.ref.id
     return [{ ref: `${formatRef(row.ref)}§${mark.name}`, heading, text: messageText(message, "full") }]

@@ -5,7 +5,7 @@ import { openIndex, rebuildIndex } from "../../store/index/search-index.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 import { embedderOf } from "../embedder.ts"
-import { conversationsAmong } from "../kinds.ts"
+import { countConversations } from "../kinds.ts"
 import type { ReindexInput } from "./sync.ts"
 
 export async function run(dex: Dex, input: ReindexInput) {
@@ -41,7 +41,7 @@ export async function run(dex: Dex, input: ReindexInput) {
         },
       ))
     return {
-      conversations: conversationsAmong(kinds),
+      conversations: countConversations(kinds),
       kinds,
       duration_ms: Date.now() - started,
       embedding: embedding || undefined,

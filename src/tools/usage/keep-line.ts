@@ -3,7 +3,7 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { LineState } from "../../usage/line.ts"
 import { BLOCK_MS, fiveHourBlocks } from "../../usage/periods.ts"
-import { payment, total } from "../../usage/sums.ts"
+import { createPayment, totalSum } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { type PriceSettings, priceSettings } from "./payments.ts"
 
@@ -19,14 +19,14 @@ export function saveStatusLine(
   const now = dex.now()
   spending.wantLine()
   const spent = spending.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)
-  const paid = spent.map((part) => payment(part, undefined, false, settings.book))
+  const paid = spent.map((part) => createPayment(part, undefined, false, settings.book))
   const day = localDay(now)
-  const { cost, tokens, unpriced_tokens } = total(paid.filter(({ at }) => localDay(at) === day))
+  const { cost, tokens, unpriced_tokens } = totalSum(paid.filter(({ at }) => localDay(at) === day))
   const starts = fiveHourBlocks(paid.map(({ at }) => at))
   const running = [...starts.values()].find((start) => now < start + BLOCK_MS)
   const block = running !== undefined && {
     end: running + BLOCK_MS,
-    cost: total(paid.filter(({ at }) => starts.get(at) === running)).cost,
+    cost: totalSum(paid.filter(({ at }) => starts.get(at) === running)).cost,
   }
   const state: LineState = {
     at: now,

@@ -6,7 +6,7 @@ import { readText } from "../../core/read-file.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending, Spender } from "../../store/spending/spent.ts"
 import { ownPrices, type PriceBook, priceBook } from "../../usage/price-of.ts"
-import { payment } from "../../usage/sums.ts"
+import { createPayment } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import type { SpenderPayment } from "./groups.ts"
 
@@ -36,7 +36,10 @@ function readOwnPrices(
 }
 
 /** Looks up a conversation, and the root conversation that started it, if known. */
-export function spendersIn(spending: SpendingFile): { spender(id: number): Spender; root(id: number): Spender } {
+export function createSpenderLookup(spending: SpendingFile): {
+  spender(id: number): Spender
+  root(id: number): Spender
+} {
   const all = spending.spenders()
   const byId = new Map(all.map((one) => [one.id, one]))
   const byName = new Map(all.map((one) => [`${one.source}:${one.native_id}`, one]))
@@ -55,13 +58,13 @@ export function spendersIn(spending: SpendingFile): { spender(id: number): Spend
 
 export function paymentsOf(
   spent: KnownSpending[],
-  { spender, root }: ReturnType<typeof spendersIn>,
+  { spender, root }: ReturnType<typeof createSpenderLookup>,
   isHidden: (project: string | undefined) => boolean,
   book: PriceBook,
 ): SpenderPayment[] {
   return spent.map((part) => {
     const own = spender(part.conversation)
     const who = { own, root: root(own.id), isPrivate: isHidden(own.project) }
-    return payment(part, who, own.kind === "subagent", book)
+    return createPayment(part, who, own.kind === "subagent", book)
   })
 }

@@ -6,24 +6,24 @@ import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
-import { tokensIn } from "../../usage/spending.ts"
-import { type Sum, sumByGroup, total } from "../../usage/sums.ts"
+import { countTokens } from "../../usage/spending.ts"
+import { type Sum, sumByGroup, totalSum } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
-import { hiddenProjects, LEARNING_UNFINISHED } from "../learned.ts"
+import { LEARNING_UNFINISHED, otherPrivateProjects } from "../learned.ts"
 import { unknownProject } from "../unknown-project.ts"
 import { type Grouping, groupingBy, type SpenderPayment } from "./groups.ts"
 import { saveStatusLine } from "./keep-line.ts"
-import { paymentsOf, priceSettings, spendersIn } from "./payments.ts"
+import { createSpenderLookup, paymentsOf, priceSettings } from "./payments.ts"
 import type { UsageGroup, UsageInput } from "./usage.ts"
 
 export async function run(dex: Dex, input: UsageInput) {
   if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
   const { spending, notes } = await spendingOf(dex)
-  const { isHidden } = await hiddenProjects(dex)
+  const { isHidden } = await otherPrivateProjects(dex)
   const settings = priceSettings(dex)
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = dateRange(input, dex.now())
-  const family = spendersIn(spending)
+  const family = createSpenderLookup(spending)
   const known = spending.spentBetween(from, to)
   const matching = (parts: KnownSpending[]) =>
     paymentsOf(parts, family, isHidden, settings.book).filter((one) => isRequested(one, input))
@@ -36,7 +36,7 @@ export async function run(dex: Dex, input: UsageInput) {
   const dated = paid.map(({ at }) => at).filter((at) => at > 0)
   const unknown =
     input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)
-  const sum = total(paid)
+  const sum = totalSum(paid)
   return {
     by: input.by,
     rows: rows.shown,
@@ -51,7 +51,7 @@ export async function run(dex: Dex, input: UsageInput) {
       ...notes,
       ...settings.problems,
       ...(unknown === undefined ? [] : [unknown]),
-      ...notesOn(input.by, paid, sum, total(gone).tokens),
+      ...notesOn(input.by, paid, sum, totalSum(gone).tokens),
     ],
   }
 }
@@ -78,7 +78,7 @@ function rowsOf(paid: SpenderPayment[], { keyOf, titleOf, isPeriod }: Grouping, 
       key,
       title,
       subagents: isSeparate || undefined,
-      ...shown(total(members), members),
+      ...shown(totalSum(members), members),
     }
   })
   if (isPeriod) rows.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
@@ -123,7 +123,7 @@ function daysOf(paid: SpenderPayment[]) {
     days.set(day, sum)
     const model = sum.models.get(one.model ?? "") ?? { tokens: 0, cost: 0 }
     sum.models.set(one.model ?? "", model)
-    const tokens = tokensIn(one)
+    const tokens = countTokens(one)
     const cost = totalMoney(one.priced.money)
     sum.tokens += tokens
     sum.cost += cost
@@ -152,7 +152,7 @@ function modelsOf(paid: SpenderPayment[]) {
         priced: { price },
       },
     ] = members as [SpenderPayment]
-    const { tokens, cost } = total(members)
+    const { tokens, cost } = totalSum(members)
     return {
       model,
       tokens,

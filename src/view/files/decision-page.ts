@@ -67,9 +67,9 @@ function more(count: number, where: string): Html | undefined {
   return count > 0 ? html`<p class="note">${count} more ${where}.</p>` : undefined
 }
 
-type Quoted = Pick<KnownDecision, "ref" | "quote" | "at">
+type QuotedDecision = Pick<KnownDecision, "ref" | "quote" | "at">
 
-function chain(title: string, decisions: readonly Quoted[], to: Addresses): Html | undefined {
+function chain(title: string, decisions: readonly QuotedDecision[], to: Addresses): Html | undefined {
   if (decisions.length === 0) return undefined
   const rows = decisions.map(
     ({ ref, quote, at }) =>

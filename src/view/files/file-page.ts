@@ -18,7 +18,7 @@ import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { ownedLinesHtml } from "./owned-lines.ts"
 import { type RequestedFile, requestedFile } from "./requested-file.ts"
 
-type Blamed = OutputOf<typeof blame>
+type BlamedOutput = OutputOf<typeof blame>
 
 /** How many lines one part of the page contains. */
 const LINES_AT_ONCE = 1_000
@@ -53,17 +53,17 @@ export async function filePart(request: PageRequest): Promise<ViewPage> {
 }
 
 /** The last page's answer. Other parts of that page reuse it, so that their line numbers match. */
-let last: { of: string; answer: Blamed } | undefined
+let last: { of: string; answer: BlamedOutput } | undefined
 
 function keyOf({ project, path, rev = "" }: RequestedFile): string {
   return JSON.stringify([project, path, rev])
 }
 
-async function lastAnswerFor(file: RequestedFile): Promise<Blamed | { why: string }> {
+async function lastAnswerFor(file: RequestedFile): Promise<BlamedOutput | { why: string }> {
   return last?.of === keyOf(file) ? last.answer : blameNow(file)
 }
 
-async function blameNow(file: RequestedFile): Promise<Blamed | { why: string }> {
+async function blameNow(file: RequestedFile): Promise<BlamedOutput | { why: string }> {
   const { dex, place, path, rev } = file
   try {
     const answer = await runToolForPage(dex, blame, { target: place, rev })
@@ -102,7 +102,7 @@ function breakable(path: string): Html {
   return html`${path.split("/").map((name, i) => (i === 0 ? html`${name}` : html`/<wbr>${name}`))}`
 }
 
-function blamedHead(blamed: Blamed): Html {
+function blamedHead(blamed: BlamedOutput): Html {
   const agents = blamed.agents
     .filter(({ agent }) => agent !== "")
     .map(({ agent, total, unknown }) => {
@@ -114,12 +114,12 @@ function blamedHead(blamed: Blamed): Html {
   return html`${shareBar(blamed)}${texts.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
-function partAt({ lines }: Blamed, line: number): number {
+function partAt({ lines }: BlamedOutput, line: number): number {
   const most = Math.max(0, Math.ceil(lines.length / LINES_AT_ONCE) - 1)
   return Number.isSafeInteger(line) ? Math.min(most, Math.max(0, Math.floor((line - 1) / LINES_AT_ONCE))) : 0
 }
 
-function linesHtml({ lines }: Blamed, index: number, file: RequestedFile, to: Addresses): Html {
+function linesHtml({ lines }: BlamedOutput, index: number, file: RequestedFile, to: Addresses): Html {
   const { project, path, rev } = file
   if (lines.length === 0) return html`<p class="none">The file is empty.</p>`
   const from = index * LINES_AT_ONCE

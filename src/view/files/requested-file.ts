@@ -3,7 +3,7 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path"
 import { DexError } from "../../core/error.ts"
 import { projectsHiddenFrom } from "../../search/scope.ts"
 import type { Dex } from "../../tools/context.ts"
-import { inProject, type PageRequest } from "../page.ts"
+import { dexInProject, type PageRequest } from "../page.ts"
 
 /** The file in a page's address. `dex` runs inside the file's project. */
 export type RequestedFile = {
@@ -25,7 +25,7 @@ export async function requestedProject({ dex, query }: Pick<PageRequest, "dex" |
       "not_found",
       named === "" ? "The address does not name a project." : `dex does not know the project ${named}.`,
     )
-  return inProject(dex, named)
+  return dexInProject(dex, named)
 }
 
 /** Throws a DexError if the path is outside the project, or in a private project nested in it. */

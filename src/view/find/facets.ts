@@ -195,7 +195,7 @@ export type FindFilters = Partial<Record<(typeof FILTER_NAMES)[number], string>>
 /** The search in a page's address. */
 export type FindRequest = { words: string; narrowed: FindFilters; offset: number }
 
-export function questionIn(query: URLSearchParams): FindRequest {
+export function readFindRequest(query: URLSearchParams): FindRequest {
   const given = FILTER_NAMES.map((name) => [name, (query.get(name) ?? "").trim()])
   const offset = Number(query.get("offset"))
   return {
@@ -206,7 +206,7 @@ export function questionIn(query: URLSearchParams): FindRequest {
 }
 
 /** True if there are words to search for in messages; `project:api` alone is only a filter. */
-export function hasTerms({ words }: FindRequest): boolean {
+export function hasSearchWords({ words }: FindRequest): boolean {
   return parseQuery(words).terms.length > 0
 }
 

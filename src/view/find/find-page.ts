@@ -8,16 +8,23 @@ import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import { otherKinds } from "../../tools/kinds.ts"
+import { describeOtherKinds } from "../../tools/kinds.ts"
 import { list } from "../../tools/list/list.ts"
 import { search } from "../../tools/search/search.ts"
 import { type Addresses, type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
-import { addressWith, type FindFilters, type FindRequest, facetsHtml, hasTerms, questionIn } from "./facets.ts"
+import {
+  addressWith,
+  type FindFilters,
+  type FindRequest,
+  facetsHtml,
+  hasSearchWords,
+  readFindRequest,
+} from "./facets.ts"
 import { agentNames, type ResultRow, rowsHtml } from "./rows.ts"
 
 /** The search page. With `quick` it returns only the results of the quick search. */
 export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPage> {
-  const question = questionIn(query)
+  const question = readFindRequest(query)
   const isQuick = query.has("quick")
   const found = isQuick ? await quickRows(dex, question) : await findRows(dex, question)
   const title = question.words === "" ? "Find" : question.words
@@ -118,7 +125,7 @@ const QUERY_SYNTAX = /["]|(?:^|\s)-\p{L}|\b[a-z]+:\S/u
 async function quickRows(dex: Dex, question: FindRequest): Promise<FoundPage | undefined> {
   const { words, narrowed } = question
   const { source, project, from, ...others } = narrowed
-  if (!hasTerms(question) || QUERY_SYNTAX.test(words) || Object.keys(others).length > 0) return undefined
+  if (!hasSearchWords(question) || QUERY_SYNTAX.test(words) || Object.keys(others).length > 0) return undefined
   const typed = {
     text: words,
     sources: source === undefined ? undefined : [source],
@@ -168,7 +175,7 @@ async function findRows(dex: Dex, question: FindRequest): Promise<FoundPage> {
   const isOpen = words === "" && Object.keys(narrowed).every((name) => name === "in")
   if (isOpen && narrowed.in === "docs") return collectionRows(dex)
   if (isOpen) return newestRows(await runToolForPage(dex, list, { limit, offset }), offset)
-  if (!hasTerms(question) && narrowed.tool !== undefined)
+  if (!hasSearchWords(question) && narrowed.tool !== undefined)
     return nothing(["To filter by tool, also type words to search for."])
   const { in: where, ...filters } = narrowed
   const among: { in?: "history" | "docs" } = where === "history" || where === "docs" ? { in: where } : {}
@@ -182,7 +189,7 @@ function nothing(notes: string[]): FoundPage {
 }
 
 function newestRows({ conversations, total, left_out, note }: OutputOf<typeof list>, offset: number): FoundPage {
-  const others = otherKinds(left_out)
+  const others = describeOtherKinds(left_out)
   return {
     rows: conversations,
     says: range(conversations.length, offset, total),

@@ -16,7 +16,7 @@ const MAX_DISTANCE = 30
 /** The numbers of the messages in which a call was made and answered. */
 type MadeCall = { madeIn?: number; answeredIn?: number }
 
-export type Nearby = {
+export type MessagesWithResults = {
   messages: StoredMessage[]
   outcomes: ReturnType<typeof outcomesOf>
   /** The calls whose results are in `outcomes`. */
@@ -29,7 +29,7 @@ export async function readWithResults(
   ref: Ref,
   all: readonly number[],
   part: readonly number[],
-): Promise<Nearby> {
+): Promise<MessagesWithResults> {
   const first = all.indexOf(part[0] ?? 0)
   const near = all.slice(Math.max(0, first - MAX_DISTANCE), first + part.length + MAX_DISTANCE)
   const places = new Map(near.map((number, i) => [number, i]))

@@ -5,8 +5,8 @@ import { type Html, html } from "../../render/html/html.ts"
 import { messageHtml, type PageMessage, type PageOptions } from "../../render/html/message-html.ts"
 import type { HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { messageState } from "../../tools/view.ts"
-import type { Addresses, ConversationRead } from "../page.ts"
-import { type Nearby, readWithResults, type Subagents, subagentHtml } from "./nearby.ts"
+import type { Addresses, RequestedConversation } from "../page.ts"
+import { type MessagesWithResults, readWithResults, type Subagents, subagentHtml } from "./nearby.ts"
 import type { Versions } from "./shape.ts"
 
 /** How many messages one part of the page contains: several screens, but fast to render. */
@@ -15,21 +15,21 @@ const MESSAGES_PER_PART = 50
 const MAX_CHARS = 6_000
 
 /** The numbers of a conversation's messages, split into parts. */
-export function partsOf(versions: Versions): number[][] {
+export function splitIntoParts(versions: Versions): number[][] {
   const numbers = [...versions.keys()]
   const parts: number[][] = []
   for (let i = 0; i < numbers.length; i += MESSAGES_PER_PART) parts.push(numbers.slice(i, i + MESSAGES_PER_PART))
   return parts.length === 0 ? [[]] : parts
 }
 
-export function partWith(parts: number[][], number: number): number {
+export function partWithMessage(parts: number[][], number: number): number {
   const found = parts.findIndex((numbers) => numbers.includes(number))
   if (found === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
   return found
 }
 
 export async function partHtml(
-  { dex, row, agent }: ConversationRead,
+  { dex, row, agent }: RequestedConversation,
   versions: Versions,
   [parts, index]: [parts: number[][], index: number],
   subagents: Subagents,
@@ -74,7 +74,7 @@ export async function partHtml(
 function stampOf(
   { number, parts, facts }: PageMessage,
   versions: Versions,
-  { calls }: Nearby,
+  { calls }: MessagesWithResults,
   { subagentOf }: PageOptions,
 ): string {
   const answers = parts.flatMap((part) => {

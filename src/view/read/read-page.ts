@@ -9,9 +9,9 @@ import { conversationOf } from "../../tools/fields.ts"
 import { priceSettings } from "../../tools/usage/payments.ts"
 import { actionForm } from "../actions.ts"
 import type { Addresses, PageRequest, ViewPage } from "../page.ts"
-import { type ConversationRead, requestedConversation } from "../page.ts"
+import { type RequestedConversation, requestedConversation } from "../page.ts"
 import { readWithResults, type Subagents, subagentsOf } from "./nearby.ts"
-import { partHtml, partsOf, partWith } from "./part-html.ts"
+import { partHtml, partWithMessage, splitIntoParts } from "./part-html.ts"
 import { type ConversationShape, currentVersions, shapeOf, versionsOfUnread } from "./shape.ts"
 import { factsHtml, outlineHtml } from "./sides.ts"
 
@@ -24,8 +24,8 @@ export async function readPage(request: PageRequest): Promise<ViewPage> {
   const early = await versionsOfUnread(await dex.store(), row)
   const shape = early ? undefined : await completeShape(read)
   const versions = early ?? shape!.versions
-  const parts = partsOf(versions)
-  const index = at === 0 ? 0 : partWith(parts, at)
+  const parts = splitIntoParts(versions)
+  const index = at === 0 ? 0 : partWithMessage(parts, at)
   const head = conversationOf(row)
   const subagents = await subagentsOf(dex, row)
   const messages = await partHtml(read, versions, [parts, index], subagents, to)
@@ -56,9 +56,9 @@ function late(address: string, says: string): Html {
 export async function readPart(request: PageRequest): Promise<ViewPage> {
   const read = await requestedConversation(request)
   const versions = await currentVersions(await request.dex.store(), read.row.ref)
-  const parts = partsOf(versions)
+  const parts = splitIntoParts(versions)
   const from = request.query.get("from")
-  const index = from === "last" ? parts.length - 1 : partWith(parts, Number(from))
+  const index = from === "last" ? parts.length - 1 : partWithMessage(parts, Number(from))
   const subagents = await subagentsOf(request.dex, read.row)
   return { title: "", isPart: true, body: await partHtml(read, versions, [parts, index], subagents, request.to) }
 }
@@ -75,7 +75,7 @@ export async function factsPart(request: PageRequest): Promise<ViewPage> {
   return sidePage(request, read, "Facts", factsSide(request, read, await completeShape(read), subagents))
 }
 
-function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: string, side: Html): ViewPage {
+function sidePage({ query, to }: PageRequest, { row }: RequestedConversation, says: string, side: Html): ViewPage {
   if (query.has("part")) return { title: "", isPart: true, body: side }
   const { title } = conversationOf(row)
   return {
@@ -84,17 +84,17 @@ function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: s
   }
 }
 
-async function completeShape({ dex, row }: ConversationRead): Promise<ConversationShape> {
+async function completeShape({ dex, row }: RequestedConversation): Promise<ConversationShape> {
   return shapeOf(await dex.store(), row.ref, priceSettings(dex).book)
 }
 
-function outlineSide({ to }: PageRequest, { row }: ConversationRead, shape: ConversationShape): Html {
+function outlineSide({ to }: PageRequest, { row }: RequestedConversation, shape: ConversationShape): Html {
   return html`<nav class="outline" aria-label="Outline"><details open><summary>Outline</summary>${outlineHtml(shape, addressesIn(row, shape, to))}</details></nav>`
 }
 
 function factsSide(
   { to }: PageRequest,
-  { row }: ConversationRead,
+  { row }: RequestedConversation,
   shape: ConversationShape,
   subagents: Subagents,
 ): Html {
@@ -108,7 +108,7 @@ function addressesIn(
   to: Addresses,
 ): (number: number) => string {
   const name = formatRef(ref)
-  const isOnePage = partsOf(versions).length === 1
+  const isOnePage = splitIntoParts(versions).length === 1
   return (number) => (isOnePage ? `#m${number}` : to.read(name, number))
 }
 

@@ -5,7 +5,7 @@ import { parseTestCommand } from "../../learn/test-runs/commands.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { moneyFor, totalMoney } from "../../usage/money.ts"
 import type { PriceBook } from "../../usage/price-of.ts"
-import { spentIn, tokensIn } from "../../usage/spending.ts"
+import { countTokens, spendingInMessages } from "../../usage/spending.ts"
 
 export type Mark = "edit" | "failed" | "commit" | "summary"
 export type ChangedFile = { path: string; added: number; removed: number; number: number; isRead: boolean }
@@ -159,8 +159,8 @@ function addEffects(shape: ConversationShape, { number, effects }: StoredMessage
 function addSpent(shape: ConversationShape, message: StoredMessage, book: PriceBook): void {
   if (!message.usage) return
   const last = shape.spent.at(-1) ?? { cost: 0, tokens: 0 }
-  const { spent } = spentIn([{ ...message, effects: [] }])
-  const priced = spent.map((part) => ({ ...moneyFor(part, book), tokens: tokensIn(part) }))
+  const { spent } = spendingInMessages([{ ...message, effects: [] }])
+  const priced = spent.map((part) => ({ ...moneyFor(part, book), tokens: countTokens(part) }))
   const cost = priced.reduce((sum, { money }) => sum + totalMoney(money), last.cost)
   const tokens = priced.reduce((sum, part) => sum + part.tokens, last.tokens)
   for (const { unpriced, tokens: without } of priced) if (unpriced === "tokens") shape.unpriced += without

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest"
 import { ageOf, drawScreen, type PickerLook } from "../../../src/cli/picker/screen.ts"
-import { lineOf, type PickerRow, type PickerState, startingState, withRows } from "../../../src/cli/picker/state.ts"
+import {
+  type PickerRow,
+  type PickerState,
+  startingState,
+  typedLineOf,
+  withRows,
+} from "../../../src/cli/picker/state.ts"
 import { widthOf } from "../../../src/render/terminal.ts"
 
 const NOW = Date.parse("2026-11-12T10:00:00Z")
@@ -63,7 +69,7 @@ test("suggested commands begin with the program that started dex", () => {
 
 test("words: a snippet below each row, cut so that the match is visible", () => {
   const rows = ROWS.map((row) => ({ ...row, snippet: `${"x ".repeat(40)}the **refresh** **token** is rotated` }))
-  const state = stateOf({ line: lineOf("refresh tok") }, rows)
+  const state = stateOf({ line: typedLineOf("refresh tok") }, rows)
   expect(drawScreen(state, undefined, LOOK)).toMatchInlineSnapshot(`
     {
       "cursor": {
@@ -139,7 +145,7 @@ test("without UTF-8 the lines are ASCII", () => {
 })
 
 test("if nothing is found, it says what can be changed", () => {
-  const state = stateOf({ line: lineOf("zebra"), filter: { here: true, days: 7, source: "codex" } }, [])
+  const state = stateOf({ line: typedLineOf("zebra"), filter: { here: true, days: 7, source: "codex" } }, [])
   expect(drawScreen(state, undefined, LOOK).lines).toMatchInlineSnapshot(`
     [
       "❯ zebra                         codex · this project · 7d  0",
@@ -159,8 +165,8 @@ test("if nothing is found, it says what can be changed", () => {
 describe("every line fits", () => {
   const states: Record<string, PickerState> = {
     rows: stateOf(),
-    "a long line": stateOf({ line: lineOf("日本 token ".repeat(30)) }),
-    "a cursor in the middle": stateOf({ line: { ...lineOf("word ".repeat(60)), at: 100 } }),
+    "a long line": stateOf({ line: typedLineOf("日本 token ".repeat(30)) }),
+    "a cursor in the middle": stateOf({ line: { ...typedLineOf("word ".repeat(60)), at: 100 } }),
     "a note": stateOf({
       note: "1,234 new messages, read in 1.2 s. Not everything is read yet: `dex sync` goes on.",
       syncing: "3 of 10",
@@ -200,7 +206,7 @@ test("text from a transcript reaches the terminal only as text", () => {
     facts: [evil],
     messages: [],
   }
-  const state = stateOf({ line: lineOf("a"), note: evil, notice: evil }, [row, ...ROWS])
+  const state = stateOf({ line: typedLineOf("a"), note: evil, notice: evil }, [row, ...ROWS])
   for (const color of [false, true]) {
     const text = drawScreen(state, preview, { ...LOOK, columns: 140, rows: 24, color }).lines.join("")
     expect(text.replaceAll(/\x1b\[\d+m/g, "")).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
