@@ -204,7 +204,7 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
       const { status, body } = await request(hub.url, "dexh_x", "GET", path)
       return [status, body]
     }
-    const words = "The hub's tables are not there. Run: dex-hub migrate"
+    const words = "The hub's tables do not exist. Run: dex-hub migrate"
     expect(await ask("/readyz")).toEqual([503, `${words}\n`])
     expect(await ask("/healthz")).toEqual([200, "ok\n"])
     expect(await ask("/v1/me")).toEqual([503, { error: { code: "not_ready", message: words } }])

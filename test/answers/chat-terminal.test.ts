@@ -65,7 +65,7 @@ test("the arguments are the first question, and the commands work as described",
   expect(told.code).toBe(0)
   expect(told.text).toContain("Port 8080 was taken by another test [1]. It now binds to port 0 [1].\n")
   expect(told.text).not.toContain("the moon")
-  expect(told.text).toMatch(/This chat is kept in ~\/\.dex\/chat-sessions\/2/)
+  expect(told.text).toMatch(/This chat is saved in ~\/\.dex\/chat-sessions\/2/)
   expect(told.asked.map(({ body }) => body.messages.length)).toEqual([2, 4, 2])
   expect(told.asked[0]!.body.messages[1]!.content).toContain("why is the hook test flaky")
   expect(told.asked[0]!.body.messages[1]!.content).not.toContain("Use case:")

@@ -407,7 +407,7 @@ describe("dex forget and private", () => {
     expect((await warmDex(home, ["private", project])).stdout).toMatch(/is private/)
     const outside = await json(home, ["search", "invoice"])
     expect(outside.results).toEqual([])
-    expect(outside.notes).toContain("1 match in private projects, not shown.")
+    expect(outside.notes).toContain("Not shown: 1 match in private projects.")
     expect((await json(home, ["list"])).conversations).toEqual([])
     expect((await warmDex(home, ["show", "55555555"])).stderr).toMatch(/private project/)
     expect((await warmDex(home, ["private", project, "--off"])).stdout).toMatch(/no longer private/)

@@ -169,7 +169,7 @@ describe("errors in arguments", () => {
 
   test("a value that begins with a dash is reported in one line that says how to write it", async () => {
     expect(errorOf("subscribe", "x", "--cooldown-ms", "-1")).toBe(
-      "--cooldown-ms has no value, or one that begins with a dash: then write --cooldown-ms=-1. See: dex subscribe --help",
+      "--cooldown-ms needs a value. If the value begins with a dash, write --cooldown-ms=-1. See: dex subscribe --help",
     )
     expect(errorOf("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
     expect(errorOf("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)

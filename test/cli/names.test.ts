@@ -42,7 +42,7 @@ test("no such name is accepted as a field, an agent, a status or a command", () 
     expect(readAs(object({ query: text(), ids: optional(listOf(text())) }), input)).toEqual({
       wrong: `${name} is not known`,
     })
-    expect(() => resolveAgents([name])).toThrow(/dex knows no agent/)
+    expect(() => resolveAgents([name])).toThrow(/dex does not know the agent/)
     const line = `\`dex search x --${name.toLowerCase()} 1\``
     expect(commandsToCalls(line, offeredTools)).toBe(line)
   }

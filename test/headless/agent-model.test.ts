@@ -162,7 +162,7 @@ describe("every failure of an agent is a readable sentence", () => {
 
   test("it crashes, prints something else, or prints nothing", async () => {
     expect(await says("echo 'Segmentation fault' >&2; exit 139")).toMatch(
-      /^llm_failed: Claude Code ended with code 139 and without an answer \(Segmentation fault\)/,
+      /^llm_failed: Claude Code ended with code 139 without an answer \(Segmentation fault\)/,
     )
     expect(await says("kill -9 $$")).toMatch(/^llm_failed: Claude Code ended early/)
     expect(await says(printScript("Welcome!"))).toMatch(/^llm_wrong_answer: What Claude Code printed is not an answer/)

@@ -115,7 +115,7 @@ test("finds them by project, file, symbol and words", async () => {
   expect(await decisions(at, "--all", "--limit", "1")).toMatchObject({
     quotes: [SORTED],
     total: 3,
-    notes: ["1 to 1 of 3. For the next: --offset 1"],
+    notes: ["1 to 1 of 3. For more: --offset 1"],
   })
   const pages: unknown[] = []
   for (const offset of ["1", "2"]) {
@@ -123,7 +123,7 @@ test("finds them by project, file, symbol and words", async () => {
     pages.push([quotes, notes])
   }
   expect(pages).toEqual([
-    [[TO_DISABLED], ["2 to 2 of 3. For the next: --offset 2"]],
+    [[TO_DISABLED], ["2 to 2 of 3. For more: --offset 2"]],
     [[TO_ENABLED], ["3 to 3 of 3."]],
   ])
   expect(await decisions(at, "--all", "--offset", "3")).toMatchObject({ code: 1, quotes: [], total: 3 })
@@ -154,7 +154,7 @@ test("a private project's decisions are listed only inside it, and counted elsew
   expect(await decisions(at, "--all")).toMatchObject({
     quotes: [TO_ENABLED],
     total: 1,
-    notes: ["1 in private projects, not shown."],
+    notes: ["Not shown: 1 in private projects."],
   })
   expect(await decisions(at, "--project", "/home/dev/other")).toMatchObject({ code: 1, quotes: [] })
 })

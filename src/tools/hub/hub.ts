@@ -48,7 +48,7 @@ const input = object({
   ),
   dry_run: optional(flag("share: show exactly what would be sent, and send nothing.")),
   session: optional(text("share --dry-run: only this conversation: current, or a ref.")),
-  forget: optional(flag("unshare, hold: also delete from the hub what was sent. It cannot be sent again.")),
+  forget: optional(flag("unshare, hold: also delete on the hub what was sent. It cannot be sent again.")),
   off: optional(flag("hold: allow the conversation to be sent again.")),
   quiet: optional(flag("push: print nothing, and do nothing if the next attempt is not due yet.")),
   yes: optional(flag("Do not ask.")),

@@ -56,7 +56,7 @@ export function notesOn(
 /** Shown only to a person, never to an agent. */
 export function privateNote({ hidden_private }: SearchOutcome): string[] {
   if (hidden_private === 0) return []
-  return [`${many(hidden_private, "match", "matches")} in private projects not shown.`]
+  return [`Not shown: ${many(hidden_private, "match", "matches")} in private projects.`]
 }
 
 /** A note about a hub's search shards that did not answer. */
