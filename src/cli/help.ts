@@ -14,10 +14,7 @@ export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal
     ["dex help COMMAND", "Show a command's options and an example"],
   ]
   const lines = [
-    ...wrap(
-      "dex stores the conversations of your coding agents on this machine and finds them again.",
-      terminal.columns,
-    ),
+    ...wrap("dex stores your coding agents' conversations on this machine and finds them.", terminal.columns),
     "",
     ...groupedLines(common, terminal),
     "",

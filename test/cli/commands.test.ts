@@ -299,7 +299,7 @@ describe("dex show", () => {
       })
     await syncHome(home)
     expect((await warmDex(home, ["show", "abcabcab"])).stderr).toMatch(
-      /matches several: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
+      /matches several conversations: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
     )
     expect(await warmDex(home, ["show", "nothing"])).toMatchObject({
       code: 2,

@@ -182,7 +182,7 @@ describe("a server that fails during a search", () => {
     ["does not answer in time", [{ hang: true }], { DEX_EMBED_TIMEOUT_MS: "50" }, /within 50 ms \(embed\.timeout_ms\)/],
     ["fails", [{ status: 500 }, { status: 500 }], {}, /failed \(500\)/],
     ["sends a vector of another size", [{ vectors: () => [[1, 2, 3]] }], {}, /3 numbers instead of 256/],
-    ["sends something else", [{ json: { data: "none" } }], {}, /another format/],
+    ["sends something else", [{ json: { data: "none" } }], {}, /unexpected format/],
   ]
   test.each(odd)("%s: the answer is by words, with the reason", async (_, next, more, reason) => {
     const { home, env, server } = await synced()

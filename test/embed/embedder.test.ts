@@ -116,8 +116,8 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
   test.each([
     ["text instead of JSON", { status: 200, body: "<html>hello</html>" }, /did not answer in JSON/],
     ["nothing", { status: 200, body: "" }, /did not answer in JSON/],
-    ["JSON of another kind", { json: { hello: 1 } }, /another format/],
-    ["null", { json: null }, /another format/],
+    ["JSON of another kind", { json: { hello: 1 } }, /unexpected format/],
+    ["null", { json: null }, /unexpected format/],
   ])("rejects an answer of %s", async (_, answer, message) => {
     const server = await embeddingServer()
     const embedder = await opened(provider, server)

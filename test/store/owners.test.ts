@@ -118,7 +118,7 @@ describe("two people's conversations with one id", () => {
 
   test("an ambiguous name is not guessed", async () => {
     await expect(answer(show, { ids: ["claude_code:same"], format: "full" })).rejects.toThrow(
-      `matches several: ${ALICE}, ${BOB}`,
+      `matches several conversations: ${ALICE}, ${BOB}`,
     )
   })
 
