@@ -92,7 +92,7 @@ export async function answerOf(
   run: Omit<LoopResult, "text">,
   checked: CheckedAnswer,
 ) {
-  const used = usageOf(model, run.steps.length)
+  const used = modelUsageOf(model, run.steps.length)
   const stopped = run.stopped === undefined ? [] : [`Stopped early: ${run.stopped}.`]
   const partial = run.stopped !== undefined
   const dropped = droppedNotes(checked)
@@ -115,7 +115,7 @@ export async function answerOf(
   })
 }
 
-export function usageOf({ id, used }: Pick<Model, "id" | "used">, calls: number) {
+export function modelUsageOf({ id, used }: Pick<Model, "id" | "used">, calls: number) {
   const { input, output, is_estimate, cost_usd } = used()
   return withoutUndefined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
 }
@@ -137,7 +137,7 @@ type AnswerDetails = {
   /** True if some of the model's sentences were not supported, so that the others are less certain too. */
   doubtful?: boolean
   notes: string[]
-  used?: ReturnType<typeof usageOf>
+  used?: ReturnType<typeof modelUsageOf>
 }
 
 /** Includes as many sentences as fit into `max_tokens`, with their sources. */

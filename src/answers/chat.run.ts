@@ -13,8 +13,8 @@ import {
   checkAnswer,
   finishAnswer,
   firstPassages,
+  modelUsageOf,
   NO_MODEL,
-  usageOf,
 } from "./ask.run.ts"
 import { storeChat } from "./chat-keep.ts"
 import { type CheckedAnswer, NONE_DROPPED, settledLength } from "./cited.ts"
@@ -120,7 +120,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     const hasAnswer = checked.kept.length > 0
     const answer =
       run.byPerson && !hasAnswer
-        ? await nothingYet({ used: usageOf(model, run.steps.length) })
+        ? await nothingYet({ used: modelUsageOf(model, run.steps.length) })
         : await answerOf(
             { query, max_tokens: hasAnswer ? NO_LIMIT : QUOTES_TOKENS },
             library,

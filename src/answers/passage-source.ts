@@ -17,7 +17,7 @@ import { run as runSearch } from "../tools/search/run.ts"
  */
 export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
-export type PassageQuery = {
+export type PassageSearch = {
   query: string
   by: "conversation" | "message"
   from?: string
@@ -43,7 +43,7 @@ export type FoundMessages = {
 
 /** A searchable history: this machine's, or a team's. */
 export type PassageSource = {
-  find(wanted: PassageQuery): Promise<FoundMessages>
+  find(wanted: PassageSearch): Promise<FoundMessages>
   /** Returns a section with its subsections, a message with its neighbours, or the beginning of a conversation or document. */
   read(ref: string): Promise<{ row: PassageRow; messages: StoredMessage[] }>
   /** The files that each conversation edited most. */

@@ -8,11 +8,11 @@ import type { SyncProgress } from "./sync-types.ts"
 const BATCH = 64
 
 /** The spending of a conversation at one change; a later change may differ. */
-export type KnownSpending = { change: number; spent: SpentPart[]; made: MadeThing[] }
+export type SpendingAtChange = { change: number; spent: SpentPart[]; made: MadeThing[] }
 
 export type FollowSpendingOptions = {
   /** Looks up known spending, so that the conversation need not be read. */
-  knownSpending?: (ref: Ref) => KnownSpending | undefined
+  knownSpending?: (ref: Ref) => SpendingAtChange | undefined
   /** The most conversations to read. If there are more, the update stops. */
   mostRead?: number
   signal?: AbortSignal

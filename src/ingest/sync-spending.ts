@@ -5,7 +5,7 @@ import { formatRef } from "../core/ref.ts"
 import type { WriteResult } from "../store/history/store.ts"
 import { openSpending, type SpendingFile } from "../store/spending/spending-file.ts"
 import { spendingInMessages } from "../usage/spending.ts"
-import { followSpending, type KnownSpending, learningProgress } from "./follow-spending.ts"
+import { followSpending, learningProgress, type SpendingAtChange } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
 /** The most older conversations that a sync reads for their spending while somebody waits. A full sync reads all. */
@@ -22,7 +22,7 @@ export type SyncSpending = {
 }
 
 export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
-  const known = new Map<string, KnownSpending>()
+  const known = new Map<string, SpendingAtChange>()
   let file: SpendingFile | undefined
   const isQuick = options.quick || options.deadline !== undefined || options.pauseAt !== undefined
   const unlessDamaged = async (work: (file: SpendingFile) => Promise<void>) => {

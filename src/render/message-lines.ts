@@ -4,7 +4,7 @@ import { parseObject } from "../core/record.ts"
 import { type FoldOptions, foldCall, foldText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
 import { markdownLines, plainLines } from "./markdown-lines.ts"
 import { narrowScreen, type Screen, styleText } from "./screen.ts"
-import { isFromPerson, type Speaker, speakerOf } from "./speaker.ts"
+import { isFromPerson, messageSpeaker, type Speaker } from "./speaker.ts"
 import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
 
 /** A message as shown on a screen. */
@@ -193,7 +193,7 @@ function styleOfChange(line: string): Style | undefined {
 }
 
 function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
-  const { name, kind } = speakerOf(message, agent)
+  const { name, kind } = messageSpeaker(message, agent)
   const title = clip(safeLine(name), screen.columns)
   const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
   const room = screen.columns - widthOf(title)

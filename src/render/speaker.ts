@@ -11,7 +11,7 @@ export function isFromPerson({ role, parts }: SpeakerMessage): boolean {
 }
 
 /** `agent` is the agent's name. */
-export function speakerOf(message: SpeakerMessage, agent: string): Speaker {
+export function messageSpeaker(message: SpeakerMessage, agent: string): Speaker {
   if (isFromPerson(message)) return { name: "You", kind: "person" }
   switch (message.role) {
     case "assistant":

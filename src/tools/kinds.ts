@@ -9,7 +9,7 @@ export type KindCounts = Readonly<Record<string, number>>
  * The number of conversations that a person had with an agent. Whenever dex counts "conversations" without further words, it
  * means these.
  */
-export function countConversations(counts: KindCounts): number {
+export function countPersonConversations(counts: KindCounts): number {
   return LISTED_KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0)
 }
 
@@ -59,7 +59,7 @@ export function describeMatches(kinds: KindCounts, shown: number, noun: string, 
  * out.
  */
 export function describeConversations(counts: KindCounts): string {
-  const own = countConversations(counts)
+  const own = countPersonConversations(counts)
   const others = describeOtherKinds(counts)
   if (own === 0 && counts.note !== undefined && Object.keys(counts).length === 1) return others
   return `${many(own, "conversation")}${others === "" ? "" : ` (and ${others})`}`

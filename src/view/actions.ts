@@ -4,7 +4,7 @@ import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { forget, makePrivate } from "../tools/forget/forget.ts"
 import { notes } from "../tools/note/note.ts"
-import { messageHtml } from "./layout.ts"
+import { messagePageHtml } from "./layout.ts"
 import type { Addresses } from "./page.ts"
 import { dexInProject, runToolForPage, type ViewPage } from "./page.ts"
 
@@ -33,7 +33,7 @@ async function forgetAction({ dex, form, to, actionToken }: ActionRequest): Prom
   const done = await runToolForPage(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
   if (!done.asked) {
     const title = `${many(done.count, "conversation")} forgotten`
-    return { title, body: messageHtml(title, "It was deleted from the history, the index and the knowledge.") }
+    return { title, body: messagePageHtml(title, "It was deleted from the history, the index and the knowledge.") }
   }
   const rows = (done.conversations ?? []).map(
     ({ title, project, date, message_count }) =>
@@ -55,7 +55,7 @@ async function privateAction({ dex, form, to, actionToken }: ActionRequest): Pro
   await runToolForPage(dex, makePrivate, { project, off: off || undefined })
   if (off) {
     const title = "No longer private"
-    return { title, body: messageHtml(title, `${project} is shown everywhere again.`) }
+    return { title, body: messagePageHtml(title, `${project} is shown everywhere again.`) }
   }
   const undo = actionForm(to.to("do/private"), actionToken, { project, off: "yes" }, html`<button>Undo</button>`)
   const body = html`<section class="notice"><h1>Private</h1><p>From now on dex shows ${project} only if you ask inside that folder.</p>${undo}</section>`
@@ -67,7 +67,7 @@ async function noteAction({ dex, form, to }: ActionRequest): Promise<ViewPage | 
   await runToolForPage(await dexInProject(dex, project), notes, { words: [requireField(form, "text")] })
   const ref = form.get("ref")
   return ref === null
-    ? { title: "Kept", body: messageHtml("Kept", "The note was saved for this project.") }
+    ? { title: "Kept", body: messagePageHtml("Kept", "The note was saved for this project.") }
     : { next: to.read(ref) }
 }
 

@@ -3,7 +3,7 @@ import { isDexError } from "../core/error.ts"
 import { html } from "../render/html/html.ts"
 import type { Action } from "./actions.ts"
 import type { Assets } from "./layout.ts"
-import { documentHtml, messageHtml, noAccessPage, refreshPage } from "./layout.ts"
+import { documentHtml, messagePageHtml, noAccessPage, refreshPage } from "./layout.ts"
 import type { PageDex } from "./learning.ts"
 import type { PageRoute, ViewPage } from "./page.ts"
 import { createAddresses } from "./page.ts"
@@ -126,7 +126,7 @@ export function createViewApp(parts: ViewParts) {
       c,
       {
         title: "Nothing here",
-        body: messageHtml("Nothing here", "There is no page at this address. Use the links above."),
+        body: messagePageHtml("Nothing here", "There is no page at this address. Use the links above."),
       },
       404,
     ),
@@ -134,7 +134,7 @@ export function createViewApp(parts: ViewParts) {
   app.onError((error, c) => {
     if (isDexError(error)) {
       const isMissing = ["not_found", "no_message", "private"].includes(error.code)
-      return shown(c, { title: "Not shown", body: messageHtml("Not shown", error.message) }, isMissing ? 404 : 400)
+      return shown(c, { title: "Not shown", body: messagePageHtml("Not shown", error.message) }, isMissing ? 404 : 400)
     }
     parts.log(error.stack ?? String(error))
     const text = html`Unexpected error. The terminal with <code>dex view</code> shows the details.`

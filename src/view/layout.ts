@@ -60,7 +60,7 @@ export function learningLine(): Html {
 }
 
 /** A page with only a message: what happened, and what to do. */
-export function messageHtml(title: string, text: string): Html {
+export function messagePageHtml(title: string, text: string): Html {
   return html`<section class="notice"><h1>${title}</h1><p>${text}</p></section>`
 }
 

@@ -400,7 +400,7 @@ describe("a server that is busy or failing", () => {
   test.each([
     ["31", /Try again in 31 s/],
     ["3600", /Try again in 60 minutes/],
-    [new Date(START + 90_000).toUTCString(), /to wait 90 s/],
+    [new Date(START + 90_000).toUTCString(), /Try again in 90 s/],
   ])("that says Retry-After: %s is not waited for", async (value, message) => {
     const { error, model, server } = await replyTo(() => ({ status: 429, headers: { "retry-after": value } }))
     expect(error).toMatchObject({ code: "llm_busy", message: expect.stringMatching(message) })

@@ -38,6 +38,7 @@ import { createTeamMcp } from "./mcp.ts"
 import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
 
+/** The parts of a running hub that its routes need. */
 type HubParts = {
   db: Database
   shards: Shards
@@ -57,8 +58,10 @@ type HubParts = {
   nodes?: NodeRoutes
 }
 
+/** The values that the first handlers set for the later ones. */
 type Env = { Variables: { identity?: Identity } & Spending }
 
+/** The most bytes of a JSON body. */
 const MAX_JSON_BYTES = 8 << 20
 /** An access token of an identity provider is longer than the hub's own tokens. */
 const BEARER = /^Bearer (\S{1,8192})$/i
@@ -261,6 +264,7 @@ export function createHubApp({
 
 type DevicePoll = { login?: unknown }
 
+/** The member who sent the request, set by the first handlers. */
 function viewerOf(c: Context<Env>) {
   return c.get("identity")!.viewer
 }
@@ -278,12 +282,14 @@ function named(c: Context, part: string): string {
   return name
 }
 
+/** The number of lines that the request asks for. */
 function limitOf(typed = "100"): number {
   const limit = Number(typed)
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LINES) return limit
   throw new HubProblem(400, "invalid", `limit must be a number from 1 to ${MAX_LINES}.`)
 }
 
+/** The conversation in the path of the request. */
 function conversationIn(c: Context): { source: string; id: string } {
   const of = { source: named(c, "source"), id: named(c, "id") }
   checkName(of.source, of.id)
@@ -298,6 +304,7 @@ async function jsonOf<T>(c: Context): Promise<T> {
   }
 }
 
+/** The body of an answer that is not a success. */
 function problem(c: Context, { status, code, message, rules, afterSeconds }: HubProblem) {
   const body: WireProblem = { error: { code, message, rules } }
   return c.json(body, status as 400, afterSeconds === undefined ? {} : { "Retry-After": String(afterSeconds) })

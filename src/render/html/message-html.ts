@@ -4,7 +4,7 @@ import { formatCount, messageText } from "../../core/format.ts"
 import { parseObject } from "../../core/record.ts"
 import { estimateTokens } from "../../core/tokens.ts"
 import { hasFailed, type Outcome, outcomeWords, type ToolResult, withoutRoot } from "../fold.ts"
-import { type Speaker, speakerOf } from "../speaker.ts"
+import { messageSpeaker, type Speaker } from "../speaker.ts"
 import { highlightedHtml, languageOfFile } from "./code-html.ts"
 import { type Html, html } from "./html.ts"
 import { markdownHtml } from "./markdown-html.ts"
@@ -44,7 +44,7 @@ const CLASSES: Record<Speaker["kind"], string> = { person: "person", plan: "pers
 export function messageHtml(message: PageMessage, options: PageOptions): Html | undefined {
   const shown = message.parts.flatMap((part, i) => partHtml(part, i, message, options) ?? [])
   if (shown.length === 0) return undefined
-  const { name, kind } = speakerOf(message, options.agent)
+  const { name, kind } = messageSpeaker(message, options.agent)
   const isSpoken = message.parts.some(
     (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
   )

@@ -18,7 +18,7 @@ import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
 import { requireCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
-import { countConversations } from "../kinds.ts"
+import { countPersonConversations } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
 import { matchingSources, type NamedSource, namedSources } from "../source-named.ts"
 import { historyNote } from "../unread.ts"
@@ -131,7 +131,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     results: results.slice(0, kept),
     total: outcome.total,
     total_is_at_least: outcome.total_is_at_least || undefined,
-    conversations: outcome.kinds && countConversations(outcome.kinds),
+    conversations: outcome.kinds && countPersonConversations(outcome.kinds),
     kinds: outcome.kinds,
     matched: outcome.matched,
     replaced: meant?.map(({ typed, by }) => ({ typed, by })),

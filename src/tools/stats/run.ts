@@ -1,7 +1,7 @@
 import { statSync } from "node:fs"
 import { isoDate } from "../../core/dates.ts"
 import type { Dex } from "../context.ts"
-import { countConversations } from "../kinds.ts"
+import { countPersonConversations } from "../kinds.ts"
 import { currentSession, isCurrentProject } from "../resolve.ts"
 import type { StatsInput } from "./stats.ts"
 
@@ -15,7 +15,7 @@ export async function run(dex: Dex, input: StatsInput) {
   const projects = busiest.filter(({ path, private: hidden }) => !hidden || isCurrentProject(dex, path))
   const session = currentSession(dex)
   return {
-    total_conversations: countConversations(total.kinds),
+    total_conversations: countPersonConversations(total.kinds),
     total_messages: total.messages,
     date_range: {
       earliest: total.earliest === undefined ? undefined : isoDate(total.earliest),

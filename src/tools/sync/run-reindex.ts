@@ -5,7 +5,7 @@ import { openIndex, rebuildIndex } from "../../store/index/search-index.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 import { embedderOf } from "../embedder.ts"
-import { countConversations } from "../kinds.ts"
+import { countPersonConversations } from "../kinds.ts"
 import type { ReindexInput } from "./sync.ts"
 
 export async function run(dex: Dex, input: ReindexInput) {
@@ -41,7 +41,7 @@ export async function run(dex: Dex, input: ReindexInput) {
         },
       ))
     return {
-      conversations: countConversations(kinds),
+      conversations: countPersonConversations(kinds),
       kinds,
       duration_ms: Date.now() - started,
       embedding: embedding || undefined,

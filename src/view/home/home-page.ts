@@ -9,7 +9,7 @@ import { list } from "../../tools/list/list.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { stats } from "../../tools/stats/stats.ts"
 import { usage } from "../../tools/usage/usage.ts"
-import { messageHtml } from "../layout.ts"
+import { messagePageHtml } from "../layout.ts"
 import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { type SpentRange, spentDays } from "../usage/spent-days.ts"
 import { choiceLinks, lateSection, requestedRange, sectionPage } from "./late-section.ts"
@@ -39,7 +39,7 @@ ${lateSection("Projects", to.to("projects", range))}
 function nothingYet(): ViewPage {
   const text =
     "dex has not read a conversation yet. Run `dex sync` in a terminal: it reads what your coding agents wrote on this machine. Then open this page again."
-  return { title: "Home", section: "home", body: messageHtml("Nothing yet", text) }
+  return { title: "Home", section: "home", body: messagePageHtml("Nothing yet", text) }
 }
 
 function storedLine({ kinds, total_messages, sources, date_range, sync }: OutputOf<typeof stats>): Html {

@@ -7,7 +7,7 @@ import { USAGE_GROUPS, type UsageGroup, usage } from "../../tools/usage/usage.ts
 import { dollars, shortCount } from "../../usage/line.ts"
 import { BLOCK_MS } from "../../usage/periods.ts"
 import { stackBar, swatch } from "../charts.ts"
-import { messageHtml } from "../layout.ts"
+import { messagePageHtml } from "../layout.ts"
 import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { spentDays, type UsageOutput } from "./spent-days.ts"
 
@@ -19,7 +19,7 @@ const ALL_ROWS = 10_000
 export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   if (!dex.hasHistory())
-    return page(messageHtml("Nothing yet", "No conversations have been read yet. Run `dex sync` in a terminal."))
+    return page(messagePageHtml("Nothing yet", "No conversations have been read yet. Run `dex sync` in a terminal."))
   const by = USAGE_GROUPS.find((one) => one === query.get("by")) ?? "day"
   const filters = filtersIn(query)
   const isAll = query.has("all")

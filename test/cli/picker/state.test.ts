@@ -126,7 +126,7 @@ test("handing over asks for the agent, and can be cancelled", () => {
 test("if no agent is installed, handing over says so and stays", () => {
   const { state, wishes } = after("\x1bh\r", { ...after("").state, openable: [] })
   expect(wishes).toEqual([{ type: "resume", row: TEN[0] }])
-  expect(after("\x1bh", { ...state, openable: [] }).state.notice).toMatch(/No agent that can take it over is installed/)
+  expect(after("\x1bh", { ...state, openable: [] }).state.notice).toMatch(/No other agent is installed/)
 })
 
 test("a conversation that cannot be resumed can be handed over or read", () => {
