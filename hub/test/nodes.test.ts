@@ -15,7 +15,7 @@ import { share } from "./support/share.ts"
 import { inShard, newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 const [API, WEB] = ["git.test/acme/api", "git.test/acme/web"]
-const MAX_MS_LENGTH = 300_000
+const MAX_MS = 300_000
 const SOON = { interval: 200 }
 
 describe.skipIf(!hasPostgres)("several nodes", () => {
@@ -44,7 +44,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
   ]
 
   test("any node answers any question as a single node would, and keeps working without the other", {
-    timeout: MAX_MS_LENGTH,
+    timeout: MAX_MS,
   }, async () => {
     const { team, token, bob, give } = await twoShards()
     const main = await startNode(team, "main")
@@ -97,7 +97,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
   })
 
   test("people and agents never read that nothing was found if nothing was searched", {
-    timeout: MAX_MS_LENGTH,
+    timeout: MAX_MS,
   }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
@@ -147,7 +147,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     await expect.poll(() => searchAt(again, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
   })
 
-  test("a node that hangs is left out, and asked again once it continues", { timeout: MAX_MS_LENGTH }, async () => {
+  test("a node that hangs is left out, and asked again once it continues", { timeout: MAX_MS }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
     const two = await startNode(team, "two")
@@ -161,7 +161,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     await expect.poll(found, SOON).toMatchObject({ total: 3 })
   })
 
-  test("dex ask says that a shard did not answer", { timeout: MAX_MS_LENGTH }, async () => {
+  test("dex ask says that a shard did not answer", { timeout: MAX_MS }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
     const two = await startNode(team, "two")
@@ -208,7 +208,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(JSON.stringify(wrong)).not.toContain("private quokka")
   })
 
-  test("only nodes can use the routes between nodes", { timeout: MAX_MS_LENGTH }, async () => {
+  test("only nodes can use the routes between nodes", { timeout: MAX_MS }, async () => {
     const { team, tenant, ann, token } = await twoShards()
     const two = await startNode(team, "two")
     await expect.poll(() => searchAt(two, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })

@@ -77,7 +77,7 @@ export function helperPlace(dexDir: string, { id, version }: LocalPackage, role:
   if (process.platform === "win32") return { socket: `\\\\.\\pipe\\dex-${name}`, lock }
   const socket = join(folder, `${role}.${name}.sock`)
   return {
-    socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(shortSocketFolder(), `${name}.sock`),
+    socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(checkedShortFolder(), `${name}.sock`),
     lock,
   }
 }
@@ -85,7 +85,7 @@ export function helperPlace(dexDir: string, { id, version }: LocalPackage, role:
 /**
  * A short folder for sockets, if the home's path is too long. Only its owner may read it: others could read the search queries.
  */
-function shortSocketFolder(): string {
+function checkedShortFolder(): string {
   const folder = privateFolder(shortSocketFolder())
   if (folder !== undefined) return folder
   throw new DexError(

@@ -24,7 +24,7 @@ export type ReadContext = {
   dexDir: string
   store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
   /** True if some stored records are damaged, so that only the others are used. */
-  onlyUndamaged?: boolean
+  onlyReadable?: boolean
 }
 
 /** Prepares a unit for storing: the new data of its source or, with `replay`, its stored records, parsed by the current code. */
@@ -41,7 +41,7 @@ export async function prepareUnit(
   } catch (error) {
     if (!known || !isDexError(error) || error.code !== "damaged") throw error
     // The source exists, so all of it is read again; the undamaged records show what it no longer contains.
-    return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyUndamaged: true })
+    return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyReadable: true })
   }
 }
 
@@ -88,7 +88,7 @@ async function readUnit(
       modifiedAt: unit.modifiedAt,
     },
     seen: true,
-    partial: context.onlyUndamaged,
+    partial: context.onlyReadable,
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
@@ -152,12 +152,12 @@ async function parsedLines(
   unitKey: string,
   kind: "live" | "left",
 ): Promise<RawRecord[]> {
-  const { store, onlyUndamaged = false } = context
-  return (await store.rawLines(connector.source, unitKey, kind, { onlyWhole: onlyUndamaged })).flatMap((line) => {
+  const { store, onlyReadable = false } = context
+  return (await store.rawLines(connector.source, unitKey, kind, { onlyReadable })).flatMap((line) => {
     try {
       return [JSON.parse(line) as RawRecord]
     } catch (cause) {
-      if (onlyUndamaged) return []
+      if (onlyReadable) return []
       throw new DexError("damaged", `dex's stored records of ${unitKey} are damaged.`, { cause })
     }
   })

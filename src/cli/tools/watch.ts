@@ -65,7 +65,7 @@ async function stateOf(dex: Dex) {
 /** True if the command keeps running. */
 export function keepsRunning(input: {
   status?: boolean
-  remove?: boolean
+  off?: boolean
   install?: boolean
   uninstall?: boolean
 }): boolean {

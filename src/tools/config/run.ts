@@ -94,7 +94,7 @@ function report(dex: Dex, names: SettingName[]) {
       const found = keyPlace(server, settings, where)
       return found ? [{ server, ...found }] : []
     }),
-    problems: [...loaded.problems, ...unfinishedSettings(loaded, dex.home.dir)],
+    problems: [...loaded.problems, ...loaded.renamed, ...unfinishedSettings(loaded, dex.home.dir)],
   }
 }
 

@@ -152,7 +152,7 @@ function justWritten(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLin
 
 function listedNote(
   { ref, project = "" }: ConversationRow,
-  { message, text, agent, confirmed, files, rejects }: NoteFound,
+  { message, text, agent, confirmed, files, rejects }: FoundNote,
 ) {
   return {
     ref: formatRef(ref),
