@@ -12,7 +12,7 @@ const NAMED_SOURCES = 2
 /** Free text, because users can add agents of their own. The tool's run function validates it. */
 export const sourceField = optional(text(`Only from this agent: ${sourceIds.slice(0, NAMED_SOURCES).join(", ")}, ….`))
 export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))
-export const toField = optional(text("End date, in the same form."))
+export const toField = optional(text("End date."))
 
 export const conversationFields = {
   id: text("The ref: pass it to get."),

@@ -191,7 +191,7 @@ test("says what to do about a port that is taken, and about invalid options", as
   const { port } = shared()
   const taken = await dex(home, ["serve", "--port", String(port)])
   expect(taken).toMatchObject({ code: 2, stdout: "" })
-  expect(taken.stderr).toContain(`Port ${port} is taken`)
+  expect(taken.stderr).toContain(`Port ${port} on 127.0.0.1 is in use`)
   for (const args of [["--port", "70000"], ["--port", "a"], ["--host", "127.0.0.1"], ["--prot", "1"], ["x"]])
     expect(await runRefused(home, ["serve", ...args])).toMatchObject({
       code: 2,

@@ -94,7 +94,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     const cases: [string, object, RegExp][] = [
       ["dex_search", {}, /^A search needs words, or at least a file, project/],
       ["dex_search", { query: "x", limit: "many" }, /^limit must be a whole number/],
-      ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" was found. `dex_list` shows/],
+      ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" was found. `dex_list` lists/],
       ["dex_get", { ids: ["7"] }, /^There is no row 7/],
       ["dex_get", { ids: [AUTH], max_tokens: 30_000 }, /^max_tokens must be at most 20000/],
       ["dex_get", { ids: [AUTH], max_tokens: 20 }, /smallest answer takes about \d+. Try max_tokens \d+/],

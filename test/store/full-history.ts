@@ -14,7 +14,7 @@ export async function fullHistory(): Promise<{ path: string; store: HistoryWrite
   onTestFinished(() => store.close())
   await writeA(store)
   await writeB(store)
-  await store.writeUnit(unit("gone", [conversation("gone", [said("g1", "to be forgotten")])]))
+  await store.writeUnit(unit("gone", [conversation("gone", [textMessage("g1", "to be forgotten")])]))
   await store.forget([{ source: "claude_code", id: "gone" }])
   await store.saveContainer("cursor", "/home/dev/state.vscdb", "12-34")
   await store.saveProgress({ done: 2, total: 2, at: 1_760_000_000_000 })
@@ -32,10 +32,10 @@ const EFFECTS = [
   { type: "commit" as const, hash: "1a2b3c4", subject: "auth: one refresh at a time", branch: "main" },
 ]
 const MESSAGES = [
-    textMessage("k1", "one"),
-    textMessage("k2", "two", { role: "assistant", effects: EFFECTS }),
-    textMessage("k3", "three"),
-  ]
+  textMessage("k1", "one"),
+  textMessage("k2", "two", { role: "assistant", effects: EFFECTS }),
+  textMessage("k3", "three"),
+]
 const RAW = MESSAGES.map((message) => JSON.stringify(message))
 
 /** Writes the unit [conversation("b", [textMessage("b1", "x".repeat(200_000)), textMessage("b2", "y")])], {
@@ -49,7 +49,7 @@ export async function writeA(store: HistoryWriter): Promise<void> {
 }
 
 export async function writeB(store: HistoryWriter): Promise<void> {
-  const b = conversation("b", [said("b1", "x".repeat(200_000)), said("b2", "y")])
+  const b = conversation("b", [textMessage("b1", "x".repeat(200_000)), textMessage("b2", "y")])
   await store.writeUnit(unit("b", [b], { raw: RAW.slice(1), mode: "replace" }))
 }
 

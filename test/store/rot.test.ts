@@ -10,7 +10,7 @@ import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
 import { checkRows } from "../support/check-rows.ts"
 import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { downgradeHistory } from "../support/old-history.ts"
-import { bytesOf, flip, type StoredRow } from "../support/sqlite-bytes.ts"
+import { bytesOf, flipBitAt, type StoredRow } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 import { A, everything, fullHistory, writeA, writeB } from "./full-history.ts"
 
@@ -192,7 +192,9 @@ test("a table whose rows are out of order is not written to", async () => {
 
 test("a message that claims to belong to another conversation is reported for its own", async () => {
   const { path, store } = await fullHistory()
-  await store.writeUnit(unit("c", [conversation("c", [said("c1", "x"), said("c2", "y"), said("c3", "z")])]))
+  await store.writeUnit(
+    unit("c", [conversation("c", [textMessage("c1", "x"), textMessage("c2", "y"), textMessage("c3", "z")])]),
+  )
   const { native_id, id } = change(path, (db) =>
     db.prepare("select * from conversation order by id desc").get(),
   ) as never
@@ -302,7 +304,7 @@ function flipIn(
   change(path, (db) => db.pragma("wal_checkpoint(truncate)"))
   const row = choose(bytesOf(path, [table]).rows)!
   const { at, length } = row.values.find((value) => value.column === column)!.places.at(-1)!
-  flip(path, at + length - 1, bit)
+  flipBitAt(path, at + length - 1, bit)
 }
 
 function countIn(db: Db, table: Summed): number {

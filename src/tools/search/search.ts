@@ -30,7 +30,7 @@ const input = object({
   model: optional(text("Only models whose name contains this.")),
   session: optional(text("all, current, or a ref.")),
   in: withDefault(choice(["history", "docs", "all"], "Conversations, documents, or both."), "all"),
-  collections: optional(listOf(text(), "Only documents of these collections.")),
+  collections: optional(listOf(text(), "Only of these collections.")),
   no_global: optional(flag("Leave out global documents.")),
   by: withDefault(choice(["conversation", "message"], "Group by conversation or message."), "conversation"),
   explain: withDefault(flag("Show how each score is made up."), false),
