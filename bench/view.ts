@@ -9,7 +9,7 @@ import { list } from "../src/tools/list/list.ts"
 import { search } from "../src/tools/search/search.ts"
 import { show } from "../src/tools/show/show.ts"
 import { usage } from "../src/tools/usage/usage.ts"
-import { askTool } from "../src/view/page.ts"
+import { runToolForPage } from "../src/view/page.ts"
 import { DEX } from "../test/support/dex.ts"
 import { startView } from "../test/view/process.ts"
 import { homeWith, time } from "./measure.ts"
@@ -69,15 +69,15 @@ async function measure(home: string, browser: Browser): Promise<Row[]> {
     const id = formatRef(ref)
     tools.set(`a conversation of ${message_count}`, [
       `c/${encodeURIComponent(id)}`,
-      () => askTool(dex, show, { ids: [id], format: "outline" }),
+      () => runToolForPage(dex, show, { ids: [id], format: "outline" }),
     ])
   }
   tools.set("find", [
     `find?q=${encodeURIComponent(words)}`,
-    () => askTool(dex, search, { query: words, limit: 20, explain: true }),
+    () => runToolForPage(dex, search, { query: words, limit: 20, explain: true }),
   ])
-  tools.set("home", ["", () => askTool(dex, list, { limit: 10 })])
-  tools.set("usage", ["usage", () => askTool(dex, usage, {})])
+  tools.set("home", ["", () => runToolForPage(dex, list, { limit: 10 })])
+  tools.set("usage", ["usage", () => runToolForPage(dex, usage, {})])
   const view = await startView(home)
   const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
   await page.goto(view.address)

@@ -7,7 +7,7 @@ import { INDEX_FILE } from "../src/core/formats.ts"
 import { readAs } from "../src/core/schema.ts"
 import { parseQuery } from "../src/search/query.ts"
 import { searchHistory } from "../src/search/search.ts"
-import { inputOf, offered } from "../src/serve/mcp/definitions.ts"
+import { agentInputOf, offeredTools } from "../src/serve/mcp/definitions.ts"
 import { openStore } from "../src/store/history/sqlite-history.ts"
 import { openIndex } from "../src/store/index/search-index.ts"
 import { generator, makeVocabulary } from "./corpus.ts"
@@ -68,9 +68,9 @@ async function overStdio(home: string, messages: number): Promise<Row> {
   const env = { PATH: process.env.PATH ?? "", HOME: home }
   const server = await startServer(env, home)
   const dex = createDex({ env, cwd: home, version: "bench" })
-  const tool = offered.find(({ mcp }) => mcp.name === "dex_search")!
+  const tool = offeredTools.find(({ mcp }) => mcp.name === "dex_search")!
   const inside = async (query: string) => {
-    const input = readAs(inputOf(tool), { query })
+    const input = readAs(agentInputOf(tool), { query })
     if ("wrong" in input) throw new Error(input.wrong)
     return JSON.stringify(await tool.run(dex, input.ok))
   }

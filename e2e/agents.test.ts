@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, test } from "vitest"
 import { RETRIEVAL_AGENT } from "../src/agents/kit/wiring.ts"
-import { offered } from "../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../src/serve/mcp/definitions.ts"
 import { AGENTS, type Agent } from "./agents.ts"
 import { setUpMachine, type Trace } from "./machine.ts"
 import { type Asked, resultsSince, type Script, TITLE } from "./model.ts"
@@ -33,7 +33,7 @@ const RECORDS: Record<Name, { title: "prompt" | "by_model"; exit_status_of_succe
   qwen_code: { title: "prompt", exit_status_of_success: 0 },
 }
 
-const OFFERED = offered.map(({ mcp }) => mcp.name)
+const OFFERED = offeredTools.map(({ mcp }) => mcp.name)
 
 const refs = new Map<Name, string>()
 const report: string[] = []

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
 import { dex } from "../test/support/dex.ts"
 import { claudeSession } from "../test/support/home.ts"
-import { type Asked, modelServer } from "../test/support/model-server.ts"
+import { type ModelServerRequest, modelServer } from "../test/support/model-server.ts"
 import { tempDir, treeHash } from "../test/support/temp.ts"
 
 const OPENCODE = fileURLToPath(new URL("node_modules/.bin/opencode", import.meta.url))
@@ -46,10 +46,10 @@ function setUp() {
 const outside = (home: string) =>
   Object.fromEntries(Object.entries(treeHash(home)).filter(([path]) => !path.startsWith(".dex/")))
 
-const offered = ({ body }: Asked) => (body.tools ?? []).map((tool) => tool.function.name).sort()
+const offered = ({ body }: ModelServerRequest) => (body.tools ?? []).map((tool) => tool.function.name).sort()
 
 /** The historian gives the work to the searcher, who searches; then both answer. */
-function script(asked: Asked) {
+function script(asked: ModelServerRequest) {
   const { messages, tools } = asked.body
   if (!tools?.length) return [{ text: "A title" }]
   const said = JSON.stringify(messages)
@@ -90,15 +90,15 @@ test("the real OpenCode: a subagent asks dex, nothing else is offered, and nothi
   )
   expect(run).toMatchObject({ code: 0, stdout: expect.stringContaining("FINAL: port 8080 was taken.") })
 
-  const working = server.asked.filter((one) => offered(one).length > 0)
+  const working = server.requests.filter((one) => offered(one).length > 0)
   const searcher = working.filter(({ body }) => JSON.stringify(body.messages).includes("SEARCH FOR ME"))
   expect(searcher.length).toBeGreaterThan(1)
-  const said = JSON.stringify(server.asked.map(({ body }) => body.messages))
+  const said = JSON.stringify(server.requests.map(({ body }) => body.messages))
   expect(said.includes("binds to port 8080, which is taken")).toBe(true)
   expect(said.includes("HIJACKED")).toBe(false)
   for (const one of working) for (const name of offered(one)) expect(name).toMatch(/^(?:task|dex_dex_[a-z_]+)$/)
   expect(offered(working[0]!)).toContain("dex_dex_search")
-  expect(server.asked[0]!.headers.authorization).toBe("Bearer sk-scripted-key")
+  expect(server.requests[0]!.headers.authorization).toBe("Bearer sk-scripted-key")
 
   expect({ home: outside(home), project: treeHash(project) }).toEqual(before)
   expect(readdirSync(env.TMPDIR).filter((name) => name !== "node-compile-cache")).toEqual([])

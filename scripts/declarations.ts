@@ -1,10 +1,10 @@
 import type { Schema } from "../src/core/schema.ts"
-import { OFFERED } from "../src/library/offered.ts"
+import { LIBRARY_TOOLS } from "../src/library/offered.ts"
 
 // The library's types, made from the same declarations as the reference page.
 
 export function libraryDeclarations(): string {
-  const tools = Object.entries(OFFERED).map(([name, tool]) => {
+  const tools = Object.entries(LIBRARY_TOOLS).map(([name, tool]) => {
     const input = typeOf(tool.input as Schema, 1)
     const isOptional = ((tool.input as Schema).required ?? []).length === 0
     const output = typeOf(tool.output as Schema, 1)

@@ -3,9 +3,9 @@ import { FEATURES } from "../../src/answers/answering.ts"
 import { type AnswerEvidence, evidenceOf, probabilityOf } from "../../src/answers/ask.run.ts"
 import { answerCandidates } from "../../src/answers/candidates.ts"
 import {
-  type Answering,
+  type AnswerStatement,
   type AnswerWeights,
-  chosen,
+  chooseStatements,
   quoteOf,
   rankStatements,
   scoreOf,
@@ -18,7 +18,7 @@ import { holdsWords, type LabelledQuestion, wordsIn } from "./labels.ts"
 import type { Project } from "./project.ts"
 
 /** A question with every statement that may answer it, and which of them do. */
-export type Case = { question: LabelledQuestion; ranked: Answering[]; answers: boolean[] }
+export type Case = { question: LabelledQuestion; ranked: AnswerStatement[]; answers: boolean[] }
 
 /** Few labels should change a weight only a little. */
 const PENALTY = 0.02
@@ -91,7 +91,7 @@ export async function fitted(project: Project, questions: LabelledQuestion[]) {
   const weights = fittedWeights(cases)
   const judged = cases.map(({ question: { id, sentences, facts }, ranked }) => {
     const again = ranked.map((one) => ({ ...one, score: scoreOf(one.features, weights) }))
-    const shown = chosen(again.sort((a, b) => b.score - a.score))
+    const shown = chooseStatements(again.sort((a, b) => b.score - a.score))
     const read = wordsRead(shown.map(quoteOf).join(" "))
     const isRight = holdsOneOf(read, sentences) || namesEvery(read, facts)
     return { id, isAnswerable: sentences.length > 0, evidence: evidenceOf(shown), isRight }

@@ -5,9 +5,9 @@ import { parseCompleteRef } from "../../src/core/ref.ts"
 import type { Item, Moment } from "../../src/core/suggestion.ts"
 import { pathBelow } from "../../src/learn/paths.ts"
 import type { HistoryReader, StoredMessage } from "../../src/store/history/store.ts"
-import { FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
+import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
 import type { Session } from "../../src/suggest/session.ts"
-import { candidatesFor, MOST_ITEMS, suggestItems } from "../../src/suggest/suggest.ts"
+import { candidatesFor, MAX_ITEMS, suggestItems } from "../../src/suggest/suggest.ts"
 import { sentenceHash } from "../decisions/sentences.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import { inTime, type Told } from "../suggest/replay.ts"
@@ -69,7 +69,7 @@ export async function measureMoments(): Promise<{
     for (const label of labels.get(one.row.ref.id) ?? []) {
       const [moment, session] = momentAt(one, label)
       const sources = { knowledge }
-      const options = { weights: RELEVANCE_WEIGHTS, floor: FLOOR, most: MOST_ITEMS }
+      const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: MAX_ITEMS }
       const items = suggestItems(sources, moment, session, options)
       const helpful = await Promise.all(items.map((item) => isHelpful(item, label, edits)))
       const known = await isKnown(home.store, one, label)
@@ -220,8 +220,8 @@ function sessionBefore(messages: StoredMessage[], project: string): Session {
       .flatMap((message) => textsOf(message, "person"))
       .join("\n")
       .slice(0, 20_000),
-    named: (name) => said.some((text) => text.includes(name)),
-    listed: (name) => printed.some((text) => text.includes(name)),
+    hasMentioned: (name) => said.some((text) => text.includes(name)),
+    hasListed: (name) => printed.some((text) => text.includes(name)),
     seen: new Set(),
   }
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { checkCitations } from "../../src/answers/cited.ts"
 import { createPassages, type Passage } from "../../src/answers/passages.ts"
-import { specificsIn } from "../../src/answers/specifics.ts"
+import { findSpecifics } from "../../src/answers/specifics.ts"
 import { parseRef } from "../../src/core/ref.ts"
 import { openGenuineHome } from "../genuine-home.ts"
 import { generator } from "../metrics.ts"
@@ -68,14 +68,14 @@ function changedSentences(written: Written[], cited: Map<string, Passage[]>): { 
   const drawn = <T>(list: T[]): T => list[Math.floor(random() * list.length)]!
   const pool = Map.groupBy(
     written.flatMap(({ sentence }) =>
-      specificsIn(sentence).map(({ wanted }) => ({ wanted, kind: kindOf(wanted, sentence) })),
+      findSpecifics(sentence).map(({ wanted }) => ({ wanted, kind: kindOf(wanted, sentence) })),
     ),
     ({ kind }) => kind,
   )
   const changed: { id: string; sentence: string }[] = []
   while (changed.length < CHANGED) {
     const { id, sentence } = drawn(written)
-    const specific = drawn(specificsIn(sentence))
+    const specific = drawn(findSpecifics(sentence))
     if (specific === undefined) continue
     const { wanted } = drawn(pool.get(kindOf(specific.wanted, sentence))!)
     const texts = cited.get(id)!.map(({ text, title, ref }) => `${text} ${title} ${ref}`.toLowerCase())

@@ -136,7 +136,7 @@ export function* momentsOf({ row, messages }: Told): Generator<At> {
   const prompts: string[] = []
   const said: string[] = []
   const printed: string[] = []
-  const [named, listed] = [firstHolding(said), firstHolding(printed)]
+  const [hasMentioned, hasListed] = [firstHolding(said), firstHolding(printed)]
   let order = 0
   yield {
     moment: {
@@ -147,7 +147,7 @@ export function* momentsOf({ row, messages }: Told): Generator<At> {
       at: row.started_at ?? 0,
       ...(row.git_branch !== undefined && { branch: row.git_branch }),
     } satisfies Moment,
-    session: { files: [], prompt: "", named: () => false, listed: () => false, seen: new Set<string>() },
+    session: { files: [], prompt: "", hasMentioned: () => false, hasListed: () => false, seen: new Set<string>() },
     number: 0,
     at: 0,
     event: "session_start" as Moment["event"],
@@ -179,8 +179,8 @@ export function* momentsOf({ row, messages }: Told): Generator<At> {
         const session: Session = {
           files: [...files],
           prompt: prompts.join("\n").slice(0, 20_000),
-          named,
-          listed,
+          hasMentioned,
+          hasListed,
           seen: new Set(),
         }
         yield { moment, session, number, at, event, order: order++ }

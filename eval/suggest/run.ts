@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util"
 import { KINDS } from "../../src/core/suggestion.ts"
-import { FLOOR, RELEVANCE_WEIGHTS, type RelevanceWeights, relevanceOf } from "../../src/suggest/relevance.ts"
+import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS, type RelevanceWeights, relevanceOf } from "../../src/suggest/relevance.ts"
 import { openHome } from "../home.ts"
 import { Absent } from "../set.ts"
 import { genuineCorpus } from "../sets/corpus.ts"
@@ -44,7 +44,7 @@ try {
   const rows = [
     ...(["early", "held"] as const).flatMap((half) => {
       const own = work.filter(({ is_held }) => is_held === (half === "held"))
-      const all = pushed(own, fitted, FLOOR)
+      const all = pushed(own, fitted, RELEVANCE_FLOOR)
       return [
         row(half, "all kinds", all, moments[half]),
         ...KINDS.flatMap((kind) => {
@@ -58,7 +58,7 @@ try {
           pushed(
             start.filter(({ is_held }) => is_held === (half === "held")),
             fitted,
-            FLOOR,
+            RELEVANCE_FLOOR,
           ),
           0,
         ),

@@ -1,9 +1,12 @@
 const MINUTE_MS = 60_000
 
-/** `take` returns 0, or the seconds to wait if none is left. `spend` subtracts an amount that is only known later. */
+/**
+ * A rate limit. `take` returns 0, or the seconds to wait if nothing is left. `spend` subtracts an amount that is known only
+ * later.
+ */
 export type Bucket = { take(amount?: number): number; spend(amount: number): void }
 
-/** A minute's worth may be used at once, then it refills gradually. 0 means no limit. */
+/** A minute's worth may be used at once; then the bucket refills gradually. 0 means no limit. */
 export function createBucket(perMinute: number, now: () => number): Bucket {
   let [left, at] = [perMinute, now()]
   return {

@@ -15,20 +15,20 @@ import { createHubApp } from "./http/app.ts"
 import { createMetricsApp } from "./http/metrics.ts"
 import { nodeRoutes } from "./http/nodes.ts"
 import { serveApp } from "./http/serve.ts"
-import { forgetKeysSoon } from "./jobs/forget-keys.ts"
+import { createKeyRemover } from "./jobs/forget-keys.ts"
 import { scanByNewerRules } from "./jobs/scan-again.ts"
 import { createMetrics } from "./metrics.ts"
 import { openChecker } from "./push/checker.ts"
 import { watchReadiness } from "./ready.ts"
 import { keysFrom, ownerFrom, SettingsProblem, settingsFrom } from "./settings.ts"
 import { openShards } from "./shards/pool.ts"
-import { databaseGone, openDatabase } from "./store/connection.ts"
+import { databaseUnavailable, openDatabase } from "./store/connection.ts"
 import { rewriteForgottenKeys } from "./store/forgotten-keys.ts"
 import { migrate } from "./store/migrate.ts"
 
 const VERSION = hub.version
-/** How long a stop waits for jobs and shards after the last request has ended. */
-const LAST_WORK_MS = 10_000
+/** How long a stop waits for jobs and shards after the last request has ended, in milliseconds. */
+const STOP_TIMEOUT_MS = 10_000
 
 const HELP = `dex-hub: a team's memory on PostgreSQL
 
@@ -105,7 +105,9 @@ const COMMANDS: Commands = {
     const { keys = ownerFrom(process.env) } = keysFrom(process.env)
     const done = await rewriteForgottenKeys(keys)
     if (done.state === "busy")
-      throw new Error("Somebody still reads the keys (a dump, a long search). Run `dex-hub forget-keys` again later.")
+      throw new Error(
+        "The keys are still being read (by a dump or a long search). Run `dex-hub forget-keys` again later.",
+      )
     say(
       done.state === "done"
         ? `The keys of ${done.receipts} deletions are gone from PostgreSQL's table files. docs/hub-design.md says what its log keeps.`
@@ -130,7 +132,7 @@ async function serve(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "dex-hub-"))
   const { data, app, index, masterKey, prepared, limits, shardMessages, node } = settings
   const shards = openShards({ node, app, index, masterKey, prepared, data, folder, version: VERSION, log })
-  const keys = settings.keys === undefined ? undefined : forgetKeysSoon(settings.keys, log)
+  const keys = settings.keys === undefined ? undefined : createKeyRemover(settings.keys, log)
   const checker = openChecker({ longestMs: settings.chunkSeconds * 1_000, log })
   const scanning = scanByNewerRules(db, checker, log)
   const metrics = createMetrics()
@@ -147,7 +149,7 @@ async function serve(): Promise<void> {
   if (measured) log({ level: "info", event: "metrics", host, port: measured.port })
   let isStopping = false
   const stop = async (signal: string) => {
-    // After a second signal, do not wait. A push that was not acknowledged is sent again.
+    // A second signal ends the process at once. A push that was not acknowledged is sent again.
     if (isStopping) process.exit(1)
     isStopping = true
     ready.stopping()
@@ -157,7 +159,7 @@ async function serve(): Promise<void> {
     const cut = await serving.close()
     if (cut > 0) log({ level: "error", event: "cut", requests: cut })
     // Shards and tables are written in transactions, so anything that hangs here can be abandoned.
-    setTimeout(() => process.exit(0), LAST_WORK_MS)
+    setTimeout(() => process.exit(0), STOP_TIMEOUT_MS)
     await measured?.close()
     await keys?.stop()
     await scanning.stop()
@@ -201,8 +203,8 @@ async function main(args: string[]): Promise<void> {
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {
-  const message = databaseGone(error)
-    ? `PostgreSQL does not answer (${codeOf(error) || "no reason given"}). Is it running, and are DEX_HUB_OWNER_URL and the other addresses right? \`dex-hub check\` says more.`
+  const message = databaseUnavailable(error)
+    ? `PostgreSQL does not answer (${codeOf(error) || "no reason given"}). Check that it is running, and that DEX_HUB_OWNER_URL and the other addresses are right. \`dex-hub check\` shows more.`
     : error instanceof Error
       ? error.message
       : String(error)

@@ -1,11 +1,11 @@
-// Counters since the start, in Prometheus format. Labels are route patterns, numbers and rule names, never data from clients.
+// Labels of a counter: route patterns, numbers and rule names, never data from clients.
 
 type Labels = Record<string, string | number>
 export type Gauge = { name: string; labels?: Labels; value: number }
 export type Metrics = {
   count(name: string, labels?: Labels, by?: number): void
   took(name: string, ms: number, labels?: Labels): void
-  /** All counters, together with the current values in `now`. */
+  /** All counters in Prometheus format, together with the current values in `now`. */
   text(now: Gauge[]): string
 }
 

@@ -2,17 +2,17 @@ import { codeOf } from "../../src/core/error.ts"
 import type { Database } from "./store/connection.ts"
 import { versionProblems } from "./store/health.ts"
 
-/** Whether this hub can answer at the moment. The results say why not, and what to do. */
+/** Whether this hub can answer at the moment. Each result is undefined or a sentence that says why not and what to do. */
 export type Readiness = {
-  /** Checks now. For load balancers. */
+  /** Checks now, for load balancers. */
   look(): Promise<string | undefined>
-  /** Checks only the version of the tables: with an unknown version, requests would fail one by one. */
+  /** Checks only the version of the tables, because with an unknown version requests would fail one by one. */
   tables(): Promise<string | undefined>
   stopping(): void
 }
 
-/** If the version of the tables is wrong, it is checked again after this long: somebody may have migrated. */
-const AGAIN_MS = 1_000
+/** How long to wait before a wrong version of the tables is checked again, in milliseconds: somebody may have migrated. */
+const RECHECK_MS = 1_000
 
 export function watchReadiness(db: Database): Readiness {
   let isStopping = false
@@ -28,9 +28,9 @@ export function watchReadiness(db: Database): Readiness {
     }
   }
   return {
-    look: async () => (isStopping ? "This hub is stopping. Ask another one, or ask again in a minute." : look()),
+    look: async () => (isStopping ? "This hub is stopping. Use another one, or try again in a minute." : look()),
     tables: async () => {
-      if (wrong !== undefined && Date.now() - lookedAt > AGAIN_MS) await look()
+      if (wrong !== undefined && Date.now() - lookedAt > RECHECK_MS) await look()
       return wrong
     },
     stopping: () => {

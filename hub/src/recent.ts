@@ -1,8 +1,8 @@
 /** A cache of the values that were used last, up to a total size. */
-export type Recent<T> = { get(key: string): T | undefined; set(key: string, value: T): void }
+export type RecentCache<T> = { get(key: string): T | undefined; set(key: string, value: T): void }
 
-/** `sizeOf` is called when a value is set. The value unused for longest is removed first; the one just set always stays. */
-export function createRecent<T>(most: number, sizeOf: (value: T) => number): Recent<T> {
+/** `sizeOf` is called when a value is set. The least recently used value is removed first; the one just set always stays. */
+export function createRecentCache<T>(most: number, sizeOf: (value: T) => number): RecentCache<T> {
   const kept = new Map<string, { value: T; size: number }>()
   let total = 0
   const remove = (key: string) => {

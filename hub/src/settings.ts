@@ -14,7 +14,9 @@ export type Settings = {
   /** Absent if metrics are off. */
   metricsPort?: number
   keys?: string
-  /** How long requests are still accepted after a signal, so that a proxy has time to notice and switch to another hub. */
+  /**
+   * How many seconds requests are still accepted after a signal, so that a proxy has time to notice and switch to another hub.
+   */
   drainSeconds: number
   prepared: boolean
   limits: {
@@ -26,9 +28,9 @@ export type Settings = {
     loginsPerMinute: number
     loginsAtOnce: number
   }
-  /** How long the hub checks one chunk before it refuses it. */
+  /** How many seconds the hub checks one chunk before it refuses it. */
   chunkSeconds: number
-  /** A shard with this many messages gets no further project. */
+  /** The number of messages from which a shard gets no further project. */
   shardMessages: number
   /** This hub among those that share the shards. Without an address, the others cannot call it. */
   node: ShardNode
@@ -46,7 +48,7 @@ export type OidcSettings = {
   scopes: string
   /** The scope that an access token for MCP needs. */
   mcpScope: string
-  /** How long a login lasts. */
+  /** How many days a login lasts. */
   days: number
 }
 
@@ -56,10 +58,10 @@ export class SettingsProblem extends Error {}
 
 export function settingsFrom(env: Environment): Settings {
   return {
-    app: needed(env, "DEX_HUB_DATABASE_URL", "the address of PostgreSQL for the role dex_hub_app"),
-    index: needed(env, "DEX_HUB_INDEX_URL", "the same for the role dex_hub_index"),
+    app: requireSetting(env, "DEX_HUB_DATABASE_URL", "the address of PostgreSQL for the role dex_hub_app"),
+    index: requireSetting(env, "DEX_HUB_INDEX_URL", "the same for the role dex_hub_index"),
     masterKey: masterKeyFrom(env),
-    data: needed(env, "DEX_HUB_DATA", "a folder for the search shards, which can be deleted"),
+    data: requireSetting(env, "DEX_HUB_DATA", "a folder for the search shards, which can be deleted"),
     host: env.DEX_HUB_HOST ?? "127.0.0.1",
     port: Number(env.DEX_HUB_PORT ?? 8787),
     metricsPort: env.DEX_HUB_METRICS_PORT ? Number(env.DEX_HUB_METRICS_PORT) : undefined,
@@ -82,17 +84,18 @@ export function settingsFrom(env: Environment): Settings {
   }
 }
 
-/** Login with an identity provider; nothing if none is configured. */
+/** The settings for login with an identity provider; empty if none is configured. */
 export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
   if (!env.DEX_HUB_OIDC_ISSUER) return {}
   const file = env.DEX_HUB_OIDC_CLIENT_SECRET_FILE
   const days = env.DEX_HUB_LOGIN_DAYS ?? "90"
-  if (!/^[1-9]\d{0,3}$/.test(days)) throw new SettingsProblem("DEX_HUB_LOGIN_DAYS is a number of days, such as 90.")
+  if (!/^[1-9]\d{0,3}$/.test(days))
+    throw new SettingsProblem("DEX_HUB_LOGIN_DAYS must be a number of days, such as 90.")
   return {
     oidc: {
       url: addressIn(env, "DEX_HUB_URL", "the hub's own address, as https://hub.example.com").replace(/\/+$/, ""),
       issuer: addressIn(env, "DEX_HUB_OIDC_ISSUER", "the identity provider"),
-      clientId: needed(env, "DEX_HUB_OIDC_CLIENT_ID", "the hub's client at the identity provider"),
+      clientId: requireSetting(env, "DEX_HUB_OIDC_CLIENT_ID", "the hub's client at the identity provider"),
       clientSecret: file ? readFileSync(file, "utf8").trim() : undefined,
       scopes: env.DEX_HUB_OIDC_SCOPES || "openid email profile",
       mcpScope: env.DEX_HUB_OIDC_MCP_SCOPE || "dex:read",
@@ -103,16 +106,18 @@ export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
 
 /** Returns the address unchanged, because an issuer is compared character by character. */
 function addressIn(env: Environment, name: string, what: string): string {
-  const typed = needed(env, name, what)
+  const typed = requireSetting(env, name, what)
   const url = URL.canParse(typed) ? new URL(typed) : undefined
   if (url?.protocol === "https:" || (url?.protocol === "http:" && isThisMachine(url.hostname))) return typed
-  throw new SettingsProblem(`${name} is not an https address. It names ${what}.`)
+  throw new SettingsProblem(`${name} is not an https address. It should be ${what}.`)
 }
 
 export function nodeFrom(env: Environment): ShardNode {
   const [name, url] = [env.DEX_HUB_NODE || "main", env.DEX_HUB_NODE_URL]
   if (!/^[a-z0-9][a-z0-9_.-]{0,62}$/.test(name))
-    throw new SettingsProblem("DEX_HUB_NODE is a name of small letters, digits, dots and dashes, such as search-2.")
+    throw new SettingsProblem(
+      "DEX_HUB_NODE must be a name of lower-case letters, digits, dots and dashes, such as search-2.",
+    )
   if (!url) return { name }
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new SettingsProblem(
@@ -121,30 +126,34 @@ export function nodeFrom(env: Environment): ShardNode {
   return { name, url: url.replace(/\/+$/, "") }
 }
 
-/** The address for the role that may rewrite the table of keys: the role for that purpose, or the owner. */
+/** The database address of the role that may rewrite the table of keys: the role for that purpose, or the owner. */
 export function keysFrom(env: Environment): { keys?: string } {
   const keys = env.DEX_HUB_KEYS_URL || env.DEX_HUB_OWNER_URL
   return keys ? { keys } : {}
 }
 
 export function ownerFrom(env: Environment): string {
-  return needed(env, "DEX_HUB_OWNER_URL", "the address of PostgreSQL for the role that owns the tables")
+  return requireSetting(env, "DEX_HUB_OWNER_URL", "the address of PostgreSQL for the role that owns the tables")
 }
 
-/** A file with 32 bytes as 64 hexadecimal digits: `openssl rand -hex 32` makes one. */
+/** Reads the file with 32 bytes as 64 hexadecimal digits, which `openssl rand -hex 32` creates. */
 export function masterKeyFrom(env: Environment): Buffer {
-  const file = needed(env, "DEX_HUB_MASTER_KEY_FILE", "a file with the master key: `openssl rand -hex 32` makes one")
+  const file = requireSetting(
+    env,
+    "DEX_HUB_MASTER_KEY_FILE",
+    "a file with the master key, which `openssl rand -hex 32` creates",
+  )
   const text = readFileSync(file, "utf8").trim()
   if (!/^[0-9a-f]+$/i.test(text) || text.length !== KEY_BYTES * 2)
     throw new SettingsProblem(
-      `${file} does not contain 64 hexadecimal digits. \`openssl rand -hex 32\` makes a master key.`,
+      `${file} does not contain 64 hexadecimal digits. \`openssl rand -hex 32\` creates a master key.`,
     )
   return Buffer.from(text, "hex")
 }
 
-function needed(env: Environment, name: string, what: string): string {
+function requireSetting(env: Environment, name: string, what: string): string {
   const value = env[name]
-  if (!value) throw new SettingsProblem(`${name} is not set. It names ${what}.`)
+  if (!value) throw new SettingsProblem(`${name} is not set. It should be ${what}.`)
   return value
 }
 

@@ -53,7 +53,7 @@ describe.skipIf(!hasPostgres)("a refused share", () => {
     expect(first.body).toEqual({
       error: {
         code: "refused",
-        message: `${API} is not shared with you yet. Its owners have been asked. Run \`dex hub share\` again when one of them has agreed.`,
+        message: `${API} is not shared with you yet. dex has sent its owners a request. Run \`dex hub share\` again when one of them has approved it.`,
       },
     })
     expect(second.body).toEqual(first.body)
@@ -199,7 +199,7 @@ describe.skipIf(!hasPostgres)("an owner", () => {
     expect((await grant("ann", "own")).status).toBe(404)
     for (const name of ["nobody", "fay"])
       expect((await grant(name, "read", "bob")).body).toEqual({
-        error: { code: "not_found", message: `There is no member ${name} who could have a project.` },
+        error: { code: "not_found", message: `There is no member ${name} who could be given access.` },
       })
     for (const wrong of ["all", "", 5]) expect((await grant("gus", wrong as string, "bob")).status).toBe(400)
     expect(await audited()).toEqual([
@@ -252,7 +252,7 @@ describe.skipIf(!hasPostgres)("an admin", () => {
     const self = await as("eve", "PUT", `/v1/projects/${path(API)}/members/eve`, { level: "read" })
     expect([self.status, self.body]).toEqual([
       403,
-      { error: { code: "refused", message: "An admin cannot let themselves into a project. Ask one of its owners." } },
+      { error: { code: "refused", message: "Admins cannot grant themselves access to a project. Ask one of its owners." } },
     ])
     await as("eve", "PUT", `/v1/consents/${path(API)}`, CONSENT)
     expect((await decide("eve", "approve", API, "eve")).status).toBe(403)
@@ -278,7 +278,7 @@ describe.skipIf(!hasPostgres)("a tenant's rule", () => {
     const set = await operator("tenant", "rule", "acme", rule)
     expect([set.code, set.stdout]).toEqual([
       0,
-      `Members of acme who share a project of ${rule} are granted it (write) at once. The hub cannot see whether they have the repository.\n`,
+      `Members of acme who share a project of ${rule} get write access at once. The hub cannot check whether they have the repository.\n`,
     ])
     expect((await operator("tenant", "rules", "acme")).stdout).toBe(`{"pattern":"${rule}"}\n`)
     expect((await share(API)).status).toBe(204)
@@ -330,7 +330,7 @@ describe.skipIf(!hasPostgres)("an operator", () => {
     const given = await operator("project", "owner", KEY, "ann", "--tenant", "acme")
     expect([given.code, given.stdout]).toEqual([
       0,
-      `ann owns ${KEY}. gus owned it before and can still read and push: take that away with \`dex-hub grant gus ${KEY} --level none --tenant acme\`.\n`,
+      `ann owns ${KEY}. gus owned it before and can still read and push. To revoke that: \`dex-hub grant gus ${KEY} --level none --tenant acme\`.\n`,
     ])
     expect([await level("ann", KEY), await level("gus", KEY)]).toEqual(["own", "write"])
     expect((await operator("grant", "gus", KEY, "--level", "none", "--tenant", "acme")).code).toBe(0)

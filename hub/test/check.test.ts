@@ -80,7 +80,7 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     const disk = smallDisk(100 << 10)
     if (!disk) return skip()
     const { code, lines } = await check(hubEnv(await checkedTeam(), { DEX_HUB_DATA: disk }))
-    expect(problems(lines).join()).toContain(`${disk} has 0.1 GB left. Make room, or set DEX_HUB_DATA.`)
+    expect(problems(lines).join()).toContain(`${disk} has 0.1 GB left. Free some space, or set DEX_HUB_DATA.`)
     expect(code).toBe(1)
   })
 

@@ -1,7 +1,7 @@
 import { describe } from "vitest"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { describeReading } from "../../test/store/suite.ts"
-import type { Filling } from "../../test/support/memory-history.ts"
+import type { HistoryFiller } from "../../test/support/memory-history.ts"
 import { openViewerHistory } from "../src/store/history.ts"
 import { forgetPushed } from "../src/store/push.ts"
 import { headOf, newLaptop, pushOne, wireMessages } from "./support/laptop.ts"
@@ -10,7 +10,7 @@ import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 // The same complete suite as for SQLite: a laptop's history is filled, sent to the hub and read back from PostgreSQL.
 
-async function hubHistory(): Promise<HistoryReader & Filling> {
+async function hubHistory(): Promise<HistoryReader & HistoryFiller> {
   const team = await newTeam()
   const tenant = await newTenant(team)
   const alice = await newMember(team, tenant, "alice")

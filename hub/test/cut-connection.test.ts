@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { tempDir } from "../../test/support/temp.ts"
-import { databaseGone, openDatabase } from "../src/store/connection.ts"
+import { databaseUnavailable, openDatabase } from "../src/store/connection.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
 import { newMember, newTeam, newTenant } from "./support/team.ts"
@@ -69,7 +69,7 @@ describe.skipIf(!hasPostgres)("a connection to PostgreSQL that is cut", () => {
           return query("select 2")
         })
         .catch((error: unknown) => error)
-      expect(databaseGone(failed)).toMatchObject({ status: 503, afterSeconds: expect.any(Number) })
+      expect(databaseUnavailable(failed)).toMatchObject({ status: 503, afterSeconds: expect.any(Number) })
       expect(await isWell()).toEqual([{ x: 3 }])
     },
   )
@@ -84,7 +84,7 @@ describe.skipIf(!hasPostgres)("a connection to PostgreSQL that is cut", () => {
           return query(statement)
         })
         .catch((error: unknown) => error)
-      expect(databaseGone(failed)).toMatchObject({ status: 503 })
+      expect(databaseUnavailable(failed)).toMatchObject({ status: 503 })
       expect(await team.asOwner("select from pg_stat_activity where pid = $1 and state = 'idle'", [pid])).toEqual([])
     }
     await team.asOwner(

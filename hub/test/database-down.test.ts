@@ -43,7 +43,7 @@ describe.skipIf(!hasPostgres)("while PostgreSQL is down", () => {
     for (const args of [["tenant", "add", "acme"], ["migrate"], ["audit", "--tenant", "acme"]]) {
       const output = await asOperator(env, args, 1)
       expect(output).toBe(
-        "PostgreSQL does not answer (ECONNREFUSED). Is it running, and are DEX_HUB_OWNER_URL and the other addresses right? `dex-hub check` says more.\n",
+        "PostgreSQL does not answer (ECONNREFUSED). Check that it is running, and that DEX_HUB_OWNER_URL and the other addresses are right. `dex-hub check` shows more.\n",
       )
     }
   })

@@ -3,7 +3,7 @@ import { chunksOf, pushDigest, type WireMessage } from "../../src/hub-client/wir
 import { removeAbandoned, removeUnnamedChunks } from "../src/store/abandoned.ts"
 import type { Viewer } from "../src/store/connection.ts"
 import { openTenantHistory } from "../src/store/history.ts"
-import { commitPush, keepChunk, planPush } from "../src/store/push.ts"
+import { commitPush, planPush, storeChunk } from "../src/store/push.ts"
 import { headNamed, packedFacts, pushOne, saying } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { API } from "./support/share.ts"
@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)("chunks that no revision names", () => {
     if (plan!.state !== "send") throw new Error(plan!.state)
     const { rev, chunks: missing } = plan!
     for (const { hash, data } of sent)
-      if (missing.includes(hash)) await keepChunk(db, ann, head, { hash, data, ...packedFacts(data) })
+      if (missing.includes(hash)) await storeChunk(db, ann, head, { hash, data, ...packedFacts(data) })
     const commit = () =>
       commitPush(db, ann, { project: API, digest, chunks: hashes, parent_rev: rev, visibility: "project", head })
     return { missing, commit }

@@ -6,10 +6,10 @@ import { searchHistory } from "../../src/search/search.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openIndex, type SearchIndex } from "../../src/store/index/search-index.ts"
-import { searchForgiving } from "../../src/tools/search/forgiving.ts"
-import { conversation, said, unit } from "../../test/support/conversations.ts"
+import { searchWithCorrections } from "../../src/tools/search/forgiving.ts"
+import { conversation, textMessage, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
-import { mergedIndex, ShardMissing } from "../src/shards/merged.ts"
+import { mergedIndex, ShardUnavailableError } from "../src/shards/merged.ts"
 
 const LONG_MS = 60_000
 const SHORT_MS = 200
@@ -22,7 +22,7 @@ async function indexes(...shards: Record<string, string[]>[]): Promise<{ parts: 
   for (const shard of shards) {
     const own = openStore(join(tempDir(), "history.db"))
     for (const [id, texts] of Object.entries(shard)) {
-      const messages = texts.map((text, i) => said(`${id}${i}`, text))
+      const messages = texts.map((text, i) => textMessage(`${id}${i}`, text))
       await own.writeUnit(unit(id, [conversation(id, messages)]))
       await all.writeUnit(unit(id, [conversation(id, messages)]))
     }
@@ -88,9 +88,9 @@ test("a shard that does not answer in time is left out, is not asked again, and 
 
 test("a shard that falls silent during a search for a mistyped word is reported too", async () => {
   const { parts, all } = await indexes({ a: ["a quokka"] }, { b: ["a wombat digs"] })
-  const gone = () => Promise.reject(new ShardMissing())
+  const gone = () => Promise.reject(new ShardUnavailableError())
   const dying: SearchIndex = { ...parts[1]!, words: gone, wordsOfLength: gone }
-  const { found } = await searchForgiving(all, merge([parts[0], dying], LONG_MS), question("wombta"))
+  const { found } = await searchWithCorrections(all, merge([parts[0], dying], LONG_MS), question("wombta"))
   expect(found).toMatchObject({ hits: [], shards: { searched: 1, of: 2 } })
 })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest"
 import { chunksOf, pushDigest } from "../../src/hub-client/wire.ts"
-import { conversation, said, unit } from "../../test/support/conversations.ts"
+import { conversation, textMessage, unit } from "../../test/support/conversations.ts"
 import { headOf, newLaptop, wireMessages } from "./support/laptop.ts"
 import { hasPostgres } from "./support/postgres.ts"
 import { hubEnv, request, startHub, tokenFor } from "./support/server.ts"
@@ -25,7 +25,7 @@ describe.skipIf(!hasPostgres)("metrics and logs", () => {
     const push = async (id: string, text: string) => {
       const laptop = newLaptop()
       const title = { text: CANARY, from: "person" as const }
-      await laptop.writeUnit(unit(id, [conversation(id, [said("a", text)], { title })]))
+      await laptop.writeUnit(unit(id, [conversation(id, [textMessage("a", text)], { title })]))
       const ref = { source: "claude_code", id }
       const head = headOf((await laptop.conversation(ref))!)
       const chunks = [...chunksOf(await wireMessages(laptop, ref))]

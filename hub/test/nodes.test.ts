@@ -5,7 +5,7 @@ import { tempDir } from "../../test/support/temp.ts"
 import { serveApp } from "../src/http/serve.ts"
 import { createAnswers } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
-import { ShardMissing } from "../src/shards/merged.ts"
+import { ShardUnavailableError } from "../src/shards/merged.ts"
 import { type CallNode, nodeCaller } from "../src/shards/node-call.ts"
 import type { ShardQuestion } from "../src/shards/remote.ts"
 import { type FoundByNode, searchAt, startNode } from "./support/nodes.ts"
@@ -15,7 +15,7 @@ import { share } from "./support/share.ts"
 import { inShard, newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
 const [API, WEB] = ["git.test/acme/api", "git.test/acme/web"]
-const LONGEST_MS = 300_000
+const MAX_MS = 300_000
 const SOON = { interval: 200 }
 
 describe.skipIf(!hasPostgres)("several nodes", () => {
@@ -44,7 +44,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
   ]
 
   test("any node answers any question as a single node would, and keeps working without the other", {
-    timeout: LONGEST_MS,
+    timeout: MAX_MS,
   }, async () => {
     const { team, token, bob, give } = await twoShards()
     const main = await startNode(team, "main")
@@ -97,7 +97,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
   })
 
   test("people and agents never read that nothing was found if nothing was searched", {
-    timeout: LONGEST_MS,
+    timeout: MAX_MS,
   }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
@@ -147,7 +147,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     await expect.poll(() => searchAt(again, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
   })
 
-  test("a node that hangs is left out, and asked again once it continues", { timeout: LONGEST_MS }, async () => {
+  test("a node that hangs is left out, and asked again once it continues", { timeout: MAX_MS }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
     const two = await startNode(team, "two")
@@ -161,7 +161,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     await expect.poll(found, SOON).toMatchObject({ total: 3 })
   })
 
-  test("dex ask says that a shard did not answer", { timeout: LONGEST_MS }, async () => {
+  test("dex ask says that a shard did not answer", { timeout: MAX_MS }, async () => {
     const { team, token, give } = await twoShards()
     const main = await startNode(team, "main")
     const two = await startNode(team, "two")
@@ -208,7 +208,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(JSON.stringify(wrong)).not.toContain("private quokka")
   })
 
-  test("only nodes can use the routes between nodes", { timeout: LONGEST_MS }, async () => {
+  test("only nodes can use the routes between nodes", { timeout: MAX_MS }, async () => {
     const { team, tenant, ann, token } = await twoShards()
     const two = await startNode(team, "two")
     await expect.poll(() => searchAt(two, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
@@ -221,15 +221,15 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     expect(await ask(team.masterKey, address, { ...count, scope: { ...scope, names: [] } })).toEqual({
       answer: { total: 0, total_is_at_least: false },
     })
-    await expect(ask(Buffer.alloc(32))).rejects.toThrow(ShardMissing)
-    await expect(ask(team.masterKey, { ...address, name: "main" })).rejects.toThrow(ShardMissing)
+    await expect(ask(Buffer.alloc(32))).rejects.toThrow(ShardUnavailableError)
+    await expect(ask(team.masterKey, { ...address, name: "main" })).rejects.toThrow(ShardUnavailableError)
     for (const path of ["/internal/index", "/internal/lines"])
       for (const who of [token, undefined]) expect((await request(two.url, who, "POST", path, count)).status).toBe(401)
     const now = Date.now()
     const clock = vi.spyOn(Date, "now").mockImplementation(() => now - 120_000)
     const late = ask(team.masterKey)
     clock.mockRestore()
-    await expect(late).rejects.toThrow(ShardMissing)
+    await expect(late).rejects.toThrow(ShardUnavailableError)
     // Signed for another request.
     let headers: Record<string, string> = {}
     const listener = new Hono().post("/internal/index", (c) => {

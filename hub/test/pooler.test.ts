@@ -17,7 +17,7 @@ const PROGRAM = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].find((path) => exi
 const isTried = hasPostgres && PROGRAM !== undefined && process.env.DEX_TEST_DATABASE_URL === undefined
 if (!isTried) console.warn("No PgBouncer: install pgbouncer, or the hub is not tested with a pooler.")
 
-const LONGEST_MS = 300_000
+const MAX_MS = 300_000
 
 /** PgBouncer in transaction mode in front of this team's database, with one connection for each role. */
 async function startPooler(team: Team): Promise<(address: string) => string> {
@@ -96,7 +96,7 @@ describe.skipIf(!isTried)("a hub behind PgBouncer in transaction mode", () => {
       const slugs = new Map(viewers.map(({ tenant }, i) => [tenant, ["acme", "bolt", "core"][Math.floor(i / 2)]]))
       expect(seen).toEqual(all.map(({ tenant, name }) => [`${slugs.get(tenant)}-${name}`, 0]))
     },
-    LONGEST_MS,
+    MAX_MS,
   )
 
   test(
@@ -120,6 +120,6 @@ describe.skipIf(!isTried)("a hub behind PgBouncer in transaction mode", () => {
       await expect.poll(total).toBe(3)
       expect(hub.log.filter((line) => line.includes('"error"'))).toEqual([])
     },
-    LONGEST_MS,
+    MAX_MS,
   )
 })

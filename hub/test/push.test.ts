@@ -12,7 +12,7 @@ import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 /** How often the hub is killed at most, and how often each conversation grows in the meantime. */
 const KILLS = Number(process.env.DEX_HUB_KILLS ?? 8)
 /** Restarting the hub takes most of it. */
-const LONGEST_MS = 300_000 + KILLS * 10_000
+const MAX_MS = 300_000 + KILLS * 10_000
 const ROUNDS = Number(process.env.DEX_HUB_ROUNDS ?? 4)
 
 describe.skipIf(!hasPostgres)("pushing", () => {
@@ -197,6 +197,6 @@ describe.skipIf(!hasPostgres)("pushing", () => {
       expect(await team.asOwner("select seq from hub.feed")).toEqual([{ seq: String(60 * ROUNDS) }])
       console.log(`${killed} kills, ${aborted} tries failed, ${60 * ROUNDS} revisions`)
     },
-    LONGEST_MS,
+    MAX_MS,
   )
 })

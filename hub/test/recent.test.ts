@@ -1,8 +1,8 @@
 import { expect, test } from "vitest"
-import { createRecent } from "../src/recent.ts"
+import { createRecentCache } from "../src/recent.ts"
 
 test("keeps what was used last, up to its size, and the newest regardless of its size", () => {
-  const recent = createRecent<string>(10, (value) => value.length)
+  const recent = createRecentCache<string>(10, (value) => value.length)
   recent.set("a", "aaaa")
   recent.set("b", "bbbb")
   expect(recent.get("a")).toBe("aaaa")

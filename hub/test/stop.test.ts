@@ -10,7 +10,7 @@ import { canSearch, hubEnv, request, startHub, type TestHub, tokenFor } from "./
 import { API } from "./support/share.ts"
 import { newMember, newProject, newTeam, newTenant } from "./support/team.ts"
 
-const LONGEST_MS = 300_000
+const MAX_MS = 300_000
 
 test("an idle connection is kept longer than proxies keep theirs", async () => {
   const serving = await serveApp(
@@ -90,10 +90,10 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
           .total
       await expect.poll(count).toBe(taken.length)
     },
-    LONGEST_MS,
+    MAX_MS,
   )
 
-  test("answers slow requests, while nobody new is let in", { timeout: LONGEST_MS }, async () => {
+  test("answers slow requests, while nobody new is let in", { timeout: MAX_MS }, async () => {
     const { team, token, server } = await hub("0")
     const blocker = new pg.Client({ connectionString: team.owner })
     await blocker.connect()
@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     expect(await ended(server)).toEqual([0, null])
   })
 
-  test("answers after the reader of its log has gone, and ends as always", { timeout: LONGEST_MS }, async () => {
+  test("answers after the reader of its log has gone, and ends as always", { timeout: MAX_MS }, async () => {
     const { server } = await hub("0")
     const { stdout } = server.child
     const closed = once(stdout!, "close")
@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("a hub that is stopped", () => {
     expect(await ended(server)).toEqual([0, null])
   })
 
-  test("ends at once after the second signal", { timeout: LONGEST_MS }, async () => {
+  test("ends at once after the second signal", { timeout: MAX_MS }, async () => {
     const { server } = await hub("600")
     server.child.kill("SIGTERM")
     await isStopping(server)

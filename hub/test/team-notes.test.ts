@@ -19,12 +19,12 @@ describe.skipIf(!hasPostgres)("a hub's notes about its own history", () => {
     onTestFinished(() => answers.close())
     const behind = JSON.stringify(await answers.answer({ viewer: ann, tool: "search", input: { query: "zebrafinch" } }))
     expect(behind).toContain(
-      "The hub's search index is behind: the newest messages may be missing. Try again in a moment.",
+      "The hub's search index is not up to date: the newest messages may be missing. Try again in a moment.",
     )
     const absent = JSON.stringify(
       (await as("ann", "POST", "/v1/tools/timeline", { id: "bob/claude_code:nope#1" })).body,
     )
-    expect(absent).toContain("`dex list --team` shows what there is.")
+    expect(absent).toContain("`dex list --team` lists all of them.")
     for (const note of [behind, absent]) expect(note).not.toContain("dex sync")
   })
 })

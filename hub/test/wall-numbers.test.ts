@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest"
 import { tempDir } from "../../test/support/temp.ts"
 import { createHubApp } from "../src/http/app.ts"
-import { type AnswerWalls, createAnswers, teamQuestions, teamTools } from "../src/shards/answer.ts"
+import { type AccessCheckOverrides, createAnswers, teamQuestions, teamTools } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import type { Database, Viewer } from "../src/store/connection.ts"
 import { MEMBER_SCOPE } from "../src/store/scope.ts"
@@ -126,7 +126,7 @@ describe.skipIf(!hasPostgres)("what a member may not read", () => {
       }
       const data = tempDir()
       const follower = createFollower(team.db, data)
-      const options: AnswerWalls = walls === "row-level security alone" ? { scope: "rev > 0" } : {}
+      const options: AccessCheckOverrides = walls === "row-level security alone" ? { scope: "rev > 0" } : {}
       const answers = createAnswers({ db, data, folder: tempDir(), version: "0", walls: options })
       onTestFinished(() => {
         answers.close()

@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest"
 import type { HistoryReader } from "../../src/store/history/store.ts"
-import { conversation, said, unit } from "../../test/support/conversations.ts"
+import { conversation, textMessage, unit } from "../../test/support/conversations.ts"
 import { tempDir } from "../../test/support/temp.ts"
 import { createHubApp } from "../src/http/app.ts"
-import { type AnswerWalls, createAnswers } from "../src/shards/answer.ts"
+import { type AccessCheckOverrides, createAnswers } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import { auditLines, recordAudit } from "../src/store/audit.ts"
 import type { Database, Viewer } from "../src/store/connection.ts"
@@ -86,7 +86,10 @@ async function push(
     lines: [`+const found = "${text}"`],
   }))
   const changed = { type: "tool_result" as const, text: "done", origin: "local_tool" as const, is_error: false, hunks }
-  const messages = [said("k1", text, { model: "opus", effects }), said("k2", "", { role: "tool", parts: [changed] })]
+  const messages = [
+    textMessage("k1", text, { model: "opus", effects }),
+    textMessage("k2", "", { role: "tool", parts: [changed] }),
+  ]
   await laptop.writeUnit(unit(text, [conversation(text, messages, { title, git_branch: `branch-${text}` })]))
   const ref = { source: "claude_code", id: text }
   const head = headOf((await laptop.conversation(ref))!)
@@ -198,7 +201,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
           .map(({ text }) => ({ tool: "reasons", input: { id: `ann/claude_code:${text}`, edits: [] } })),
         { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
       ]
-      const answersFor = async (viewer: Viewer, walls: AnswerWalls) => {
+      const answersFor = async (viewer: Viewer, walls: AccessCheckOverrides) => {
         const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })
         try {
           const all = await Promise.all(questions.map((one) => answers.answer({ viewer, ...one })))

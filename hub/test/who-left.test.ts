@@ -27,7 +27,7 @@ describe.skipIf(!hasPostgres)("the knowledge of a member who left", () => {
     expect(answer.stdout).toMatch(/^The queue is stored in Postgres \[\d+\]\.\n/)
     expect(answer.stdout).not.toContain("Redis")
     expect(answer.stdout).toContain(`${REF}#2`)
-    const read = server.asked.at(-1)!.body.messages.at(-1)!.content
+    const read = server.requests.at(-1)!.body.messages.at(-1)!.content
     expect(read).toContain("please find out why and repair that")
 
     const nothing = await ask(cy)

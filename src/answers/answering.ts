@@ -1,7 +1,7 @@
 import { splitIdentifier } from "../core/words.ts"
 import type { TextStatement } from "./statements.ts"
 
-/** A question, with a weight for each of its words: a rare word weighs more. */
+/** A question, with a weight for each of its words. Rare words have higher weights. */
 export type WeightedQuestion = { text: string; words: string[]; weights: number[] }
 
 /** The features of a statement as an answer to a question, each from 0 to about 1. */
@@ -38,13 +38,13 @@ export const FEATURES = [
 export type Source = {
   statements: TextStatement[]
   is: "agent" | "person" | "plan" | "document"
-  /** Its place in the search results, from 0. */
+  /** The rank in the search results, from 0. */
   rank: number
-  /** Its score divided by the best score. */
+  /** The score divided by the best score. */
   score: number
 }
 
-const NARRATES =
+const NARRATION =
   /^(?:now|next|finally)\b|^(?:(?:ok(?:ay)?|great|good|perfect|now|first|next|so|alright|right|yes|hmm|wait|done|excellent)[,.!:—-]*\s+)*(?:let me|let's|i'll|i will|i'm going|i am going|i need to|i should|now i|i see|i can see|i've|i have|looking at|let us|i want|i think i|can you|could you|please)\b/i
 const COMMAND_QUESTION =
   /\bhow (?:do|can|should|to|would)\b|\b(?:command|run|flag|option|set|setting|env|variable|invoke|install)\b|\bwhat do i\b/i
@@ -52,14 +52,15 @@ const NUMBER_QUESTION =
   /\bhow (?:many|long|much|often|big|large|old)\b|\b(?:number|limit|timeout|version|default|size|threshold|port)\b/i
 const PATH_QUESTION = /\bwhere\b|\b(?:file|folder|directory|path|branch|package|stored|lives?)\b/i
 const REASON_QUESTION = /\bwhy\b|\b(?:reason|caused?|causes|purpose)\b|\bhow come\b/i
-const REASON =
+const REASON_WORD =
   /\b(?:because|since|so that|due to|to avoid|root cause|causes|caused|otherwise|prevents?|ensures?)\b|\bthe (?:issue|problem|reason|cause) (?:is|was)\b|\bwould (?:have|be|cause|break)\b/i
 const DEFINITION_QUESTION = /^\s*(?:what(?:'s| is| are| does| do)|who is|explain|define)\b|\bmeans?\b/i
-const DEFINES = /^[^.]{0,60}?(?:\b(?:is|are|means|refers to|stands for|represents|describes)\b|[*`]\s*(?:[—–:-]|\())/i
+const DEFINITION =
+  /^[^.]{0,60}?(?:\b(?:is|are|means|refers to|stands for|represents|describes)\b|[*`]\s*(?:[—–:-]|\())/i
 const PATH =
   /(?:^|[\s`"'(])(?:~|\.{0,2}\/|[\w.-]+\/)[\w@~.<>{}-]*(?:\/[\w.<>{}@-]+)*|\b\w[\w-]*\.(?:go|ts|js|py|md|json|ya?ml|toml|sh|txt|jsonl|rs|rb|java|c|h|cpp)\b/
 
-/** A sentence names its subject in its first words. */
+/** How many words at the start of a sentence may name its subject. */
 const SUBJECT_WORDS = 4
 
 export function featuresIn(question: WeightedQuestion, { statements, is, rank, score }: Source): Features[] {
@@ -83,7 +84,7 @@ export function featuresIn(question: WeightedQuestion, { statements, is, rank, s
   }
   return statements.map(({ text, kind, lead, headings }, place) => {
     const covered = stems.map(() => false)
-    /** The share of the question that these texts add to what earlier calls covered. */
+    /** The share of the question that these texts cover and earlier calls did not. */
     const more = (...texts: (boolean[] | undefined)[]) => {
       let sum = 0
       for (const contained of texts)
@@ -95,10 +96,10 @@ export function featuresIn(question: WeightedQuestion, { statements, is, rank, s
       return sum / total
     }
     const words = tokens[place]!
-    const fresh = words.filter((word) => !stems.some((stem) => isForm(word, stem)))
+    const fresh = words.filter((word) => !stems.some((stem) => isFormOfStem(word, stem)))
     const hasSpan = kind === "code" || /`[^`]+`/.test(text)
     const yes = (isTrue: boolean) => (isTrue ? 1 : 0)
-    const isSubject = words.slice(0, SUBJECT_WORDS).some((word) => stems.some((stem) => isForm(word, stem)))
+    const isSubject = words.slice(0, SUBJECT_WORDS).some((word) => stems.some((stem) => isFormOfStem(word, stem)))
     return {
       own: more(own[place]),
       lead: more(wordsContainedIn(lead)),
@@ -107,16 +108,16 @@ export function featuresIn(question: WeightedQuestion, { statements, is, rank, s
       passage: more(everywhere),
       pairs: pairsIn(words, stems),
       repeats: words.length === 0 ? 1 : Math.max(0, 1 - fresh.length / Math.min(12, words.length)),
-      narrates: yes(NARRATES.test(text)),
+      narrates: yes(NARRATION.test(text)),
       short: Math.max(0, 1 - words.length / 6),
       code_span: yes(hasSpan),
       code_wanted: yes(hasSpan && asks.command),
       number: yes(/\d/.test(text)),
       number_wanted: yes(asks.number && /\d/.test(text)),
       path_wanted: yes(asks.path && PATH.test(text)),
-      reason_wanted: yes(asks.reason && REASON.test(text)),
+      reason_wanted: yes(asks.reason && REASON_WORD.test(text)),
       subject: yes(isSubject),
-      defines: yes(asks.definition && isSubject && DEFINES.test(text)),
+      defines: yes(asks.definition && isSubject && DEFINITION.test(text)),
       row: yes(kind === "row"),
       code: yes(kind === "code"),
       person: yes(is === "person"),
@@ -146,22 +147,25 @@ export function wordsOf(text: string): string[] {
 
 function containedIn(words: string[], stems: string[]): boolean[] {
   const different = [...new Set(words)]
-  return stems.map((stem) => different.some((word) => isForm(word, stem)))
+  return stems.map((stem) => different.some((word) => isFormOfStem(word, stem)))
 }
 
 /** Counts adjacent words of the question that are adjacent here too. Three count as 1. */
 function pairsIn(words: string[], stems: string[]): number {
   let found = 0
   for (let i = 1; i < stems.length; i++)
-    if (words.some((word, at) => at > 0 && isForm(word, stems[i]!) && isForm(words[at - 1]!, stems[i - 1]!))) found++
+    if (
+      words.some((word, at) => at > 0 && isFormOfStem(word, stems[i]!) && isFormOfStem(words[at - 1]!, stems[i - 1]!))
+    )
+      found++
   return Math.min(1, found / 3)
 }
 
 /** The most letters that an ending may add to a stem. */
-const LONGEST_ENDING = 3
+const MAX_ENDING_LENGTH = 3
 
-function isForm(word: string, stem: string): boolean {
-  if (stem.length >= 4 && word.startsWith(stem) && word.length - stem.length <= LONGEST_ENDING) return true
+function isFormOfStem(word: string, stem: string): boolean {
+  if (stem.length >= 4 && word.startsWith(stem) && word.length - stem.length <= MAX_ENDING_LENGTH) return true
   return word === stem || stemOf(word) === stem
 }
 

@@ -8,8 +8,8 @@ import { toJson } from "../render/json.ts"
 import { safe } from "../render/terminal.ts"
 import { parseQuery } from "../search/query.ts"
 import type { Dex } from "../tools/context.ts"
-import { type CheckedAnswer, type Cited, checkCitations } from "./cited.ts"
-import { type Answering, quoted } from "./extract.ts"
+import { type CheckedAnswer, type CitedPiece, checkCitations } from "./cited.ts"
+import { type AnswerStatement, quoteStatements } from "./extract.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { type Caps, DEFAULT_CAPS, type LoopResult, runLoop, type Step } from "./loop.ts"
 import { teamHistory } from "./passage-source.ts"
@@ -27,21 +27,21 @@ export type AskInput = {
 }
 
 type AnswerRequest = Pick<AskInput, "query" | "max_tokens">
-export type AskAnswer = Awaited<ReturnType<typeof finish>>
+export type AskAnswer = Awaited<ReturnType<typeof finishAnswer>>
 
 /** Reports progress and limits what an answer may use. */
 type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
 export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "No answer was found."
-/** The sources show their dates, so more of these notes would be noise. */
-const MOST_OLDER = 1
+/** The most notes about older sources. The sources show their dates, so more would be noise. */
+const MAX_OLDER = 1
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
   const scope = { among: input.in, collections: input.collections, noGlobal: input.no_global }
   if (input.where !== "team") return runWith(dex, input, hooks, await openLibrary(dex, scope))
   if (input.in === "docs" || input.collections)
-    throw new DexError("usage", "A team shares conversations, and no documents. Ask for documents without --team.")
+    throw new DexError("usage", "A team shares conversations but no documents. Omit --team to search documents.")
   const { withTeam } = await import("../tools/hub/ask-team.ts")
   return withTeam(dex, async (hub) => runWith(dex, input, hooks, await openLibrary(dex, scope, teamHistory(hub))))
 }
@@ -59,21 +59,21 @@ async function runWith(dex: Dex, input: AskInput, hooks: AskHooks, library: Pass
     signal: dex.signal,
     onStep: hooks.onStep,
   })
-  return answerOf(input, library, statements, model, run, checkedAnswer(run.text, library))
+  return answerOf(input, library, statements, model, run, checkAnswer(run.text, library))
 }
 
-/** The model sees these first: the passages that search finds, and those of the best statements. */
+/** The passages that the model sees first: those that search finds, and those of the best statements. */
 export async function firstPassages(
   library: PassageLibrary,
   query: string,
-  statements: Answering[],
+  statements: AnswerStatement[],
 ): Promise<Passage[]> {
   const { found } = await library.search(query)
   return [...new Set([...found, ...statements.flatMap(({ candidate }) => candidate.cite() ?? [])])]
 }
 
 /** Removes the sentences that their sources do not support. */
-export function checkedAnswer(text: string, library: PassageLibrary): CheckedAnswer {
+export function checkAnswer(text: string, library: PassageLibrary): CheckedAnswer {
   return checkCitations(
     redactText(
       safe(text)
@@ -87,20 +87,20 @@ export function checkedAnswer(text: string, library: PassageLibrary): CheckedAns
 export async function answerOf(
   input: AnswerRequest,
   library: PassageLibrary,
-  statements: Answering[],
+  statements: AnswerStatement[],
   model: Pick<Model, "id" | "used">,
   run: Omit<LoopResult, "text">,
   checked: CheckedAnswer,
 ) {
-  const used = usedBy(model, run.steps.length)
+  const used = modelUsageOf(model, run.steps.length)
   const stopped = run.stopped === undefined ? [] : [`Stopped early: ${run.stopped}.`]
   const partial = run.stopped !== undefined
   const dropped = droppedNotes(checked)
   if (checked.kept.length === 0 && dropped.length === 0 && !partial)
-    return finish(input, library, [], statements, { extractive: false, notes: [], used })
+    return finishAnswer(input, library, [], statements, { extractive: false, notes: [], used })
   const notes = [...stopped, ...dropped]
   if (checked.kept.length > 0)
-    return finish(input, library, checked.kept, statements, {
+    return finishAnswer(input, library, checked.kept, statements, {
       extractive: false,
       partial,
       doubtful: dropped.length > 0,
@@ -115,35 +115,40 @@ export async function answerOf(
   })
 }
 
-export function usedBy({ id, used }: Pick<Model, "id" | "used">, calls: number) {
+export function modelUsageOf({ id, used }: Pick<Model, "id" | "used">, calls: number) {
   const { input, output, is_estimate, cost_usd } = used()
   return withoutUndefined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
 }
 
-/** The answer without a model: quotes. */
-export async function answerFrom(input: AnswerRequest, library: PassageLibrary, statements: Answering[], rest: Rest) {
-  const quotes = answersNothing(evidenceOf(statements)) ? [] : quoted(statements)
-  return finish(input, library, quotes, statements, rest)
+/** The answer without a model, which consists of quotes. */
+export async function answerFrom(
+  input: AnswerRequest,
+  library: PassageLibrary,
+  statements: AnswerStatement[],
+  rest: AnswerDetails,
+) {
+  const quotes = isUnanswered(evidenceOf(statements)) ? [] : quoteStatements(statements)
+  return finishAnswer(input, library, quotes, statements, rest)
 }
 
-type Rest = {
+type AnswerDetails = {
   extractive: boolean
   partial?: boolean
-  /** Some of the model's sentences were not supported, so the others are less certain too. */
+  /** True if some of the model's sentences were not supported, so that the others are less certain too. */
   doubtful?: boolean
   notes: string[]
-  used?: ReturnType<typeof usedBy>
+  used?: ReturnType<typeof modelUsageOf>
 }
 
 /** Includes as many sentences as fit into `max_tokens`, with their sources. */
-export async function finish(
+export async function finishAnswer(
   input: AnswerRequest,
   library: PassageLibrary,
-  cited: Cited[],
-  statements: Answering[],
-  rest: Rest,
+  cited: CitedPiece[],
+  statements: AnswerStatement[],
+  rest: AnswerDetails,
 ) {
-  const older = await olderOnTheSame(library, citedBy(cited, library))
+  const older = await findOlderSources(library, citedBy(cited, library))
   const build = (kept: number) => {
     const sentences = cited.slice(0, kept)
     const sources = citedBy(sentences, library)
@@ -151,10 +156,10 @@ export async function finish(
     const notes = [
       ...rest.notes.filter((one) => sentences.length > 0 || one !== NO_MODEL),
       ...library.notRead,
-      ...(onlyWeb(sources) ? ["This comes only from text on the web."] : []),
+      ...(isOnlyFromWeb(sources) ? ["This comes only from text on the web."] : []),
       ...older
         .filter(({ n, newer }) => [n, newer].every((one) => sources.some((source) => source.n === one)))
-        .slice(0, MOST_OLDER)
+        .slice(0, MAX_OLDER)
         .map((one) => one.note),
       ...(left > 0
         ? [
@@ -181,7 +186,7 @@ export async function finish(
   return build(kept)
 }
 
-function citedBy(sentences: Cited[], library: PassageLibrary): Passage[] {
+function citedBy(sentences: CitedPiece[], library: PassageLibrary): Passage[] {
   const numbers = [...new Set(sentences.flatMap((one) => one.numbers))]
   return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
 }
@@ -202,7 +207,7 @@ function describe({ n, ref, title, origins, at, file }: Passage) {
   })
 }
 
-function onlyWeb(sources: Passage[]): boolean {
+function isOnlyFromWeb(sources: Passage[]): boolean {
   return sources.length > 0 && sources.every(({ origins }) => origins.every((origin) => origin === "web"))
 }
 
@@ -222,10 +227,10 @@ function droppedNotes({ dropped }: CheckedAnswer): string[] {
   )
 }
 
-export type Older = { n: number; newer: number; note: string }
+export type OlderSource = { n: number; newer: number; note: string }
 
 /** Finds cited passages that are older than another cited passage about the same document or edited file. */
-async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promise<Older[]> {
+async function findOlderSources(library: PassageLibrary, cited: Passage[]): Promise<OlderSource[]> {
   const isDocument = ({ conversation }: Passage) => conversation.source === "docs"
   const fromConversations = cited.filter((passage) => !isDocument(passage))
   const edited =
@@ -236,14 +241,14 @@ async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promis
     ...cited.filter(isDocument).map(({ n, conversation }) => [n, new Set([formatRef(conversation)])] as const),
     ...fromConversations.map(({ n }, i) => [n, new Set(edited[i])] as const),
   ])
-  const found: Older[] = []
+  const found: OlderSource[] = []
   const sorted = newestFirst(cited)
   for (const [i, old] of sorted.entries()) {
     const newer = sorted
       .slice(0, i)
-      .find((one) => dayOf(one) !== dayOf(old) && shared(subjects, one, old) !== undefined)
+      .find((one) => dayOf(one) !== dayOf(old) && sharedFiles(subjects, one, old) !== undefined)
     if (!newer || newer.at === undefined || old.at === undefined) continue
-    const on = shared(subjects, newer, old)
+    const on = sharedFiles(subjects, newer, old)
     found.push({
       n: old.n,
       newer: newer.n,
@@ -253,17 +258,17 @@ async function olderOnTheSame(library: PassageLibrary, cited: Passage[]): Promis
   return found
 }
 
-function shared(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {
+function sharedFiles(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {
   return [...(subjects.get(a.n) ?? [])].find((subject) => subjects.get(b.n)?.has(subject))
 }
 
 /** The share of the question that the shown statements contain, from 0 to 1. Rare words count for more. */
 export type AnswerEvidence = {
-  /** In the best statement's own text. */
+  /** Contained in the best statement's own text. */
   own: number
-  /** Including the sentence before it and the headings above it. */
+  /** Contained in the statement, the sentence before it or the headings above it. */
   introduced: number
-  /** Including all of the text around it. */
+  /** Contained in any of the text around it. */
   passage: number
 }
 
@@ -273,12 +278,12 @@ export type Confidence = "high" | "medium" | "low"
 const WEIGHTS = { base: -2.97, own: 1.47, introduced: 3.55, passage: 0.74 }
 const HIGH = 0.88
 const MEDIUM = 0.5
-const LEAST_WORDS = 3
-/** Below this probability, "not found" is the better answer. */
-const LEAST = 0.21
+const MIN_WORDS = 3
+/** The lowest probability of an answer. Below it, "not found" is the better answer. */
+const MIN_PROBABILITY = 0.21
 
-export function evidenceOf(shown: Answering[]): AnswerEvidence {
-  const most = (share: (features: Answering["features"]) => number) =>
+export function evidenceOf(shown: AnswerStatement[]): AnswerEvidence {
+  const most = (share: (features: AnswerStatement["features"]) => number) =>
     Math.max(0, ...shown.map(({ features }) => share(features)))
   return {
     own: most(({ own }) => own),
@@ -293,14 +298,14 @@ export function probabilityOf({ own, introduced, passage }: AnswerEvidence, weig
   return 1 / (1 + Math.exp(-sum))
 }
 
-function answersNothing(evidence: AnswerEvidence): boolean {
-  return probabilityOf(evidence) < LEAST
+function isUnanswered(evidence: AnswerEvidence): boolean {
+  return probabilityOf(evidence) < MIN_PROBABILITY
 }
 
-/** A statement with both words of a two-word question may still not answer it. Short questions never get "high". */
+/** A statement with both words of a two-word question may still not answer it, so short questions never get "high". */
 function confidenceOf(evidence: AnswerEvidence, words: number): Confidence {
   const probability = probabilityOf(evidence)
-  if (probability >= HIGH && words >= LEAST_WORDS) return "high"
+  if (probability >= HIGH && words >= MIN_WORDS) return "high"
   return probability >= MEDIUM ? "medium" : "low"
 }
 

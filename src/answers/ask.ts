@@ -22,7 +22,7 @@ export const askOutput = object({
   sources: listOf(
     object({
       n: integer("The number in the answer."),
-      ref: text("Pass it to dex_get or dex show. For a file of the project: its path and line."),
+      ref: text("The ref to pass to dex_get or dex show. For a file of the project: its path and line."),
       collection: optional(text()),
       document: optional(text()),
       section: optional(text()),
@@ -30,12 +30,12 @@ export const askOutput = object({
       origin: text("Whose words: person, agent, local_tool, web, document."),
       date: optional(text()),
     }),
-    "The sources of the answer. All of them were really read.",
+    "The sources of the answer, all of which were read.",
   ),
   confidence: choice(["high", "medium", "low", "none"], "Computed from what the sources contain, not by the model."),
-  probability: decimal("How likely it is that the best statement answers; an estimate."),
-  extractive: flag("Exact quotes: no model was asked, or its answer could not be verified."),
-  partial: optional(flag("It stopped early; the note says why.")),
+  probability: decimal("Estimated probability that the best statement answers the question."),
+  extractive: flag("The answer consists of exact quotes: no model was used, or its answer could not be verified."),
+  partial: optional(flag("The answer is incomplete; the note says why.")),
   note: optional(text("What is uncertain, old or left out.")),
   used: optional(
     object({
@@ -61,7 +61,10 @@ export const ask = defineTool({
     no_global: optional(flag("Leave out documents that belong to no project.")),
     in: inField,
     model: optional(text("Use this model instead of llm.model.")),
-    max_tokens: withDefault(integer("At most about this many tokens.", { minimum: 200, maximum: 8000 }), ANSWER_TOKENS),
+    max_tokens: withDefault(
+      integer("Approximate token limit of the answer.", { minimum: 200, maximum: 8000 }),
+      ANSWER_TOKENS,
+    ),
     where: whereField,
   }),
   renamed: { scope: "in" },
@@ -75,12 +78,12 @@ export const ask = defineTool({
     example: 'dex ask "how do we retry failed webhooks" --use-case "adding a new one"',
   },
   trace: { command: "ask" },
-  run: async (dex: Dex, input) => traced(dex, await (await import("./ask.run.ts")).run(dex, input)),
+  run: async (dex: Dex, input) => withSourcesTraced(dex, await (await import("./ask.run.ts")).run(dex, input)),
   found: (output) => output.sources.length > 0,
 })
 
-/** Replaces what the searches wrote into the trace with the answer's sources. The answer's text stays out of the trace. */
-export function traced<Output extends Infer<typeof askOutput>>(dex: Dex, output: Output): Output {
+/** Replaces what the searches wrote into the trace with the answer's sources. The answer's text is not recorded. */
+export function withSourcesTraced<Output extends Infer<typeof askOutput>>(dex: Dex, output: Output): Output {
   dex.trace?.({
     mode: output.extractive ? "quotes" : "model",
     ranking: output.sources.map(({ ref, title }, i) => ({

@@ -17,11 +17,14 @@ import { statementsIn } from "./statements.ts"
 /** A text that may contain the answer. It gets a number when it is cited. */
 export type AnswerCandidate = Source & { text: string; at?: number; cite(): Passage | undefined }
 
-/** Statements are taken from at most this many messages, and this many sections of the project's documents. */
-const MOST_MESSAGES = 40
-const MOST_SECTIONS = 12
+/** The most messages, and the most sections of the project's documents, from which statements are taken. */
+const MAX_MESSAGES = 40
+const MAX_SECTIONS = 12
 
-/** Messages of people and agents, and the project's documents. Tool output and thinking are left out. */
+/**
+ * Texts that may contain the answer: messages of people and agents, and the project's documents, without tool output and
+ * thinking.
+ */
 export async function answerCandidates(
   dex: Dex,
   query: string,
@@ -29,7 +32,7 @@ export async function answerCandidates(
   passages: Passages,
   source: PassageSource = ownHistory(dex, scope),
 ): Promise<{ question: WeightedQuestion; candidates: AnswerCandidate[]; isComplete: boolean }> {
-  const { found, weights } = await source.find({ query, by: "message", limit: MOST_MESSAGES, offset: 0 })
+  const { found, weights } = await source.find({ query, by: "message", limit: MAX_MESSAGES, offset: 0 })
   const question = { text: query, words: parseQuery(query).words, weights }
   const spoken = messageCandidates(found, passages)
   if (scope.among === "history" || scope.collections !== undefined || dex.project === dex.machine.home)
@@ -81,7 +84,7 @@ async function documentCandidates(
     .map((section) => ({ section, covered: shareContained(question, completeText(section)) }))
     .filter(({ covered }) => covered > 0)
     .sort((a, b) => b.covered - a.covered)
-    .slice(0, MOST_SECTIONS)
+    .slice(0, MAX_SECTIONS)
   const best = ordered[0]?.covered ?? 1
   const found = ordered.map(({ section, covered }, rank) => ({
     text: section.text,

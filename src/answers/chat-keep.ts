@@ -5,7 +5,7 @@ import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Turn } from "./chat.run.ts"
 
-/** A chat's folder. Every line is written at once, so if the process dies, only the running answer is lost. */
+/** A chat that is stored in a folder. Every line is written at once, so if the process dies, only the running answer is lost. */
 export type StoredChat = {
   /** Undefined before the first question, and if nothing can be written. */
   id(): string | undefined
@@ -19,7 +19,7 @@ export type StoredChat = {
 
 export type AboutChat = { model?: string; collections?: string[]; useCase: () => string | undefined }
 
-/** Writes nothing before the first question. A write error does not end the chat. */
+/** Stores a chat. Writes nothing before the first question. A write error does not end the chat. */
 export function storeChat(dex: Dex, about: AboutChat): StoredChat {
   const root = join(dex.home.dir, "chat-sessions")
   let id: string | undefined
@@ -112,9 +112,9 @@ function redacted(text: string | undefined): string | undefined {
   return text === undefined ? undefined : redactText(text)
 }
 
-const MOST_TRIES = 100
+const MAX_TRIES = 100
 
-/** The folder is named after the start time. A second chat in the same millisecond gets a number. */
+/** Creates a chat's folder, named after the start time. A second chat in the same millisecond gets a number. */
 export function makeChatFolder(root: string, at: number): string {
   mkdirSync(root, { recursive: true, mode: 0o700 })
   const name = new Date(at).toISOString().replaceAll(":", "-").replace(".", "-")
@@ -124,7 +124,7 @@ export function makeChatFolder(root: string, at: number): string {
       mkdirSync(join(root, id), { mode: 0o700 })
       return id
     } catch (error) {
-      if (codeOf(error) !== "EEXIST" || n === MOST_TRIES) throw error
+      if (codeOf(error) !== "EEXIST" || n === MAX_TRIES) throw error
     }
   }
 }

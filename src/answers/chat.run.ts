@@ -2,7 +2,7 @@ import { withoutUndefined } from "../core/defined.ts"
 import { DexError } from "../core/error.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelRequest } from "../llm/model.ts"
-import { usedSince } from "../llm/reply.ts"
+import { usageBetween } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
 import { seconds } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
@@ -10,11 +10,11 @@ import {
   type AskAnswer,
   answerFrom,
   answerOf,
-  checkedAnswer,
-  finish,
+  checkAnswer,
+  finishAnswer,
   firstPassages,
+  modelUsageOf,
   NO_MODEL,
-  usedBy,
 } from "./ask.run.ts"
 import { storeChat } from "./chat-keep.ts"
 import { type CheckedAnswer, NONE_DROPPED, settledLength } from "./cited.ts"
@@ -37,11 +37,11 @@ export type ChatInput = {
 
 export type ChatOptions = {
   scope: AnswerScope
-  /** Undefined if no model is set up: then every answer consists of quotes. */
+  /** Undefined if no model is set up; every answer then consists of quotes. */
   model: Model | undefined
   use_case?: string
   caps?: Caps
-  /** How many tokens of the earlier exchange a question may include. */
+  /** How many tokens of earlier exchanges a question may include. */
   historyTokens?: number
 }
 
@@ -53,9 +53,9 @@ type ChatEvents = {
 }
 
 export type Turn = AskAnswer & {
-  /** The person stopped it. Sentences that were already shown remain. */
+  /** True if the person stopped the answer. Sentences that were already shown remain. */
   stopped?: true
-  /** How many of the oldest exchanges the model no longer sees. Set only the first time this happens. */
+  /** How many of the oldest exchanges the model no longer sees. Set only the first time that this happens. */
   forgot?: number
 }
 
@@ -64,7 +64,7 @@ export type Chat = {
   ask(question: string, events?: ChatEvents): Promise<Turn>
   useCase(): string | undefined
   setUseCase(text: string | undefined): void
-  /** The next question is asked without the earlier ones. */
+  /** Makes the next question start without the earlier ones. */
   clear(): void
 }
 
@@ -72,8 +72,8 @@ type Exchange = { question: string; answer: string; cited: Passage[] }
 
 const HISTORY_TOKENS = 4_000
 const QUOTES_TOKENS = 600
-/** A model's answer has its own limit, and sentences that were shown cannot be removed. */
-const NO_CEILING = Number.POSITIVE_INFINITY
+/** No token limit: a model's answer has its own limit, and sentences that were shown cannot be removed. */
+const NO_LIMIT = Number.POSITIVE_INFINITY
 
 export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
   const library = await openLibrary(dex, options.scope)
@@ -86,7 +86,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     const statements = await library.statements(query)
     onStep?.({ call: `search ${query}`, outcome: `${statements.length} found` })
     const nothingYet = (rest: object = {}) =>
-      finish({ query, max_tokens: QUOTES_TOKENS }, library, [], statements, { ...STOPPED, ...rest })
+      finishAnswer({ query, max_tokens: QUOTES_TOKENS }, library, [], statements, { ...STOPPED_RUN, ...rest })
     if (signal?.aborted) return { ...(await nothingYet()), stopped: true }
     if (!options.model)
       return answerFrom({ query, max_tokens: QUOTES_TOKENS }, library, statements, {
@@ -94,15 +94,15 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
         notes: [NO_MODEL],
       })
     const sentences = createSentences(
-      (text) => checkedAnswer(text, library),
+      (text) => checkAnswer(text, library),
       (sentence) => events.onSentence?.(sentence),
     )
     const forgot = trim()
     const found = await firstPassages(library, query, statements)
-    const model = listening(options.model, sentences, (why, waitMs) =>
+    const model = streamSentences(options.model, sentences, (why, waitMs) =>
       onStep?.({ call: `ask the model again in ${seconds(waitMs)}`, outcome: why }),
     )
-    const run = await stoppable(signal, (onLoopStep) =>
+    const run = await partialIfStopped(signal, (onLoopStep) =>
       runLoop(model, library, {
         question: query,
         first: [...found, ...citedLast(history, found)],
@@ -120,9 +120,9 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     const hasAnswer = checked.kept.length > 0
     const answer =
       run.byPerson && !hasAnswer
-        ? await nothingYet({ used: usedBy(model, run.steps.length) })
+        ? await nothingYet({ used: modelUsageOf(model, run.steps.length) })
         : await answerOf(
-            { query, max_tokens: hasAnswer ? NO_CEILING : QUOTES_TOKENS },
+            { query, max_tokens: hasAnswer ? NO_LIMIT : QUOTES_TOKENS },
             library,
             statements,
             model,
@@ -135,7 +135,7 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
         answer: answer.answer,
         cited: answer.sources.flatMap(({ n }) => library.passages.get(n) ?? []),
       })
-    const notes = [answer.note, sentences.breaks() > 0 ? BROKE : undefined].filter((note) => note !== undefined)
+    const notes = [answer.note, sentences.breaks() > 0 ? BROKEN_NOTE : undefined].filter((note) => note !== undefined)
     return withoutUndefined({
       ...answer,
       note: notes.length > 0 ? notes.join(" ") : undefined,
@@ -166,11 +166,11 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
   }
 }
 
-const BROKE = "The connection broke, and the model started again."
-const STOPPED = { extractive: false, partial: true, notes: ["You stopped it."] }
+const BROKEN_NOTE = "The connection broke, and the model started again."
+const STOPPED_RUN = { extractive: false, partial: true, notes: ["You stopped it."] }
 
 /** Passes the model's text on sentence by sentence, and counts only this question's tokens. */
-function listening(model: Model, sentences: Sentences, onRetry: ModelRequest["onRetry"]): Model {
+function streamSentences(model: Model, sentences: Sentences, onRetry: ModelRequest["onRetry"]): Model {
   const before = model.used()
   return {
     id: model.id,
@@ -185,15 +185,15 @@ function listening(model: Model, sentences: Sentences, onRetry: ModelRequest["on
       }
     },
     used() {
-      return usedSince(model.used(), before)
+      return usageBetween(model.used(), before)
     },
   }
 }
 
 type Stoppable = LoopResult & { byPerson?: true }
 
-/** If the person stops the run, it returns a result instead of throwing. */
-async function stoppable(
+/** Runs `work`. If the person stops it, returns a partial result instead of throwing. */
+async function partialIfStopped(
   signal: AbortSignal | undefined,
   run: (onStep: (step: Step) => void) => Promise<LoopResult>,
 ): Promise<Stoppable> {
@@ -206,7 +206,7 @@ async function stoppable(
   }
 }
 
-/** The passages of the last answer are shown again, because "and why?" refers to them. */
+/** The passages that the last answer cited. They are shown again, because "and why?" refers to them. */
 function citedLast(history: Exchange[], found: Passage[]): Passage[] {
   const known = new Set(found.map(({ n }) => n))
   return (history.at(-1)?.cited ?? []).filter(({ n }) => !known.has(n))
@@ -227,11 +227,11 @@ function sizeOf(history: Exchange[]): number {
 export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   if (input.query === undefined)
     throw new DexError("usage", 'What is the question? dex ask "how do we retry failed webhooks" --json')
-  if (input.opencode) throw new DexError("usage", "OpenCode has no --json here. Leave out --json or --opencode.")
-  const { chat, kept } = await startChat(dex, input)
-  kept.question(input.query)
+  if (input.opencode) throw new DexError("usage", "--opencode has no JSON output. Omit --json or --opencode.")
+  const { chat, stored } = await startChat(dex, input)
+  stored.question(input.query)
   const answer = await chat.ask(input.query, { signal: dex.signal })
-  kept.answer(answer)
+  stored.answer(answer)
   return answer
 }
 
@@ -239,24 +239,24 @@ export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
 export async function startChat(dex: Dex, input: ChatInput) {
   const { temperature } = input
   if (temperature !== undefined && (temperature < 0 || temperature > 2))
-    throw new DexError("usage", `--temperature goes from 0 to 2, not ${temperature}.`)
+    throw new DexError("usage", `--temperature must be from 0 to 2, not ${temperature}.`)
   const { configuredModel } = await import("../tools/model.ts")
   const { collections, no_global, use_case } = input
   const model = await configuredModel(dex, { model: input.model, temperature })
   const scope = { among: "all" as const, collections, noGlobal: no_global }
   const chat = await openChat(dex, { scope, model, use_case })
-  const kept = storeChat(dex, { model: model?.id, collections, useCase: chat.useCase })
-  return { chat, model, kept }
+  const stored = storeChat(dex, { model: model?.id, collections, useCase: chat.useCase })
+  return { chat, model, stored }
 }
 
 /** A model's text as it arrives. Only sentences that their sources support are shown. */
 export type Sentences = {
   hear(piece: string): void
-  /** The stream broke. It may start again. */
+  /** Called if the stream broke. It may start again. */
   restart(): void
-  /** A reply is complete. Its dropped sentences count only if it is the answer, not a remark before a search. */
+  /** Called when a reply is complete. Its dropped sentences count only if it is the answer, not a remark before a search. */
   end(isAnswer: boolean): void
-  /** A reply was interrupted. Its last, incomplete sentence is never shown. */
+  /** Called when a reply was interrupted. Its last, incomplete sentence is never shown. */
   leave(): void
   /** Everything that was shown, and how many sentences were dropped. */
   checked(): CheckedAnswer
@@ -265,8 +265,8 @@ export type Sentences = {
 }
 
 /**
- * `check` removes unsupported sentences. A sentence that was shown stays in the answer, so nothing is shown twice or
- * withdrawn: a repeated reply, or one that follows a search, adds only new sentences.
+ * Shows sentences once they are complete and `check` supports them. A sentence that was shown stays in the answer, so nothing is
+ * shown twice or withdrawn: a repeated reply, or one that follows a search, adds only new sentences.
  */
 export function createSentences(check: (text: string) => CheckedAnswer, show: (sentence: string) => void): Sentences {
   const shown = new Set<string>()

@@ -3,7 +3,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { askOutput } from "./ask.ts"
 
-/** On a terminal, the face in cli/ runs the conversation. */
+/** The terminal face in cli/ runs the conversation. */
 export const chat = defineTool({
   name: "chat",
   summary: "Ask one question after another, answered with sources",

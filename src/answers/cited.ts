@@ -1,12 +1,12 @@
 import { dayOf, type Passage } from "./passages.ts"
-import { unsupportedIn } from "./specifics.ts"
-import { faultInWords } from "./support.ts"
+import { findUnsupported } from "./specifics.ts"
+import { findWordFault } from "./support.ts"
 
 /** A piece of an answer that is supported by passages, with the numbers that it cites. */
-export type Cited = { text: string; numbers: number[] }
+export type CitedPiece = { text: string; numbers: number[] }
 
 export type CheckedAnswer = {
-  kept: Cited[]
+  kept: CitedPiece[]
   /** How many sentences were removed, by reason. */
   dropped: Record<DropReason, number>
 }
@@ -32,13 +32,13 @@ const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<
  */
 export function checkCitations(answer: string, passage: (n: number) => Passage | undefined): CheckedAnswer {
   const checked: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
-  let before: Cited | undefined
+  let before: CitedPiece | undefined
   const pieces = piecesOf(answer)
   for (const [i, piece] of pieces.entries()) {
     const own = [...piece.text.matchAll(MARKS)].map((match) => Number(match[1])).filter((n) => passage(n) !== undefined)
     const numbers = piece.isCode && own.length === 0 ? (before?.numbers ?? []) : [...new Set(own)]
     const sources = numbers.flatMap((n) => passage(n) ?? [])
-    const code = pieces[i + 1]?.isCode && leadsOn(piece.text) ? pieces[i + 1]!.text : ""
+    const code = pieces[i + 1]?.isCode && isUnfinished(piece.text) ? pieces[i + 1]!.text : ""
     const reason = faultOf(piece, code, sources)
     if (reason) {
       checked.dropped[reason]++
@@ -51,26 +51,29 @@ export function checkCitations(answer: string, passage: (n: number) => Passage |
   return checked
 }
 
-/** A sentence that introduces code says little on its own, so it is checked together with the code. */
+/**
+ * Why the sources do not support a piece, if they do not. A sentence that introduces code says little on its own, so it is
+ * checked together with the code.
+ */
 function faultOf({ text, isCode }: Piece, code: string, sources: Passage[]): DropReason | undefined {
   if (sources.length === 0) return "no_source"
   const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
   if (!quotes.every((quote) => sources.some((source) => containsQuote(source.text, quote)))) return "wrong_quote"
   if (!linksIn(text).every((link) => sources.some((source) => source.text.includes(link)))) return "foreign_link"
   const evidence = sources.map(evidenceIn)
-  if (unsupportedIn(text, evidence) !== undefined) return "unsupported"
-  return isCode ? undefined : faultInWords(`${text}\n${code}`, evidence)
+  if (findUnsupported(text, evidence) !== undefined) return "unsupported"
+  return isCode ? undefined : findWordFault(`${text}\n${code}`, evidence)
 }
 
 function evidenceIn({ text, title, ref, at }: Passage) {
   return { text, title, ref, date: dayOf({ at }) }
 }
 
-/** White space may differ; `…` matches omitted text. */
+/** True if the text contains the quote. White space may differ; `…` matches omitted text. */
 export function containsQuote(text: string, quote: string): boolean {
-  const plain = squeezed(text)
+  const plain = collapseSpace(text)
   let from = 0
-  for (const part of squeezed(quote).split("…")) {
+  for (const part of collapseSpace(quote).split("…")) {
     const wanted = part.trim()
     const at = plain.indexOf(wanted, from)
     if (at === -1) return false
@@ -79,11 +82,11 @@ export function containsQuote(text: string, quote: string): boolean {
   return true
 }
 
-function squeezed(text: string): string {
+function collapseSpace(text: string): string {
   return text.replace(/\s+/g, " ").replaceAll("**", "").trim()
 }
 
-/** Without the punctuation at the end of a sentence. */
+/** The links in a text, without the punctuation at the end of a sentence. */
 export function linksIn(text: string): string[] {
   return (text.match(LINK) ?? []).map((link) => link.replace(/[.,;:!?]+$/, ""))
 }
@@ -98,8 +101,8 @@ const BETWEEN_SENTENCES = /(?<=[.!?](?:\s?\[\d{1,3}\])*)\s+(?!\[\d{1,3}\])(?=\S)
 const CLOSED_CODE = /^```[^\n]*\n[\s\S]*?^```[ \t]*$(?=[\s\S])/gm
 
 /**
- * The length of the part of an unfinished answer that can no longer change, whatever follows. Not settled: code
- * that is not closed yet, a line before code or possible code, and a full stop that a citation may still follow.
+ * The length of the part of an unfinished answer that can no longer change. Unclosed code, a line before code or possible code,
+ * and a full stop that a citation may follow can still change.
  */
 export function settledLength(text: string): number {
   const closed = [...text.matchAll(CLOSED_CODE)].at(-1)
@@ -108,15 +111,15 @@ export function settledLength(text: string): number {
   const prose = open === -1 ? text.slice(from) : text.slice(from, from + open)
   const line = prose.lastIndexOf("\n") + 1
   const last = prose.slice(0, line).trimEnd()
-  if (/^[ \t]*`{0,2}$/.test(prose.slice(line)) && leadsOn(last)) return from + last.lastIndexOf("\n") + 1
+  if (/^[ \t]*`{0,2}$/.test(prose.slice(line)) && isUnfinished(last)) return from + last.lastIndexOf("\n") + 1
   const ends = [...prose.slice(line).matchAll(new RegExp(BETWEEN_SENTENCES, "g"))]
     .map((gap) => line + gap.index + gap[0].length)
     .filter((at) => !/^\[\d{0,3}$/.test(prose.slice(at)))
   return from + Math.max(line, ...ends)
 }
 
-/** True if the sentence has no end yet, so that following code belongs to it. */
-function leadsOn(text: string): boolean {
+/** True if the sentence has not ended, so that the following code belongs to it. */
+function isUnfinished(text: string): boolean {
   return /[^.!?]$/.test(text.replace(MARKS, "").trimEnd())
 }
 

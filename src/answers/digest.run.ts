@@ -25,7 +25,7 @@ export type DigestInput = Cost & PeriodInput & { project?: string; facts?: boole
 
 export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
   const period = periodOf(input, dex.now())
-  // A file has room for everything.
+  // A file contains everything, because it has no limited size.
   const all = input.all === true || input.output !== undefined
   const { projects, notes: missing } = await projectFacts(dex, period, { all, project: input.project })
   const base = { period: period.name, from: isoDate(period.from), to: isoDate(period.to), projects }

@@ -28,16 +28,16 @@ export const digest = defineTool({
         conversations: listOf(
           object({ id: text(), title: text(), source: text(), messages: integer("In the period.") }),
         ),
-        other_conversations: integer("Subagents and automated runs, whose work is counted below as well."),
+        other_conversations: integer("Subagents and automated runs; their work is included in the counts."),
         decisions: listOf(decisionShape, "Newest first."),
         decisions_total: integer(),
         commits: listOf(object({ ref: text(), hash: text(), subject: text() })),
         files: listOf(
           object({ path: text(), added: integer(), removed: integer() }),
-          "The most changed first; a worktree's are the checkout's.",
+          "The most changed files first. Files of a worktree count as the checkout's.",
         ),
         files_total: integer(),
-        plan_files: integer("Plans that agents wrote for themselves; not among the files."),
+        plan_files: integer("Plans that agents wrote for themselves, which are not among the files."),
         failed_commands: listOf(
           object({ ref: text("The last time."), command: text(), error: optional(text()), times: integer() }),
           "Test runs, builds and linters that failed and did not pass afterwards, newest first.",

@@ -1,39 +1,39 @@
 import { FEATURES, type Features, featuresIn, type WeightedQuestion, wordsOf } from "./answering.ts"
 import type { AnswerCandidate } from "./candidates.ts"
-import type { Cited } from "./cited.ts"
+import type { CitedPiece } from "./cited.ts"
 import type { TextStatement } from "./statements.ts"
 
 /** A statement that may be an answer. */
-export type Answering = {
+export type AnswerStatement = {
   candidate: AnswerCandidate
-  /** Its place in the candidate's text. A statement that ends with a colon includes what follows. */
+  /** The position in the candidate's text. A statement that ends with a colon includes what follows. */
   start: number
   end: number
   features: Features
   score: number
 }
 
-/** People do not read more than this. */
-const MOST_WORDS = 110
-const MOST_STATEMENTS = 6
-/** A statement with a score this far below the best one answers another question. */
-const FAR_BEHIND = 4
-/** Two statements that share this much of the shorter one's words say the same. */
+/** The most words of all quotes together. People do not read more. */
+const MAX_WORDS = 110
+const MAX_STATEMENTS = 6
+/** How far a statement's score may be below the best one. A lower score means that it answers another question. */
+const MAX_SCORE_GAP = 4
+/** Two statements that share this part of the shorter one's words say the same. */
 const SAME_SHARE = 0.6
-/** Of two statements that say the same, the newer one wins unless the older one's score is higher by this much. */
-const MUCH_BETTER = 1
+/** Of two statements that say the same, the newer one is used, unless the older one's score is higher by this much. */
+const MUCH_BETTER_BY = 1
 /** The most words that are added to a statement that introduces them. */
-const MOST_FOLLOWING = 45
+const MAX_FOLLOWING = 45
 
 /** All statements, best first. */
 export function rankStatements(
   question: WeightedQuestion,
   candidates: AnswerCandidate[],
   weights: AnswerWeights = ANSWER_WEIGHTS,
-): Answering[] {
+): AnswerStatement[] {
   return candidates
     .flatMap((candidate) =>
-      featuresIn(question, candidate).map((features, i): Answering => {
+      featuresIn(question, candidate).map((features, i): AnswerStatement => {
         const { start } = candidate.statements[i]!
         return { candidate, start, end: endWithFollowing(candidate, i), features, score: scoreOf(features, weights) }
       }),
@@ -41,40 +41,40 @@ export function rankStatements(
     .sort((a, b) => b.score - a.score)
 }
 
-/** The best statements that fit. No two say the same. */
-export function chosen(ranked: Answering[]): Answering[] {
-  const kept: { one: Answering; words: Set<string> }[] = []
+/** The best statements within the limits. No two of them say the same. */
+export function chooseStatements(ranked: AnswerStatement[]): AnswerStatement[] {
+  const kept: { one: AnswerStatement; words: Set<string> }[] = []
   let total = 0
   for (const one of ranked) {
-    if (kept.length === MOST_STATEMENTS || one.score < ranked[0]!.score - FAR_BEHIND) break
+    if (kept.length === MAX_STATEMENTS || one.score < ranked[0]!.score - MAX_SCORE_GAP) break
     const text = quoteOf(one)
     const words = new Set(wordsOf(text))
-    const same = kept.find((other) => shared(words, other.words) > SAME_SHARE)
+    const same = kept.find((other) => sharedShare(words, other.words) > SAME_SHARE)
     if (same) {
       const isNewer = (one.candidate.at ?? 0) > (same.one.candidate.at ?? 0)
-      if (isNewer && same.one.score - one.score < MUCH_BETTER) Object.assign(same, { one, words })
+      if (isNewer && same.one.score - one.score < MUCH_BETTER_BY) Object.assign(same, { one, words })
       continue
     }
     const length = text.split(/\s+/).length
-    if (total + length > MOST_WORDS && kept.length > 0) continue
+    if (total + length > MAX_WORDS && kept.length > 0) continue
     total += length
     kept.push({ one, words })
   }
   return kept.map(({ one }) => one)
 }
 
-export function quoted(statements: Answering[]): Cited[] {
+export function quoteStatements(statements: AnswerStatement[]): CitedPiece[] {
   return statements.flatMap((one) => {
     const passage = one.candidate.cite()
     return passage ? [{ text: `“${quoteOf(one)}” [${passage.n}]`, numbers: [passage.n] }] : []
   })
 }
 
-export function quoteOf({ candidate, start, end }: Answering): string {
+export function quoteOf({ candidate, start, end }: AnswerStatement): string {
   return candidate.text.slice(start, end)
 }
 
-/** “Run it with:” says nothing without the next line. */
+/** The end of a statement including what it introduces, because “Run it with:” says nothing without the next line. */
 function endWithFollowing({ statements, text }: AnswerCandidate, at: number): number {
   const { end, kind, text: own } = statements[at]!
   if (kind === "code") return isComment(statements[at]!) ? (commandAfter(statements, at)?.end ?? end) : end
@@ -83,7 +83,7 @@ function endWithFollowing({ statements, text }: AnswerCandidate, at: number): nu
   const follows = statements[at + 1]?.kind
   for (const next of statements.slice(at + 1)) {
     if (next.kind !== follows || follows === "sentence") break
-    if (text.slice(end, next.end).split(/\s+/).length > MOST_FOLLOWING) break
+    if (text.slice(end, next.end).split(/\s+/).length > MAX_FOLLOWING) break
     last = next.end
   }
   const closing =
@@ -91,7 +91,7 @@ function endWithFollowing({ statements, text }: AnswerCandidate, at: number): nu
   return last + (closing?.[0].length ?? 0)
 }
 
-/** A comment describes the next line. */
+/** The command after a comment, because a comment describes the next line. */
 function commandAfter(statements: TextStatement[], at: number): TextStatement | undefined {
   const next = statements[at + 1]
   return next?.kind === "code" && !isComment(next) ? next : undefined
@@ -101,7 +101,7 @@ function isComment({ text }: TextStatement): boolean {
   return /^(?:#|\/\/|--)\s/.test(text)
 }
 
-function shared(a: Set<string>, b: Set<string>): number {
+function sharedShare(a: Set<string>, b: Set<string>): number {
   const least = Math.min(a.size, b.size)
   return least === 0 ? 0 : [...a].filter((word) => b.has(word)).length / least
 }
@@ -117,7 +117,7 @@ const ANSWER_WEIGHTS: AnswerWeights = {
   passage: -1.84,
   pairs: 1.93,
   repeats: 1.04,
-  // Fitted: -0.36. Announcements of an agent annoy the reader even if they are not wrong.
+  // The fitted weight is -0.36. This one is lower, because an agent's announcements annoy the reader even if they are not wrong.
   narrates: -1.5,
   short: -0.36,
   code_span: 0.88,

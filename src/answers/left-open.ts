@@ -8,15 +8,15 @@ import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
 export type OpenCheck = { ref: string; command: string; error?: string; times: number }
 
 /** A conversation's messages, and a function that formats their refs. */
-type Spoken = { messages: StoredMessage[]; refOf: (number: number) => string; ended_at: number }
+type ReadMessages = { messages: StoredMessage[]; refOf: (number: number) => string; ended_at: number }
 
 const ERROR_CHARS = 200
 
 /**
- * Test runs, builds and linters that failed and did not pass afterwards, newest first. A command that only reads, or that
- * does not exist, is ignored. If the output went through a pipe, the run counts only if the output states the test results.
+ * Test runs, builds and linters that failed and did not pass afterwards, newest first. Commands that only read or that do not
+ * exist are ignored. A run whose output went through a pipe counts only if the output contains the test results.
  */
-export function leftOpen(project: string, conversations: Spoken[]): OpenCheck[] {
+export function findOpenChecks(project: string, conversations: ReadMessages[]): OpenCheck[] {
   const failing = new Map<string, OpenCheck & { run?: TestRunWrite }>()
   for (const { failed, run, ...check } of outcomesOf(project, conversations)) {
     const before = failing.get(check.command)
@@ -30,14 +30,14 @@ export function leftOpen(project: string, conversations: Spoken[]): OpenCheck[] 
 
 type Outcome = Omit<OpenCheck, "times"> & { at: number; failed: boolean; run?: TestRunWrite }
 
-function outcomesOf(project: string, conversations: Spoken[]): Omit<Outcome, "at">[] {
+function outcomesOf(project: string, conversations: ReadMessages[]): Omit<Outcome, "at">[] {
   return conversations
     .flatMap((one) => [...testOutcomes(project, one), ...buildOutcomes(one)])
     .sort((a, b) => a.at - b.at)
     .map(({ at: _, ...outcome }) => outcome)
 }
 
-function testOutcomes(project: string, { messages, refOf, ended_at }: Spoken): Outcome[] {
+function testOutcomes(project: string, { messages, refOf, ended_at }: ReadMessages): Outcome[] {
   return testRunsIn(messages, project).map((run) => {
     const [first] = run.failures
     const error = first && [first.test, first.message].filter((one) => one !== undefined).join(": ")
@@ -49,7 +49,7 @@ function testOutcomes(project: string, { messages, refOf, ended_at }: Spoken): O
   })
 }
 
-function buildOutcomes({ messages, refOf, ended_at }: Spoken): Outcome[] {
+function buildOutcomes({ messages, refOf, ended_at }: ReadMessages): Outcome[] {
   return messages.flatMap(({ number, at, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command" || effect.failed === undefined || !isBuild(effect.command)) return []
@@ -84,7 +84,7 @@ function covers(later: TestRunWrite, earlier: TestRunWrite): boolean {
 const MISSING = /command not found|not recognized as|no task \S+ found|missing script/i
 const QUIET_WORD = /^(?:cd|echo|export|set|source)(?: |$)/
 const STARTER = /^(?:(?:\w+=\S*|npx|bunx|pnpm exec|yarn exec|uv run|poetry run|bundle exec|time|env) )*/
-const BUILDER = new RegExp(
+const BUILD_COMMAND = new RegExp(
   `^(?:${[
     "go (?:build|vet)",
     "cargo (?:build|check|clippy)",
@@ -103,6 +103,6 @@ function isBuild(line: string): boolean {
     .split(/&&|\|\||;|\n/)
     .map((command) => command.trim())
     .filter((command) => command !== "" && !QUIET_WORD.test(command))
-  const isBuilder = (command: string) => BUILDER.test(command.replace(STARTER, ""))
+  const isBuilder = (command: string) => BUILD_COMMAND.test(command.replace(STARTER, ""))
   return commands.some(isBuilder) && commands.every((command) => isBuilder(command) || parseTestCommand(command))
 }

@@ -1,9 +1,9 @@
 import type { Ref } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
-import { knownCollections } from "../tools/docs/collections.ts"
+import { requireCollections } from "../tools/docs/collections.ts"
 import { shardsNote } from "../tools/search/notes.ts"
 import { answerCandidates } from "./candidates.ts"
-import { type Answering, chosen, rankStatements } from "./extract.ts"
+import { type AnswerStatement, chooseStatements, rankStatements } from "./extract.ts"
 import { type AnswerScope, ownHistory, type PassageSource } from "./passage-source.ts"
 import { createPassages, type Passage, type Passages } from "./passages.ts"
 
@@ -11,8 +11,8 @@ import { createPassages, type Passage, type Passages } from "./passages.ts"
 export type PassageLibrary = {
   passages: Passages
   search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
-  /** The best statements, chosen without a model. Each gets its number when it is quoted. */
-  statements(question: string): Promise<Answering[]>
+  /** The best statements, chosen without a model. A statement gets its number when it is quoted. */
+  statements(question: string): Promise<AnswerStatement[]>
   /** Sentences about sources that could not be read. */
   notRead: Set<string>
   read(ref: string): Promise<Passage[]>
@@ -21,10 +21,10 @@ export type PassageLibrary = {
 }
 
 const NOT_ALL_DOCUMENTS =
-  "Not all of this project's documents were read: there are too many, they are too large, or some cannot be opened."
-const MOST_FOUND = 8
-/** Search pages beyond dex's own chats only up to this offset. */
-const MOST_SKIPPED = 3 * MOST_FOUND
+  "Some of this project's documents were not read: there are too many, they are too large, or they cannot be opened."
+const MAX_FOUND = 8
+/** The offset up to which a search continues past dex's own chats. */
+const MAX_SKIPPED = 3 * MAX_FOUND
 
 export async function openLibrary(
   dex: Dex,
@@ -41,27 +41,27 @@ export async function openLibrary(
       return answer
     },
   }
-  if (scope.collections) await knownCollections(dex, scope.collections)
+  if (scope.collections) await requireCollections(dex, scope.collections)
   return {
     passages,
     notRead,
     editedBy: source.editedBy,
     async search(query, filters = {}) {
       const shown: Passage[] = []
-      for (let offset = 0; ; offset += MOST_FOUND) {
-        const wanted = { query, ...filters, by: "conversation" as const, limit: MOST_FOUND, offset }
+      for (let offset = 0; ; offset += MAX_FOUND) {
+        const wanted = { query, ...filters, by: "conversation" as const, limit: MAX_FOUND, offset }
         const { found, isLast, notes } = await source.find(wanted)
         for (const { row, message } of found) {
-          const passage = row.kind === "dex" || shown.length === MOST_FOUND ? undefined : passages.add(row, message)
+          const passage = row.kind === "dex" || shown.length === MAX_FOUND ? undefined : passages.add(row, message)
           if (passage) shown.push(passage)
         }
-        if (shown.length === MOST_FOUND || isLast || offset >= MOST_SKIPPED) return { found: shown, notes }
+        if (shown.length === MAX_FOUND || isLast || offset >= MAX_SKIPPED) return { found: shown, notes }
       }
     },
     async statements(query) {
       const { question, candidates, isComplete } = await answerCandidates(dex, query, scope, passages, source)
       if (!isComplete) notRead.add(NOT_ALL_DOCUMENTS)
-      return chosen(rankStatements(question, candidates))
+      return chooseStatements(rankStatements(question, candidates))
     },
     async read(ref) {
       const { row, messages } = await source.read(ref)

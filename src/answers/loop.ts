@@ -3,7 +3,7 @@ import { estimateTokens } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelTool, ToolCall } from "../llm/model.ts"
 import { redactText } from "../redact/redact.ts"
 import type { PassageLibrary } from "./library.ts"
-import { newestFirst, type Passage, shownTo } from "./passages.ts"
+import { newestFirst, type Passage, passageForModel } from "./passages.ts"
 
 /** Limits that are enforced whatever the model does. */
 export type Caps = { calls: number; tokens: number; ms: number }
@@ -33,7 +33,7 @@ export type LoopOptions = {
 
 const PASSAGE_CHARS = 1_600
 const SNIPPET_CHARS = 700
-const LONGEST_QUERY = 400
+const MAX_QUERY_LENGTH = 400
 const ANSWER_TOKENS = 1_200
 
 const TOOLS: ModelTool[] = [
@@ -79,7 +79,7 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
   let text = ""
   for (;;) {
     const mayCall = steps.length < caps.calls
-    const room = caps.tokens - spent(model) - sizeOf(messages)
+    const room = caps.tokens - tokensSpent(model) - sizeOf(messages)
     if (room < ANSWER_TOKENS / 2) return { text, steps, stopped: "the cap on tokens was reached" }
     let reply: Awaited<ReturnType<Model["reply"]>>
     try {
@@ -102,13 +102,13 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
     const results = []
     for (const call of reply.calls) {
       const left = caps.calls - steps.length
-      const output = left > 0 ? await carryOut(library, call, seen) : "No calls are left. Answer now."
+      const output = left > 0 ? await runToolCall(library, call, seen) : "No calls are left. Answer now."
       if (left > 0) {
         const step = { call: describe(call), outcome: output.split("\n", 1)[0]!.slice(0, 120) }
         steps.push(step)
         options.onStep?.(step)
       }
-      results.push({ id: call.id, name: call.name, output: bounded(output, room / Math.max(1, reply.calls.length)) })
+      results.push({ id: call.id, name: call.name, output: cutToCap(output, room / Math.max(1, reply.calls.length)) })
     }
     messages.push({ role: "assistant", content: reply.text, calls: reply.calls }, { role: "tool", results })
   }
@@ -116,7 +116,7 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
 
 function taskOf({ question, use_case, first }: LoopOptions): string {
   return [
-    // People paste secrets into questions.
+    // Redacted, because people paste secrets into questions.
     `Question: ${redactText(question)}`,
     use_case ? `Use case: ${redactText(use_case)}` : undefined,
     first.length > 0
@@ -129,12 +129,12 @@ function taskOf({ question, use_case, first }: LoopOptions): string {
 
 function shown(passages: Passage[], chars: number): string {
   return newestFirst(passages)
-    .map((passage) => shownTo(passage, chars))
+    .map((passage) => passageForModel(passage, chars))
     .join("\n\n")
 }
 
-/** Errors are returned to the model as the call's output, so that it can try again. */
-async function carryOut(
+/** Runs the model's tool call. Errors are returned as the call's output, so that the model can try again. */
+async function runToolCall(
   library: PassageLibrary,
   { name, input, invalid }: ToolCall,
   seen: Set<string>,
@@ -146,8 +146,8 @@ async function carryOut(
   const { query, ref, from, to } = (typeof input === "object" && input !== null ? input : {}) as Record<string, unknown>
   try {
     if (name === "search" && typeof query === "string" && query.trim() !== "") {
-      const filters = { from: stringOrNothing(from), to: stringOrNothing(to) }
-      const { found } = await library.search(query.slice(0, LONGEST_QUERY), filters)
+      const filters = { from: stringOrUndefined(from), to: stringOrUndefined(to) }
+      const { found } = await library.search(query.slice(0, MAX_QUERY_LENGTH), filters)
       return found.length === 0 ? "Nothing found." : shown(found, SNIPPET_CHARS)
     }
     if (name === "read" && typeof ref === "string") return shown(await library.read(ref), PASSAGE_CHARS)
@@ -157,7 +157,7 @@ async function carryOut(
   return "There is no such call. There are: search with a query, and read with a ref."
 }
 
-function stringOrNothing(value: unknown): string | undefined {
+function stringOrUndefined(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined
 }
 
@@ -166,12 +166,12 @@ function describe({ name, input }: ToolCall): string {
   return `${name.slice(0, 40)} ${String(query ?? ref ?? "").slice(0, 80)}`.trim()
 }
 
-function bounded(text: string, tokens: number): string {
+function cutToCap(text: string, tokens: number): string {
   const chars = Math.max(200, Math.floor(tokens * 2))
   return text.length > chars ? `${text.slice(0, chars)}\n(cut to stay within the cap)` : text
 }
 
-function spent(model: Model): number {
+function tokensSpent(model: Model): number {
   const { input, output } = model.used()
   return input + output
 }

@@ -9,10 +9,10 @@ import type { Dex } from "../tools/context.ts"
 import { configuredModel } from "../tools/model.ts"
 import { openCache } from "./map/cache.ts"
 import { markdownOf } from "./map/markdown.ts"
-import { looseBatches, tokensOfBatch } from "./map/pack.ts"
+import { countLooseBatches, tokensOfBatch } from "./map/pack.ts"
 import { mapQuestion } from "./map/prompt.ts"
-import { type Job, type MapFilters, type Mapped, type Prepared, prepare, runMap } from "./map/run.ts"
-import { ITEMS, readSchema } from "./map/schema.ts"
+import { type Job, type MapFilters, type MapRunResult, type PreparedMap, prepareMap, runMap } from "./map/run.ts"
+import { DEFAULT_SCHEMA, readSchema } from "./map/schema.ts"
 import type { MapFormat, MapOutput } from "./map.ts"
 import { findRecipe, taskOf } from "./recipes.ts"
 
@@ -34,13 +34,14 @@ export type MapInput = MapFilters &
     resume?: boolean
   }
 
-const LAST = "last"
+const LAST_RUN_KEY = "last"
 
 export async function run(dex: Dex, request: MapInput): Promise<MapOutput> {
   const input =
     request.resume && request.task === undefined && request.recipe === undefined ? lastRun(dex, request) : request
-  const { title, ...what } = wanted(dex, input)
-  if (!input.dry_run && (await configuredModel(dex))) openCache(dex.home.dir).put(LAST, { refs: [], value: input })
+  const { title, ...what } = requestedTask(dex, input)
+  if (!input.dry_run && (await configuredModel(dex)))
+    openCache(dex.home.dir).put(LAST_RUN_KEY, { refs: [], value: input })
   const filters = { ...what.filters, ...filtersOf(input) }
   return mapAll(dex, title, { ...costOf(input), ...what, filters, format: input.format ?? what.format }, input)
 }
@@ -62,7 +63,7 @@ export async function runRules(dex: Dex, input: RulesInput) {
   return mapAll(dex, "Rules", job, input, page)
 }
 
-/** Maps and merges, or estimates what that would cost. Throws if there is no model. */
+/** Maps and merges, or estimates the cost of that. Throws if there is no model. */
 export async function mapAll(
   dex: Dex,
   title: string,
@@ -72,7 +73,7 @@ export async function mapAll(
 ): Promise<MapOutput> {
   const model = await configuredModel(dex, { model: options.model, only_named: options.dry_run === true })
   if (!model && !options.dry_run) throw noModel()
-  const prepared = await prepare(dex, job, model)
+  const prepared = await prepareMap(dex, job, model)
   const about = withoutUndefined({ title, ...describe(job, prepared), model: model?.id })
   const kinds = leftOutNotes(job, prepared)
   if (options.dry_run)
@@ -89,7 +90,7 @@ export async function mapAll(
         ...(model
           ? []
           : [
-              "No model is set up yet, so nothing could be asked. `dex config set llm.provider agent` uses a coding agent that you have.",
+              "No model is set up yet, so nothing can be mapped. `dex config set llm.provider agent` uses a coding agent that you have.",
             ]),
       ],
     }
@@ -127,11 +128,11 @@ type Page = typeof markdownOf
 function noModel(): DexError {
   return new DexError(
     "no_model",
-    "This needs a model, and none is set up. Any server that speaks OpenAI's chat completions will do: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for your own server, `dex config set llm.api_key` for OpenAI, or `dex config set llm.provider agent` for a coding agent that you have. --dry-run shows what would be asked.",
+    "This needs a model, and none is set up. Any server with OpenAI's chat completions API works: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for your own server, `dex config set llm.api_key` for OpenAI, or `dex config set llm.provider agent` for a coding agent that you have. --dry-run shows what would be sent.",
   )
 }
 
-function wanted(dex: Dex, input: MapInput) {
+function requestedTask(dex: Dex, input: MapInput) {
   if (input.task !== undefined && input.recipe !== undefined)
     throw new DexError(
       "usage",
@@ -156,7 +157,7 @@ function wanted(dex: Dex, input: MapInput) {
   return {
     title: input.task,
     task: input.task,
-    schema: input.schema === undefined ? ITEMS : schemaIn(dex, input.schema),
+    schema: input.schema === undefined ? DEFAULT_SCHEMA : schemaIn(dex, input.schema),
     filters: {},
     format: "stripped" as const,
   }
@@ -173,9 +174,9 @@ function schemaIn(dex: Dex, file: string) {
 }
 
 function lastRun(dex: Dex, now: MapInput): MapInput {
-  const last = openCache(dex.home.dir).get(LAST) as MapInput | undefined
+  const last = openCache(dex.home.dir).get(LAST_RUN_KEY) as MapInput | undefined
   if (last === undefined || typeof last !== "object")
-    throw new DexError("nothing_to_resume", 'There is no earlier run to continue. Start one: dex map "…"')
+    throw new DexError("nothing_to_resume", 'There is no earlier run to continue. To start one: dex map "…"')
   const { max_tokens_total: _, ...before } = last
   const { max_tokens_total, output, dry_run } = now
   return { ...before, ...withoutUndefined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
@@ -189,7 +190,7 @@ export function costOf({ batch_tokens, parallel, max_tokens_total }: Cost) {
   return { batch_tokens, parallel, max_tokens_total }
 }
 
-function describe(job: Job, prepared: Prepared) {
+function describe(job: Job, prepared: PreparedMap) {
   const { batches, conversations, without_text, left_out } = prepared
   const frame = mapQuestion(job.task, job.schema, "")
   const perRequest = estimateTokens(frame.system + frame.text)
@@ -204,12 +205,12 @@ function describe(job: Job, prepared: Prepared) {
     batches: {
       total: batches.length,
       cached: batches.filter(prepared.isDone).length,
-      loose: looseBatches(batches, prepared.budget),
+      loose: countLooseBatches(batches, prepared.budget),
     },
   }
 }
 
-function leftOutNotes({ format }: Job, { left_out, without_text }: Prepared): string[] {
+function leftOutNotes({ format }: Job, { left_out, without_text }: PreparedMap): string[] {
   const kinds = Object.entries(left_out).map(([kind, count]) => `${count} of kind ${kind}`)
   return [
     ...(kinds.length > 0 ? [`Not included: ${kinds.join(", ")}; --all includes them.`] : []),
@@ -222,9 +223,9 @@ function leftOutNotes({ format }: Job, { left_out, without_text }: Prepared): st
   ]
 }
 
-function notesOf(mapped: Mapped, { batches }: Prepared): string[] {
+function notesOf(mapped: MapRunResult, { batches }: PreparedMap): string[] {
   const { failed, not_done, stopped, merges, dropped, refs_not_in_result } = mapped
-  const howToContinue = "Run the same command to continue; finished batches are not paid for again."
+  const howToContinue = "Run the same command to continue; finished batches cost nothing."
   return [
     ...(not_done > 0
       ? [`Partial: ${not_done} of ${batches.length} batches were not done: ${stopped}. ${howToContinue}`]
@@ -263,7 +264,7 @@ function write(path: string, content: string): void {
   } catch (error) {
     throw new DexError(
       "output",
-      `${path} cannot be written (${messageOf(error)}). The answers are stored: the same command with another --output asks nothing again.`,
+      `${path} cannot be written (${messageOf(error)}). The answers are stored, so running the command again with another --output costs nothing.`,
       {
         cause: error,
       },

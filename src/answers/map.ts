@@ -17,9 +17,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { fromField, projectField, sourceField, toField } from "../tools/fields.ts"
 
-// map and rules. Fields that several mapping commands have are defined once, so that a flag means the same in all of them.
-
-/** Choose the conversations. */
+/** Fields that choose the conversations. Mapping commands share these fields, so that an option means the same in all of them. */
 const filterFields = {
   project: projectField,
   source: sourceField,
@@ -29,7 +27,7 @@ const filterFields = {
   limit: optional(integer("Only the newest N.", { minimum: 1 })),
 }
 
-/** How much of a conversation the model sees: the conversation without tool outputs, or only the person's words. */
+/** How much of a conversation the model sees: without tool outputs, or only the person's words. */
 export const MAP_FORMATS = ["stripped", "user_only"] as const satisfies readonly Format[]
 export type MapFormat = (typeof MAP_FORMATS)[number]
 
@@ -41,7 +39,7 @@ const formatField = optional(
   ),
 )
 
-/** How to run, and what it may cost. */
+/** Fields that control the run and its cost. */
 export const costFields = {
   batch_tokens: withDefault(
     integer("Tokens of conversations per request.", { minimum: 4_000, maximum: 2_000_000 }),
@@ -49,7 +47,7 @@ export const costFields = {
   ),
   parallel: withDefault(integer("Requests at once.", { minimum: 1, maximum: 32 }), 3),
   max_tokens_total: optional(integer("Stop before a request that could exceed this many tokens.", { minimum: 1 })),
-  dry_run: optional(flag("Show what would be asked, and ask nothing.")),
+  dry_run: optional(flag("Show what would be sent, and send nothing.")),
   model: optional(text("Use this model instead of llm.model.")),
   output: optional(text("A file to write: JSON if it ends in .json, else Markdown.")),
 }
@@ -67,18 +65,20 @@ export const mapOutput = object({
   model: optional(text()),
   dry_run: optional(flag()),
   format: choice(MAP_FORMATS),
-  conversations: integer("That were chosen and say something."),
-  without_text: integer("Chosen, but empty or copied from other conversations."),
+  conversations: integer("Conversations that were chosen and contain text."),
+  without_text: integer("Conversations that were chosen, but are empty or copies of others."),
   left_out: mapOf(integer(), "Conversations of other kinds that match too; all includes them."),
-  estimated_tokens: integer("Of all conversations as they are shown to the model; an estimate."),
+  estimated_tokens: integer("Estimated size of all conversations as the model sees them."),
   batch_tokens: integer(),
   batches: object({
     total: integer(),
-    cached: integer("Answered in an earlier run; not paid for again."),
+    cached: integer("Batches answered in an earlier run, which cost nothing now."),
     asked: optional(integer()),
     failed: optional(integer()),
     not_done: optional(integer()),
-    loose: integer("More than 5 % emptier than they could be, the last one aside: left so by earlier runs."),
+    loose: integer(
+      "Batches that are more than 5 % emptier than necessary because of earlier runs, not counting the last one.",
+    ),
   }),
   packed: optional(
     listOf(
@@ -86,7 +86,9 @@ export const mapOutput = object({
       "In a dry run: each batch.",
     ),
   ),
-  failed: optional(listOf(object({ refs: listOf(text()), reason: text() }), "What could not be mapped, and why.")),
+  failed: optional(
+    listOf(object({ refs: listOf(text()), reason: text() }), "Conversations that could not be mapped, and why."),
+  ),
   merges: optional(
     object({
       asked: integer(),
@@ -99,19 +101,19 @@ export const mapOutput = object({
   dropped: optional(
     object(
       { foreign_refs: integer(), items_without_refs: integer(), items_with_foreign_links: integer() },
-      "What the model said without a source in the data.",
+      "What was removed because it has no source in the data.",
     ),
   ),
   refs_not_in_result: optional(integer("Refs that merging left out.")),
   result: optional(anyObject("The result, as the schema defines it.")),
-  partial: optional(flag("It is incomplete; the notes say what is missing.")),
+  partial: optional(flag("The result is incomplete; the notes say what is missing.")),
   used: optional(
     object({
       requests: integer(),
       input_tokens: integer(),
       output_tokens: integer(),
       is_estimate: flag(),
-      cost_usd: optional(decimal("As the agent that was asked counts it.")),
+      cost_usd: optional(decimal("As counted by the agent that was used as a model.")),
     }),
   ),
   written: optional(text("The file that was written.")),
@@ -126,7 +128,7 @@ export const map = defineTool({
   input: object({
     task: optional(text("What to collect from the conversations.")),
     recipe: optional(text("A saved task: rules, preferences, evaluation, digest, one of your own, or a file.")),
-    topic: optional(text("The recipe's topic, if it needs one.")),
+    topic: optional(text("The topic, if the recipe needs one.")),
     ...filterFields,
     format: formatField,
     schema: optional(text("A JSON Schema file for the result: an object with lists of items.")),

@@ -12,12 +12,12 @@ import { resolveRef } from "../tools/resolve.ts"
 import { run as runSearch } from "../tools/search/run.ts"
 
 /**
- * Limits what may be read for one answer. This is enforced in code, whatever a model asks for. dex's own chats are never read:
- * if an answer could cite an earlier answer, it would need no source at all.
+ * Limits what may be read for one answer. This is enforced in code, whatever a model asks for. dex's own chats are never read: if
+ * an answer could cite an earlier answer, it would need no source at all.
  */
 export type AnswerScope = { among: "history" | "docs" | "all"; collections?: string[]; noGlobal?: boolean }
 
-export type WantedPassages = {
+export type PassageSearch = {
   query: string
   by: "conversation" | "message"
   from?: string
@@ -30,11 +30,11 @@ export type WantedPassages = {
 export type PassageRow = Pick<ConversationRow, "ref" | "kind" | "title" | "ended_at">
 
 export type FoundMessages = {
-  /** Best first. */
+  /** The best match first. */
   found: { row: PassageRow; message: StoredMessage; score: number }[]
   /** True if there are no more results. */
   isLast: boolean
-  /** A weight for each word of the question: a rare word weighs more. */
+  /** A weight for each word of the question. Rare words have higher weights. */
   weights: number[]
   notes: string[]
   /** Set if some of a hub's search shards did not answer. */
@@ -43,21 +43,21 @@ export type FoundMessages = {
 
 /** A searchable history: this machine's, or a team's. */
 export type PassageSource = {
-  find(wanted: WantedPassages): Promise<FoundMessages>
+  find(wanted: PassageSearch): Promise<FoundMessages>
   /** Returns a section with its subsections, a message with its neighbours, or the beginning of a conversation or document. */
   read(ref: string): Promise<{ row: PassageRow; messages: StoredMessage[] }>
   /** The files that each conversation edited most. */
   editedBy(conversations: Ref[]): Promise<string[][]>
 }
 
-const MOST_EDITED = 40
+const MAX_EDITED = 40
 
 /** This machine's history. */
 export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
   return {
     async find(wanted) {
       const store = await dex.store()
-      // The messages that match best, not the passages that read best.
+      // Searches for the messages that match best, not for the ones that read best.
       const { results, notes } = await runSearch(
         dex,
         { ...wanted, in: scope.among, collections: scope.collections, no_global: scope.noGlobal, explain: false },
@@ -81,7 +81,7 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
     },
     async read(ref) {
       if (!parseRef(ref))
-        throw new DexError("bad_ref", `"${ref.slice(0, 80)}" is not a ref. Give one that a search showed.`)
+        throw new DexError("bad_ref", `"${ref.slice(0, 80)}" is not a ref. Use one from the search results.`)
       const { row, number } = await resolveRef(dex, ref)
       await assertInScope(dex, row, scope)
       return { row, messages: readPart(row, await (await dex.store()).messages(row.ref), number) }
@@ -89,7 +89,7 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
     async editedBy(conversations) {
       const store = await dex.store()
       const files: string[][] = []
-      for (const ref of conversations) files.push(await store.editedFiles(ref, MOST_EDITED))
+      for (const ref of conversations) files.push(await store.editedFiles(ref, MAX_EDITED))
       return files
     },
   }
@@ -113,15 +113,15 @@ export function teamHistory(hub: Pick<HubClient, "ask">): PassageSource {
   }
 }
 
-const AROUND = 1
-const MOST_READ = 12
+const MESSAGES_AROUND = 1
+const MAX_READ = 12
 
 function readPart(row: ConversationRow, all: StoredMessage[], number: number | undefined): StoredMessage[] {
-  if (number === undefined) return all.slice(0, MOST_READ)
-  if (row.kind === "document") return withSubsections(all, number).slice(0, MOST_READ)
+  if (number === undefined) return all.slice(0, MAX_READ)
+  if (row.kind === "document") return withSubsections(all, number).slice(0, MAX_READ)
   const at = all.findIndex((message) => message.number === number)
   if (at === -1) throw new DexError("no_message", `There is no message ${number} in it.`)
-  return all.slice(Math.max(0, at - AROUND), at + AROUND + 1)
+  return all.slice(Math.max(0, at - MESSAGES_AROUND), at + MESSAGES_AROUND + 1)
 }
 
 async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: AnswerScope): Promise<void> {
@@ -130,11 +130,11 @@ async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: An
     kind === "dex" ||
     scope.among === (isDocument ? "history" : "docs") ||
     (scope.collections !== undefined && !isDocument) ||
-    (isDocument && !(await isOpen(dex, collectionOf(ref.id), scope)))
-  if (outside) throw new DexError("out_of_scope", "That is outside of what this question may look at.")
+    (isDocument && !(await isReadable(dex, collectionOf(ref.id), scope)))
+  if (outside) throw new DexError("out_of_scope", "That is outside the scope of this question.")
 }
 
-async function isOpen(dex: Dex, name: string, { collections, noGlobal }: AnswerScope): Promise<boolean> {
+async function isReadable(dex: Dex, name: string, { collections, noGlobal }: AnswerScope): Promise<boolean> {
   if (collections) return collections.includes(name)
   const collection = (await (await dex.store()).collections()).find((one) => one.name === name)
   return collection !== undefined && isSearchedByDefault(collection, { noGlobal, inside: dex.project })

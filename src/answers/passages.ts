@@ -4,7 +4,7 @@ import { messageText } from "../core/format.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { safe } from "../render/terminal.ts"
 import type { StoredMessage } from "../store/history/store.ts"
-import { markOf } from "../tools/docs/sections.ts"
+import { sectionMarkOf } from "../tools/docs/sections.ts"
 import type { PassageRow } from "./passage-source.ts"
 import type { ProjectSection } from "./project-documents.ts"
 
@@ -24,7 +24,7 @@ export type Passage = {
 
 /** The passages of one answer. Reading a passage again does not change its number. */
 export type Passages = {
-  /** Undefined if no part of it is evidence. Text that a hook or dex inserted never is. */
+  /** Undefined if no part of the message is evidence. Text that a hook or dex inserted never is. */
   add(row: PassageRow, message: StoredMessage): Passage | undefined
   addSection(section: ProjectSection): Passage
   get(n: number): Passage | undefined
@@ -36,7 +36,7 @@ export function createPassages(): Passages {
     add(row, complete) {
       const message = { ...complete, parts: complete.parts.filter((part) => part.origin !== "injected") }
       if (message.parts.length === 0) return undefined
-      const section = markOf(message)?.name
+      const section = sectionMarkOf(message)?.name
       const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })
       const known = byRef.get(ref)
       if (known) return known
@@ -77,16 +77,16 @@ export function dayOf({ at }: Pick<Passage, "at">): string | undefined {
   return at === undefined ? undefined : isoDate(at).slice(0, 10)
 }
 
-/** If two passages disagree, the later one is more likely to be right. */
+/** Sorts by date, because the later of two contradicting passages is more likely to be right. */
 export function newestFirst(passages: Passage[]): Passage[] {
   return [...passages].sort((a, b) => (b.at ?? 0) - (a.at ?? 0) || a.n - b.n)
 }
 
 /**
- * A passage as the model sees it. Its source comes first, and every line is marked, so that nothing in it can look like
- * an instruction or the end of the passage.
+ * A passage as the model sees it. Its source comes first, and every line is marked, so that nothing in it can look like an
+ * instruction or the end of the passage.
  */
-export function shownTo(passage: Passage, chars: number): string {
+export function passageForModel(passage: Passage, chars: number): string {
   const { n, ref, title, origins, at, text } = passage
   const head = [ref, dayOf({ at }), `words of: ${origins.join(", ")}`, JSON.stringify(safe(title).slice(0, 80))]
   const cut = text.length > chars ? `${text.slice(0, chars)}\n(cut: ${text.length - chars} characters more)` : text

@@ -9,17 +9,17 @@ export type ProjectSection = { path: string; line: number; headings: string[]; t
 
 type ProjectFile = { folder: string; path: string; size: number; modified_at: number }
 
-/** Documentation of projects for people and agents. */
-const FILES =
+/** Matches documentation for people and agents. */
+const DOCUMENT_FILES =
   /^(?:readme|contributing|architecture|development|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
 const FOLDERS = ["docs", "doc"]
-const MOST_FILES = 200
-const MOST_BYTES = 2_000_000
+const MAX_FILES = 200
+const MAX_BYTES = 2_000_000
 
 /**
- * A project's documents as they are now. They need not be added, and none of their text is stored. Symbolic links are not
- * followed. Only files that may contain the answer are split into sections. `isComplete` is false if there are too many
- * files, if they are too large, or if some cannot be opened.
+ * The sections of a project's documents, as the files are now. Documents need not be added, and none of their text is stored.
+ * Symbolic links are not followed. Only files that may contain the answer are split into sections. `isComplete` is false if there
+ * are too many files, if they are too large, or if some cannot be opened.
  */
 export async function projectSections(
   root: string,
@@ -31,7 +31,7 @@ export async function projectSections(
   let bytes = 0
   for (const { folder, path, size, modified_at } of files) {
     bytes += size
-    const text = bytes > MOST_BYTES ? undefined : await readDocument(join(root, folder), path).catch(() => undefined)
+    const text = bytes > MAX_BYTES ? undefined : await readDocument(join(root, folder), path).catch(() => undefined)
     isComplete &&= text !== undefined
     if (text === undefined || !mayContain(text)) continue
     const name = folder === "" ? path : `${folder}/${path}`
@@ -40,7 +40,7 @@ export async function projectSections(
   return { sections, isComplete }
 }
 
-/** The text below each heading. */
+/** The text under each heading. */
 function sectionsIn(text: string): Pick<ProjectSection, "line" | "headings" | "text">[] {
   const found: { line: number; headings: string[]; lines: string[] }[] = [{ line: 1, headings: [], lines: [] }]
   for (const [i, { text: line, kind, headings }] of [...outlineLines(text.replaceAll("\r\n", "\n"))].entries()) {
@@ -55,11 +55,13 @@ async function documentFiles(root: string): Promise<{ files: ProjectFile[]; isAl
   let isAll = true
   for (const name of (await readdir(root).catch(() => [])).sort()) {
     const at =
-      FILES.test(name) || FOLDERS.includes(name) ? await lstat(join(root, name)).catch(() => undefined) : undefined
-    if (at?.isFile() && FILES.test(name))
+      DOCUMENT_FILES.test(name) || FOLDERS.includes(name)
+        ? await lstat(join(root, name)).catch(() => undefined)
+        : undefined
+    if (at?.isFile() && DOCUMENT_FILES.test(name))
       found.push({ folder: "", path: name, size: at.size, modified_at: Math.trunc(at.mtimeMs) })
     if (at?.isDirectory() && FOLDERS.includes(name)) {
-      const { files, skipped } = await listDocuments(join(root, name), { limit: MOST_FILES })
+      const { files, skipped } = await listDocuments(join(root, name), { limit: MAX_FILES })
       isAll &&= !skipped.some(({ path }) => path === "") // there are more than the limit
       const written = files.filter(({ path }) => formatOf(path) !== "html")
       found.push(...written.map((file) => ({ ...file, folder: name })))

@@ -6,7 +6,7 @@ import { withoutUndefined } from "../core/defined.ts"
 import { DexError, messageOf } from "../core/error.ts"
 import type { Schema } from "../core/schema.ts"
 import type { MapFilters } from "./map/run.ts"
-import { ITEMS, readSchema } from "./map/schema.ts"
+import { DEFAULT_SCHEMA, readSchema } from "./map/schema.ts"
 import { MAP_FORMATS, type MapFormat } from "./map.ts"
 
 // A recipe is a Markdown file: front matter with a description and filters, then the task. dex's recipes are in
@@ -25,7 +25,7 @@ export type Recipe = {
 
 const KEYS = ["name", "description", "arguments", "schema", "format", "project", "source", "from", "to", "all", "limit"]
 
-/** `name` is a recipe's name or the path of a file. */
+/** Finds a recipe by its name or the path of its file. */
 export function findRecipe(dexDir: string, name: string, cwd: string): Recipe {
   const isPath = /[\\/]|\.md$/.test(name)
   const file = isPath
@@ -69,7 +69,7 @@ export type RecipePrompt = {
   text(given: Record<string, string>): string
 }
 
-/** Unreadable recipes are left out, because an agent cannot fix them. */
+/** The prompts of all recipes. Unreadable recipes are left out, because an agent cannot fix them. */
 export function recipePrompts(dexDir: string): RecipePrompt[] {
   return recipeNames(dexDir).flatMap((name) => {
     try {
@@ -102,11 +102,11 @@ function readRecipe(file: string): Recipe {
   try {
     content = readFileSync(file, "utf8").replaceAll("\r\n", "\n")
   } catch (error) {
-    throw bad(file, `cannot be read (${messageOf(error)})`)
+    throw recipeError(file, `cannot be read (${messageOf(error)})`)
   }
   const [, top, body] = /^---\n([\s\S]*?)\n---\n([\s\S]*)$/.exec(content) ?? []
   if (top === undefined || body === undefined || body.trim() === "")
-    throw bad(file, "needs lines like `description: …` between two lines of ---, and the task below them")
+    throw recipeError(file, "needs lines like `description: …` between two lines of ---, and the task below them")
   const facts = factsIn(top, file)
   return {
     name,
@@ -117,12 +117,12 @@ function readRecipe(file: string): Recipe {
       .filter((one) => one !== ""),
     filters: filtersIn(facts, file),
     format: formatIn(facts, file),
-    schema: facts.has("schema") ? readSchema(jsonOf(facts.get("schema")!, file), file) : ITEMS,
+    schema: facts.has("schema") ? readSchema(jsonOf(facts.get("schema")!, file), file) : DEFAULT_SCHEMA,
     task: body.trim(),
   }
 }
 
-/** `key: value` lines. A line that begins with a space continues the value before it. */
+/** Parses `key: value` lines. A line that begins with a space continues the previous value. */
 function factsIn(top: string, file: string): Map<string, string> {
   const facts = new Map<string, string>()
   let last = ""
@@ -130,11 +130,12 @@ function factsIn(top: string, file: string): Map<string, string> {
     const [, key, value] = /^([a-z_]+):(.*)$/.exec(line) ?? []
     if (key === undefined) {
       if (line.trim() !== "" && (last === "" || !/^\s/.test(line)))
-        throw bad(file, `has a line that is not \`key: value\`: ${line}`)
+        throw recipeError(file, `has a line that is not \`key: value\`: ${line}`)
       facts.set(last, `${facts.get(last) ?? ""}\n${line}`)
       continue
     }
-    if (!KEYS.includes(key)) throw bad(file, `has a key that dex does not know: ${key}. There are: ${KEYS.join(", ")}`)
+    if (!KEYS.includes(key))
+      throw recipeError(file, `has a key that dex does not know: ${key}. There are: ${KEYS.join(", ")}`)
     facts.set(key, value!.trim())
     last = key
   }
@@ -144,10 +145,10 @@ function factsIn(top: string, file: string): Map<string, string> {
 function filtersIn(facts: Map<string, string>, file: string): MapFilters {
   const source = facts.get("source")
   if (source !== undefined && !sourceIds.includes(source))
-    throw bad(file, `names a source that dex does not know: ${source}`)
+    throw recipeError(file, `names a source that dex does not know: ${source}`)
   const limit = facts.has("limit") ? Number(facts.get("limit")) : undefined
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0))
-    throw bad(file, "needs a whole number as its limit")
+    throw recipeError(file, "needs a whole number as its limit")
   return withoutUndefined({
     project: facts.get("project"),
     source,
@@ -162,7 +163,7 @@ function formatIn(facts: Map<string, string>, file: string): MapFormat {
   const wanted = facts.get("format") ?? "stripped"
   const format = MAP_FORMATS.find((one) => one === wanted)
   if (format === undefined)
-    throw bad(file, `has a format that dex does not know: ${wanted}. There are: ${MAP_FORMATS.join(", ")}`)
+    throw recipeError(file, `has a format that dex does not know: ${wanted}. There are: ${MAP_FORMATS.join(", ")}`)
   return format
 }
 
@@ -170,21 +171,21 @@ function jsonOf(text: string, file: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw bad(file, `has a schema that is not JSON (${messageOf(error)})`)
+    throw recipeError(file, `has a schema that is not JSON (${messageOf(error)})`)
   }
 }
 
-/** The user's own recipes come first. */
+/** The folders with recipes, the user's own first. */
 function foldersOf(dexDir: string): string[] {
-  return [join(dexDir, "recipes"), ...packaged()]
+  return [join(dexDir, "recipes"), ...packageFolders()]
 }
 
-/** recipes/ is next to src/ and dist/; the depth of this file below them depends on the build. */
-function packaged(): string[] {
+/** The package's folder with recipes, next to src/ and dist/. How deep this file is in them depends on the build. */
+function packageFolders(): string[] {
   const near = ["../recipes", "../../recipes"].map((path) => fileURLToPath(new URL(path, import.meta.url)))
   return near.filter((path) => existsSync(join(path, "rules.md"))).slice(0, 1)
 }
 
-function bad(file: string, what: string): DexError {
+function recipeError(file: string, what: string): DexError {
   return new DexError("bad_recipe", `The recipe ${file} ${what}. See docs/map.md.`)
 }

@@ -3,42 +3,42 @@ export type Evidence = { text: string; title: string; ref: string; date?: string
 
 const FENCED = /^```[^\n]*\n([\s\S]*?)^```[ \t]*$/m
 const SPAN = /`([^`\n]+)`/g
-/** Punctuation around a word. */
-const AROUND = /^[("'“‘[{<*_~]+|[)"'”’\]}>*_~,;:!?.…]+$/g
+/** Matches punctuation around a word. */
+const SURROUNDING_PUNCTUATION = /^[("'“‘[{<*_~]+|[)"'”’\]}>*_~,;:!?.…]+$/g
 const NAME_LIKE =
   /\d|[\\/_@#$=()]|\w\.\w|^--?[a-z]|[a-z][A-Z]|^[A-Z]{2,}|^[A-Z][a-z]+$|^[A-Z][\w-]*-\w+$|^[A-Z][a-z]+[A-Z]/
 
-/** Words at the start of a sentence that name nothing. */
-const OPENINGS =
+/** Matches words at the start of a sentence that name nothing. */
+const OPENING_WORDS =
   /^(?:a|about|according|after|again|all|already|also|although|among|an|and|another|any|anyone|apart|are|as|at|because|before|behind|being|besides|between|both|but|by|can|compared|depending|despite|did|do|does|during|each|either|even|every|everything|except|first|for|from|given|has|have|having|he|hence|here|how|however|i|if|in|inside|instead|into|is|it|its|later|like|many|most|much|neither|never|next|no|nobody|none|nor|not|nothing|now|of|on|once|one|only|or|other|otherwise|our|out|over|per|rather|second|several|she|should|since|so|some|still|such|than|that|the|their|then|there|these|they|this|those|though|three|through|thus|to|together|today|two|under|unless|until|up|use|using|was|we|were|what|whatever|when|whenever|where|whether|which|while|who|why|will|with|within|without|you|your|more|less|people|someone|plain|start|run|set|add|call|check|make|keep|see|try|open|put|pass|\w+ing|\w+ed|\w+ly)$/i
 
 /**
  * Returns the first specific in a sentence that none of its sources contains: a line of code, a code span, a path, a
  * number, a flag, a command or a name. One wrong letter would make these false. Undefined if all of them are supported.
  */
-export function unsupportedIn(sentence: string, sources: Evidence[]): string | undefined {
-  const texts = sources.flatMap(({ text, title }) => [text, title]).map(plain)
+export function findUnsupported(sentence: string, sources: Evidence[]): string | undefined {
+  const texts = sources.flatMap(({ text, title }) => [text, title]).map(normaliseText)
   const labels = new Set(sources.flatMap(({ ref, date }) => [ref, date]))
   const lower = texts.map((text) => text.toLowerCase())
   const isSupported = (wanted: string, isCode: boolean) =>
     isCode
-      ? texts.some((text) => occursIn(text, plain(wanted)))
-      : lower.some((text) => occursIn(text, plain(wanted).toLowerCase()))
-  for (const { wanted, isCode, isOpening } of specificsIn(sentence))
+      ? texts.some((text) => occursIn(text, normaliseText(wanted)))
+      : lower.some((text) => occursIn(text, normaliseText(wanted).toLowerCase()))
+  for (const { wanted, isCode, isOpening } of findSpecifics(sentence))
     if (
       !labels.has(wanted) &&
-      !(isOpening && begins(lower, wanted)) &&
+      !(isOpening && hasSameBeginning(lower, wanted)) &&
       !formsOf(wanted).some((form) => isSupported(form, isCode))
     )
       return wanted
   return undefined
 }
 
-/** `isOpening`: the first word of a sentence. It may be an ordinary word in another form. */
+/** `isOpening`: the first word of a sentence, which may be an ordinary word in another form. */
 export type Specific = { wanted: string; isCode: boolean; isOpening?: boolean }
 
 /** Lines of code, code spans, and every other word that looks like a name, number, path or flag. */
-export function specificsIn(sentence: string): Specific[] {
+export function findSpecifics(sentence: string): Specific[] {
   const found: Specific[] = []
   const unfenced = sentence.replace(FENCED, (_, code: string) => {
     for (const line of code.split("\n")) if (line.trim() !== "") found.push({ wanted: line.trim(), isCode: true })
@@ -50,7 +50,7 @@ export function specificsIn(sentence: string): Specific[] {
   })
   let isFirst = true
   for (const raw of prose.replaceAll(/\[\d{1,3}\]/g, " ").split(/\s+/)) {
-    const word = raw.replaceAll(AROUND, "").replace(/['’]s$/, "")
+    const word = raw.replaceAll(SURROUNDING_PUNCTUATION, "").replace(/['’]s$/, "")
     if (word === "" || !/[\p{L}\p{N}]/u.test(word)) {
       if (raw === "`") isFirst = false
       continue
@@ -58,26 +58,26 @@ export function specificsIn(sentence: string): Specific[] {
     // An ordinary word has a capital letter only at the start of a sentence.
     const isOpening = isFirst && /^\p{Lu}\p{Ll}*$/u.test(word)
     isFirst = /[.!?:]["'”)]*$/.test(raw)
-    if (word === "I" || !NAME_LIKE.test(word) || (isOpening && OPENINGS.test(word))) continue
+    if (word === "I" || !NAME_LIKE.test(word) || (isOpening && OPENING_WORDS.test(word))) continue
     const isCode = /[\\/_=]|^-|^[A-Z]{2,}s?$/.test(word)
     found.push({ wanted: word, isCode, isOpening })
   }
   return found
 }
 
-/** The text as written, without the brackets of a call, and in the singular. */
+/** The forms that count as a match: as written, without the brackets of a call, and in the singular. */
 function formsOf(wanted: string): string[] {
   const bare = wanted.replace(/\((?:\.{3}|…)?\)$/, "")
   return [wanted, bare, ...(/^[A-Z]{2,}s$/.test(bare) ? [bare.slice(0, -1)] : [])]
 }
 
 /** True if a word of the texts has the same beginning. */
-function begins(lower: string[], word: string): boolean {
+function hasSameBeginning(lower: string[], word: string): boolean {
   const beginning = word.toLowerCase().slice(0, Math.max(4, word.length - 2))
   return lower.some((text) => new RegExp(`\\b${beginning}`).test(text))
 }
 
-/** True if the text contains it, but not as a part of a longer word or number. */
+/** True if the text contains it, but not as part of a longer word or number. */
 function occursIn(text: string, wanted: string): boolean {
   if (wanted === "") return true
   const isPart = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}_]/u.test(character)
@@ -90,8 +90,8 @@ function occursIn(text: string, wanted: string): boolean {
   return false
 }
 
-/** Ignores differences in white space and emphasis, and reads 10,000 as 10000. */
-function plain(text: string): string {
+/** The text without differences in white space and emphasis, and with 10,000 as 10000. */
+function normaliseText(text: string): string {
   return text
     .replaceAll(/\s+/g, " ")
     .replaceAll("**", "")

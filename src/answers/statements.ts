@@ -2,7 +2,7 @@ import { isProse, outlineLines } from "../core/prose.ts"
 
 /** A piece of a text that can be quoted in an answer: a sentence, a list item, a table row or a line of code. */
 export type TextStatement = {
-  /** Its place in the text. */
+  /** The position in the text. */
   start: number
   end: number
   text: string
@@ -11,20 +11,20 @@ export type TextStatement = {
   headings: string[]
   /** The sentence before a list or a block of code. */
   lead: string
-  /** Its index among all statements of the text. */
+  /** The index among all statements of the text. */
   place: number
 }
 
-/** A longer line is a file or a server's output. */
-const LONGEST = 700
-const MOST_STATEMENTS = 400
+/** The most characters of a statement. A longer line is a file or a server's output. */
+const MAX_STATEMENT_LENGTH = 700
+const MAX_STATEMENTS = 400
 const ITEM = /^(\s*(?:[-*+•]|\d{1,3}[.)])\s+)(?=\S)/
 const ROW = /^\s*\|.*\|\s*$/
 const RULE = /^[\s|:+=─━═_*-]+$/
-/** Between two sentences. */
-const BETWEEN = /(?<=[.!?](?:["'”)*`]{0,3}))\s+(?=[\p{Lu}\p{N}`"'“(*[])/gu
-/** A full stop after these does not end a sentence. */
-const SHORTENED = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|Dr|Mr|Ms)|^\s*\d{1,3})\.$/i
+/** Matches the space between two sentences. */
+const BETWEEN_SENTENCES = /(?<=[.!?](?:["'”)*`]{0,3}))\s+(?=[\p{Lu}\p{N}`"'“(*[])/gu
+/** Matches abbreviations whose full stop does not end a sentence. */
+const ABBREVIATION = /(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|Dr|Mr|Ms)|^\s*\d{1,3})\.$/i
 
 /** The statements of a text, in order, without headings, horizontal rules and machine output. */
 export function statementsIn(text: string): TextStatement[] {
@@ -35,11 +35,11 @@ export function statementsIn(text: string): TextStatement[] {
     const piece = text.slice(start, end)
     const from = start + piece.length - piece.trimStart().length
     const trimmed = piece.trim()
-    if (trimmed.length > LONGEST || !/[\p{L}\p{N}]/u.test(trimmed)) return
+    if (trimmed.length > MAX_STATEMENT_LENGTH || !/[\p{L}\p{N}]/u.test(trimmed)) return
     found.push({ start: from, end: from + trimmed.length, text: trimmed, kind, headings, lead, place: found.length })
   }
   for (const { text: line, start, kind, headings: above } of outlineLines(text)) {
-    if (found.length >= MOST_STATEMENTS) break
+    if (found.length >= MAX_STATEMENTS) break
     const end = start + line.length
     headings = above
     if (kind === "heading") lead = ""
@@ -63,8 +63,8 @@ function sentencesIn(text: string, from: number, to: number): [number, number][]
   const line = text.slice(from, to)
   const cuts: [number, number][] = []
   let start = 0
-  for (const gap of line.matchAll(BETWEEN)) {
-    if (SHORTENED.test(line.slice(start, gap.index))) continue
+  for (const gap of line.matchAll(BETWEEN_SENTENCES)) {
+    if (ABBREVIATION.test(line.slice(start, gap.index))) continue
     cuts.push([from + start, from + gap.index])
     start = gap.index + gap[0].length
   }

@@ -1,21 +1,24 @@
 import { cjkRuns, isStopword, pairsOfCharacters, splitIdentifier } from "../core/words.ts"
-import { type Evidence, specificsIn } from "./specifics.ts"
+import { type Evidence, findSpecifics } from "./specifics.ts"
 
-// Checks by its words alone if a sentence is about the same subject as its sources. specifics.ts checks names, numbers and code.
-
-/** This share of a sentence's words must occur close together in the sources that it cites. */
-const LEAST_SHARE = 0.45
-/** "Close together" is within this many words, not counting stopwords. */
+/**
+ * The share of a sentence's words that must occur close together in the sources that it cites. Only words are checked here;
+ * specifics.ts checks names, numbers and code.
+ */
+const MIN_SHARE = 0.45
+/** How many words, not counting stopwords, are "close together". */
 const WINDOW = 100
 
-/** A negation applies to the first two words after it. */
-const SCOPE = 2
-/** A negation applies to a word at most this many words later. */
-const REACH = 3
-/** The same limit for two adjacent words that an affirmative sentence repeats. */
+/** How many words after a negation are negated. */
+const NEGATION_SCOPE = 2
+/** How many words after a negation a negated word may be in the sources. */
+const NEGATION_REACH = 3
+/** The same distance for two adjacent words that an affirmative sentence repeats. */
 const PAIR_REACH = 2
-/** If the sources contain a smaller share of a clause, it is a paraphrase, and its polarity cannot be compared. */
-const COMPARABLE = 0.4
+/**
+ * The share of a clause that the sources must contain for its polarity to be compared. Below that, the clause is a paraphrase.
+ */
+const MIN_COMPARABLE_SHARE = 0.4
 
 const FILLERS = new Set(
   (
@@ -24,16 +27,16 @@ const FILLERS = new Set(
   ).split(" "),
 )
 const NEGATION = /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without)$/
-/** Words that say that something is not, or is no longer, true. */
+/** Matches words that say that something is not, or is no longer, true. */
 const NEGATIVE =
   /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without|instead|unless|unknown|false|(?:skip|disabl|remov|avoid|miss|bypass|prevent|ignor|lack)\p{L}*)$/u
-const CONTRACTED = /\b(do|does|did|is|are|was|were|wo|would|could|should|has|have|had|must|need)n['’]t\b/gi
+const CONTRACTION = /\b(do|does|did|is|are|was|were|wo|would|could|should|has|have|had|must|need)n['’]t\b/gi
 const UNABLE = /\bcan['’]t\b/gi
 const BETWEEN_CLAUSES = /[,;:.!?](?:\s|$)|\n|\s(?:and|but|because|since|so|when|if|while|which|who|that|as)\s/
 const BETWEEN_STATEMENTS = /(?<=[.!?;])\s+|\n+|\s[—–]\s|;/
 
 /** Undefined if the sources support the sentence, judging by its words. */
-export function faultInWords(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
+export function findWordFault(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
   const prose = sentence.replaceAll(/\[\d{1,3}\]/g, " ")
   if (!isAbout(prose, sources)) return "unrelated"
   const statements = sources.flatMap(({ text }) => text.split(BETWEEN_STATEMENTS)).map(wordsIn)
@@ -49,19 +52,19 @@ function isAbout(sentence: string, sources: Evidence[]): boolean {
   const wanted = new Set(stemsIn(sentence))
   const found = new Set<string>()
   for (const { text, title, ref, date } of sources)
-    for (const stem of [...densest(stemsIn(text), wanted), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
+    for (const stem of [...densestPart(stemsIn(text), wanted), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
       if (wanted.has(stem)) found.add(stem)
   // Numbers and code were matched exactly, so each counts as one more word. Abbreviations are too common for that.
   const exact = new Set(
-    specificsIn(sentence).flatMap(({ wanted, isCode }) =>
+    findSpecifics(sentence).flatMap(({ wanted, isCode }) =>
       /\d/.test(wanted) || (isCode && !/^[A-Z]+s?$/.test(wanted)) ? wanted : [],
     ),
   )
-  return found.size + exact.size >= LEAST_SHARE * (wanted.size + exact.size)
+  return found.size + exact.size >= MIN_SHARE * (wanted.size + exact.size)
 }
 
 /** The part of a text with the most wanted words. */
-function densest(stems: string[], wanted: Set<string>): string[] {
+function densestPart(stems: string[], wanted: Set<string>): string[] {
   const counts = new Map<string, number>()
   let [most, end] = [0, 0]
   for (const [i, stem] of stems.entries()) {
@@ -76,7 +79,7 @@ function densest(stems: string[], wanted: Set<string>): string[] {
   return stems.slice(Math.max(0, end - WINDOW), end)
 }
 
-/** Finds "not", "never" and "no longer". Errors often say what cannot be done, so "cannot" is not compared. */
+/** The positions of "not", "never" and "no longer". "Cannot" is left out, because errors often say what cannot be done. */
 function negationsIn(clause: string[]): number[] {
   return clause.flatMap((word, i) =>
     /^(?:not|never)$/.test(word) || (word === "no" && clause[i + 1] === "longer") ? [i] : [],
@@ -86,20 +89,21 @@ function negationsIn(clause: string[]): number[] {
 /** True if the sources negate what the clause negates, or if the clause is a paraphrase and cannot be compared. */
 function isNegatedThere(clause: string[], at: number, known: Set<string>, statements: string[][]): boolean {
   const stems = [...new Set(stemsOf(clause))]
-  if (stems.filter((stem) => known.has(stem)).length < COMPARABLE * stems.length) return true
+  if (stems.filter((stem) => known.has(stem)).length < MIN_COMPARABLE_SHARE * stems.length) return true
   const after = clause
     .slice(at + 1)
     .filter(isContentWord)
-    .slice(0, SCOPE)
-  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isContentWord).slice(-SCOPE)
+    .slice(0, NEGATION_SCOPE)
+  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isContentWord).slice(-NEGATION_SCOPE)
   const scopeStems = stemsOf(scope)
   const isMeant =
     clause[at + 1] === "only" ? isOnly : (word: string) => isContentWord(word) && scopeStems.includes(stemOf(word))
-  // "Not removed" is the opposite of "removed": a negative word does not negate itself.
+  // "Not removed" is the opposite of "removed", so a negative word does not negate itself.
   const negation = scope.some((word) => NEGATIVE.test(word)) ? NEGATION : NEGATIVE
   return statements.some((words) =>
     words.some(
-      (word, i) => isMeant(word) && words.slice(Math.max(0, i - REACH), i).some((before) => negation.test(before)),
+      (word, i) =>
+        isMeant(word) && words.slice(Math.max(0, i - NEGATION_REACH), i).some((before) => negation.test(before)),
     ),
   )
 }
@@ -135,7 +139,7 @@ function stemsOf(words: string[]): string[] {
 
 function wordsIn(text: string): string[] {
   const plain = text
-    .replaceAll(CONTRACTED, "$1 not")
+    .replaceAll(CONTRACTION, "$1 not")
     .replaceAll(UNABLE, "cannot")
     .replaceAll(/(\d),(?=\d{3}\b)/g, "$1")
   return (plain.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []).flatMap((word) => {
@@ -149,7 +153,7 @@ function isContentWord(word: string): boolean {
   return /\p{L}{3}|\p{N}{2}|[^\p{ASCII}]/u.test(word) && !isStopword(word) && !FILLERS.has(word)
 }
 
-/** Coarse, so that different forms of a word match. */
+/** The stem of a word, coarse enough for different forms of the word to match. */
 function stemOf(word: string): string {
   const singular = word.length > 3 ? word.replace(/ies$/, "y").replace(/(?<!s)s$/, "") : word
   return singular.replace(/y$/, "i").slice(0, 5)

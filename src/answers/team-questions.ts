@@ -5,19 +5,21 @@ import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
 import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
-// The questions of a laptop's `ask` and `why` to a team's history. The hub searches and reads; the laptop's own model
-// writes the answer. Both sides import this file.
-
-/** Documents are not shared with a team. */
+/**
+ * The queries that a laptop's `ask` and `why` send to a team's history. The hub searches and reads; the laptop's own model writes
+ * the answer. Both sides import this file.
+ *
+ * Documents are not shared with a team.
+ */
 const CONVERSATIONS_ONLY = { among: "history" } as const
-const MOST_FOUND = 100
+const MAX_FOUND = 100
 
 const findInput = object({
   query: text("The question.", { minLength: 1 }),
   by: choice(["conversation", "message"]),
   from: optional(text()),
   to: optional(text()),
-  limit: integer("", { minimum: 1, maximum: MOST_FOUND }),
+  limit: integer("", { minimum: 1, maximum: MAX_FOUND }),
   offset: integer("", { minimum: 0 }),
 })
 const readInput = object({ id: text("A ref.") })
@@ -45,7 +47,7 @@ const edited: TeamQuestionKind<typeof editedInput, EditedFiles> = {
   name: "edited_files",
   input: editedInput,
   run: async (dex, { ids }) => {
-    const refs = ids.slice(0, MOST_FOUND).flatMap((id) => parseCompleteRef(id) ?? [])
+    const refs = ids.slice(0, MAX_FOUND).flatMap((id) => parseCompleteRef(id) ?? [])
     const files = await ownHistory(dex, CONVERSATIONS_ONLY).editedBy(refs)
     return { edited: refs.map((ref, i) => ({ id: formatRef(ref), files: files[i]! })) }
   },

@@ -4,10 +4,10 @@ import { testRunsIn } from "../learn/test-runs/runs.ts"
 import { type Brief, briefOf } from "../render/brief.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../store/history/store.ts"
 import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
-import { leftOpen } from "./left-open.ts"
+import { findOpenChecks } from "./left-open.ts"
 
-/** A conversation, and the messages in which it wrote the lines in question. */
-export type WrittenBy = {
+/** A conversation, and the messages in which it wrote the requested lines. */
+export type WriterMessages = {
   row: ConversationRow
   messages: StoredMessage[]
   /** The numbers of the messages with the edits. For a subagent's edit, the message that started the subagent. */
@@ -19,12 +19,12 @@ export type WrittenBy = {
 export type QuotedWords = { ref: string; text: string }
 export type TestOutcome = { ref: string; command: string; outcome: "passed" | "failed"; failed_before: number }
 
-/** Why something was written, from the records alone. Nothing is guessed. Each fact has its message. */
+/** Why something was written, only from the records. Nothing is guessed, and each fact names its message. */
 export type WhyFacts = {
   /** The person's task, and the last request before the first edit. */
   asked: QuotedWords[]
   decided: (QuotedWords & { kind: string })[]
-  /** The person's words on stopping a tool. */
+  /** The person's words when they stopped a tool. */
   rejected: QuotedWords[]
   tests: TestOutcome[]
   /** Open ends of the conversation. */
@@ -38,18 +38,18 @@ export type Explanation = WhyFacts & {
   source: string
   date: string
   level: "proved" | "likely"
-  /** How many of the lines it wrote, proved and likely together. */
+  /** How many of the lines the conversation wrote, proved and likely together. */
   lines: number
   proved: number
   likely: number
 }
 
-const MOST_DECIDED = 4
-const MOST_REJECTED = 2
-const MOST_TESTS = 3
-const MOST_OPEN = 3
+const MAX_DECIDED = 4
+const MAX_REJECTED = 2
+const MAX_TESTS = 3
+const MAX_OPEN = 3
 
-export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): WhyFacts {
+export function whyFacts({ row, messages: all, edits, committed }: WriterMessages): WhyFacts {
   const messages = all.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
   const stretch = stretchOf(messages, edits, committed)
   const within = new Set(messages.slice(stretch.start, stretch.end + 1).map(({ number }) => number))
@@ -60,22 +60,22 @@ export function whyFacts({ row, messages: all, edits, committed }: WrittenBy): W
     asked: requestsIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
     decided: decisionsIn(row, messages)
       .filter(({ number, kind }) => within.has(number) && kind !== "breaking" && kind !== "revert")
-      .slice(-MOST_DECIDED)
+      .slice(-MAX_DECIDED)
       .map(({ number, kind, quote }) => ({ ref: refOf(number), kind, text: quote })),
     rejected: brief.decisions
       .filter(({ kind, number }) => kind === "refusal" && within.has(number))
-      .slice(-MOST_REJECTED)
+      .slice(-MAX_REJECTED)
       .map(({ number, text }) => ({ ref: refOf(number), text })),
     tests: outcomesOf(testRunsIn(messages.slice(stretch.start, stretch.end + 1), project), refOf),
-    open: openIn(row, messages, refOf),
+    open: openEnds(row, messages, refOf),
   }
 }
 
-/** Places in the list of messages. A message's number identifies it, but does not say when it was written. */
-type Stretch = { start: number; firstEdit: number; end: number }
+/** Positions in the list of messages. A message's number identifies it, but does not say when it was written. */
+type MessageStretch = { start: number; firstEdit: number; end: number }
 
 /** The messages that led to the edits: from the commit before the first edit to the commit that includes them, or to the end. */
-function stretchOf(messages: StoredMessage[], edits: number[], committed: number | undefined): Stretch {
+function stretchOf(messages: StoredMessage[], edits: number[], committed: number | undefined): MessageStretch {
   const wanted = new Set(edits)
   const last = messages.length - 1
   const places = messages.flatMap(({ number }, place) => (wanted.has(number) ? [place] : []))
@@ -98,12 +98,12 @@ function requestsIn({ goal }: Brief, messages: StoredMessage[], firstEdit: numbe
   return [...(task ? [task] : []), ...(request && request !== task ? [request] : [])]
 }
 
-/** The name of an agent's command means nothing to people who do not have that command. */
+/** False for the name of an agent's command, which means nothing to people who do not have that command. */
 function isMeaningful({ text }: { text: string }): boolean {
   return !/^\/[\w:-]+$/.test(text.trim())
 }
 
-/** Each command once, with its last outcome. */
+/** The outcomes of tests: each command once, with its last outcome. */
 function outcomesOf(runs: TestRunWrite[], refOf: (number: number) => string): TestOutcome[] {
   const byCommand = Map.groupBy(runs, ({ command }) => shownCommand(command))
   return [...byCommand]
@@ -113,11 +113,11 @@ function outcomesOf(runs: TestRunWrite[], refOf: (number: number) => string): Te
       return { at: runs.indexOf(last), ref: refOf(last.number), command, outcome: last.outcome, failed_before }
     })
     .sort((a, b) => a.at - b.at)
-    .slice(-MOST_TESTS)
+    .slice(-MAX_TESTS)
     .map(({ at: _, ...outcome }) => outcome)
 }
 
-/** Removes pipes and redirections of the output. */
+/** The command without pipes and redirections of its output. */
 function shownCommand(command: string): string {
   return command
     .replace(/\s+/g, " ")
@@ -125,26 +125,30 @@ function shownCommand(command: string): string {
     .trim()
 }
 
-/** Ignores failures before the last run that passed: they were most likely fixed, such as a test that is written first. */
-function openIn(row: ConversationRow, messages: StoredMessage[], refOf: (number: number) => string): WhyFacts["open"] {
+/** Leaves out failures before the last run that passed: they were most likely fixed, such as a test that is written first. */
+function openEnds(
+  row: ConversationRow,
+  messages: StoredMessage[],
+  refOf: (number: number) => string,
+): WhyFacts["open"] {
   const passed = testRunsIn(messages, row.project ?? "").findLast(({ outcome }) => outcome === "passed")
   const since = passed === undefined ? 0 : messages.findIndex(({ number }) => number === passed.number)
-  const failing = leftOpen(row.project ?? "", [
+  const failing = findOpenChecks(row.project ?? "", [
     { messages: messages.slice(since), refOf, ended_at: row.ended_at ?? 0 },
   ]).map(({ ref, command }) => ({ ref, kind: "command", text: shownCommand(command) }))
   const openEnds = briefOf(messages)
     .open_ends.filter(({ kind }) => kind === "step" || kind === "question" || kind === "todo" || kind === "request")
     .map(({ number, kind, text }) => ({ ref: refOf(number), kind, text }))
-  return [...failing, ...openEnds].slice(0, MOST_OPEN)
+  return [...failing, ...openEnds].slice(0, MAX_OPEN)
 }
 
 /** A conversation that wrote lines, the messages in which it or its subagents wrote them, and the one with the commit. */
-export type WrittenIn = { ref: Ref; edits: { id: string; number: number }[]; committed?: number }
+export type LineWriter = { ref: Ref; edits: { id: string; number: number }[]; committed?: number }
 
 /** Explains why the lines were written. Undefined if the conversation is missing. */
 export async function reasonsFor(
   store: HistoryReader,
-  { ref, edits, committed }: WrittenIn,
+  { ref, edits, committed }: LineWriter,
 ): Promise<{ row: ConversationRow; messages: StoredMessage[]; facts: WhyFacts } | undefined> {
   const row = await store.conversation(ref)
   if (!row) return undefined
@@ -159,7 +163,7 @@ async function editsIn(
   store: HistoryReader,
   own: Ref,
   messages: StoredMessage[],
-  edits: WrittenIn["edits"],
+  edits: LineWriter["edits"],
 ): Promise<number[]> {
   const numbers = new Set<number>()
   for (const [id, some] of Map.groupBy(edits, ({ id }) => id)) {

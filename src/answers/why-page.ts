@@ -11,14 +11,14 @@ type Why = {
   unknown: number
 }
 
-/** A reviewer will not read more. */
-const MOST_WORDS = 300
+/** The most words of an explanation. A reviewer will not read more. */
+const MAX_WORDS = 300
 const QUOTED_WORDS = 32
-/** Dropped in this order. The requests are dropped last. */
+/** The facts that are dropped to save space, in this order. The requests are dropped last. */
 const DROPPED_FIRST = ["open", "rejected", "tests", "decided"] as const
 
 /** Shortens the facts until they can be read in a minute: long quotes first, then what was left open, then conversations. */
-export function withinAMinute(facts: Explanation[]): Explanation[] {
+export function shortenToOneMinute(facts: Explanation[]): Explanation[] {
   const shown = facts.map((one) => ({
     ...one,
     asked: one.asked.map(shortened),
@@ -27,10 +27,10 @@ export function withinAMinute(facts: Explanation[]): Explanation[] {
     open: one.open.map(shortened),
   }))
   for (const name of DROPPED_FIRST)
-    for (const one of shown.slice(1).toReversed()) if (wordsOf(shown) > MOST_WORDS) one[name] = []
-  while (shown.length > 1 && wordsOf(shown) > MOST_WORDS) shown.pop()
+    for (const one of shown.slice(1).toReversed()) if (wordsOf(shown) > MAX_WORDS) one[name] = []
+  while (shown.length > 1 && wordsOf(shown) > MAX_WORDS) shown.pop()
   for (const name of DROPPED_FIRST)
-    while (wordsOf(shown) > MOST_WORDS && shown[0]![name].length > 1) shown[0]![name].pop()
+    while (wordsOf(shown) > MAX_WORDS && shown[0]![name].length > 1) shown[0]![name].pop()
   return shown
 }
 

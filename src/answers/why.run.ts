@@ -9,14 +9,14 @@ import { countsOf } from "../tools/blame/owner-facts.ts"
 import { type OwnersOfTarget, ownersOfTarget } from "../tools/blame/owners-of-target.ts"
 import type { TeamHub } from "../tools/blame/team-facts.ts"
 import type { Dex } from "../tools/context.ts"
-import { checkedAnswer } from "./ask.run.ts"
+import { checkAnswer } from "./ask.run.ts"
 import { openLibrary, type PassageLibrary } from "./library.ts"
 import { DEFAULT_CAPS, runLoop } from "./loop.ts"
 import { teamHistory } from "./passage-source.ts"
 import type { Passage } from "./passages.ts"
 import type { ReasonsRow, SentReasons } from "./team-questions.ts"
-import { type Explanation, reasonsFor, type WhyFacts, type WrittenIn } from "./why-facts.ts"
-import { withinAMinute } from "./why-page.ts"
+import { type Explanation, type LineWriter, reasonsFor, type WhyFacts } from "./why-facts.ts"
+import { shortenToOneMinute } from "./why-page.ts"
 
 export type WhyInput = {
   target: string
@@ -27,50 +27,50 @@ export type WhyInput = {
   where?: "team"
 }
 
-/** Others wrote too little of the lines to explain them. */
-const MOST_CONVERSATIONS = 3
-const MOST_COMMITS = 5
+/** The most conversations to explain. Others wrote too little of the lines. */
+const MAX_CONVERSATIONS = 3
+const MAX_COMMITS = 5
 
 export async function run(dex: Dex, input: WhyInput) {
   if (input.where === "team") {
     const { withTeam } = await import("../tools/hub/ask-team.ts")
-    return withTeam(dex, async (hub) => explainOwned(dex, input, await ownersOfTarget(dex, input, hub), hub))
+    return withTeam(dex, async (hub) => explainOwners(dex, input, await ownersOfTarget(dex, input, hub), hub))
   }
-  const output = await explainOwned(dex, input, await ownersOfTarget(dex, input))
+  const output = await explainOwners(dex, input, await ownersOfTarget(dex, input))
   if (output.conversations.length > 0) return output
   const { teamHint } = await import("../tools/hub/team-hint.ts")
   return { ...output, notes: [...output.notes, ...teamHint(dex)] }
 }
 
 /** For callers that already know who wrote the lines. */
-export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTarget, hub?: TeamHub) {
+export async function explainOwners(dex: Dex, input: WhyInput, owned: OwnersOfTarget, hub?: TeamHub) {
   const { owners, makers, commits, facts, notes } = owned
   const authors = authorsOf(owners, makers)
-  const found: Explained[] = []
-  for (const author of authors.slice(0, MOST_CONVERSATIONS)) {
+  const found: AuthorExplanation[] = []
+  for (const author of authors.slice(0, MAX_CONVERSATIONS)) {
     const written = writtenIn(author, commits, facts)
     const explained = await (hub && written.ref.owner !== undefined
-      ? explainedThere(hub, written)
-      : explainedHere(await dex.store(), written))
+      ? explainOnHub(hub, written)
+      : explainLocally(await dex.store(), written))
     if (explained) found.push({ ...explained, explanation: { ...shareOf(author), ...explained.explanation } })
   }
-  const shown = withinAMinute(found.map(({ explanation }) => explanation))
+  const shown = shortenToOneMinute(found.map(({ explanation }) => explanation))
   const more = authors.length - shown.length
-  // An agent uses its own model.
+  // Only a person gets prose: an agent uses its own model.
   const answer =
     input.facts || dex.caller !== undefined || found.length === 0
       ? undefined
-      : await asProse(dex, input, commits, found, hub)
+      : await writeProse(dex, input, commits, found, hub)
   return withoutUndefined({
     target: input.target,
-    commits: commits.slice(0, MOST_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
+    commits: commits.slice(0, MAX_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
     lines: owners.length,
     unknown: owners.filter(({ level }) => level === "unknown").length,
     conversations: shown,
     answer: answer?.text ? answer : undefined,
     notes: [
       ...notes,
-      ...(commits.length > MOST_COMMITS ? [`${commits.length - MOST_COMMITS} older commits are not named.`] : []),
+      ...(commits.length > MAX_COMMITS ? [`${commits.length - MAX_COMMITS} older commits are not named.`] : []),
       ...(more > 0 ? [`${more} more ${more === 1 ? "conversation" : "conversations"} wrote a part of it.`] : []),
       ...(answer?.notes ?? []),
     ],
@@ -79,7 +79,7 @@ export async function explainOwned(dex: Dex, input: WhyInput, owned: OwnersOfTar
 
 type Author = { worker: Worker; owners: LineOwner[] }
 
-/** Those that wrote the most come first, then those that made the commit but wrote none of its lines. */
+/** The authors of the lines: those that wrote the most first, then those that made the commit but wrote none of its lines. */
 function authorsOf(owners: readonly LineOwner[], makers: readonly LineOwner[]): Author[] {
   const wrote = Map.groupBy(owners.filter(isKnown), ({ worker }) => worker)
   const made = new Set(makers.filter(isKnown).map(({ worker }) => worker))
@@ -93,9 +93,9 @@ function isKnown(owner: LineOwner): owner is LineOwner & { worker: Worker } {
   return owner.worker !== undefined
 }
 
-type Explained = { explanation: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
+type AuthorExplanation = { explanation: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
 
-function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): WrittenIn {
+function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): LineWriter {
   const ran = facts.ran.find(
     (one) => one.ref.id === worker.ref.id && commits.some(({ hash }) => hash.startsWith(one.hash)),
   )
@@ -109,9 +109,9 @@ function shareOf({ owners }: Author): Share {
   return { level: proved > 0 ? "proved" : "likely", lines: total, proved, likely }
 }
 
-type Unleveled = { explanation: Omit<Explanation, keyof Share>; passages: Explained["passages"] }
+type ExplanationWithoutShare = { explanation: Omit<Explanation, keyof Share>; passages: AuthorExplanation["passages"] }
 
-async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<Unleveled | undefined> {
+async function explainLocally(store: HistoryReader, written: LineWriter): Promise<ExplanationWithoutShare | undefined> {
   const found = await reasonsFor(store, written)
   if (!found) return undefined
   const { row, messages, facts } = found
@@ -125,8 +125,8 @@ async function explainedHere(store: HistoryReader, written: WrittenIn): Promise<
   }
 }
 
-/** For a colleague's conversation: the hub reads it and finds the reasons, as this machine does for its own. */
-async function explainedThere(hub: TeamHub, { ref, ...rest }: WrittenIn): Promise<Unleveled | undefined> {
+/** Explains a colleague's conversation: the hub reads it and finds the reasons, as this machine does for its own. */
+async function explainOnHub(hub: TeamHub, { ref, ...rest }: LineWriter): Promise<ExplanationWithoutShare | undefined> {
   const { found } = await hub.ask<SentReasons>("reasons", { id: formatRef(ref), ...rest })
   if (!found) return undefined
   const { id: _, row, facts } = found
@@ -155,11 +155,11 @@ function quotedRefs({ asked, decided, rejected, tests, open }: WhyFacts): string
 }
 
 /** The explanation as prose, written by a model. Every sentence is checked against its sources. */
-async function asProse(
+async function writeProse(
   dex: Dex,
   input: WhyInput,
   commits: readonly CommitHead[],
-  found: Explained[],
+  found: AuthorExplanation[],
   hub: TeamHub | undefined,
 ) {
   const { configuredModel } = await import("../tools/model.ts")
@@ -176,7 +176,7 @@ async function asProse(
     caps: DEFAULT_CAPS,
     signal: dex.signal,
   })
-  const { kept } = checkedAnswer(done.text, library)
+  const { kept } = checkAnswer(done.text, library)
   const numbers = [...new Set(kept.flatMap((one) => one.numbers))].sort((a, b) => a - b)
   return {
     text: kept.map(({ text }) => text).join(" "),

@@ -11,7 +11,7 @@ export const why = defineTool({
   summary: "Say why a commit or a line was written",
   input: object({
     target: text("A commit, range, file or lines of it: src/a.ts:42."),
-    rev: optional(text("The file as of this commit.")),
+    rev: optional(text("Use the file as it was at this commit.")),
     pr: withDefault(flag("Print Markdown for a review."), false),
     facts: withDefault(flag("Show only the facts; do not use a model."), false),
     model: optional(text("Use this model instead of the configured one.")),
@@ -20,7 +20,7 @@ export const why = defineTool({
   output: object({
     target: text(),
     commits: listOf(object({ hash: text(), subject: text(), date: text() }), "Newest first."),
-    lines: integer("Lines that were looked at."),
+    lines: integer("Lines that were examined."),
     unknown: integer("Lines whose author is unknown."),
     conversations: listOf(
       object({
@@ -28,13 +28,13 @@ export const why = defineTool({
         title: text(),
         source: text(),
         date: text(),
-        level: choice(["proved", "likely"], "proved: at least one of its lines is."),
-        lines: integer("Of the lines, those that it wrote: proved and likely together."),
+        level: choice(["proved", "likely"], "proved if at least one of its lines is."),
+        lines: integer("How many of the lines it wrote, proved and likely together."),
         proved: integer(),
         likely: integer(),
         asked: listOf(quote, "The task, and the last request before the first of these edits."),
-        decided: listOf(named, "Before the commit that the edits went into."),
-        rejected: listOf(quote, "What the person said on stopping a tool."),
+        decided: listOf(named, "Decisions before the commit that includes the edits."),
+        rejected: listOf(quote, "What the person said when they stopped a tool."),
         tests: listOf(
           object({
             ref: text(),
@@ -43,13 +43,13 @@ export const why = defineTool({
             failed_before: integer(),
           }),
         ),
-        open: listOf(named, "What it left open at its end."),
+        open: listOf(named, "What the conversation left open at its end."),
       }),
-      "Those that wrote the most first.",
+      "The conversations that wrote the most lines first.",
     ),
     answer: optional(
       object({
-        text: text("The same as prose, by a model. Each sentence cites its sources."),
+        text: text("The explanation as prose, written by a model. Each sentence cites its sources."),
         sources: listOf(object({ n: integer(), ref: text() })),
       }),
     ),

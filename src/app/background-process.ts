@@ -2,7 +2,7 @@ import { syncWithThreads } from "../ingest/sync-thread.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
 import { serveOrders } from "../subprocess/serve.ts"
 import type { Dex } from "../tools/context.ts"
-import { learnHere, learnNow } from "../tools/learned.ts"
+import { learnInProcess, learnNow } from "../tools/learned.ts"
 import type { SubprocessWork } from "./background.ts"
 import { createDex } from "./dex.ts"
 
@@ -14,7 +14,7 @@ serveOrders<SubprocessWork, { complete: boolean }, SyncProgress>(
   async (work, { signal, emit: onProgress }) => {
     const dex = createDex({ env: process.env, cwd: process.cwd(), version, signal, onProgress })
     try {
-      return work === "learn" ? await learnHere(dex) : await read(dex, signal)
+      return work === "learn" ? await learnInProcess(dex) : await read(dex, signal)
     } finally {
       dex.close()
     }
@@ -24,6 +24,6 @@ serveOrders<SubprocessWork, { complete: boolean }, SyncProgress>(
 
 async function read(dex: Dex, signal: AbortSignal): Promise<{ complete: boolean }> {
   const { complete, busy } = await syncWithThreads(await dex.syncDeps(), dex.home.index, { signal })
-  if (!busy && dex.knows()) await learnNow(dex)
+  if (!busy && dex.hasKnowledge()) await learnNow(dex)
   return { complete }
 }

@@ -3,15 +3,18 @@ import { isSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startDetached, startProcess } from "../subprocess/process.ts"
 import type { DexOptions } from "./dex.ts"
 
-/** `learn`: learns from the history, for a caller that has the lock. `read`: reads what is new, and learns from it. */
+/** `learn`: learns from the history, for a caller that holds the lock. `read`: reads new messages, and learns from them. */
 export type SubprocessWork = "learn" | "read"
 
-/** By default, V8 lets new garbage grow to 50 MB and more, and a conversation is garbage after dex has learned from it. */
+/**
+ * A small space for new objects. By default, V8 lets new garbage grow to 50 MB and more, and a conversation is garbage after dex
+ * has learned from it.
+ */
 const HEAP = ["--max-semi-space-size=4"]
 
 /**
- * Does memory-intensive work in a separate process, so that the memory is freed afterwards: there may be any number of
- * conversations. That process ends when its parent ends.
+ * Does memory-intensive work in a separate process, so that the memory is freed afterwards, whatever the number of conversations.
+ * That process ends when its parent ends.
  */
 export async function runInSubprocess(work: SubprocessWork, options: DexOptions): Promise<{ complete: boolean }> {
   const { env, cwd, version, signal, onProgress } = options
@@ -22,17 +25,21 @@ export async function runInSubprocess(work: SubprocessWork, options: DexOptions)
     return await process.ask(work, { signal, onEvent: onProgress })
   } catch (error) {
     if (!isSubprocessEnded(error) || error.isNotStarted) throw error
-    throw new Error("The background process ended early.", { cause: error })
+    throw new Error("The background process ended unexpectedly.", { cause: error })
   } finally {
     await process.end()
   }
 }
 
 /**
- * Starts `dex sync` as a separate process, which continues after this one has ended and its terminal is closed, prints nothing,
- * and ends when everything is read. True once it runs.
+ * Starts `dex sync` as a separate process, which continues after this one has ended and its terminal is closed. It prints nothing
+ * and ends when everything is read. Returns true once it runs.
  */
-export async function syncBehind(dexDir: string, env: NodeJS.ProcessEnv, flags: string[] = []): Promise<boolean> {
+export async function startBackgroundSync(
+  dexDir: string,
+  env: NodeJS.ProcessEnv,
+  flags: string[] = [],
+): Promise<boolean> {
   const [script] = process.argv.slice(1)
   return script !== undefined && startDetached([script, "sync", ...flags], { cwd: dexDir, env })
 }

@@ -19,9 +19,12 @@ import { clearListings, readListing } from "./listing.ts"
 
 const NONE: OutsideAgents = { agents: [], unloaded: [] }
 
-/** Enough for half a million messages; a sync with nothing left to do ends sooner. */
-const EMBEDS_SECONDS = 6 * 3600
-/** Half of the default. */
+/**
+ * How long a background sync may embed, in seconds: enough for half a million messages. A sync with nothing left to do ends
+ * sooner.
+ */
+const EMBED_SECONDS = 6 * 3600
+/** The size of SQLite's page cache in a server, in kilobytes: half of the default. */
 const SMALL_CACHE_KB = 8_000
 
 async function loadOutside(names: string[], dexDir: string): Promise<OutsideAgents> {
@@ -35,7 +38,7 @@ export type DexOptions = {
   onProgress?: (progress: SyncProgress) => void
   onWait?: (text: string) => void
   signal?: AbortSignal
-  /** It runs in a server: memory-intensive work is done in another process, even a little of it. */
+  /** dex runs in a server, so even a little memory-intensive work is done in another process. */
   staysSmall?: boolean
   /** A person, or an agent in a shell, reads the answer and can type the forms of `dex show`. */
   hasForms?: boolean
@@ -93,7 +96,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     hasHistory: () => existsSync(home.history),
     store: openStore,
     storeToWrite: openStore,
-    knows: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
+    hasKnowledge: () => existsSync(home.knowledge) || existsSync(olderKnowledge(home.knowledge)),
     knowledge: () =>
       (knowledge ??= import("../store/knowledge/knowledge.ts").then((module) => module.openKnowledge(home.knowledge))),
     spending: () =>
@@ -109,21 +112,24 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     takeDamaged: async () => (store ? (await store).takeDamaged() : []),
     staysSmall: options.staysSmall,
     hasForms: options.hasForms,
-    syncBehind: async () =>
-      (await import("./background.ts")).syncBehind(home.dir, options.env, ["--max-seconds", String(EMBEDS_SECONDS)]),
-    learnApart: async () => (await import("./background.ts")).runInSubprocess("learn", options),
+    syncInBackground: async () =>
+      (await import("./background.ts")).startBackgroundSync(home.dir, options.env, [
+        "--max-seconds",
+        String(EMBED_SECONDS),
+      ]),
+    learnInSubprocess: async () => (await import("./background.ts")).runInSubprocess("learn", options),
     syncDeps: async () => {
       const { finishForgetting } = await import("../tools/forget/finish-forgetting.ts")
       await finishForgetting(home, 0)
       const { loadConnectors } = await import("../agents/connectors.ts")
       const outside = outsideNames()
       const store = await openStore()
-      // Computed once: from here on it is also passed to threads.
+      // Computed once, because it is also passed to threads.
       const looked = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
       const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.storedSources() })
       return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
     },
-    everyConnector: async () => {
+    allConnectors: async () => {
       const { loadConnectors } = await import("../agents/connectors.ts")
       return (await loadConnectors(outsideNames(), home.dir)).connectors
     },
@@ -138,25 +144,25 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       clearScratch(home)
       rmSync(home.late, { recursive: true, force: true })
       rmSync(home.usageLine, { force: true })
-      const { forgetMapped } = await import("../answers/map/cache.ts")
-      forgetMapped(home.dir, refs)
+      const { forgetMapAnswers } = await import("../answers/map/cache.ts")
+      forgetMapAnswers(home.dir, refs)
       const { damageFile, dropDamage } = await import("../store/history/rot/damage-list.ts")
       dropDamage(damageFile(home.dir), refs)
       if (existsSync(home.suggest)) (await openSuggestions()).forget(refs, projects)
     },
     redactCopies: async () => {
       const { redactText } = await import("../redact/redact.ts")
-      const { dropMapped } = await import("../answers/map/cache.ts")
+      const { dropMapAnswers } = await import("../answers/map/cache.ts")
       const { dropTraces } = await import("../trace/forget.ts")
       const hasSecret = (text: string) => redactText(text) !== text
-      clearListings(home.dir) // they contain the words of a search
-      dropMapped(home.dir, hasSecret)
+      clearListings(home.dir) // listings contain the words of a search
+      dropMapAnswers(home.dir, hasSecret)
       rmSync(home.late, { recursive: true, force: true })
       dropTraces(home.traces, hasSecret)
       if (existsSync(home.suggest)) (await openSuggestions()).redactAgain()
     },
     close: () => {
-      // A failed opening was already reported to its caller.
+      // A database that could not be opened was already reported to its caller.
       for (const opening of [store, index, knowledge, spending, suggestions])
         opening?.then((opened) => opened.close()).catch(() => {})
       openedIndex?.close()

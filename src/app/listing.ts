@@ -4,21 +4,21 @@ import { isatty } from "node:tty"
 import { record } from "../core/record.ts"
 import type { Listing } from "../tools/context.ts"
 
-// `dex show 2` refers to the last listing in this terminal. Its refs are in a small file per terminal, not in the database,
-// because a listing must never wait for a writer.
+// How long a terminal's last listing is kept, in milliseconds. `dex show 2` refers to it. The refs are in a small file per
+// terminal, not in the database, because a listing must never wait for a writer.
 
 const KEEP_MS = 7 * 86_400_000
 
-/** Whether row numbers can be used here. An agent's shell and a script have no terminal: they get refs. */
-export function keepsListings(): boolean {
-  // npm runs between the shell and us, a new process each time, and nothing tells which shell it is.
+/** True if row numbers can be used here. An agent's shell and a script have no terminal, so they get refs. */
+export function hasListings(): boolean {
+  // npm runs a new process between the shell and dex each time, and nothing shows which shell it is.
   if (process.env.npm_command !== undefined && shellSession() === undefined) return false
   return [0, 1, 2].some((fd) => isatty(fd))
 }
 
 /** `words`: the words that a search matched, as they appear in its rows. */
 export function saveListing(dexDir: string, refs: string[], words: string[] = []): void {
-  if (!keepsListings()) return
+  if (!hasListings()) return
   const folder = join(dexDir, "listings")
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -28,12 +28,12 @@ export function saveListing(dexDir: string, refs: string[], words: string[] = []
     }
     writeFileSync(join(folder, fileName()), JSON.stringify({ refs, words }), { mode: 0o600 })
   } catch {
-    // A read-only home: row numbers do not work in this terminal then, and `dex show 2` says so.
+    // The home is read-only, so row numbers do not work in this terminal, and `dex show 2` says so.
   }
 }
 
 export function readListing(dexDir: string): Listing {
-  if (!keepsListings()) return NONE
+  if (!hasListings()) return NONE
   try {
     const stored: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
     // Until 0.1.0 the file contained only the refs.
@@ -60,7 +60,7 @@ function fileName(): string {
 }
 
 /**
- * The shell that opened the terminal, whatever program or script runs between it and us. Identified by its process id and start
+ * The shell that opened the terminal, whatever program or script runs between it and dex. Identified by its process id and start
  * time, because ids are reused. Undefined if the system does not report it.
  */
 function shellSession(): string | undefined {
@@ -72,7 +72,7 @@ function shellSession(): string | undefined {
   }
 }
 
-/** Linux's description of a process, beginning with its state. The name before that may contain anything. */
+/** Linux's description of a process, from its state on. The name before the state may contain anything. */
 function statOf(process: string): string[] {
   const text = readFileSync(`/proc/${process}/stat`, "utf8")
   return text.slice(text.lastIndexOf(")") + 2).split(" ")

@@ -2,21 +2,21 @@ import { join } from "node:path"
 import { loadSettings } from "../config/load.ts"
 import { codeOf, DexError, isDexError } from "../core/error.ts"
 import type { Tool } from "../core/tool.ts"
-import { visibleIn } from "../render/visible.ts"
+import { withVisibleTexts } from "../render/visible.ts"
 import type { Dex } from "../tools/context.ts"
 import { sourceField } from "../tools/fields.ts"
 import { isTraced, observe } from "../tools/observe.ts"
-import { namedSources, sourceNamed } from "../tools/source-named.ts"
+import { namedSources, requireSource } from "../tools/source-named.ts"
 import { appendTrace } from "../trace/append.ts"
 
 export type ToolRun = {
-  /** The visible output, which is the same in every face: invisible characters are removed. */
+  /** The output, which is the same in every face, without invisible characters. */
   output: unknown
-  /** How many such characters were removed. */
+  /** How many invisible characters were removed. */
   removed: number
-  /** Notes on damaged data that was left out, with what to do about it. */
+  /** Notes about damaged data that was left out, and what to do about it. */
   notes: string[]
-  /** Writes the trace. Call it after the answer was printed: nobody waits for it, and it never fails. */
+  /** Writes the trace. Call it after the answer was printed, so that nobody waits for it. It never fails. */
   record(): Promise<void>
 }
 
@@ -36,35 +36,35 @@ export async function tracesWritten(): Promise<void> {
 }
 
 /**
- * Runs a tool for a face. This is the only place where traces are recorded, and where invisible characters are removed from other
- * people's text. Throws what the tool throws, after recording it.
+ * Runs a tool for a face. Only here are traces recorded, and invisible characters removed from other people's text. Throws what
+ * the tool throws, after recording it.
  */
 export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promise<ToolRun> {
   const input = await withSource(tool, dex, given)
   if (!isTraced(tool)) {
     const output = await tool.run(dex, input).catch(async (error: unknown) => {
-      throw await explainedBy(dex, error)
+      throw await explainByDamage(dex, error)
     })
-    return { ...visibleIn(output), notes: await damageNotes(dex), record: async () => {} }
+    return { ...withVisibleTexts(output), notes: await damageNotes(dex), record: async () => {} }
   }
   const { ended, trace } = await observe(tool, dex, input)
   const record = async () => {
     try {
       if (tracesAreOn(dex)) appendTrace(dex.home.traces, await trace())
     } catch {
-      // A full disk or a read-only home: the answer is valid without its trace.
+      // The disk is full or the home is read-only; the answer is valid without its trace.
     }
   }
-  if ("output" in ended) return { ...visibleIn(ended.output), notes: await damageNotes(dex), record }
+  if ("output" in ended) return { ...withVisibleTexts(ended.output), notes: await damageNotes(dex), record }
   await record()
-  throw await explainedBy(dex, ended.error)
+  throw await explainByDamage(dex, ended.error)
 }
 
-/** Replaces the source's name in the input by its id. Throws a DexError if there is no such source. */
+/** Replaces the source's name in the input with its id. Throws a DexError if there is no such source. */
 async function withSource(tool: Tool<Dex>, dex: Dex, input: unknown): Promise<unknown> {
   const named = (input as { source?: string } | undefined)?.source
   if (named === undefined || tool.input.properties?.source !== sourceField) return input
-  return { ...(input as object), source: sourceNamed(named, await namedSources(dex)) }
+  return { ...(input as object), source: requireSource(named, await namedSources(dex)) }
 }
 
 /** Reports damage that was found, and records it for the next sync, which repairs it. */
@@ -76,27 +76,27 @@ async function damageNotes(dex: Dex): Promise<string[]> {
   return [damageNote(names)]
 }
 
-const MOST_NAMED = 3
+const MAX_NAMED = 3
 
 /** The note for an answer if something that it read was damaged. */
 function damageNote(names: readonly string[]): string {
-  const named = names.slice(0, MOST_NAMED).join(", ")
-  const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ""
-  return `history.db is damaged in places: ${named}${more}. What could not be read was left out. \`dex sync\` restores what it can; \`dex doctor\` shows the details.`
+  const named = names.slice(0, MAX_NAMED).join(", ")
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ""
+  return `history.db is damaged in places: ${named}${more}. Damaged data was left out. \`dex sync\` restores what it can; \`dex doctor\` shows the details.`
 }
 
-/** If the requested thing itself is damaged, that is why the command failed. */
-async function explainedBy(dex: Dex, error: unknown): Promise<unknown> {
+/** If the requested data itself is damaged, returns an error that says so. */
+async function explainByDamage(dex: Dex, error: unknown): Promise<unknown> {
   const notes = await damageNotes(dex)
   if (isDexError(error))
     return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })
-  // The knowledge is the only database that is read without its own check for damage. It is rebuilt when it is next opened.
-  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error)) || !dex.knows()) return error
+  // The knowledge is the only database that is read without a check for damage. It is rebuilt when it is next opened.
+  if (!/^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error)) || !dex.hasKnowledge()) return error
   const { markDamaged } = await import("../store/sqlite/database.ts")
   markDamaged(dex.home.knowledge)
   return new DexError(
     "corrupt",
-    `${dex.home.knowledge} is damaged. It is only derived and will be made again: run the command once more.`,
+    `${dex.home.knowledge} is damaged. It contains only derived data and is rebuilt automatically. Run the command again.`,
     { cause: error },
   )
 }

@@ -2,7 +2,7 @@ import { createRequire } from "node:module"
 
 declare const DEX_VERSION: string | undefined
 
-/** Inserted by the build; in development, read from package.json. */
+/** The version of dex. Inserted by the build; in development, read from package.json. */
 export const VERSION: string =
   typeof DEX_VERSION === "string"
     ? DEX_VERSION

@@ -11,8 +11,8 @@ import type { Tool } from "../core/tool.ts"
  */
 export type Flag = { name: string; path: string[]; schema: Schema; shorts: string[]; choice?: string }
 
-/** Short options of every command. A tool can redefine them. */
-const SHORT: Record<string, string> = { n: "limit" }
+/** Short options that every command has. A tool can redefine them. */
+const SHORT_OPTIONS: Record<string, string> = { n: "limit" }
 
 export function flagsOf(tool: Pick<Tool<never>, "input" | "cli">): Flag[] {
   const nested = Object.entries(tool.cli.nested ?? {}).map(([name, path]) => flagAt(tool, name, path.split(".")))
@@ -31,13 +31,13 @@ function choosingFlag(tool: Pick<Tool<never>, "input">, choice: string, field: s
 
 function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: string[]): Flag {
   const schema = path.reduce<Schema>((at, key) => at.properties![key]!, tool.input)
-  const letters = Object.entries({ ...SHORT, ...tool.cli.short })
+  const letters = Object.entries({ ...SHORT_OPTIONS, ...tool.cli.short })
   const shorts = letters.filter(([, field]) => field === path[0]).map(([letter]) => letter)
   return { name, path, schema, shorts }
 }
 
 /** A parsed command line: the tool's input, and the options that only the terminal has. */
-export type Typed = {
+export type ParsedCommandLine = {
   input: unknown
   json: boolean
   help: boolean
@@ -46,8 +46,8 @@ export type Typed = {
   limited: boolean
 }
 
-/** Reads the command line by the tool's schema. Throws a DexError that says what is wrong and what to type. */
-export function readArguments(tool: Tool<never>, argv: string[]): Typed {
+/** Parses the command line by the tool's schema. Throws a DexError that says what is wrong and what to type. */
+export function readArguments(tool: Tool<never>, argv: string[]): ParsedCommandLine {
   const flags = flagsOf(tool)
   const options = optionsOf(tool, flags)
   const { values, positionals } = parse(tool, argv, options)
@@ -56,7 +56,7 @@ export function readArguments(tool: Tool<never>, argv: string[]): Typed {
     const value = [...namesOf(flag), ...formerNames(tool, flag)]
       .map((name) => values[name])
       .find((one) => one !== undefined)
-    if (value !== undefined) put(input, flag.path, flag.choice ?? convert(flag, value))
+    if (value !== undefined) setField(input, flag.path, flag.choice ?? convert(flag, value))
   }
   takePositionals(tool, positionals, input)
   const help = values.help === true
@@ -65,11 +65,11 @@ export function readArguments(tool: Tool<never>, argv: string[]): Typed {
   if (help) return { input, json: false, help, pager, limited }
   const result = readAs(tool.input, input)
   if ("wrong" in result)
-    throw new DexError("usage", `${sayField(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
+    throw new DexError("usage", `${describeFieldError(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
   return { input: result.ok, json: values.json === true, help, pager, limited }
 }
 
-/** Whether anything but options is typed, or help is. */
+/** True if the command line contains anything except options, or asks for help. */
 export function hasWords(tool: Tool<never>, argv: string[]): boolean {
   const options = optionsOf(tool, flagsOf(tool))
   const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true, strict: false })
@@ -94,14 +94,17 @@ function optionsOf(tool: Tool<never>, flags: readonly Flag[]): Options {
   return options
 }
 
-/** Names that the option had before. They are accepted, but nothing lists them. */
+/**
+ * The names under which Names that the option had before. They are accepted, but nothing lists them. */
 function formerNames({ renamed = {} }: Pick<Tool<never>, "renamed">, { path }: Flag): string[] {
   return Object.entries(renamed)
     .filter(([, now]) => path.length === 1 && path[0] === now)
     .map(([old]) => old.replaceAll("_", "-"))
 }
 
-/** Node gives an option one letter. For each further one there is an option more, whose name nobody can type. */
+/** Node parses an option. Node allows one letter per option, so each further letter gets an internal option
+ * that nobody can type.
+ */
 function namesOf({ name, shorts }: Flag): string[] {
   return [name, ...shorts.slice(1).map((letter) => `${name}=${letter}`)]
 }
@@ -116,11 +119,12 @@ function parse(tool: Tool<never>, argv: string[], options: Options) {
   }
 }
 
-/** Node's complaint about a command line, shortened to one sentence, with a hint what to type. */
+/** Turns Node's parse error into one sentence with a hint. */
 export function usageError(command: string, error: Error, argv: readonly string[], options: Options): DexError {
   const see = `See: dex ${command} --help`
   const unknown = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
-  if (unknown === undefined) return new DexError("usage", `${sayParse(error, argv)}. ${see}`, { cause: error })
+  if (unknown === undefined)
+    return new DexError("usage", `${describeParseError(error, argv)}. ${see}`, { cause: error })
   const names = Object.keys(options).filter((name) => !name.includes("=") && !options[name]!.isFormer)
   const meant = unknown.startsWith("--") ? optionMeant(unknown.slice(2), names) : undefined
   const takes = unknown.slice(2) in OTHER_NAMES ? ` It takes ${DATE_EXAMPLES}.` : ""
@@ -136,7 +140,7 @@ function optionMeant(typed: string, names: readonly string[]): string | undefine
   return other !== undefined && names.includes(other) ? other : didYouMean(typed, names)
 }
 
-function sayParse({ message }: Error, argv: readonly string[]): string {
+function describeParseError({ message }: Error, argv: readonly string[]): string {
   const [, typed, flag] = /^Option '([^']+)' argument is ambiguous.*use '(--[^=]+)=/s.exec(message) ?? []
   if (typed === undefined)
     return message
@@ -144,11 +148,11 @@ function sayParse({ message }: Error, argv: readonly string[]): string {
       .replace(/\.$/, "")
       .replace(/(--[\w-]+)=\w\b/, "$1")
   const value = argv[argv.indexOf(typed) + 1]
-  return `${flag} has no value, or one that begins with a dash: then write ${flag}=${value}`
+  return `${flag} needs a value. If the value begins with a dash, write ${flag}=${value}`
 }
 
 function convert(flag: Flag, value: string | boolean | (string | boolean)[]): unknown {
-  // The option was given several times, or once with commas.
+  // An option can be repeated, or have several values separated by commas.
   if (Array.isArray(value)) return value.flatMap((item) => String(item).split(",").filter(Boolean))
   const isInteger = flag.schema.type === "integer"
   if (!isInteger && flag.schema.type !== "number") return value
@@ -158,12 +162,12 @@ function convert(flag: Flag, value: string | boolean | (string | boolean)[]): un
   return number
 }
 
-function put(target: Record<string, unknown>, path: string[], value: unknown): void {
+function setField(target: Record<string, unknown>, path: string[], value: unknown): void {
   const [first, ...rest] = path
   if (rest.length === 0) target[first!] = value
   else {
     target[first!] ??= {}
-    put(target[first!] as Record<string, unknown>, rest, value)
+    setField(target[first!] as Record<string, unknown>, rest, value)
   }
 }
 
@@ -183,10 +187,10 @@ function takePositionals(tool: Tool<never>, words: string[], input: Record<strin
   } else if (words.length > 0) input[field] = words.join(" ")
 }
 
-function sayField(tool: Tool<never>, wrong: string, input: Record<string, unknown>): string {
+function describeFieldError(tool: Tool<never>, wrong: string, input: Record<string, unknown>): string {
   const [, path = "", complaint = wrong] = /^([a-z_.]+)(?:\[\d+\])? (.*)$/s.exec(wrong) ?? []
   if (path === tool.cli.positional && complaint === "is missing")
-    return `dex ${tool.name} needs more: for example ${tool.cli.example}`
+    return `dex ${tool.name} needs more arguments. For example: ${tool.cli.example}`
   const flags = flagsOf(tool)
   const field = flags.find((flag) => flag.path.join(".") === path)
   if (complaint === "is missing" && field) {
@@ -206,11 +210,11 @@ function valueAt(input: unknown, path: string[]): unknown {
   return path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], input)
 }
 
-const SHORTEST_BEGINNING = 3
+const MIN_BEGINNING_LENGTH = 3
 
-/** The name that was probably meant: the nearest one, or else one of which the word is the beginning, or the reverse. */
+/** The name that was probably meant: the most similar one, or one that begins with the word or is its beginning. */
 export function didYouMean(word: string, names: readonly string[]): string | undefined {
   const begins = (longer: string, shorter: string) =>
-    shorter.length >= SHORTEST_BEGINNING && longer.startsWith(shorter.toLowerCase())
+    shorter.length >= MIN_BEGINNING_LENGTH && longer.startsWith(shorter.toLowerCase())
   return nearestNames(word, names, 1)[0] ?? names.find((name) => begins(name, word) || begins(word.toLowerCase(), name))
 }

@@ -1,9 +1,9 @@
 import type { CommandGroup, InputOf, OutputOf, Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import type { PrintContext, Printed, ReadPage } from "./print/words.ts"
+import type { PrintContext, PrintedOutput, ReadPage } from "./print/words.ts"
 
 /** Turns a tool's output into lines for a person. */
-export type View<I, O> = (output: O, context: PrintContext, input: I) => Printed | Promise<Printed>
+export type View<I, O> = (output: O, context: PrintContext, input: I) => PrintedOutput | Promise<PrintedOutput>
 
 /** Turns a tool's output into a page to read on a terminal. It can look up more in dex. */
 export type ReadView<I, O> = (output: O, context: PrintContext, input: I, dex: Dex) => Promise<ReadPage>
@@ -11,35 +11,32 @@ export type ReadView<I, O> = (output: O, context: PrintContext, input: I, dex: D
 /** How a tool behaves in a terminal. Its functions import their code when they are called. */
 export type Face<I, O> = {
   view: () => Promise<View<I, O>>
-  /** For long output (`cli.paged`) on a terminal. Without it, the pager shows what `view` prints. */
+  /** For long output (`cli.paged`) on a terminal. If absent, the pager shows what `view` prints. */
   reader?: () => Promise<ReadView<I, O>>
   /** Asks the person something before the tool runs. Returns the input with the answer. */
   before?: (input: I) => Promise<I>
-  /** Replaces run and print for some inputs. Returns the exit code, or undefined if the tool should run as usual. */
+  /** Replaces run and print for some inputs. Returns the exit code, or undefined if the tool should run normally. */
   instead?: (input: I, json: boolean) => Promise<number | undefined>
   /**
    * Asks for confirmation. If it returns true, or what the person chose, the tool runs again with `yes`. Throws a DexError if the
    * answer is no.
    */
   confirm?: (output: O, input: I, dex: Dex) => Promise<boolean | Partial<I>>
-  /** Runs after a confirmed change. Its output is shown below and decides the exit code. */
+  /** Runs after a confirmed change. Its output is shown below the tool's and decides the exit code. */
   after?: (input: I, dex: Dex) => Promise<O>
-  /** The first Ctrl-C lets the tool finish cleanly. `keeps` tells the person what is kept; `signals` do the same as Ctrl-C. */
+  /** The first Ctrl-C lets the tool finish cleanly. `keeps` says what is kept; `signals` are handled like Ctrl-C. */
   stops?: { keeps: string; signals?: readonly NodeJS.Signals[] }
-  /** The answer depends on the complete history: if something is not read yet, a note below the answer says so. */
+  /** The answer depends on the complete history: if some of it is not read yet, a note says so. */
   needsAllHistory?: true
   /** Starts a background process at the end of the command. */
   background?: (dex: Dex) => Promise<unknown>
-  /** With --json it prints its progress too, one event per line. */
+  /** With --json, also prints progress, one event per line. */
   streams?: boolean
 }
 
 export type Command = { tool: Tool<Dex>; face: Face<unknown, unknown> }
 
-/**
- * The compiler checks here that the face fits the tool. After that the types are erased, so that one list can contain all
- * commands.
- */
+/** The compiler checks here that the face fits the tool. The types are then erased, so that one list can contain all commands. */
 export function command<T extends Tool<Dex>>(tool: T, face: Face<InputOf<T>, OutputOf<T>>): Command {
   return { tool, face: face as Face<unknown, unknown> }
 }
@@ -51,6 +48,6 @@ export type ListedCommand = {
   summary: string
   group: CommandGroup
   common?: true
-  /** It is not in a list of commands. */
+  /** True if lists of commands leave it out. */
   unlisted?: true
 }

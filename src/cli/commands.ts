@@ -38,21 +38,21 @@ import { traces } from "../tools/traces/traces.ts"
 import { usage } from "../tools/usage/usage.ts"
 import { type Command, command } from "./command.ts"
 import { install, uninstall } from "./tools/install.ts"
-import { isLong, watch } from "./tools/watch.ts"
+import { keepsRunning, watch } from "./tools/watch.ts"
 
-const keeping = () => import("./print/keeping.ts")
-const suggesting = () => import("./print/suggestions.ts")
-/** If an agent is to write the answer, asks on a terminal whether dex may use it. `dry_run` and `facts` use no model. */
-const agreed = async <I extends object>(input: I): Promise<I> => {
+const loadKeeping = () => import("./print/keeping.ts")
+const loadSuggestions = () => import("./print/suggestions.ts")
+/** Asks on a terminal whether dex may use an agent to write the answer, unless no model is used (`dry_run`, `facts`). */
+const withConsent = async <I extends object>(input: I): Promise<I> => {
   const usesNoModel = ["dry_run", "facts"].some((name) => (input as Record<string, unknown>)[name] === true)
-  if (!usesNoModel) await (await import("./terminal/questions.ts")).agreeToAgent(process.env)
+  if (!usesNoModel) await (await import("./terminal/questions.ts")).askForAgentConsent(process.env)
   return input
 }
 const KEEPS_ANSWERS = { keeps: "What was answered is kept; " }
 
-/** Sends the hub what was read or deleted. */
+/** Starts a push of what was read or deleted. */
 const pushInBackground = async (dex: Dex) => {
-  if (isSharing(dex.home)) (await import("../tools/hub/push-behind.ts")).pushBehind(dex)
+  if (isSharing(dex.home)) (await import("../tools/hub/background-push.ts")).startBackgroundPush(dex)
 }
 
 /** Every command that is a tool, in the order in which help shows the commands of a group. */
@@ -76,16 +76,16 @@ export const commands: readonly Command[] = [
     needsAllHistory: true,
   }),
   command(notes, { view: async () => (await import("./print/note.ts")).printNote, needsAllHistory: true }),
-  command(suggestions, { view: async () => (await suggesting()).printSuggestions }),
-  command(feedback, { view: async () => (await suggesting()).printFeedback }),
-  command(subscribe, { view: async () => (await suggesting()).printSubscribed }),
-  command(subscriptions, { view: async () => (await suggesting()).printSubscriptions }),
-  command(unsubscribe, { view: async () => (await suggesting()).printUnsubscribed }),
+  command(suggestions, { view: async () => (await loadSuggestions()).printSuggestions }),
+  command(feedback, { view: async () => (await loadSuggestions()).printFeedback }),
+  command(subscribe, { view: async () => (await loadSuggestions()).printSubscribed }),
+  command(subscriptions, { view: async () => (await loadSuggestions()).printSubscriptions }),
+  command(unsubscribe, { view: async () => (await loadSuggestions()).printUnsubscribed }),
   command(docs, { view: async () => (await import("./print/docs.ts")).printDocs }),
   command(traces, { view: async () => (await import("./print/trace.ts")).printTraces }),
   command(trace, { view: async () => (await import("./print/trace.ts")).printTrace }),
   command(stats, {
-    view: async () => (await keeping()).printStats,
+    view: async () => (await loadKeeping()).printStats,
   }),
   command(usage, {
     instead: async ({ line }, json) =>
@@ -95,23 +95,23 @@ export const commands: readonly Command[] = [
   }),
   command(guide, { view: async () => (await import("./print/guide.ts")).printGuide }),
   command(sync, {
-    view: async () => (await keeping()).printSync,
+    view: async () => (await loadKeeping()).printSync,
     stops: { keeps: "What was read is kept; " },
     streams: true,
     background: pushInBackground,
   }),
-  command(sources, { view: async () => (await keeping()).printSources, needsAllHistory: true }),
-  command(doctor, { view: async () => (await keeping()).printDoctor }),
+  command(sources, { view: async () => (await loadKeeping()).printSources, needsAllHistory: true }),
+  command(doctor, { view: async () => (await loadKeeping()).printDoctor }),
   command(forget, {
-    view: async () => (await keeping()).printForget,
+    view: async () => (await loadKeeping()).printForget,
     confirm: async (output) =>
       output.asked === true && (await import("./terminal/confirm.ts")).confirmForgetting(output),
     background: pushInBackground,
   }),
-  command(makePrivate, { view: async () => (await keeping()).printPrivate }),
-  command(mute, { view: async () => (await keeping()).printMute }),
-  command(reindex, { view: async () => (await keeping()).printReindex }),
-  command(gc, { view: async () => (await keeping()).printGc }),
+  command(makePrivate, { view: async () => (await loadKeeping()).printPrivate }),
+  command(mute, { view: async () => (await loadKeeping()).printMute }),
+  command(reindex, { view: async () => (await loadKeeping()).printReindex }),
+  command(gc, { view: async () => (await loadKeeping()).printGc }),
   command(backup, { view: async () => (await import("./print/backup.ts")).printBackup }),
   command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
   command(share, { view: async () => (await import("./print/backup.ts")).printShare }),
@@ -125,7 +125,7 @@ export const commands: readonly Command[] = [
   command(importHistory, { view: async () => (await import("./print/backup.ts")).printImport }),
   command(evaluate, {
     view: async () => (await import("./print/eval.ts")).printEval,
-    // An evaluation must remove its folder, even if a signal ends it.
+    // An evaluation must remove its temporary folder, even if a signal ends it.
     stops: { keeps: "", signals: ["SIGTERM", "SIGHUP"] },
   }),
   command(config, {
@@ -135,12 +135,12 @@ export const commands: readonly Command[] = [
   }),
   command(why, {
     needsAllHistory: true,
-    before: agreed,
+    before: withConsent,
     view: async () => (await import("./print/ask.ts")).printWhy,
   }),
   command(ask, {
     needsAllHistory: true,
-    before: agreed,
+    before: withConsent,
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
@@ -150,19 +150,19 @@ export const commands: readonly Command[] = [
   }),
   command(map, {
     needsAllHistory: true,
-    before: agreed,
+    before: withConsent,
     view: async () => (await import("./print/digest.ts")).printMap,
     stops: KEEPS_ANSWERS,
   }),
   command(digest, {
     needsAllHistory: true,
-    before: agreed,
+    before: withConsent,
     view: async () => (await import("./print/digest.ts")).printDigest,
     stops: KEEPS_ANSWERS,
   }),
   command(rules, {
     needsAllHistory: true,
-    before: agreed,
+    before: withConsent,
     view: async () => (await import("./print/digest.ts")).printMap,
     stops: KEEPS_ANSWERS,
   }),
@@ -181,7 +181,8 @@ export const commands: readonly Command[] = [
   }),
   command(handover, { view: async () => (await import("./print/resume.ts")).printHandover }),
   command(watch, {
-    instead: async (input, json) => (isLong(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined),
+    instead: async (input, json) =>
+      keepsRunning(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined,
     confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmService(output),
     view: async () => (await import("./print/watch.ts")).printWatch,
   }),

@@ -11,25 +11,26 @@ import { projectsHiddenFrom } from "../search/scope.ts"
 import type { Dex } from "../tools/context.ts"
 import { type Flag, flagsOf } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
-import { flagsWithForms, formWords, isRetired } from "./forms.ts"
+import { flagsWithForms, formWords, hasOldName } from "./forms.ts"
 
 /** Commands whose arguments are conversations. */
-const OF_CONVERSATIONS = ["show", "resume", "handover", "forget"]
+const CONVERSATION_COMMANDS = ["show", "resume", "handover", "forget"]
 /** Options whose values come from the history. Their short forms are the same in every command. */
-const OPTIONS: { name: string; words: string; kind: Completed }[] = [
+const OPTIONS: { name: string; words: string; kind: CompletionKind }[] = [
   { name: "project", words: "--project|-p", kind: "projects" },
   { name: "source", words: "--source|-s", kind: "agents" },
 ]
 
-// Titles and names can contain anything. So no shell evaluates a value or a description, and each quotes what it inserts.
+// The completion script for a shell. Titles and names can contain anything, so no shell evaluates a value or a description, and
+// each quotes what it inserts.
 
-export function completions(
+export function completionScript(
   shell: string | undefined,
   declared: readonly Tool<never>[],
   every: readonly ListedCommand[],
 ): string {
-  const tools = declared.filter((tool) => !isRetired(tool))
-  // What begins with a dash is completed as an option.
+  const tools = declared.filter((tool) => !hasOldName(tool))
+  // Words that begin with a dash are completed as options.
   const commands = every.flatMap(({ name, aliases = [], summary }) =>
     [name, ...aliases].filter((word) => !word.startsWith("-")).map((word) => ({ word, summary })),
   )
@@ -41,7 +42,7 @@ export function completions(
     "--json",
     "--help",
   ]
-  const namesConversations = ({ name }: Tool<never>) => OF_CONVERSATIONS.includes(name)
+  const namesConversations = ({ name }: Tool<never>) => CONVERSATION_COMMANDS.includes(name)
   switch (shell) {
     case "bash":
       return `__dex_values() {
@@ -126,7 +127,8 @@ compdef _dex dex
         ...tools
           .filter(namesConversations)
           .map(
-            (tool) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}'${fishAsks("refs")}`,
+            (tool) =>
+              `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}'${fishDynamicValues("refs")}`,
           ),
         ...tools
           .filter((tool) => tool.cli.paged)
@@ -148,12 +150,12 @@ function formatsOf(tool: Tool<never>): string[] {
 
 function fishValues({ name, schema }: Flag): string {
   const option = OPTIONS.find((one) => one.name === name)
-  if (option) return fishAsks(option.kind)
+  if (option) return fishDynamicValues(option.kind)
   return schema.enum ? ` -a '${schema.enum.join(" ")}'` : ""
 }
 
 /** `-k` keeps the order in which dex lists the values. */
-function fishAsks(kind: Completed): string {
+function fishDynamicValues(kind: CompletionKind): string {
   return ` -k -a '(dex completions --values ${kind} (commandline -ct) 2>/dev/null)'`
 }
 
@@ -161,20 +163,23 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-const NEWEST = 40
+const MAX_CONVERSATIONS = 40
 const DESCRIPTION_CHARS = 70
-/** A value ends at a tab or the end of its line, and must not look like an option. The shells quote everything else. */
+/**
+ * Matches a value that a shell can insert: it ends at a tab or the end of its line, and must not look like an option. The shells
+ * quote everything else.
+ */
 const VALUE = /^(?!-)[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u
 
-type Completed = "refs" | "projects" | "agents"
+type CompletionKind = "refs" | "projects" | "agents"
 type Value = { value: string; description: string }
 
 /**
- * The values that a shell offers for the word being typed, as lines of `value<tab>description`. Does not sync first. Returns
- * nothing if that fails.
+ * The values that a shell offers for the word being typed, as lines of `value<tab>description`. Does not sync first. Returns an
+ * empty text on an error.
  */
 export async function completeValues(kind: string | undefined, typed = ""): Promise<string> {
-  const values = VALUES[kind as Completed]
+  const values = VALUES[kind as CompletionKind]
   if (!values) return ""
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
@@ -189,12 +194,17 @@ export async function completeValues(kind: string | undefined, typed = ""): Prom
   }
 }
 
-const VALUES: Record<Completed, (dex: Dex, typed: string) => Promise<Value[]>> = {
+const VALUES: Record<CompletionKind, (dex: Dex, typed: string) => Promise<Value[]>> = {
   refs: async (dex, typed) => {
     const store = await dex.store()
-    const { rows } = await store.list({ kinds: LISTED_KINDS, inside: dex.project, limit: NEWEST, offset: 0 })
+    const { rows } = await store.list({
+      kinds: LISTED_KINDS,
+      inside: dex.project,
+      limit: MAX_CONVERSATIONS,
+      offset: 0,
+    })
     return rows.map(({ ref, title }) => ({
-      // Shorter without the agent's name. Also, bash treats the text after a colon as a separate word.
+      // The id alone is shorter. Also, bash treats the text after a colon as a separate word.
       value: typed.includes(":") ? formatRef(ref) : ref.id,
       description: title?.text ?? "",
     }))
@@ -215,10 +225,10 @@ function briefly(text: string): string {
 }
 
 /**
- * A key binding: ^G opens the picker and inserts the chosen ref. Ids come from other programs' files, so each shell quotes
+ * A key binding script: ^G opens the picker and inserts the chosen ref. Ids come from other programs' files, so each shell quotes
  * them.
  */
-export function widget(shell: string | undefined): string {
+export function keyBindingScript(shell: string | undefined): string {
   const script = SCRIPTS[shell ?? ""]
   if (script === undefined)
     throw new DexError("usage", "Which shell? dex completions bash --widget, or zsh, or fish instead of bash.")

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// This file runs first, and an old Node must be able to run it. So it imports nothing that loads the database before it has
-// checked the version: on Node 20 that would end the process without a message.
+// This file runs first, and must run on an old Node. It therefore imports nothing that loads the database before it has checked
+// the version: on Node 20 that would end the process without a message.
 import module from "node:module"
 import { VERSION } from "../app/version.ts"
 
@@ -9,26 +9,27 @@ if (major < 22 || (major === 22 && minor < 18)) {
   process.stderr.write(
     `dex needs Node 22.18 or newer; this is ${process.versions.node}. Install a newer one from https://nodejs.org and run dex again.\n`,
   )
-  // A hook that exits with 2 would block the agent.
+  // An exit code of 2 from a hook would block the agent.
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
 if (process.env.DEX_MODEL_RUN) {
-  // dex uses this agent as a model. If the agent's hooks or MCP servers called dex again, it would loop.
+  // This process was started by an agent that dex uses as a model. If it called dex again through hooks or MCP servers, there
+  // would be a loop.
   process.stderr.write("dex does nothing here: it was started by an agent that dex asks as a model.\n")
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
 if (process.argv[2] === "usage" && process.argv[3] === "--line" && process.argv.length === 4) {
-  // A status line runs this every few seconds.
+  // A status line runs this every few seconds, so nothing else is loaded.
   const { printUsageLine } = await import("./usage-line.ts")
   process.exit(printUsageLine(process.env))
 }
-// Otherwise Windows would run a git.exe, or an agent, from the current folder, which may be anybody's repository.
+// Otherwise Windows would run a git.exe or an agent from the current folder, which may be anyone's repository.
 if (process.platform === "win32") process.env.NoDefaultCurrentDirectoryInExePath = "1"
 module.enableCompileCache?.()
 // node:sqlite, which reads other programs' databases, warns on Node 22 that it is experimental.
 process.removeAllListeners("warning")
 if (process.argv[2] === "hook" && !isTypedByPerson(process.argv.slice(3))) {
-  // An agent is waiting, so this loads nothing else. It ends the process itself.
+  // An agent is waiting, so nothing else is loaded. This call ends the process.
   const { hookCommand } = await import("../serve/hooks/main.ts")
   await hookCommand(process.argv.slice(3))
 }
@@ -42,7 +43,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(2)
 })
 
-/** A person who tries `dex hook` gets its help. An agent never does, because it would read the help as the hook's answer. */
+/** True if a person tries `dex hook`, and so gets its help. An agent would read the help as the hook's answer. */
 function isTypedByPerson(words: string[]): boolean {
   if (words.includes("--help") || words.includes("-h")) return true
   return words.length < 2 && process.stdin.isTTY

@@ -14,28 +14,28 @@ function isFormOf(tool: Tool<never>, name: string): tool is FormTool {
   return tool.cli.formOf?.command === name
 }
 
-/** Whether the tool's own name is an old one. */
-export function isRetired(tool: Pick<Tool<never>, "cli">): boolean {
+/** True if the tool's own name is an old command name. */
+export function hasOldName(tool: Pick<Tool<never>, "cli">): boolean {
   return tool.cli.formOf !== undefined
 }
 
-/** What to tell a person who typed an old name. */
-export function retiredNote({ name, cli }: Tool<never>): string | undefined {
+/** The note for a person who typed an old name. */
+export function oldNameNote({ name, cli }: Tool<never>): string | undefined {
   return cli.formOf && `\`dex ${name}\` is now \`${cli.formOf.now}\`.`
 }
 
-/** The tool as the form of a command: with the name, the example and the pager of that command. */
+/** The tool as a form of a command: with that command's name, example and pager. */
 export function asForm<T extends Tool<never>>(tool: T): T {
   const { formOf, rest, ...cli } = tool.cli
   if (!formOf) return tool
   const { command, option, word, example } = formOf
   const name = option === undefined ? `${command} ${word}` : `${command} --${option}`
-  // Words after the first go to an option that chooses the form, if the tool has a field of that name.
+  // Words after the first are the value of the option that chooses the form, if the tool has a field of that name.
   const kept = rest === undefined || rest === option ? {} : { rest }
   return { ...tool, name, cli: { ...cli, ...kept, example, paged: formOf.paged } }
 }
 
-/** The forms of a command, each as it is typed, with what it does, and how to see their options. */
+/** The forms of a command as they are typed, each with a summary, and how to see their options. */
 export function formsOf(name: string, commands: readonly Command[]): [typed: string, summary: string][] {
   const forms = commands.map(({ tool }) => tool).filter((tool) => isFormOf(tool, name))
   const [first] = forms
@@ -46,7 +46,7 @@ export function formsOf(name: string, commands: readonly Command[]): [typed: str
   ]
 }
 
-/** The form of a command that these words choose, with the words that are left for it. Undefined if they choose none. */
+/** The form that these words choose, with the remaining words for it. Undefined if they choose none. */
 export function chosenForm(
   name: string,
   words: string[],
@@ -85,7 +85,7 @@ function formByOption(name: string, forms: readonly Command[], words: string[]) 
   return { command: asFormed(form), words: isOwn && (isSwitch || hasValue) ? words : words.toSpliced(typed.index, 1) }
 }
 
-/** The form that a command has if nothing but options is typed. */
+/** The form that a command takes if only options are typed. */
 function formAlone(forms: readonly Command[], words: string[]) {
   const form = forms.find(({ tool }) => tool.cli.formOf!.alone)
   return form && !hasWords(form.tool, words) ? { command: asFormed(form), words } : undefined

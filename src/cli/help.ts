@@ -5,7 +5,7 @@ import { flagsOf, wordOf } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
 import { asTyped } from "./print/words.ts"
 
-/** Fits one screen: the commands that most people need, and how to see the others. */
+/** The help that fits on one screen: the commands that most people need, and how to see the others. */
 export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
   const common = commands.filter((one) => one.common).map(({ aliases: _, ...one }) => one)
   const more: [string, string][] = [
@@ -14,7 +14,7 @@ export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal
     ["dex help COMMAND", "Show a command's options and an example"],
   ]
   const lines = [
-    ...wrap("dex finds and keeps the conversations of your coding agents, on this machine.", terminal.columns),
+    ...wrap("dex stores your coding agents' conversations on this machine and finds them.", terminal.columns),
     "",
     ...groupedLines(common, terminal),
     "",
@@ -38,21 +38,22 @@ export function allHelp(commands: readonly ListedCommand[], terminal: Terminal):
 
 function groupedLines(commands: readonly ListedCommand[], terminal: Terminal): string[] {
   const width = Math.max(...commands.map(({ name }) => name.length)) + 2
-  const margin = Math.max(...COMMAND_GROUPS.map(({ length }) => length).filter((length) => length <= LONGEST_LABEL)) + 2
+  const margin =
+    Math.max(...COMMAND_GROUPS.map(({ length }) => length).filter((length) => length <= MAX_LABEL_LENGTH)) + 2
   const groups = COMMAND_GROUPS.map((group) => {
     const among = commands.filter((one) => one.group === group)
     if (among.length === 0) return []
     const sorted = [...among.filter((one) => one.common), ...among.filter((one) => !one.common)]
     const rows = sorted.map((one) => [one.name, withAliases(one)] as const)
     const [first = "", ...more] = rowLines(rows, terminal, width, " ".repeat(margin))
-    if (group.length > LONGEST_LABEL) return [paint(terminal, "bold", group), first, ...more]
+    if (group.length > MAX_LABEL_LENGTH) return [paint(terminal, "bold", group), first, ...more]
     return [paint(terminal, "bold", padEnd(group, margin)) + first.slice(margin), ...more]
   })
   return groups.filter((lines) => lines.length > 0).flatMap((lines, i) => (i === 0 ? lines : ["", ...lines]))
 }
 
-/** The label of a group is beside its first command, a longer one above it. */
-const LONGEST_LABEL = 10
+/** The longest group label that is shown next to the group's first command. A longer one is shown above it. */
+const MAX_LABEL_LENGTH = 10
 
 function withAliases({ summary, aliases }: ListedCommand): string {
   return aliases === undefined ? summary : `${summary} (also: ${aliases.join(", ")})`
@@ -65,7 +66,7 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal, forms: [string, 
     .filter(({ path }) => path.join(".") !== rest)
     .map(({ name, shorts: [short, ...more], schema }) => [
       `${short ? `-${short}, ` : "    "}--${name}${VALUES[schema.type] ?? " …"}`,
-      [sayValue(schema), ...more.map((letter) => `Also: -${letter}.`)].join(" "),
+      [describeValue(schema), ...more.map((letter) => `Also: -${letter}.`)].join(" "),
     ])
   if (tool.cli.paged) rows.push(["    --no-pager", "Print directly, not through $PAGER."])
   rows.push(["    --json", "Print JSON."])
@@ -75,7 +76,7 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal, forms: [string, 
     ...wrap(`${tool.summary}.`, terminal.columns),
     "",
     ...words.flatMap((field) => {
-      const description = sayValue(tool.input.properties![field]!)
+      const description = describeValue(tool.input.properties![field]!)
       return description === "" ? [] : [...paragraph(`${field}: ${description}`, terminal), ""]
     }),
     ...rowLines(rows, terminal),
@@ -98,7 +99,7 @@ function shownWord(tool: Tool<never>, field: string): string {
   return tool.input.required?.includes(field) ? `<${shown}>` : `[${shown}]`
 }
 
-function sayValue({ description, enum: choices, default: usual }: Schema): string {
+function describeValue({ description, enum: choices, default: usual }: Schema): string {
   const one = choices ? `One of: ${choices.join(", ")}.` : undefined
   const hasDefault = usual !== undefined && usual !== false && !(Array.isArray(usual) && usual.length === 0)
   return [description, one, hasDefault ? `Default: ${String(usual)}.` : undefined].filter(Boolean).join(" ")
@@ -151,8 +152,8 @@ export function pageHelp({ usage, text, options, examples }: Page, terminal: Ter
 export const HOOK: Page = {
   usage: "dex hook <agent> <event>",
   text: [
-    "Answers an agent's hook: agents call it by themselves, once `dex install` has wired them, and you never have to. It reads what the agent sends on stdin, and prints the few lines that matter then, or nothing. It always exits with 0, and within 250 ms.",
-    "What it said: dex suggest --list. What went wrong: dex doctor. To silence it: dex suggest --mute, DEX_QUIET=1, or dex config set proactive.enabled false. To remove it: dex uninstall.",
+    "Answers an agent's hook. Agents call it automatically once `dex install` has connected them; you never have to. It reads the agent's input on stdin and prints a few relevant lines, or nothing. It always exits with 0, and within 250 ms.",
+    "To see its suggestions: dex suggest --list. To see problems: dex doctor. To silence it: dex suggest --mute, DEX_QUIET=1, or dex config set proactive.enabled false. To remove it: dex uninstall.",
   ],
   options: [],
   examples: ["dex hook claude_code SessionStart"],
@@ -175,7 +176,7 @@ export const COMPLETIONS: Page = {
 export const PICK: Page = {
   usage: "dex pick [words]",
   text: [
-    "Opens the picker with these words and prints the ref of the conversation that you choose. It is drawn on stderr, so it works inside a command. Exits with 1 when you leave without choosing.",
+    "Opens the picker with these words and prints the ref of the conversation that you choose. It is drawn on stderr, so that you can use it inside a command. Exits with 1 when you leave without choosing.",
   ],
   options: [],
   examples: ["dex show $(dex pick)", "dex show $(dex pick refresh token)"],

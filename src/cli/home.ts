@@ -1,7 +1,7 @@
 import type { Agent } from "../agents/kit/agent.ts"
 import { agents, isDexSource } from "../agents/registry.ts"
 import { createDex } from "../app/dex.ts"
-import { keepsListings, saveListing } from "../app/listing.ts"
+import { hasListings, saveListing } from "../app/listing.ts"
 import { VERSION } from "../app/version.ts"
 import { grouped, joinNames } from "../core/format.ts"
 import { lookAt } from "../core/look-at.ts"
@@ -9,21 +9,21 @@ import { syncWithThreads } from "../ingest/sync-thread.ts"
 import { paint, type Terminal, terminalOf, wrap } from "../render/terminal.ts"
 import { many, seconds, shortPath } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
-import { deletionsAhead, sayDeletions } from "../tools/deletions.ts"
-import { sayConversations } from "../tools/kinds.ts"
+import { describeDeletions, upcomingDeletions } from "../tools/deletions.ts"
+import { describeConversations } from "../tools/kinds.ts"
 import { list } from "../tools/list/list.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { unreadNote } from "../tools/unread.ts"
 import { printList } from "./print/list.ts"
-import { ANOTHER_READS, NOT_ALL_READ, sayAdded, sayUnreadable } from "./print/sync-news.ts"
+import { ANOTHER_IS_READING, describeAdded, describeUnreadable, NOT_ALL_READ } from "./print/sync-news.ts"
 import { asTyped, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 
 const NEWEST = 3
-/** The longest that a person waits for the first rows. The rest is read in the background. */
-const READS_MS = 2_000
+/** How long to read before the first rows are shown, in milliseconds. The rest is read in the background. */
+const FIRST_READ_MS = 2_000
 
-/** `dex` without a command: syncs, shows what is stored, and suggests what to try next. */
+/** Runs `dex` without a command: syncs, shows what is stored, and suggests what to try next. */
 export async function showHome(): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const view = progressView(process.stderr, terminalOf(process.stderr, process.env))
@@ -48,7 +48,7 @@ export async function showHome(): Promise<number> {
       say(`${wrap(intro, terminal.columns).join("\n")}\n`)
     }
     const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
-      pauseAt: started + Number(process.env.DEX_FIRST_MS ?? READS_MS),
+      pauseAt: started + Number(process.env.DEX_FIRST_MS ?? FIRST_READ_MS),
       onProgress: view.show,
       signal: stop.signal,
     })
@@ -64,21 +64,21 @@ export async function showHome(): Promise<number> {
     }
     for (const source of withConversations)
       say(
-        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${sayConversations(source.kinds)}, ${many(source.messages, "message")}`,
+        `  ${paint(terminal, "cyan", source.source.padEnd(14))}${describeConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
     if (!report.complete)
       for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && !isDexSource(one.source)))
         if (looked_in.some((path) => lookAt(path) !== undefined))
-          say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, nothing of it is read yet`)
+          say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, but not read yet`)
     say()
     const unread = await unreadNote(dex)
-    if (report.busy) sayWrapped(unread === undefined ? ANOTHER_READS : `${ANOTHER_READS} ${unread}`)
-    else if (report.added_messages > 0) say(sayAdded(report))
+    if (report.busy) sayWrapped(unread === undefined ? ANOTHER_IS_READING : `${ANOTHER_IS_READING} ${unread}`)
+    else if (report.added_messages > 0) say(describeAdded(report))
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
-    if (!report.busy && !report.complete) await readTheRest(dex, stop.signal, sayWrapped)
-    if (report.unreadable.length > 0) sayWrapped(sayUnreadable(report.unreadable))
-    const ahead = await deletionsAhead(dex)
-    const deleted = ahead && sayDeletions(ahead)
+    if (!report.busy && !report.complete) await readRestInBackground(dex, stop.signal, sayWrapped)
+    if (report.unreadable.length > 0) sayWrapped(describeUnreadable(report.unreadable))
+    const ahead = await upcomingDeletions(dex)
+    const deleted = ahead && describeDeletions(ahead)
     if (deleted !== undefined) sayWrapped(deleted)
     const { askToSpeak } = await import("./terminal/ask-to-speak.ts")
     await askToSpeak({
@@ -98,20 +98,21 @@ export async function showHome(): Promise<number> {
   }
 }
 
-/** Announces the background sync before it starts, so that nothing runs unannounced. Starts nothing after Ctrl-C. */
-async function readTheRest(dex: Dex, signal: AbortSignal, sayWrapped: (line: string) => void): Promise<void> {
+/** Announces the background sync before it starts, so that nothing runs without notice. Starts nothing after Ctrl-C. */
+async function readRestInBackground(dex: Dex, signal: AbortSignal, sayWrapped: (line: string) => void): Promise<void> {
   if (signal.aborted) return sayWrapped(`Stopped. What was read is kept. ${NOT_ALL_READ}`)
   const { done = 0, total = 0 } = (await (await dex.store()).progress()) ?? {}
   sayWrapped(
-    `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. They are now read in the background, newest first, and found as they come; \`dex doctor\` shows how far it is.`,
+    `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. dex now reads them in the background, newest first; \`dex doctor\` shows the progress.`,
   )
-  const { syncBehind } = await import("../app/background.ts")
-  if (!(await syncBehind(dex.home.dir, process.env))) sayWrapped(`It could not be started. ${NOT_ALL_READ}`)
+  const { startBackgroundSync } = await import("../app/background.ts")
+  if (!(await startBackgroundSync(dex.home.dir, process.env)))
+    sayWrapped(`The background sync could not be started. ${NOT_ALL_READ}`)
 }
 
-/** The newest conversations, and commands to try. Each command works exactly as it is shown. */
+/** Shows the newest conversations, and commands to try. Each command works exactly as shown. */
 async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => void): Promise<void> {
-  const numbered = keepsListings()
+  const numbered = hasListings()
   const newest = await list.run(dex, { in: "history", limit: NEWEST, offset: 0 })
   if (newest.conversations.length === 0) return
   const { lines, listing = [] } = printList(newest, { terminal, home: dex.machine.home, numbered })
@@ -131,7 +132,7 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
   offer("dex list")
 }
 
-/** The word of these titles that the fewest messages contain, so that a search for it finds the conversation. */
+/** The rarest word of these titles, so that a search for it finds the conversation. */
 async function rarestWord(dex: Dex, titles: string[]): Promise<string | undefined> {
   const given = titles.filter((title) => title !== "(no title)")
   const words = [...new Set(given.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]

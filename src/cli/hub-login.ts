@@ -3,25 +3,27 @@ import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
 import { toJson } from "../render/json.ts"
 import { safeLine } from "../render/terminal.ts"
-import { visibleIn } from "../render/visible.ts"
+import { withVisibleTexts } from "../render/visible.ts"
 import { many } from "../render/words.ts"
 import { deviceLogin, logIn, loginMethods } from "../tools/hub/login.ts"
 import { say } from "./print/words.ts"
 
-const MOST_BYTES = 64 << 10
+const MAX_BYTES = 64 << 10
 
 export type LoginFlags = { token_stdin?: boolean; paste?: boolean }
 
 /**
- * Gets a token from the hub's identity provider in the browser, from the keyboard (not echoed), or from a pipe. Stores it so
- * that only its owner can read it.
+ * Gets a token from the hub's identity provider in the browser, from the keyboard (not echoed), or from a pipe. Stores it so that
+ * only its owner can read it.
  */
 export async function hubLogin([address, ...more]: string[], flags: LoginFlags, json: boolean): Promise<number> {
   if (address === undefined || more.length > 0)
     throw new DexError("usage", "Which hub? For example: dex hub login https://hub.example.com")
   const token = flags.token_stdin ? await pipedToken() : await interactiveToken(address, flags.paste === true)
   if (token === "") throw new DexError("usage", "No token was given, so nothing was changed.")
-  const found = visibleIn(await logIn(dexHome(process.env), address, token)).output as Awaited<ReturnType<typeof logIn>>
+  const found = withVisibleTexts(await logIn(dexHome(process.env), address, token)).output as Awaited<
+    ReturnType<typeof logIn>
+  >
   if (json) process.stdout.write(`${toJson(found)}\n`)
   else {
     const { member, tenant, projects, no_longer_shared } = found
@@ -30,7 +32,7 @@ export async function hubLogin([address, ...more]: string[], flags: LoginFlags, 
     if (shared > 0)
       say(`${many(shared, "project was", "projects were")} shared with another hub, and not with this one.`)
     say(
-      `The hub has ${many(projects.length, "project")} for you. Nothing is shared by logging in: run \`dex hub share\` inside a project.`,
+      `The hub has ${many(projects.length, "project")} for you. Logging in shares nothing. To share a project, run \`dex hub share\` inside it.`,
     )
   }
   return 0
@@ -39,7 +41,10 @@ export async function hubLogin([address, ...more]: string[], flags: LoginFlags, 
 async function interactiveToken(address: string, paste: boolean): Promise<string> {
   if (!paste && (await loginMethods(address)).includes("device")) return tokenByBrowser(address)
   if (process.stdin.isTTY) return typedToken()
-  throw new DexError("usage", "There is no terminal to ask on. Pipe the token in: dex hub login ADDRESS --token-stdin")
+  throw new DexError(
+    "usage",
+    "There is no terminal on which to enter a token. Pipe the token in: dex hub login ADDRESS --token-stdin",
+  )
 }
 
 /** Writes to stderr, because a script may read stdout. Ctrl-C ends the wait. */
@@ -52,11 +57,11 @@ async function tokenByBrowser(address: string): Promise<string> {
       signal: stop.signal,
       wait: (ms, signal) => setTimeout(ms, undefined, { signal }),
       show: ({ user_code, verification_uri, verification_uri_complete }) => {
-        // Not wrapped, so that it can be clicked and copied.
+        // Not wrapped, so that the address can be clicked and copied.
         process.stderr.write(`Open ${safeLine(verification_uri_complete ?? verification_uri)}\n`)
         say(
           `and check that it shows this code: ${safeLine(user_code)}`,
-          "Waiting for you to agree there. Ctrl-C ends this; --paste asks for a token or an invitation instead.",
+          "Waiting for you to confirm there. Ctrl-C stops waiting; --paste asks for a token or an invitation instead.",
         )
       },
     })
@@ -83,7 +88,7 @@ async function pipedToken(): Promise<string> {
   let text = ""
   for await (const chunk of process.stdin.setEncoding("utf8") as AsyncIterable<string>) {
     text += chunk
-    if (text.length > MOST_BYTES) throw new DexError("key", "That is too long for a token. Nothing was changed.")
+    if (text.length > MAX_BYTES) throw new DexError("key", "That is too long for a token. Nothing was changed.")
   }
   return text.trim()
 }

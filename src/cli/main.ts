@@ -3,10 +3,10 @@ import { DexError, diskError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import { didYouMean, readArguments } from "./args.ts"
 import { commands } from "./commands.ts"
-import { chosenForm, formsOf, retiredNote } from "./forms.ts"
+import { chosenForm, formsOf, oldNameNote } from "./forms.ts"
 import { hasPicker, openPicker } from "./open-picker.ts"
-import { everyCommand, isCalled, otherCommands } from "./other-commands.ts"
-import { printedError, say, shellQuote } from "./print/words.ts"
+import { hasName, listedCommands, otherCommands } from "./other-commands.ts"
+import { formatError, say, shellQuote } from "./print/words.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -16,10 +16,10 @@ export async function main(argv: string[]): Promise<number> {
   } catch (thrown) {
     // Any access to the disk may fail because it is full or not writable.
     const error = isDexError(thrown) ? thrown : (diskError(thrown, dexHome(process.env).dir, () => false) ?? thrown)
-    if (isDexError(error)) process.stderr.write(printedError(error.message, terminalOf(process.stderr, process.env)))
+    if (isDexError(error)) process.stderr.write(formatError(error.message, terminalOf(process.stderr, process.env)))
     else
       process.stderr.write(
-        `dex: an error that should not happen. Please report it with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
+        `dex: unexpected error. Please report it, with what you did.\n${safe((error as Error)?.stack ?? String(error))}\n`,
       )
     return 2
   }
@@ -28,17 +28,17 @@ export async function main(argv: string[]): Promise<number> {
 async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (name === undefined || name === "--plain") return firstScreen(name === "--plain")
   if (name === "help" && rest.length > 0 && rest[0] !== "all") return dispatch([rest[0]!, "--help"])
-  const other = otherCommands.find((one) => isCalled(one, name))
+  const other = otherCommands.find((one) => hasName(one, name))
   if (other) return other.run(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
     return (await import("./terminal/questions.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
-  const command = commands.find(({ tool }) => isCalled({ name: tool.name, ...tool.cli }, name))
+  const command = commands.find(({ tool }) => hasName({ name: tool.name, ...tool.cli }, name))
   if (!command) throw unknownCommand(name, rest)
   if (command.tool.name === "search" && rest.length === 0 && hasPicker(process.stdout, process.env)) {
     const code = await openPicker({})
     if (code !== undefined) return code
   }
-  const note = retiredNote(command.tool)
+  const note = oldNameNote(command.tool)
   if (note !== undefined && process.stderr.isTTY) say(note)
   const { command: typed, words } = chosenForm(command.tool.name, rest, commands) ?? { command, words: rest }
   const { input, json, help, ...how } = readArguments(typed.tool, words)
@@ -59,7 +59,7 @@ async function firstScreen(isPlain: boolean): Promise<number> {
 }
 
 function unknownCommand(name: string, rest: readonly string[]): DexError {
-  const names = everyCommand().flatMap((one) => [one.name, ...(one.aliases ?? [])])
+  const names = listedCommands().flatMap((one) => [one.name, ...(one.aliases ?? [])])
   const meant = didYouMean(name, names)
   const line = (words: string[]) => ["dex", ...words, ...rest].map(shellQuote).join(" ")
   const hint =

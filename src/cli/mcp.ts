@@ -7,7 +7,7 @@ import { usageError } from "./args.ts"
 const HELP = {
   usage: "dex mcp agent [options]",
   text: [
-    "Serves one MCP tool on stdin and stdout, ask_documents: it searches conversations and documents, and returns only a short answer with its sources. All the other tools: dex serve.",
+    "Serves one MCP tool, ask_documents, on stdin and stdout. It searches conversations and documents and returns only a short answer with its sources. `dex serve` serves the other tools.",
   ],
   options: [
     ["-c, --collections NAME", "Only documents of these collections (several times, or with commas)."],
@@ -17,10 +17,11 @@ const HELP = {
   examples: ["claude mcp add dex-ask -s user -- dex mcp agent"],
 } as const
 
-/** Does not return once it serves: the server ends the process. */
+/** Returns only if serving could not start: otherwise the server ends the process. */
 export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
   if (mode === "--help" || mode === "-h") return help()
-  if (mode !== "agent") throw new DexError("usage", "dex mcp takes agent. See: dex mcp --help. All tools: dex serve")
+  if (mode !== "agent")
+    throw new DexError("usage", "The only form is `dex mcp agent`. See: dex mcp --help. For all tools: dex serve")
   const { values } = parse(rest)
   if (values.help) return help()
   const collections = values.collections?.flatMap((names) => names.split(",").filter(Boolean))

@@ -6,21 +6,21 @@ import { readArguments } from "./args.ts"
 import type { Command } from "./command.ts"
 import { commands } from "./commands.ts"
 import { newestRows } from "./picker/newest-rows.ts"
-import type { Picked } from "./picker/picker.ts"
+import type { PickedAction } from "./picker/picker.ts"
 import { runCommand } from "./run-command.ts"
 
-/** Whether the picker can be shown here. `DEX_NO_PICKER=1` is for people who use a screen reader. */
+/** True if the picker can be shown here. `DEX_NO_PICKER=1` is for people who use a screen reader. */
 export function hasPicker(output: { isTTY?: boolean }, env: Record<string, string | undefined>): boolean {
   return process.stdin.isTTY === true && output.isTTY === true && !env.DEX_NO_PICKER && env.TERM !== "dumb"
 }
 
 /**
- * Opens the picker and does what the person chose. With `prints` it only prints the ref, and draws on stderr. Returns the exit
- * code, or undefined if there is nothing to pick from.
+ * Opens the picker and does what the person chooses. With `prints` it only prints the ref, and draws on stderr. Returns the exit
+ * code, or undefined if there is nothing to choose from.
  */
 export async function openPicker({ text = "", prints = false }): Promise<number | undefined> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
-  let picked: Picked
+  let picked: PickedAction
   try {
     if (!dex.hasHistory()) return undefined
     const output = prints ? process.stderr : process.stdout
@@ -37,7 +37,7 @@ export async function openPicker({ text = "", prints = false }): Promise<number 
   return act(picked, prints)
 }
 
-async function act(picked: Picked, prints: boolean): Promise<number> {
+async function act(picked: PickedAction, prints: boolean): Promise<number> {
   switch (picked.type) {
     case "left":
       return prints ? 1 : 0
@@ -70,8 +70,8 @@ export async function pickCommand(words: string[]): Promise<number> {
   const option = words.find((word) => word.startsWith("-"))
   if (option !== undefined) throw new DexError("usage", `dex pick has no option ${option}. See: dex pick --help`)
   if (!hasPicker(process.stderr, process.env))
-    throw new DexError("usage", "There is no terminal to choose on. `dex list` and `dex search` print refs.")
+    throw new DexError("usage", "The picker needs a terminal. `dex list` and `dex search` also print refs.")
   const code = await openPicker({ text: words.join(" "), prints: true })
   if (code !== undefined) return code
-  throw new DexError("no_history", "There are no conversations yet. `dex` reads what your agents have written.")
+  throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
 }

@@ -2,7 +2,7 @@ import { VERSION } from "../app/version.ts"
 import { terminalOf } from "../render/terminal.ts"
 import type { ListedCommand } from "./command.ts"
 import { commands } from "./commands.ts"
-import { isRetired } from "./forms.ts"
+import { hasOldName } from "./forms.ts"
 
 /** A command that is not a tool. It parses its own arguments and returns the exit code. */
 export type OtherCommand = ListedCommand & { run(words: string[]): Promise<number> }
@@ -29,13 +29,13 @@ export const otherCommands: readonly OtherCommand[] = [
   },
   {
     name: "mcp",
-    summary: "Serve one MCP tool that answers by itself: dex mcp agent",
+    summary: "Serve one MCP tool that answers questions: dex mcp agent",
     group: "For agents and scripts",
     run: async (words) => (await import("./mcp.ts")).mcpCommand(words),
   },
   {
     name: "hook",
-    summary: "Answer an agent's hook: agents call it, you never have to",
+    summary: "Answer an agent's hook; agents call it automatically",
     group: "For agents and scripts",
     run: async () => {
       const { pageHelp, HOOK } = await import("./help.ts")
@@ -52,8 +52,8 @@ export const otherCommands: readonly OtherCommand[] = [
       const { pageHelp, COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
       const tools = commands.map(({ tool }) => tool)
-      if (words.includes("--widget")) return write((await import("./completions.ts")).widget(words[0]))
-      return write((await import("./completions.ts")).completions(words[0], tools, everyCommand()))
+      if (words.includes("--widget")) return write((await import("./completions.ts")).keyBindingScript(words[0]))
+      return write((await import("./completions.ts")).completionScript(words[0], tools, listedCommands()))
     },
   },
   {
@@ -63,7 +63,7 @@ export const otherCommands: readonly OtherCommand[] = [
     group: "Keep",
     run: async ([which]) => {
       const { allHelp, shortHelp } = await import("./help.ts")
-      return write((which === "all" ? allHelp : shortHelp)(everyCommand(), stdout()))
+      return write((which === "all" ? allHelp : shortHelp)(listedCommands(), stdout()))
     },
   },
   {
@@ -76,14 +76,14 @@ export const otherCommands: readonly OtherCommand[] = [
   },
 ]
 
-/** The commands that help lists: not old names, nor what is typed as an option. */
-export function everyCommand(): ListedCommand[] {
-  const listed = commands.filter(({ tool }) => !isRetired(tool))
+/** The commands that help lists, without old names and without those that are typed as options. */
+export function listedCommands(): ListedCommand[] {
+  const listed = commands.filter(({ tool }) => !hasOldName(tool))
   const others = otherCommands.filter((one) => !one.unlisted)
   return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...others]
 }
 
-export function isCalled({ name, aliases }: Pick<ListedCommand, "name" | "aliases">, word: string): boolean {
+export function hasName({ name, aliases }: Pick<ListedCommand, "name" | "aliases">, word: string): boolean {
   return name === word || aliases?.includes(word) === true
 }
 

@@ -5,7 +5,7 @@ import type { Terminal } from "../render/terminal.ts"
 /** Shows progress: a bar on a terminal, a line every two seconds in a pipe. `stop` removes the bar. */
 export type ProgressView = { show(progress: SyncProgress): void; stop(): void }
 
-/** Shorter work shows nothing, because a bar that flashes up is noise. */
+/** How long to wait before showing anything, in milliseconds, because a bar that flashes up is distracting. */
 const QUIET_MS = 400
 const LINE_EVERY_MS = 2_000
 
@@ -29,7 +29,7 @@ function bar(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
     running = false
     process.off("exit", stop).off("SIGINT", interrupted).off("SIGTERM", interrupted)
   }
-  /** Lets the signal do what it would do without the bar. */
+  /** Removes the bar, then lets the signal do what it does by default. */
   const interrupted = (signal: NodeJS.Signals) => {
     stop()
     if (process.listenerCount(signal) === 0) process.kill(process.pid, signal)
@@ -55,7 +55,7 @@ function bar(stream: NodeJS.WriteStream, terminal: Terminal): ProgressView {
   }
 }
 
-/** The other phases count questions, messages or conversations. */
+/** True if progress is counted in bytes. Other phases count questions, messages or conversations. */
 function inBytes({ phase }: SyncProgress): boolean {
   return phase === "reading" || phase === "indexing"
 }

@@ -3,7 +3,7 @@ import type { Tool } from "../core/tool.ts"
 import { flagsOf } from "./args.ts"
 import { asForm } from "./forms.ts"
 
-/** The reference page, made from the same tool definitions as the commands. */
+/** The reference page, generated from the same tool definitions as the commands. */
 export function referencePage(tools: readonly Tool<never>[]): string {
   const intro = [
     "# Reference",

@@ -1,5 +1,5 @@
 import { createDex } from "../app/dex.ts"
-import { keepsListings, saveListing } from "../app/listing.ts"
+import { hasListings, saveListing } from "../app/listing.ts"
 import { runTool } from "../app/run.ts"
 import { VERSION } from "../app/version.ts"
 import type { SyncProgress } from "../ingest/sync-types.ts"
@@ -7,8 +7,8 @@ import { toJson } from "../render/json.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Command, Face } from "./command.ts"
-import type { PrintContext, Printed, ReadPage } from "./print/words.ts"
-import { printedError, say } from "./print/words.ts"
+import type { PrintContext, PrintedOutput, ReadPage } from "./print/words.ts"
+import { formatError, say } from "./print/words.ts"
 
 /** Runs a declared command, with its questions and its output. Returns the exit code. */
 export async function runCommand(
@@ -50,7 +50,7 @@ export async function runCommand(
       const context = {
         terminal: stdout(),
         home: dex.machine.home,
-        numbered: keepsListings(),
+        numbered: hasListings(),
         rows: process.stdout.rows && !limited ? process.stdout.rows : undefined,
         hasForms,
       }
@@ -66,26 +66,26 @@ export async function runCommand(
     const found = tool.found === undefined || tool.found(output)
     const unread = face.needsAllHistory && (await (await import("../tools/unread.ts")).historyNote(dex, { found }))
     const notes = unread ? [...answer.notes, unread] : answer.notes
-    for (const note of notes) process.stderr.write(printedError(note, terminalOf(process.stderr, process.env)))
+    for (const note of notes) process.stderr.write(formatError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
-    if (problem !== undefined) process.stderr.write(printedError(problem, terminalOf(process.stderr, process.env)))
-    code = problem !== undefined ? 2 : !found ? 1 : isUndone(output) ? 2 : 0
+    if (problem !== undefined) process.stderr.write(formatError(problem, terminalOf(process.stderr, process.env)))
+    code = problem !== undefined ? 2 : !found ? 1 : isUnconfirmed(output) ? 2 : 0
     await face.background?.(dex)
   } finally {
     progress.stop()
     release()
     dex.close()
   }
-  // After everything is closed, because a person may read for an hour.
+  // The pager opens after everything is closed, because a person may read for an hour.
   if (reading) {
-    await (await import("./terminal/pager.ts")).readPaged(reading.lines, pager)
+    await (await import("./terminal/pager.ts")).showInPager(reading.lines, pager)
     showNotes(reading.notes, true)
   }
   return code
 }
 
-/** True if the tool changed nothing because nobody confirmed it. */
-function isUndone(output: unknown): boolean {
+/** True if the tool changed nothing because nobody confirmed the change. */
+function isUnconfirmed(output: unknown): boolean {
   return (output as { asked?: boolean }).asked === true
 }
 
@@ -102,14 +102,14 @@ async function present(
   const isRead = tool.cli.paged === true && context.terminal.interactive
   if (isRead && face.reader) return { page: await (await face.reader())(output, context, input, dex) }
   const printed = await (await face.view())(output, context, input)
-  // Before the rows are printed: `| head` may end this process in the middle of them.
+  // Saved before the rows are printed, because `| head` may end this process in the middle of them.
   if (printed.listing) saveListing(dex.home.dir, printed.listing, printed.words)
   if (isRead) return { page: { ...printed, lines: () => printed.lines } }
   show(printed)
   return printed.problem === undefined ? {} : { problem: printed.problem }
 }
 
-function show({ lines, notes }: Printed): void {
+function show({ lines, notes }: PrintedOutput): void {
   if (lines.length > 0) process.stdout.write(`${lines.join("\n").trimEnd()}\n`)
   showNotes(notes, lines.length > 0)
 }

@@ -6,11 +6,11 @@ import { dexHome } from "../config/home.ts"
 import { DexError } from "../core/error.ts"
 import { safe } from "../render/terminal.ts"
 import { createApp } from "../serve/http/app.ts"
-import { bearerOf, isLoopback, type ServerAddress, tokenIn } from "../serve/http/guard.ts"
+import { createTokenCheck, isLoopback, readOrCreateToken, type ServerAddress } from "../serve/http/guard.ts"
 import { listen } from "../serve/http/listen.ts"
 import { createFreshness } from "../serve/mcp/fresh.ts"
-import { holdDex } from "../serve/mcp/hold.ts"
-import { endProcess, type ServeOptions, takeStdout } from "../serve/mcp/serve.ts"
+import { reuseDex } from "../serve/mcp/hold.ts"
+import { endProcess, reserveStdout, type ServeOptions } from "../serve/mcp/serve.ts"
 import { createServer } from "../serve/mcp/server.ts"
 import { openSuggestions } from "../store/suggestions/suggestions.ts"
 import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
@@ -18,18 +18,18 @@ import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 const LAST_LOOK_MS = 600
 const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
 
-/** Serves MCP over HTTP until it is stopped. Then it ends the process, even if something is still running or connected. */
+/** Serves MCP over HTTP until it is stopped, then ends the process, even if something is still running or connected. */
 export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & ServerAddress): Promise<never> {
   checkPlace(place)
-  takeStdout() // keeps what libraries print off stdout
+  reserveStdout() // keeps what libraries print off stdout
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   const home = dexHome(env)
   const tokenFile = join(home.dir, "http-token")
-  const token = tokenIn(tokenFile)
+  const token = readOrCreateToken(tokenFile)
 
   const start = { env: withoutSession(env), cwd, version }
   const fresh = createFreshness(start, log)
-  const use = holdDex(() => createDex(start))
+  const use = reuseDex(() => createDex(start))
   const opened = openSuggestions(home.suggest)
   const suggestions = () => (existsSync(home.suggest) ? opened : undefined)
   const mayLeave = (project: string) => use(async (dex) => !(await isPrivate(dex, project)))
@@ -39,7 +39,7 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
     createServer: () => createServer({ version, use, fresh, log }),
     stream: { suggestions, mayLeave },
   })
-  const hasToken = bearerOf(token)
+  const hasToken = createTokenCheck(token)
   const isOwner = (headers: { authorization?: string }) => hasToken(headers.authorization)
   const listening = await listen({ fetch: (request) => app.fetch(request), place, isOwner, log })
   const stopDelivering = startDelivering({ home, machine: { env }, version }, mayLeave, log)
@@ -55,7 +55,7 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   log(`Serving MCP at ${listening.url}/mcp. Ctrl-C stops it.`)
   log(`Requests need the header "Authorization: Bearer …" with the token in ${tokenFile}`)
   if (place.publicName !== undefined)
-    log(`TLS must be terminated in front of it: clients use https://${place.publicName}/mcp.`)
+    log(`A proxy in front of dex must terminate TLS. Clients use https://${place.publicName}/mcp.`)
   void fresh.pickUp(0)
   return new Promise<never>(() => {})
 }
@@ -69,11 +69,11 @@ function checkPlace({ host, publicName }: ServerAddress): void {
   if (publicName === undefined && !isLoopback(host))
     throw new DexError(
       "usage",
-      `On ${host} other machines could read this history, and its token, on the way. Omit --host, or put a server that terminates TLS in front of it and give the name that clients use: --behind-tls dex.example.com`,
+      `On ${host}, this history and its token would be sent over the network unencrypted. Omit --host, or put a proxy that terminates TLS in front of dex and give the name that clients use: --behind-tls dex.example.com`,
     )
 }
 
-/** An HTTP client is not in the session in which this server was started. */
+/** The environment without session ids: an HTTP client is not in the session in which this server was started. */
 function withoutSession({ CLAUDE_CODE_SESSION_ID: _, CODEX_THREAD_ID: __, ...env }: ServeOptions["env"]) {
   return env
 }

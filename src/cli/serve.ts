@@ -14,8 +14,11 @@ const OPTIONS = [
 ] as const
 
 async function help(): Promise<string> {
-  const [{ pageHelp }, { offered }] = await Promise.all([import("./help.ts"), import("../serve/mcp/definitions.ts")])
-  const names = offered.map(({ mcp }) => mcp.name)
+  const [{ pageHelp }, { offeredTools }] = await Promise.all([
+    import("./help.ts"),
+    import("../serve/mcp/definitions.ts"),
+  ])
+  const names = offeredTools.map(({ mcp }) => mcp.name)
   return pageHelp(
     {
       usage: "dex serve [options]",
@@ -31,7 +34,7 @@ async function help(): Promise<string> {
   )
 }
 
-/** Does not return once it serves: the server ends the process, even if something is still running. */
+/** Returns only if serving could not start: otherwise the server ends the process, even if something is still running. */
 export async function serveCommand(args: string[]): Promise<number> {
   const { help: wantsHelp, port, host, "behind-tls": publicName } = read(args)
   if (wantsHelp) {

@@ -2,7 +2,7 @@ import { readFileSync, writeSync } from "node:fs"
 import { dexHome } from "../config/home.ts"
 import { type LineState, usageLine } from "../usage/line.ts"
 
-/** `dex usage --line`: a status line runs it every few seconds, so it opens only one small file. Returns the exit code. */
+/** Runs `dex usage --line`. A status line does so every few seconds, so it opens only one small file. Returns the exit code. */
 export function printUsageLine(env: Record<string, string | undefined>): number {
   const state = readState(dexHome(env).usageLine)
   if (!state) {

@@ -35,7 +35,7 @@ export async function viewCommand(args: string[]): Promise<number> {
     await show(running, say)
     return 0
   }
-  staySmall()
+  limitMemory()
   const view = await serveView({
     env: process.env,
     cwd: process.cwd(),
@@ -46,29 +46,30 @@ export async function viewCommand(args: string[]): Promise<number> {
   })
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void view.stop())
   await show(view.entry(wanted), say)
-  say("Ctrl-C stops it. It also ends after 30 minutes in which nobody looks at a page.")
+  say("Ctrl-C stops it. It also ends after 30 minutes without a visit.")
   const why = await view.ended
-  if (why === "idle") say("Nobody looked for 30 minutes, so it has ended. `dex view` opens it again.")
+  if (why === "idle") say("Stopped after 30 minutes without a visit. Run `dex view` to open it again.")
   process.exit(0)
 }
 
-const ROOM = 16 << 20
+const NEW_SPACE_BYTES = 16 << 20
 
 /**
- * V8 gives new objects up to 134 MB, and collects old ones only when they have doubled. One search in a large history uses
- * both, and neither is given back. So this grows the space for new objects to 16 MB, enough to be fast, and then stops both
- * from growing.
+ * Limits the memory of this process. V8 gives new objects up to 134 MB and collects old ones only when they have doubled; a
+ * search in a large history uses both, and neither is returned. This grows the space for new objects to 16 MB, which is fast
+ * enough, and then stops both from growing.
  */
-function staySmall(): void {
-  const room = () => getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? ROOM
-  for (let i = 0, live: object[] = []; room() < ROOM && i < 50; i++) {
+function limitMemory(): void {
+  const room = () =>
+    getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? NEW_SPACE_BYTES
+  for (let i = 0, live: object[] = []; room() < NEW_SPACE_BYTES && i < 50; i++) {
     live = [...live.slice(-200_000), ...Array.from({ length: 20_000 }, () => ({}))] // only objects in use make it grow
   }
   setFlagsFromString("--semi-space-growth-factor=1")
   setFlagsFromString("--heap-growing-percent=30")
 }
 
-/** The words are a ref, the address of a page in an earlier `dex view`, or a search. */
+/** The page to open. The words are a ref, the address of a page in an earlier `dex view`, or a search. */
 async function pathFor(words: string[]): Promise<string> {
   if (words.length === 0) return ""
   const [, earlierPath] = /^http:\/\/(?:127\.0\.0\.1|localhost):\d+\/\w+\/(.*)$/.exec(words.join(" ")) ?? []
@@ -81,7 +82,7 @@ async function pathFor(words: string[]): Promise<string> {
       return number === undefined ? `c/${ref}` : `c/${ref}?at=${number}#m${number}`
     }
   } catch (error) {
-    // If it is not a ref, it is a search.
+    // Words that are not a ref are a search.
     if (!isDexError(error) || !["bad_ref", "not_found"].includes(error.code)) throw error
   } finally {
     dex.close()
@@ -91,32 +92,32 @@ async function pathFor(words: string[]): Promise<string> {
 
 /** Opens the browser, and prints the address in case that fails. The address works once, within a minute. */
 async function show({ address, page }: Entry, say: (line: string) => void): Promise<void> {
-  const isOpened = page !== undefined && (await opened(pathToFileURL(page).href))
+  const isOpened = page !== undefined && (await openBrowser(pathToFileURL(page).href))
   say(
     isOpened
       ? "Opened in your browser. If it shows nothing, open this address there within a minute; it works once:"
       : "Open this address within a minute; it works once:",
   )
   process.stdout.write(`${address}\n`)
-  if (farFrom(process.env) === "ssh") {
+  if (remoteConnection(process.env) === "ssh") {
     const { port } = new URL(address)
     say(`On your own machine, first: ssh -L ${port}:127.0.0.1:${port} <this machine>`)
   }
 }
 
-function farFrom(env: NodeJS.ProcessEnv): "ssh" | "wsl" | undefined {
+function remoteConnection(env: NodeJS.ProcessEnv): "ssh" | "wsl" | undefined {
   if (env.SSH_CONNECTION || env.SSH_TTY) return "ssh"
   return env.WSL_DISTRO_NAME || /microsoft/i.test(release()) ? "wsl" : undefined
 }
 
-/** Whether a person is probably at this machine and a browser can be opened. */
+/** True if a person is probably at this machine and a browser can be opened. */
 function canOpen({ stdout, platform, env }: NodeJS.Process): boolean {
-  if (!stdout.isTTY || farFrom(env) !== undefined) return false
+  if (!stdout.isTTY || remoteConnection(env) !== undefined) return false
   return platform !== "linux" || Boolean(env.DISPLAY || env.WAYLAND_DISPLAY)
 }
 
-/** Opens a page from a file. All users of this machine can read command lines, so an address with its code must not be in one. */
-async function opened(page: string): Promise<boolean> {
+/** Opens a page from a file. All users of this machine can see command lines, so an address with its code must not be in one. */
+async function openBrowser(page: string): Promise<boolean> {
   const { platform } = process
   const [program, ...args] =
     platform === "darwin"
@@ -141,7 +142,7 @@ async function help(): Promise<string> {
       usage: "dex view [ref, address or words]",
       text: [
         "Opens your history in the browser: conversations to read, search, files with who wrote each line, and what it all cost.",
-        "It serves on 127.0.0.1 only, to the one browser that it opens, and loads nothing from anywhere else. Ctrl-C stops it, and so do 30 minutes in which nobody looks.",
+        "It serves on 127.0.0.1 only, to the one browser that it opens, and loads nothing from anywhere else. Ctrl-C stops it; it also ends after 30 minutes without a visit.",
       ],
       options: OPTIONS,
       examples: ["dex view", "dex view 2", 'dex view "refresh token race"'],

@@ -5,7 +5,7 @@ import { optedIn, optIn } from "../config/projects.ts"
 import { isSamePath, withFolderSpelling } from "../core/path-key.ts"
 import { toJson } from "../render/json.ts"
 import { clip, safeLine, terminalOf } from "../render/terminal.ts"
-import { visibleIn } from "../render/visible.ts"
+import { withVisibleTexts } from "../render/visible.ts"
 import { many, projectName, seconds, shortPath } from "../render/words.ts"
 import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 import { readState, takeInstance } from "../watch/instance.ts"
@@ -13,7 +13,7 @@ import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
 import { asTyped } from "./print/words.ts"
 
-/** Returns when it is stopped. */
+/** Runs until it is stopped, then returns the exit code. */
 export async function watchCommand(json: boolean): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   const say = (text: string) =>
@@ -37,7 +37,7 @@ export async function watchCommand(json: boolean): Promise<number> {
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
     const stopDelivering = startDelivering(dex, async (one) => !(await isPrivate(dex, one)), say)
     try {
-      await watchAll({ dex, connectors: await dex.everyConnector(), signal: stop.signal, say: view })
+      await watchAll({ dex, connectors: await dex.allConnectors(), signal: stop.signal, say: view })
     } finally {
       await stopDelivering()
       release()
@@ -49,7 +49,10 @@ export async function watchCommand(json: boolean): Promise<number> {
   }
 }
 
-/** Undefined if the project contains the home folder: that is not a project, and dex's own folder is inside it. */
+/**
+ * The project to watch. Undefined if it contains the home folder, because that is not a project, and dex's own folder is inside
+ * it.
+ */
 function projectToWatch(dex: {
   project: string
   machine: { home: string }
@@ -79,7 +82,7 @@ function onSignals(stop: () => void): () => void {
 type EventView = (event: WatchEvent) => void
 
 function jsonView(): EventView {
-  return (event) => void process.stdout.write(`${toJson(visibleIn(event).output)}\n`)
+  return (event) => void process.stdout.write(`${toJson(withVisibleTexts(event).output)}\n`)
 }
 
 function eventLines(): EventView {

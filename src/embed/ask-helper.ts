@@ -8,60 +8,60 @@ import type { EmbedRole } from "./embedder.ts"
 import type { LocalPackage } from "./local-package.ts"
 import { helperPlace } from "./local-package.ts"
 
-/** A line of JSON. Without texts it asks for the process's id and memory. */
+/** A line of JSON. Without texts, it requests the process's id and memory. */
 export type HelperRequest = { texts?: string[] }
-/** A vector is base64 of 32-bit numbers. */
+/** A vector is encoded as base64 of 32-bit numbers. */
 export type HelperAnswer = { vectors: string[] } | { pid: number; bytes: number } | { error: string }
 
 export type Helper = { dexDir: string; local: LocalPackage; role: EmbedRole }
 
-const LOOK_AGAIN_MS = 50
-const STARTS_WITHIN_MS = 30_000
+const RETRY_MS = 50
+const START_TIMEOUT_MS = 30_000
 
 /**
- * Gets the vectors of these texts from the process that has loaded the model. If it is not running, it is started. For documents
- * this waits until it runs; a search gets an error immediately and continues without vectors, and the next search finds it
- * running.
+ * Gets the vectors of these texts from the process that has loaded the model, which is started if it is not running. For
+ * documents this waits until the process runs; a search gets an error immediately and continues without vectors, and the next
+ * search finds it running.
  */
 export async function askHelper(helper: Helper, texts: string[], signal?: AbortSignal): Promise<Float32Array[]> {
-  const answer = (await sent(helper, { texts }, signal)) ?? (await startedAndSent(helper, texts, signal))
+  const answer = (await sendRequest(helper, { texts }, signal)) ?? (await startAndSend(helper, texts, signal))
   if ("error" in answer) throw new DexError("embed_failed", `The local model does not work: ${answer.error}`)
-  if (!("vectors" in answer) || answer.vectors.length !== texts.length) throw wrong()
+  if (!("vectors" in answer) || answer.vectors.length !== texts.length) throw wrongVectorError()
   return answer.vectors.map((vector) => readVector(vector, helper.local.dims))
 }
 
-/** The process that has loaded the model; undefined if none is running. Starts nothing. */
-export async function helperNow(
+/** The id and memory of the process that has loaded the model; undefined if none is running. Starts nothing. */
+export async function helperState(
   helper: Helper,
   signal?: AbortSignal,
 ): Promise<{ pid: number; bytes: number } | undefined> {
-  const answer = await sent(helper, {}, signal)
+  const answer = await sendRequest(helper, {}, signal)
   return answer && "pid" in answer ? answer : undefined
 }
 
-async function startedAndSent(helper: Helper, texts: string[], signal?: AbortSignal): Promise<HelperAnswer> {
+async function startAndSend(helper: Helper, texts: string[], signal?: AbortSignal): Promise<HelperAnswer> {
   const started = start(helper)
   if (helper.role === "query")
     throw new DexError(
       "embed_starting",
       "The local model is being loaded, so this search used words only. The next one uses it.",
     )
-  const deadline = Date.now() + STARTS_WITHIN_MS
+  const deadline = Date.now() + START_TIMEOUT_MS
   while (Date.now() < deadline) {
-    await pause(LOOK_AGAIN_MS, undefined, signal ? { signal } : {}).catch(() => {})
-    const answer = await sent(helper, { texts }, signal)
+    await pause(RETRY_MS, undefined, signal ? { signal } : {}).catch(() => {})
+    const answer = await sendRequest(helper, { texts }, signal)
     if (answer) return answer
     if (started.failure) break
   }
-  const why = started.failure ?? `it did not answer within ${STARTS_WITHIN_MS / 1000} seconds`
+  const why = started.failure ?? `it did not answer within ${START_TIMEOUT_MS / 1000} seconds`
   throw new DexError(
     "embed_unreachable",
-    `The process that runs the local model does not start: ${why}. Install the model again: dex config set embed.provider local`,
+    `The process for the local model could not be started: ${why}. Install the model again: dex config set embed.provider local`,
   )
 }
 
-/** Undefined if no process is listening, or if it ended before it answered. */
-function sent(
+/** Sends a request to the process. Undefined if no process is listening, or if it ended before it answered. */
+function sendRequest(
   { dexDir, local, role }: Helper,
   request: HelperRequest,
   signal?: AbortSignal,
@@ -97,7 +97,10 @@ function parsed(text: string): HelperAnswer {
   }
 }
 
-/** Detached, because other callers will use it too. If another one is already running, it ends immediately. */
+/**
+ * Starts the process detached, because other callers will use it too. If another one is already running, the new one ends
+ * immediately.
+ */
 function start({ dexDir, role }: Helper): { failure?: string } {
   const started: { failure?: string } = {}
   const file = fileURLToPath(subprocessFile("./helper-process.ts", import.meta.url))
@@ -107,12 +110,12 @@ function start({ dexDir, role }: Helper): { failure?: string } {
 
 function readVector(text: string, dims: number): Float32Array {
   const bytes = new Uint8Array(Buffer.from(text, "base64"))
-  if (bytes.length !== dims * 4) throw wrong()
+  if (bytes.length !== dims * 4) throw wrongVectorError()
   const vector = new Float32Array(bytes.buffer)
-  if (!vector.every(Number.isFinite)) throw wrong()
+  if (!vector.every(Number.isFinite)) throw wrongVectorError()
   return vector
 }
 
-function wrong(): DexError {
-  return new DexError("embed_wrong_answer", "The local model gave something that is not a vector of its size")
+function wrongVectorError(): DexError {
+  return new DexError("embed_wrong_answer", "The local model returned something that is not a vector of the right size")
 }

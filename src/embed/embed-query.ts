@@ -4,8 +4,8 @@ import type { Embedder } from "./embedder.ts"
 export type EmbeddedQuery = { vector: Float32Array; ms: number } | { degraded: string; ms: number }
 
 /**
- * The vector of a query within the time limit, or the reason why there is none. Never rejects: a search continues without it, and
- * says so.
+ * The vector of a query within the time limit, or the reason why there is none. Never rejects: a search without a vector
+ * continues, and says so.
  */
 export async function embedQuery(embedder: Embedder, query: string, timeoutMs: number): Promise<EmbeddedQuery> {
   const started = performance.now()
@@ -20,7 +20,7 @@ export async function embedQuery(embedder: Embedder, query: string, timeoutMs: n
   })
   try {
     const answer = embedder.embed([query], { role: "query", signal: stop.signal })
-    answer.catch(() => {}) // nobody listens to an error after the time is up
+    answer.catch(() => {}) // nobody handles an error after the time limit
     const first = await Promise.race([answer, timeUp])
     return first === "late" ? { degraded: late, ms: ms() } : { vector: first[0]!, ms: ms() }
   } catch (error) {

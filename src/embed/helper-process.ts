@@ -12,11 +12,14 @@ import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
 // Loads the local model once for all of this user's searches and syncs, so that 24 servers do not load it 24 times. Started on
 // demand; ends after a while without requests, or when the package is replaced or removed.
 
-/** A person or an agent searches again within minutes; a sync embeds without a pause. */
+/**
+ * How long the process waits for the next request, in milliseconds. A person or an agent searches again within minutes; a sync
+ * embeds without a pause.
+ */
 const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
 const LOOK_EVERY_MS = 5_000
-/** A request of 32 texts of 4,000 characters has 0.5 MB. */
-const MOST_CHARS = 4 << 20
+/** The most characters of a request. A request with 32 texts of 4,000 characters has 0.5 MB. */
+const MAX_CHARS = 4 << 20
 
 type Model = { embed(texts: string[]): Promise<Float32Array[]> }
 
@@ -75,8 +78,9 @@ async function load(): Promise<Model> {
 }
 
 /**
- * A second thread gains little for one text at a time. Many texts gain on an idle machine; on a busy one, threads that wait for
- * each other cost more than they gain: at a load of 16 on 2 cores, 2.0 messages/s with two threads and 3.0 with one.
+ * The number of threads. A second one gains little for one text at a time. Many texts gain on an idle machine; on a busy one,
+ * threads that wait for each other cost more than they gain: at a load of 16 on 2 cores, 2.0 messages/s with two threads and 3.0
+ * with one.
  */
 function threadsFor(role: EmbedRole): number {
   const processors = availableParallelism()
@@ -102,7 +106,7 @@ function onLine(client: Socket, use: (line: string) => void): void {
   let text = ""
   client.setEncoding("utf8").on("data", (chunk: string) => {
     text += chunk
-    if (text.length > MOST_CHARS) return client.destroy()
+    if (text.length > MAX_CHARS) return client.destroy()
     const lines = text.split("\n")
     text = lines.pop()!
     for (const line of lines) use(line)

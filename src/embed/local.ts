@@ -4,11 +4,11 @@ import type { Embedder } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** More of a text than the model reads. */
-const MOST_CHARS = 2_000
-const MOST_TOKENS = 128
+/** The most characters of a text, which is more than the model reads. */
+const MAX_CHARS = 2_000
+const MAX_TOKENS = 128
 
-/** The model that runs on this machine, in a separate process. `dexDir`: dex's own folder, where it is installed. */
+/** The model that runs on this machine, in a separate process. `dexDir` is dex's own folder, where the model is installed. */
 export function localEmbedder(dexDir: string): Embedder {
   const local = localPackage(dexDir)
   if (!local)
@@ -20,13 +20,13 @@ export function localEmbedder(dexDir: string): Embedder {
   const embed: Embedder["embed"] = (texts, { role, signal }) =>
     askHelper(
       { dexDir, local, role },
-      texts.map((text) => text.slice(0, MOST_CHARS).toWellFormed()),
+      texts.map((text) => text.slice(0, MAX_CHARS).toWellFormed()),
       signal,
     )
   return {
     id,
     dims,
-    maxTokens: MOST_TOKENS,
+    maxTokens: MAX_TOKENS,
     normalized: true,
     embed,
     probe: (golden, signal) => probeEmbedder({ id, embed }, golden, signal),

@@ -1,19 +1,19 @@
 import { DexError, isDexError } from "../core/error.ts"
 import { type Embedder, type EmbedRole, type EmbedSettings, GOLDEN_TEXT } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
-import { askServer, embedWrongAnswer } from "./post.ts"
+import { askServer, wrongAnswerFromEmbedder } from "./post.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** The address that text is sent to; undefined if it stays here. */
+/** The address to which text is sent; undefined if text stays on this machine. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
   if (provider === "none" || provider === "local") return undefined
   return url ?? (provider === "openai" ? OPENAI_URL : OLLAMA_URL)
 }
 
 /**
- * The configured embedder; undefined if there is none. `storedIds`: ids of the vectors that are already stored. If one of them is
- * of the same model, no request to the server is needed, which makes a search faster. Omit it to embed documents, so that a model
- * that changed under the same name gets a new id.
+ * The configured embedder; undefined if there is none. `storedIds` are ids of stored vectors. If one of them is of the same
+ * model, no request to the server is needed, which makes a search faster. Omit it to embed documents, so that a model that
+ * changed under the same name gets a new id.
  */
 export async function openEmbedder(
   settings: EmbedSettings,
@@ -35,7 +35,7 @@ export async function openEmbedder(
   const apiKey = settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }
   const stop = signal ? { signal } : {}
   const named = `${provider}:${model}@`
-  const stored = keptId(settings, storedIds)
+  const stored = matchingStoredId(settings, storedIds)
   const before = stored === undefined ? undefined : readId(stored, named, family.prompts)
   const revision =
     before?.revision ??
@@ -44,12 +44,15 @@ export async function openEmbedder(
   const dims =
     settings.dims ??
     before?.dims ??
-    (await askForVectors(wire, [preparedText(GOLDEN_TEXT, "document", family)], { ...apiKey, ...stop }))[0]!.length
+    (await askForVectors(wire, [prepareText(GOLDEN_TEXT, "document", family)], { ...apiKey, ...stop }))[0]!.length
   return remoteEmbedder({ wire, id: `${named}${revision}:${dims}:${family.prompts}`, dims, family, ...apiKey })
 }
 
-/** The newest of the stored ids that belongs to the configured embedder. Sends no request. */
-export function keptId({ provider, model, dims, dexDir }: EmbedSettings, storedIds: string[]): string | undefined {
+/** The newest stored id that belongs to the configured embedder. Sends no request. */
+export function matchingStoredId(
+  { provider, model, dims, dexDir }: EmbedSettings,
+  storedIds: string[],
+): string | undefined {
   if (provider === "local") {
     const local = localPackage(dexDir ?? "")
     return storedIds.find((id) => id === local?.id)
@@ -59,21 +62,21 @@ export function keptId({ provider, model, dims, dexDir }: EmbedSettings, storedI
   return storedIds.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))
 }
 
-type Before = { revision: string; dims: number }
+type StoredVersion = { revision: string; dims: number }
 
-function readId(id: string, named: string, prompts: string): Before | undefined {
+function readId(id: string, named: string, prompts: string): StoredVersion | undefined {
   if (!id.startsWith(named)) return undefined
   const [, revision, dims, words] = /^([^:]*):(\d+):([^:]*)$/.exec(id.slice(named.length)) ?? []
   return words === prompts ? { revision: revision!, dims: Number(dims) } : undefined
 }
 
-function fits(before: Before | undefined, dims: number | undefined): boolean {
+function fits(before: StoredVersion | undefined, dims: number | undefined): boolean {
   return before !== undefined && (dims === undefined || before.dims === dims)
 }
 
 const OPENAI_URL = "https://api.openai.com/v1"
 
-/** Any server that speaks `/v1/embeddings`. `url` may end with or without `/embeddings`. */
+/** The format of any server with `/v1/embeddings`. `url` may end with or without `/embeddings`. */
 function openaiWire(url: string, model: string, dims: number | undefined): Wire {
   const base = url.replace(/\/+$/, "")
   return {
@@ -106,7 +109,7 @@ function ollamaWire(url: string, model: string, dims: number | undefined): Wire 
   }
 }
 
-/** The current revision of a model name, which `ollama pull` may change. Undefined if the server does not report it. */
+/** The current revision of a model's name, which `ollama pull` may change. Undefined if the server does not report it. */
 async function ollamaRevision(
   url: string,
   model: string,
@@ -138,18 +141,18 @@ type Wire = {
   vectors(answer: unknown): unknown[] | undefined
 }
 
-type Remote = { wire: Wire; id: string; dims: number; family: Family; apiKey?: string }
+type RemoteSettings = { wire: Wire; id: string; dims: number; family: Family; apiKey?: string }
 
-/** Servers on a laptop handle 32 texts at once without trouble; more is hardly faster. */
-const BATCH = 32
-const SHORTEST = 64
+/** The number of texts per request. Servers on a laptop can handle 32 at once; more is hardly faster. */
+const BATCH_SIZE = 32
+const MIN_LENGTH = 64
 
-function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
+function remoteEmbedder({ wire, id, dims, family, apiKey }: RemoteSettings): Embedder {
   const ask = (texts: string[], signal?: AbortSignal) => askForVectors(wire, texts, { dims, apiKey, signal })
   const embed = async (texts: string[], { role, signal }: { role: EmbedRole; signal?: AbortSignal }) => {
     const vectors: Float32Array[] = []
-    for (let at = 0; at < texts.length; at += BATCH) {
-      const batch = texts.slice(at, at + BATCH).map((text) => preparedText(text, role, family))
+    for (let at = 0; at < texts.length; at += BATCH_SIZE) {
+      const batch = texts.slice(at, at + BATCH_SIZE).map((text) => prepareText(text, role, family))
       vectors.push(...(await ask(batch, signal)))
     }
     return vectors
@@ -167,21 +170,21 @@ function remoteEmbedder({ wire, id, dims, family, apiKey }: Remote): Embedder {
 type Ask = { dims?: number; apiKey?: string; signal?: AbortSignal }
 
 /**
- * Finds a text that is too long for the server by halving the batch, and then halves the text: one such text must not stop the
- * others.
+ * Gets the vectors. If a text is too long for the server, finds it by halving the batch, and then halves the text, so that it
+ * does not stop the others.
  */
 async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask): Promise<Float32Array[]> {
   try {
     const answer = await askServer({ url: wire.url, body: wire.body(texts), ...how })
     const vectors = wire.vectors(answer)
-    if (!vectors) throw embedWrongAnswer(wire, "answered in another format than expected")
+    if (!vectors) throw wrongAnswerFromEmbedder(wire, "answered in an unexpected format")
     if (vectors.length !== texts.length)
-      throw embedWrongAnswer(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
+      throw wrongAnswerFromEmbedder(wire, `sent ${vectors.length} vectors for ${texts.length} texts`)
     return vectors.map((vector) => readVector(wire, vector, dims))
   } catch (error) {
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
     const [only] = texts
-    if (texts.length === 1 && only!.length < SHORTEST) throw error
+    if (texts.length === 1 && only!.length < MIN_LENGTH) throw error
     const again = (part: string[]) => askForVectors(wire, part, { dims, ...how })
     if (texts.length === 1) return again([only!.slice(0, only!.length / 2).toWellFormed()])
     const half = Math.ceil(texts.length / 2)
@@ -190,28 +193,29 @@ async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask)
 }
 
 function readVector(wire: Wire, value: unknown, dims: number | undefined): Float32Array {
-  if (!Array.isArray(value) || value.length === 0) throw embedWrongAnswer(wire, "sent something that is not a vector")
+  if (!Array.isArray(value) || value.length === 0)
+    throw wrongAnswerFromEmbedder(wire, "sent something that is not a vector")
   if (dims !== undefined && value.length !== dims)
-    throw embedWrongAnswer(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
+    throw wrongAnswerFromEmbedder(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
   let square = 0
   for (const number of value as unknown[]) {
     if (typeof number !== "number")
-      throw embedWrongAnswer(wire, "sent a vector with something in it that is not a number")
+      throw wrongAnswerFromEmbedder(wire, "sent a vector with something in it that is not a number")
     square += number * number
   }
   if (!(square > 0 && square < Number.POSITIVE_INFINITY))
-    throw embedWrongAnswer(wire, "sent a vector without a direction")
+    throw wrongAnswerFromEmbedder(wire, "sent a vector without a direction")
   const length = Math.sqrt(square)
   return Float32Array.from(value as number[], (number) => number / length)
 }
 
-/** A family of models: the prompts it was trained with, and how much it reads. */
+/** A family of models: the prompts with which it was trained, and how much it reads. */
 type Family = {
-  /** Part of the embedder's id: raised when the prompts change. */
+  /** Part of the embedder's id. Increase it when the prompts change. */
   prompts: string
   before: Record<EmbedRole, string>
   maxTokens: number
-  /** Can return fewer dimensions on request. */
+  /** True if the models can return fewer dimensions on request. */
   shortens: boolean
 }
 
@@ -220,7 +224,7 @@ const DEFAULT: Family = { prompts: "p0", before: { query: "", document: "" }, ma
 const SENTENCE = { query: "Represent this sentence for searching relevant passages: ", document: "" }
 const PASSAGE = { query: "query: ", document: "passage: " }
 
-/** The first match for the model's name. The prompts are those that each family was trained with. */
+/** Families by the model's name; the first match counts. The prompts are those with which each family was trained. */
 const FAMILIES: [RegExp, Partial<Family>][] = [
   [/text-embedding-3/, { maxTokens: 8191, shortens: true }],
   [/text-embedding-ada/, { maxTokens: 8191 }],
@@ -238,11 +242,11 @@ export function familyOf(model: string): Family {
   return { ...DEFAULT, ...family }
 }
 
-/** Roughly the most tokens that a character takes: dense code has 2.5 characters per token, Chinese has one. */
+/** The approximate maximum of tokens per character: dense code has 2.5 characters per token, Chinese has one. */
 const ASCII_TOKENS = 0.4
 
 /** The input for the model: the prompt, and as much of the text as certainly fits. */
-function preparedText(text: string, role: EmbedRole, family: Family): string {
+function prepareText(text: string, role: EmbedRole, family: Family): string {
   const before = family.before[role]
   return (
     before + cut(text.toWellFormed().trim() || "(empty)", family.maxTokens - Math.ceil(before.length * ASCII_TOKENS))

@@ -1,7 +1,7 @@
 import { DexError, isDexError, messageOf } from "../core/error.ts"
 import { isNetError, type NetReply, pauseBeforeRetry, removeKey, retryAfterMs, send } from "../net/client.ts"
 
-export type Request = {
+export type ModelServerRequest = {
   url: string
   /** If omitted, the request is a GET. */
   body?: object
@@ -14,57 +14,60 @@ export type Request = {
 
 const TIMEOUT_MS = 60_000
 const RETRY_MS = 500
-const LONGEST_RETRY_MS = 30_000
-/** The wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference. */
+const MAX_RETRY_MS = 30_000
+/** Matches the wording of OpenAI, Ollama, llama.cpp, vLLM and text-embeddings-inference for a text that is too long. */
 const TOO_LONG =
   /too (long|large)|(exceed|maximum|less than|limit).{0,60}(tokens|length|context)|(tokens|length|context).{0,60}(exceed|maximum|limit)/i
-/** 32 vectors of 4,096 numbers are 3 MB. */
-const MOST_BYTES = 64 << 20
+/** The most bytes of an answer. 32 vectors of 4,096 numbers have 3 MB. */
+const MAX_BYTES = 64 << 20
 
 /**
  * Sends a request to a model server and returns its JSON answer. Retries once if the server is busy or failing (429, 5xx). Every
- * other failure is a DexError that says what to do; only `embed_too_long` can be handled by the caller.
+ * other failure is a DexError that says what to do; a caller can handle only `embed_too_long`.
  */
-export async function askServer(request: Request): Promise<unknown> {
+export async function askServer(request: ModelServerRequest): Promise<unknown> {
   const timeUp = AbortSignal.timeout(request.timeoutMs ?? TIMEOUT_MS)
   const signal = request.signal ? AbortSignal.any([timeUp, request.signal]) : timeUp
   try {
     let answer = await ask(request, signal)
     if (answer.status === 429 || answer.status >= 500) {
       answer.discard()
-      await pauseBeforeRetry(Math.min(retryAfterMs(answer.headers) ?? RETRY_MS, LONGEST_RETRY_MS), signal)
+      await pauseBeforeRetry(Math.min(retryAfterMs(answer.headers) ?? RETRY_MS, MAX_RETRY_MS), signal)
       answer = await ask(request, signal)
     }
     const text = await answer.text()
-    if (answer.status >= 300) throw refused(request, answer.status, text)
+    if (answer.status >= 300) throw refusalError(request, answer.status, text)
     return parse(text, request)
   } catch (error) {
-    throw explained(error, request, timeUp.aborted)
+    throw connectionError(error, request, timeUp.aborted)
   }
 }
 
-function ask({ url, body, apiKey }: Request, signal: AbortSignal): Promise<NetReply> {
+function ask({ url, body, apiKey }: ModelServerRequest, signal: AbortSignal): Promise<NetReply> {
   const content = body && JSON.stringify(body)
   const headers = { accept: "application/json", ...(content && { "content-type": "application/json" }) }
-  return send({ url, headers, key: apiKey, body: content, mostBytes: MOST_BYTES, signal })
+  return send({ url, headers, key: apiKey, body: content, mostBytes: MAX_BYTES, signal })
 }
 
-function parse(text: string, request: Request): unknown {
+function parse(text: string, request: ModelServerRequest): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw embedWrongAnswer(request, "did not answer in JSON")
+    throw wrongAnswerFromEmbedder(request, "did not answer in JSON")
   }
 }
 
-export function embedWrongAnswer({ url, of = "embed" }: Pick<Request, "url" | "of">, what: string): DexError {
+export function wrongAnswerFromEmbedder(
+  { url, of = "embed" }: Pick<ModelServerRequest, "url" | "of">,
+  what: string,
+): DexError {
   return new DexError(
     "embed_wrong_answer",
     `${placeOf(url)} ${what}. Check ${ADDRESS_SETTING[of]} and ${of}.model (\`dex config list\`).`,
   )
 }
 
-function refused({ url, apiKey, of = "embed" }: Request, status: number, text: string): DexError {
+function refusalError({ url, apiKey, of = "embed" }: ModelServerRequest, status: number, text: string): DexError {
   const message = messageIn(text, apiKey)
   if (status === 401 || status === 403)
     return new DexError(
@@ -86,11 +89,11 @@ function refused({ url, apiKey, of = "embed" }: Request, status: number, text: s
   const again = status === 429 || status >= 500 ? ", also after a retry" : ""
   return new DexError(
     "embed_failed",
-    `${placeOf(url)} failed (${status}${message})${again}. Try later, or look at its log.`,
+    `${placeOf(url)} failed (${status}${message})${again}. Try again later, or look at the server's log.`,
   )
 }
 
-/** The server's own message, short, and without the key, which some servers repeat. */
+/** The server's own message, shortened and without the key, which some servers repeat. */
 function messageIn(text: string, apiKey: string | undefined): string {
   const found = /"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? ""
   const clean = removeKey(found, apiKey)
@@ -105,10 +108,10 @@ const TURN_OFF = {
   rerank: "turn reranking off: dex config set search.rerank off",
 }
 
-function explained(error: unknown, { url, signal, of = "embed" }: Request, timedOut: boolean): Error {
+function connectionError(error: unknown, { url, signal, of = "embed" }: ModelServerRequest, timedOut: boolean): Error {
   if (isDexError(error)) return error
   if (isNetError(error) && error.reason === "key_in_clear") return new DexError("embed_settings", error.message)
-  if (isNetError(error) && error.reason === "size") return embedWrongAnswer({ url, of }, "sent more than 64 MB")
+  if (isNetError(error) && error.reason === "size") return wrongAnswerFromEmbedder({ url, of }, "sent more than 64 MB")
   if (signal?.aborted) return new DexError("embed_stopped", `${placeOf(url)} did not answer in time.`, { cause: error })
   if (timedOut)
     return new DexError("embed_timeout", `${placeOf(url)} did not answer within a minute.`, { cause: error })

@@ -1,8 +1,10 @@
 import { isDexError } from "../core/error.ts"
 import { type Embedder, type EmbedderProbe, GOLDEN_TEXT } from "./embedder.ts"
 
-/** The same model on another machine or in another batch differs in the last digits, never by this much. */
-const SAME_MODEL = 0.98
+/**
+ * The lowest similarity of two answers of the same model. On another machine or in another batch, only the last digits differ.
+ */
+const MIN_SAME_SIMILARITY = 0.98
 
 /** Embeds the golden text, and compares the answer with the stored one. */
 export async function probeEmbedder(
@@ -14,11 +16,11 @@ export async function probeEmbedder(
   const ms = () => Math.round(performance.now() - started)
   try {
     const [vector] = await embed([GOLDEN_TEXT], { role: "document", signal })
-    if (golden && !isSame(vector!, golden))
+    if (golden && !isSameModel(vector!, golden))
       return {
         ok: false,
         changed: true,
-        reason: `The model behind ${id} has changed since the vectors were made. Make them again: dex doctor reindex --vectors`,
+        reason: `The model behind ${id} has changed since the vectors were created. To recreate them: dex doctor reindex --vectors`,
         ms: ms(),
         vector: vector!,
       }
@@ -29,7 +31,7 @@ export async function probeEmbedder(
   }
 }
 
-/** Both have length 1. */
-function isSame(a: Float32Array, b: Float32Array): boolean {
-  return a.length === b.length && a.reduce((sum, value, i) => sum + value * b[i]!, 0) >= SAME_MODEL
+/** True if the vectors, both of length 1, are nearly the same. */
+function isSameModel(a: Float32Array, b: Float32Array): boolean {
+  return a.length === b.length && a.reduce((sum, value, i) => sum + value * b[i]!, 0) >= MIN_SAME_SIMILARITY
 }

@@ -1,10 +1,10 @@
 import { DexError } from "../core/error.ts"
 import type { Reranker } from "./embedder.ts"
-import { askServer, embedWrongAnswer } from "./post.ts"
+import { askServer, wrongAnswerFromEmbedder } from "./post.ts"
 
 export type RerankSettings = { url?: string; model?: string; apiKey?: string }
 
-/** Any server that speaks `/rerank` like Cohere, Jina, vLLM and llama.cpp. `url` may end with or without `/rerank`. */
+/** A reranker on any server with `/rerank`, like Cohere, Jina, vLLM and llama.cpp. `url` may end with or without `/rerank`. */
 export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
   if (!url || !model)
     throw new DexError(
@@ -26,7 +26,10 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
       })
       const scores = readScores(answer, documents.length)
       if (!scores)
-        throw embedWrongAnswer({ url: place, of: "rerank" }, `did not score all of the ${documents.length} texts`)
+        throw wrongAnswerFromEmbedder(
+          { url: place, of: "rerank" },
+          `did not score all of the ${documents.length} texts`,
+        )
       return scores
     },
   }

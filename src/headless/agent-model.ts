@@ -9,14 +9,14 @@ import { MODEL_RUN_FOLDER, MODEL_RUN_VARIABLE } from "../core/model-run.ts"
 import { isRecord } from "../core/record.ts"
 import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import type { Model, ModelMessage, ModelReply, ModelRequest, ModelTool } from "../llm/model.ts"
-import { addModelUsage, jsonIn, type ModelUsage, readCalls } from "../llm/reply.ts"
+import { addModelUsage, findJson, type ModelUsage, readCalls } from "../llm/reply.ts"
 import { redactText } from "../redact/redact.ts"
 import { agentName, type ChosenAgent } from "./choose.ts"
 import { type ProgramEnd, runProgram } from "./run-program.ts"
 
 type AgentModelSettings = {
   chosen: ChosenAgent
-  /** If absent, the agent chooses. */
+  /** If absent, the agent chooses the model. */
   model?: string
   maxTokens: number
   machine: Machine
@@ -25,15 +25,18 @@ type AgentModelSettings = {
   limitMs?: number
 }
 
-const LIMIT_MS = 300_000
-/** Failures before any model was called. */
+const TIMEOUT_MS = 300_000
+/** Errors that happen before any model is called. */
 const NOT_CALLED = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
-/** Agents have no token limit for an answer, so it is cut off at this many times the expected number of characters. */
-const FLOOD = 4
+/**
+ * How many times the expected number of characters an answer may have before it is cut off, because agents have no token limit
+ * for an answer.
+ */
+const MAX_ANSWER_FACTOR = 4
 
 /**
- * An installed agent as a model: each request is one run of it, with nothing but the prompt. The answer comes in one piece. A
- * failed run is not repeated, because agents retry on their own.
+ * An installed agent as a model. Each request is one run of the agent with nothing but the prompt. The answer comes in one piece.
+ * A failed run is not repeated, because agents retry on their own.
  */
 export function openAgentModel(settings: AgentModelSettings): Model {
   const { chosen, model } = settings
@@ -43,14 +46,14 @@ export function openAgentModel(settings: AgentModelSettings): Model {
     const { system, text } = promptOf(request)
     total.requests++
     const answer = await ask(settings, system, text, request.signal).catch((error: unknown) => {
-      // The model may have read it anyway, and the provider counts that too.
+      // The model may have read the prompt anyway, and the provider counts that too.
       if (!isDexError(error) || !NOT_CALLED.has(error.code))
         addModelUsage(total, runUsage({ type: "reply", text: "" }, system, text))
       throw error
     })
     const usage = runUsage(answer, system, text)
     addModelUsage(total, usage)
-    const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * FLOOD
+    const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * MAX_ANSWER_FACTOR
     const parsed = answerIn(answer.text.slice(0, most), request.tools)
     if (parsed.calls.length === 0) request.onText?.(parsed.text)
     return { ...parsed, finish: answer.text.length > most ? "length" : parsed.finish, usage }
@@ -67,7 +70,7 @@ async function ask(
   text: string,
   signal?: AbortSignal,
 ): Promise<AgentAnswer> {
-  const { chosen, model, machine, dexDir, limitMs = LIMIT_MS } = settings
+  const { chosen, model, machine, dexDir, limitMs = TIMEOUT_MS } = settings
   const { headless } = chosen
   const scratch = mkdtempSync(join(tmpdir(), `${MODEL_RUN_FOLDER}-`))
   try {
@@ -80,7 +83,7 @@ async function ask(
       mkdirSync(dirname(join(folder, path)), { recursive: true, mode: 0o700 })
       writeFileSync(join(folder, path), content, { mode: 0o600 })
     }
-    const env = { ...withoutOurs(machine.env), ...call.env, [MODEL_RUN_VARIABLE]: "1", DEX_QUIET: "1" }
+    const env = { ...withoutDexVariables(machine.env), ...call.env, [MODEL_RUN_VARIABLE]: "1", DEX_QUIET: "1" }
     const run = { program: headless.program, args: call.args, env, folder, input: text, limitMs, signal }
     const end = await runProgram(run).catch((error: NodeJS.ErrnoException) => {
       throw agentNotStarted(chosen, error)
@@ -106,8 +109,8 @@ function stoppedRun(chosen: ChosenAgent): DexError {
   return new DexError("llm_stopped", `The request to ${agentName(chosen)} was stopped.`)
 }
 
-/** Keys for servers are not for agents, and they need not know where dex stores its data. */
-function withoutOurs(env: Machine["env"]): Machine["env"] {
+/** The environment without the keys for servers and without the location of dex's data, which agents need not know. */
+function withoutDexVariables(env: Machine["env"]): Machine["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("DEX_")))
 }
 
@@ -165,8 +168,8 @@ function partsOf(message: ModelMessage): [who: string, text: string][] {
 }
 
 /**
- * Agents read a file that is named after an @, even in a passage that somebody else wrote. The full-width form means the same to
- * a model and nothing to the agent.
+ * Replaces @ with its full-width form. Agents read a file that is named after an @, even in a passage that somebody else wrote;
+ * the full-width form means the same to a model and nothing to the agent.
  */
 function mark(text: string): string {
   return text.replaceAll("@", "＠")
@@ -176,10 +179,10 @@ function unmark(text: string): string {
   return text.replaceAll("＠", "@")
 }
 
-/** The answer: text or tool calls. */
+/** The answer in an agent's output: text or tool calls. */
 export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
   const words = unmark(text)
-  const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [jsonIn(words)].flat() : []
+  const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [findJson(words)].flat() : []
   const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
   if (calls.length === 0) return { text: words, calls: [], finish: "stop" }
   const spoken = calls.map(({ tool, input }, i) => ({
@@ -229,11 +232,11 @@ function agentRefused(
     )
   return new DexError(
     "llm_failed",
-    `${name} could not answer${why}. Try again, or try it yourself: ${headless.program}`,
+    `${name} could not answer${why}. Try again, or run it yourself: ${headless.program}`,
   )
 }
 
-/** The agent ended without a readable answer. */
+/** The error for an agent that ended without a readable answer. */
 function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramEnd): DexError {
   const name = agentName(chosen)
   const { install } = chosen.headless
@@ -252,7 +255,7 @@ function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stde
     return agentRefused(chosen, model, undefined, lastLine(words))
   return new DexError(
     "llm_failed",
-    `${name} ended ${code === null ? "early" : `with code ${code}`} and without an answer${reasonText(lastLine(words))}. Try it yourself: ${chosen.headless.program}`,
+    `${name} ended ${code === null ? "early" : `with code ${code}`} without an answer${reasonText(lastLine(words))}. Run it yourself to see why: ${chosen.headless.program}`,
   )
 }
 
@@ -291,7 +294,7 @@ function optionIn(words: string): string {
   return words.split("\n").find((line) => NEWER.test(line)) ?? ""
 }
 
-/** Stack traces come last; the line before them says what happened. */
+/** The last line before a stack trace, which says what happened. */
 function lastLine(words: string): string {
   const lines = words.split("\n").map((line) => line.trim())
   return lines.filter((line) => line !== "" && !/^(at |[{}\])]|\d+: )/.test(line)).at(-1) ?? ""

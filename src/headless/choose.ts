@@ -6,11 +6,11 @@ import { agents } from "../agents/registry.ts"
 import { DexError } from "../core/error.ts"
 import { type AgentProvider, MODEL_AGENTS, type ModelAgent } from "../core/model-run.ts"
 
-/** An agent to be used as a model. */
+/** An agent that is used as a model. */
 export type ChosenAgent = { agent: Agent; headless: HeadlessAgent }
 type Env = Record<string, string | undefined>
 
-/** The agent that `llm.provider` names; for `agent`, the first one that is installed, if any. */
+/** The agent that `llm.provider` names or, for `agent`, the first one that is installed. */
 export async function chooseAgent(provider: AgentProvider, env: Env): Promise<ChosenAgent | undefined> {
   if (provider !== "agent") return headlessOf(provider)
   for (const name of MODEL_AGENTS) {
@@ -20,8 +20,8 @@ export async function chooseAgent(provider: AgentProvider, env: Env): Promise<Ch
   return undefined
 }
 
-/** Returns the same agent. Throws if it is not installed. */
-export function mustBeThere(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
+/** Returns the agent. Throws if it is not installed. */
+export function requireInstalled(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
   if (chosen && isInstalled(chosen, env)) return chosen
   const another =
     "or choose another model (docs/models.md). Without one, dex ask answers in quotes: dex config unset llm.provider"
@@ -29,7 +29,7 @@ export function mustBeThere(chosen: ChosenAgent | undefined, env: Env): ChosenAg
     "llm_no_program",
     chosen
       ? `${agentName(chosen)} is not installed: there is no program ${chosen.headless.program} on the PATH. Install it (${chosen.headless.install}), ${another}`
-      : `llm.provider is agent, but none is installed: no program ${PROGRAMS} is on the PATH. Install one of them, ${another}`,
+      : `llm.provider is agent, but no agent is installed: none of ${PROGRAMS} is on the PATH. Install one of them, ${another}`,
   )
 }
 
@@ -45,19 +45,19 @@ export function agentName({ agent }: ChosenAgent): string {
 }
 
 /** Tells the user where their text would be sent; shown before the first question is sent. */
-export function whatIsSent(chosen: ChosenAgent): string {
+export function describeSending(chosen: ChosenAgent): string {
   const name = agentName(chosen)
-  return `dex would have its answers written by ${name}. For each of them, your question and the passages that dex found for it (redacted parts of your conversations and documents) go to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
+  return `dex would let ${name} write its answers. For each answer, your question and the passages that dex found (redacted parts of your conversations and documents) are sent to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
 }
 
 /** Throws if the user has not agreed to this agent. */
-export function mustBeAllowed(chosen: ChosenAgent, allowed: readonly string[]): void {
+export function requireAllowed(chosen: ChosenAgent, allowed: readonly string[]): void {
   const { source } = chosen.agent
   if (allowed.includes(source)) return
   const names = [...allowed, source].join(",")
   throw new DexError(
     "llm_not_allowed",
-    `${whatIsSent(chosen)} You have not agreed to that yet, so nothing was sent. To agree: dex config set llm.allowed_agents ${names}`,
+    `${describeSending(chosen)} You have not agreed to that yet, so nothing was sent. To agree: dex config set llm.allowed_agents ${names}`,
   )
 }
 

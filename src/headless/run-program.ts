@@ -11,7 +11,7 @@ export type ProgramRun = {
   signal?: AbortSignal | undefined
 }
 
-/** How it ended; `stopped` says what ended it early. */
+/** How a program ended; `stopped` says why it was ended early. */
 export type ProgramEnd = {
   code: number | null
   stdout: string
@@ -19,13 +19,13 @@ export type ProgramEnd = {
   stopped?: "time" | "size" | "cancelled"
 }
 
-const MOST_BYTES = 16 << 20
-/** How much of stderr to keep: its end says what went wrong. */
-const MOST_WORDS = 64 << 10
+const MAX_BYTES = 16 << 20
+/** How many bytes of stderr are kept. Its end says what went wrong. */
+const MAX_STDERR_BYTES = 64 << 10
 
 /**
- * Runs another vendor's program: never through a shell, in its own session so that nothing can ask on the terminal. It is killed
- * with everything that it started if it takes too long or prints too much, and when dex itself is stopped. Rejects with Node's
+ * Runs another vendor's program: never through a shell, and in its own session, so that it cannot ask on the terminal. It is
+ * killed with everything that it started if it takes too long or prints too much, and when dex is stopped. Rejects with Node's
  * own error if it cannot be started.
  */
 export function runProgram({ program, args, env, folder, input, limitMs, signal }: ProgramRun): Promise<ProgramEnd> {
@@ -37,17 +37,17 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
       windowsHide: true,
       stdio: ["pipe", "pipe", "pipe"],
     })
-    // If it ends before it has read everything, its exit code says why.
+    // If the program ends before it has read everything, its exit code says why.
     child.stdin.on("error", () => {}).end(input)
     let stopped: ProgramEnd["stopped"]
     const stop = (why: ProgramEnd["stopped"]) => {
       stopped ??= why
       killProcessTree(child)
-      // A process that has left its session may survive and keep these open: do not wait for it.
+      // A process that has left its session may survive and keep these open, so dex does not wait for it.
       child.stdout.destroy()
       child.stderr.destroy()
     }
-    const release = endWithUs(child)
+    const release = endWithDex(child)
     const timer = setTimeout(() => stop("time"), limitMs)
     const cancel = () => stop("cancelled")
     signal?.addEventListener("abort", cancel, { once: true })
@@ -61,12 +61,12 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
     let bytes = 0
     child.stdout.on("data", (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > MOST_BYTES) stop("size")
+      if (bytes > MAX_BYTES) stop("size")
       else chunks.push(chunk)
     })
     let stderr = ""
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr = (stderr + text).slice(-MOST_WORDS)
+      stderr = (stderr + text).slice(-MAX_STDERR_BYTES)
     })
     child.on("error", (error) => {
       end()
@@ -81,20 +81,20 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
-/** All running children. A signal reaches the complete process, so there is one list and one listener. */
+/** All running children. A signal is for the complete process, so there is one list and one listener. */
 const running = new Set<ChildProcess>()
 
-/** In its own session it would continue without us: Ctrl-C, and anything else that ends dex, must end it too. */
-function endWithUs(child: ChildProcess): () => void {
+/** Ends the child when dex ends: in its own session it would otherwise continue after Ctrl-C. */
+function endWithDex(child: ChildProcess): () => void {
   if (running.size === 0) {
     process.on("exit", killAll)
-    for (const signal of SIGNALS) process.on(signal, heard)
+    for (const signal of SIGNALS) process.on(signal, onSignal)
   }
   running.add(child)
   return () => {
     if (!running.delete(child) || running.size > 0) return
     process.off("exit", killAll)
-    for (const signal of SIGNALS) process.off(signal, heard)
+    for (const signal of SIGNALS) process.off(signal, onSignal)
   }
 }
 
@@ -102,10 +102,10 @@ function killAll(): void {
   for (const child of running) killProcessTree(child)
 }
 
-/** If there is no other listener for the signal, do what it does by default. */
-function heard(signal: NodeJS.Signals): void {
+/** If nothing else listens for the signal, does what the signal does by default. */
+function onSignal(signal: NodeJS.Signals): void {
   killAll()
   if (process.listenerCount(signal) > 1) return
-  process.off(signal, heard)
+  process.off(signal, onSignal)
   process.kill(process.pid, signal)
 }

@@ -24,7 +24,7 @@ import type {
   WireProblem,
 } from "./wire.ts"
 
-/** Why a hub did not do something. `offline`, `busy` and `failed` may succeed the next time. */
+/** Why a hub did not do something. After `offline`, `busy` and `failed`, a retry may succeed. */
 export type HubTrouble =
   | "offline"
   | "busy"
@@ -40,7 +40,7 @@ export type HubTrouble =
 export class HubError extends DexError {
   readonly trouble: HubTrouble
   readonly rules: string[]
-  /** Milliseconds to wait before the next try. */
+  /** Milliseconds to wait before the next attempt. */
   readonly retryAfterMs: number | undefined
   readonly status: number | undefined
 
@@ -66,7 +66,7 @@ export type HubMember = {
   tenant: string
   member: { name: string; role: string }
   projects: { key: string; title?: string; level: string }[]
-  /** A hub of another version may send none, or others. */
+  /** A hub of another version may send no notices, or unknown ones. */
   notices?: WireNotice[]
   /** How many requests wait for the member's decision. */
   requests?: number
@@ -77,13 +77,13 @@ export type HubMember = {
 /** A member's access to a project after a change. */
 export type HubAccess = { member: string; project: string; level?: string }
 
-/** The unpacked size on the hub. */
+/** The uncompressed size on the hub. */
 export type HubStored = { bytes: number; quota_bytes: number }
 
 /** A deletion on the hub, without the content. Times are ISO dates. */
 export type HubReceipt = { at: string; conversations: number; why: string; by?: string; key_gone_at?: string }
 
-/** A conversation that the hub hides from everybody else, because newer rules found what looks like a secret. */
+/** A conversation that the hub hides from everybody except its owner, because newer rules found what looks like a secret. */
 export type HubQuarantined = { source: string; id: string; at: string; rules: string[] }
 
 /** Times are ISO dates. */
@@ -101,11 +101,11 @@ export type HubToken = {
 export type HubClient = {
   address: string
   me(): Promise<HubMember>
-  /** The ways to log in, which need no token to ask. A hub that does not list them accepts tokens. */
+  /** The ways to log in. This needs no token. A hub that does not list them accepts tokens. */
   loginMethods(): Promise<string[]>
   beginDeviceLogin(): Promise<DeviceLogin>
   askDeviceLogin(login: string): Promise<DeviceLoginState>
-  /** Exchanges an invitation for a token. It works once. */
+  /** Exchanges an invitation for a token. Each invitation works once. */
   redeem(code: string): Promise<string>
   /** The hub's deletions and quarantines of the member's conversations. */
   mine(): Promise<{ receipts: HubReceipt[]; quarantined: HubQuarantined[] }>
@@ -122,9 +122,9 @@ export type HubClient = {
   plan(request: PlanRequest): Promise<PlanAnswer[]>
   sendChunk(project: string, ref: SharedRef, chunk: WireChunk): Promise<void>
   commit(request: CommitRequest): Promise<CommitResponse>
-  /** Asks the team's history. The hub's tools are dex's own. */
+  /** Runs a tool on the team's history. The hub's tools are dex's own. */
   ask<O>(tool: string, input: object): Promise<O>
-  /** Succeeds also if the hub has no such conversation. */
+  /** Also succeeds if the hub has no such conversation. */
   remove(ref: SharedRef): Promise<void>
   close(): void
 }
@@ -137,18 +137,18 @@ export type ClientOptions = {
   token?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** How many times to try a busy hub, each time after the pause that it asks for. */
+  /** How many times to try a busy hub, each time after the pause that the hub requests. */
   patience?: number
-  /** Ends the error message if the hub cannot answer now, for the person to read. */
+  /** The end of the error message if the hub cannot answer now. */
   otherwise?: string
 }
 
 const TIMEOUT_MS = 30_000
-const SENT_LATER = "What is waiting is sent later."
-const PATIENCE = 4
-const LONGEST_WAIT_MS = 20_000
-const USUAL_WAIT_MS = 1_000
-const MOST_BYTES = 16 << 20
+const SENT_LATER_NOTE = "Waiting conversations are sent later."
+const MAX_TRIES = 4
+const MAX_WAIT_MS = 20_000
+const DEFAULT_WAIT_MS = 1_000
+const MAX_BYTES = 16 << 20
 
 /** The normalised base address of a hub. Throws a DexError if a token must not be sent there. */
 export function hubAddress(typed: string): string {
@@ -165,12 +165,12 @@ export function hubAddress(typed: string): string {
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isThisMachine(url.hostname)))
     throw new DexError(
       "usage",
-      `On the way to ${url.hostname}, others could read your token and your conversations. Use an https address.`,
+      `Without TLS, others could read your token and your conversations on the way to ${url.hostname}. Use an https address.`,
     )
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`
 }
 
-/** Opens a hub for `work`, and closes it afterwards. */
+/** Opens a connection to a hub for `work`, and closes it afterwards. */
 export async function useHub<T>(options: ClientOptions, work: (hub: HubClient) => Promise<T>): Promise<T> {
   const hub = openHub(options)
   try {
@@ -180,24 +180,24 @@ export async function useHub<T>(options: ClientOptions, work: (hub: HubClient) =
   }
 }
 
-/** A connection to one hub as one member. Redirects are not followed, because the user did not agree to another address. */
+/** A connection to a hub as one member. Redirects are not followed, because the user did not agree to another address. */
 export function openHub({
   address,
   token,
   signal,
   timeoutMs = TIMEOUT_MS,
-  patience = PATIENCE,
-  otherwise = SENT_LATER,
+  patience = MAX_TRIES,
+  otherwise = SENT_LATER_NOTE,
 }: ClientOptions): HubClient {
   const connections = openConnections()
   const host = new URL(address).host
   const stopped = (cause?: unknown) => new HubError("stopped", "Stopped before the hub answered.", { cause })
 
-  const reach = async ({ method, path, body, type, isOnce }: Sent): Promise<Reply> => {
+  const reach = async ({ method, path, body, type, isOnce }: HubRequestParts): Promise<Reply> => {
     try {
       const headers = { accept: "application/json", ...(body && { "content-type": type }) }
       const request = { url: `${address}${path}`, method, headers, key: token, body, isOnce, connections }
-      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MOST_BYTES })
+      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MAX_BYTES })
       return { status: answer.status, text: await answer.text(), headers: answer.headers }
     } catch (error) {
       if (signal?.aborted) throw stopped(error)
@@ -216,10 +216,10 @@ export function openHub({
       if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
       const problem = problemOf(reply, { host, token, otherwise })
       if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
-      // With these two, the hub has done nothing yet.
+      // With these two statuses, the hub has not done anything yet.
       if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
-      const waitMs = problem.retryAfterMs ?? USUAL_WAIT_MS * tries
-      if (waitMs > LONGEST_WAIT_MS) throw problem
+      const waitMs = problem.retryAfterMs ?? DEFAULT_WAIT_MS * tries
+      if (waitMs > MAX_WAIT_MS) throw problem
       await pauseBeforeRetry(waitMs, signal).catch((error: unknown) => {
         throw stopped(error)
       })
@@ -248,7 +248,9 @@ export function openHub({
       String((await call<{ token?: unknown }>("POST", "/v1/login/invitation", { code }, true)).token),
     mine: async () => {
       const { receipts = [], quarantined = [] } =
-        (await orNothing(call<{ receipts?: HubReceipt[]; quarantined?: HubQuarantined[] }>("GET", "/v1/mine"))) ?? {}
+        (await undefinedIfEmpty(
+          call<{ receipts?: HubReceipt[]; quarantined?: HubQuarantined[] }>("GET", "/v1/mine"),
+        )) ?? {}
       return { receipts, quarantined }
     },
     tokens: async () => (await call<{ tokens?: HubToken[] }>("GET", "/v1/tokens")).tokens ?? [],
@@ -263,7 +265,7 @@ export function openHub({
     plan: async (request) => {
       const { conversations } = await call<Partial<PlanResponse>>("POST", "/v1/push/plan", request)
       if (conversations?.length === request.conversations.length) return conversations
-      throw new HubError("refused", `${host} did not answer like a hub. Is the address right?`)
+      throw new HubError("refused", `${host} is not a dex hub. Check the address.`)
     },
     sendChunk: (project, ref, { hash, data }) =>
       call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
@@ -274,8 +276,8 @@ export function openHub({
   }
 }
 
-/** `isOnce`: a second call has another effect, so it uses a new connection and is not repeated. */
-type Sent = { method: string; path: string; body: Buffer | undefined; type: string; isOnce: boolean }
+/** `isOnce`: repeating the call would have another effect, so it uses a new connection and is not retried. */
+type HubRequestParts = { method: string; path: string; body: Buffer | undefined; type: string; isOnce: boolean }
 
 type Reply = { status: number; text: string; headers: IncomingHttpHeaders }
 
@@ -284,7 +286,7 @@ function jsonOf({ text }: Reply, host: string): unknown {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new HubError("refused", `${host} did not answer like a hub. Is the address right?`, { cause: error })
+    throw new HubError("refused", `${host} is not a dex hub. Check the address.`, { cause: error })
   }
 }
 
@@ -297,7 +299,7 @@ function problemOf(
   if (status === 401)
     return new HubError("token", `The hub at ${host} does not accept your token. Log in again: dex hub login ${host}`)
   if (status === 403) return new HubError("denied", `The hub at ${host} does not allow this${words}`)
-  if (status === 409) return new HubError("conflict", `The hub at ${host} has another version by now${words}`)
+  if (status === 409) return new HubError("conflict", `The hub at ${host} has changed its version${words}`)
   if (status === 422 && code === "secret")
     return new HubError("secret", `The hub found what looks like a secret (${rules.join(", ") || "no rule named"}).`, {
       rules,
@@ -322,15 +324,15 @@ function wireProblemIn(text: string): { code?: string; message?: string; rules: 
       rules: (error?.rules ?? []).filter((rule) => typeof rule === "string"),
     }
   } catch {
-    return { rules: [] } // a proxy's page, whose status is enough
+    return { rules: [] } // the page of a proxy, whose status is enough
   }
 }
 
 async function absentIsFine(reply: Promise<unknown>): Promise<void> {
-  await orNothing(reply)
+  await undefinedIfEmpty(reply)
 }
 
-async function orNothing<T>(reply: Promise<T>): Promise<T | undefined> {
+async function undefinedIfEmpty<T>(reply: Promise<T>): Promise<T | undefined> {
   try {
     return await reply
   } catch (error) {

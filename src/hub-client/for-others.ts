@@ -1,26 +1,29 @@
 import type { RawRecord } from "../core/record.ts"
 import { redactRecord } from "../redact/redact.ts"
-import { visibleIn } from "../render/visible.ts"
+import { withVisibleTexts } from "../render/visible.ts"
 
-/** One kind of removed text, and how often it was removed. `earlier`: already when dex read it. */
-export type TakenOut = { what: string; count: number; earlier?: boolean }
+/** One kind of removed text, and how often it was removed. `earlier`: it was already removed when dex read the text. */
+export type RemovedText = { what: string; count: number; earlier?: boolean }
 
 const MARK = /\[REDACTED:([\w-]+)\]/g
 const HOME = "your home folder's path"
 const NAME = "your name in other paths"
 
 /**
- * A copy of a value for others: without invisible characters, redacted by the newest rules, and without names of places on
- * this machine.
+ * A copy of a value for other people: without invisible characters, redacted by the newest rules, and without user names and home
+ * folders of this machine.
  */
-export function forOthers<T extends object>(value: T, places: Places): { value: T; taken_out: TakenOut[] } {
-  const seen = visibleIn(structuredClone(value)).output as RawRecord
+export function redactForSharing<T extends object>(
+  value: T,
+  places: PlacePatterns,
+): { value: T; taken_out: RemovedText[] } {
+  const seen = withVisibleTexts(structuredClone(value)).output as RawRecord
   const earlier = marksIn(JSON.stringify(seen))
   const { record, redactions } = redactRecord(seen)
   let homes = 0
   let names = 0
-  const masked = everyText(record, (text) => {
-    const hidden = maskedPlaces(text, places)
+  const masked = mapTexts(record, (text) => {
+    const hidden = maskPlaces(text, places)
     homes += hidden.homes
     names += hidden.names
     return hidden.text
@@ -36,9 +39,9 @@ export function forOthers<T extends object>(value: T, places: Places): { value: 
   }
 }
 
-/** Adds up several lists. */
-export function addedUp(lists: Iterable<TakenOut[]>): TakenOut[] {
-  const sums = new Map<string, TakenOut>()
+/** Adds up the counts of several lists. */
+export function sumRemoved(lists: Iterable<RemovedText[]>): RemovedText[] {
+  const sums = new Map<string, RemovedText>()
   for (const one of [...lists].flat()) {
     const name = `${one.what}${one.earlier ? "+" : ""}`
     sums.set(name, { ...one, count: one.count + (sums.get(name)?.count ?? 0) })
@@ -52,39 +55,42 @@ function marksIn(text: string): Map<string, number> {
   return counts
 }
 
-function everyText(value: unknown, change: (text: string) => string): unknown {
+function mapTexts(value: unknown, change: (text: string) => string): unknown {
   if (typeof value === "string") return change(value)
   if (typeof value !== "object" || value === null) return value
-  if (Array.isArray(value)) return value.map((one) => everyText(one, change))
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, everyText(inner, change)]))
+  if (Array.isArray(value)) return value.map((one) => mapTexts(one, change))
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, mapTexts(inner, change)]))
 }
 
-/** What a text may say of the machine that it comes from. Made once for many texts: see `maskedPlaces`. */
-export type Places = { home: RegExp | undefined; names: RegExp | undefined; common: RegExp | undefined }
+/** Patterns for texts that identify a machine: home folders and user names. Built once for many texts; see `maskPlaces`. */
+export type PlacePatterns = { home: RegExp | undefined; names: RegExp | undefined; common: RegExp | undefined }
 
-type Masked = { text: string; homes: number; names: number }
+type MaskedText = { text: string; homes: number; names: number }
 
 const MASK = "[user]"
-/** Between two names of a path: as it is, escaped in JSON, or percent-encoded. */
+/** Matches the separator between two names of a path: plain, escaped in JSON, or percent-encoded. */
 const SEPARATOR = String.raw`(?:[\\/]+|%2F|%5C|\\u002f|\\u005c)`
-const ENDS = String.raw`(?![\p{L}\p{N}\p{M}])`
-/** Also behind a sign that is written out: `%2Falice`. */
-const BEGINS = String.raw`(?:(?<![\p{L}\p{N}\p{M}])|(?<=%[0-9a-f]{2}|\\u[0-9a-f]{4}))`
-/** Names of accounts that are nobody's, and words of many paths. */
-const NOBODY = new Set(
+const NAME_END = String.raw`(?![\p{L}\p{N}\p{M}])`
+/** Matches the start of a name, also after an escaped character: `%2Falice`. */
+const NAME_START = String.raw`(?:(?<![\p{L}\p{N}\p{M}])|(?<=%[0-9a-f]{2}|\\u[0-9a-f]{4}))`
+/** Account names that identify nobody, and words that occur in many paths. */
+const IMPERSONAL_NAMES = new Set(
   "root user users home admin administrator ubuntu debian node dev runner vscode codespace docker app src test code work public shared default guest".split(
     " ",
   ),
 )
-/** A folder of homes at the root, on a drive or below a mount of one; then a name. Not `/v2/Users/1` of an address. */
-const ANYBODY =
+/**
+ * Matches a folder of home folders at the root, on a drive or under a mounted drive, and then a name. Does not match
+ * `/v2/Users/1` in a web address.
+ */
+const ANY_HOME =
   /(?<![\w.-])((?:[a-z]:|[\\/]+(?:mnt[\\/]+)?[a-z](?=[\\/]))?(?:[\\/]+)Users[\\/]+)(?!(?:Shared|Public|Default)(?![\w-]))((?:\\+u[0-9a-f]{4}|[^\\/\s"'`<>|:*?,;()[\]{}%])+)/gi
 
 /**
- * `folders`: where projects are or were, on this machine or another one. Whose homes they are in is worked out from them:
- * the same person may be called otherwise there.
+ * Builds the patterns. `folders` are the folders in which projects are or were, on this machine or another one. Their paths show
+ * further user names, because the same person may have another name there.
  */
-export function placesOf({
+export function createPlacePatterns({
   home,
   user = [],
   folders = [],
@@ -92,25 +98,25 @@ export function placesOf({
   home: string
   user?: string[]
   folders?: string[]
-}): Places {
+}): PlacePatterns {
   const homeNames = home.split(/[\\/]+/).filter(Boolean)
   const own = [homeNames.at(-1), ...user, ...[home, ...folders].map(ownerIn)]
   const names = [...new Set(own.filter((name) => name !== undefined).map((name) => name.normalize("NFC")))]
   const known = names.filter((name) => name.length > 1 && !/^[a-z]:$/i.test(name))
-  const rare = known.filter((name) => !NOBODY.has(name.toLowerCase()))
-  const common = known.filter((name) => NOBODY.has(name.toLowerCase()))
+  const rare = known.filter((name) => !IMPERSONAL_NAMES.has(name.toLowerCase()))
+  const common = known.filter((name) => IMPERSONAL_NAMES.has(name.toLowerCase()))
   return {
     home: home.replace(/[\\/]+$/, "").length < 3 ? undefined : homePattern(home, homeNames),
-    names: rare.length === 0 ? undefined : new RegExp(`${BEGINS}(?:${anyOf(rare)})${ENDS}`, "giu"),
+    names: rare.length === 0 ? undefined : new RegExp(`${NAME_START}(?:${anyOf(rare)})${NAME_END}`, "giu"),
     common:
       common.length === 0
         ? undefined
-        : new RegExp(`(${SEPARATOR}(?:Users|home)${SEPARATOR})(?:${anyOf(common)})${ENDS}`, "giu"),
+        : new RegExp(`(${SEPARATOR}(?:Users|home)${SEPARATOR})(?:${anyOf(common)})${NAME_END}`, "giu"),
   }
 }
 
-/** `~` in place of the home folder, and `[user]` in place of the user's name in other paths. Twice changes nothing. */
-export function maskedPlaces(text: string, places: Places): Masked {
+/** Replaces the home folder with `~`, and the user's name in other paths with `[user]`. Masking a text again changes nothing. */
+export function maskPlaces(text: string, places: PlacePatterns): MaskedText {
   let homes = 0
   let names = 0
   let masked = text
@@ -131,38 +137,41 @@ export function maskedPlaces(text: string, places: Places): Masked {
       names++
       return MASK
     })
-  masked = masked.replace(ANYBODY, hide)
+  masked = masked.replace(ANY_HOME, hide)
   return { text: masked, homes, names }
 }
 
-/** Whose home a folder is in, as far as its path says. */
+/** The user in whose home the folder is; undefined if the path does not show one. */
 function ownerIn(folder: string): string | undefined {
   return /(?:^|[\\/])(?:Users|home)[\\/]+([^\\/]+)/i.exec(folder)?.[1]
 }
 
 function homePattern(home: string, names: string[]): RegExp {
-  // Of one name, as /root: elsewhere it is another folder.
+  // A home with a single name, such as /root, could also be a nested folder with that name.
   const before = names.length === 1 ? String.raw`(?<![\p{L}\p{N}_.-])` : ""
   const start = before + (/^[\\/]/.test(home) ? SEPARATOR : "")
-  return new RegExp(`${start}${names.map(spelledAnyhow).join(SEPARATOR)}${ENDS}`, "giu")
+  return new RegExp(`${start}${names.map(namePattern).join(SEPARATOR)}${NAME_END}`, "giu")
 }
 
 function anyOf(names: string[]): string {
   return names
     .sort((a, b) => b.length - a.length)
-    .map(spelledAnyhow)
+    .map(namePattern)
     .join("|")
 }
 
-/** A name as it is, with its letters composed or not, escaped for JSON once or more, in an address, or for a shell. */
-function spelledAnyhow(name: string): string {
+/**
+ * Matches a name in any spelling: plain, with composed or decomposed letters, escaped for JSON once or more, percent-encoded, or
+ * quoted for a shell.
+ */
+function namePattern(name: string): string {
   const spellings = [name, name.normalize("NFC"), name.normalize("NFD")].map((one) =>
-    Array.from(one, spelledSign).join(""),
+    Array.from(one, characterPattern).join(""),
   )
   return `(?:${[...new Set(spellings)].join("|")})`
 }
 
-function spelledSign(sign: string): string {
+function characterPattern(sign: string): string {
   if (/[\w.-]/.test(sign)) return escaped(sign)
   const units = Array.from({ length: sign.length }, (_, i) => sign.charCodeAt(i).toString(16).padStart(4, "0"))
   const bytes = Array.from(Buffer.from(sign), (byte) => `%${byte.toString(16).padStart(2, "0")}`)
@@ -174,17 +183,17 @@ function escaped(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&")
 }
 
-const BREAKS = /[\s"'`<>|;,(){}]/
-const LONGEST_PATH = 4_096
-/** A site's own address, and the one name behind it: whose repository it is, not whose folder. */
-const OF_A_SITE =
+const WORD_BREAK = /[\s"'`<>|;,(){}]/
+const MAX_PATH_LENGTH = 4_096
+/** Matches a site's address and the first name in its path, which is a repository's owner and not a folder. */
+const SITE_ADDRESS =
   /^[^\w@]*(?:(?:https?|ssh|git|git\+\w+):\/\/|git@|@$|(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.(?:com|org)[:/]+$)[^\\/]*[:/]?$/i
 
-/** Whether what begins here belongs to a path: a separator stands before it in the same word. */
+/** True if the text at `at` is part of a path: there is a separator before it in the same word. */
 function isInPath(text: string, at: number): boolean {
   let start = at
-  while (start > 0 && at - start < LONGEST_PATH && !BREAKS.test(text[start - 1]!)) start--
+  while (start > 0 && at - start < MAX_PATH_LENGTH && !WORD_BREAK.test(text[start - 1]!)) start--
   const before = text.slice(start, at)
-  if (OF_A_SITE.test(before)) return false
+  if (SITE_ADDRESS.test(before)) return false
   return /[\\/]|%2F|%5C|-(?:Users|home)-$|~$/i.test(before)
 }

@@ -6,46 +6,46 @@ import { foldPath } from "../core/path-key.ts"
 import { estimateTokens } from "../core/tokens.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { ConversationRow, MessageVersion, StoredMessage } from "../store/history/store.ts"
-import { forOthers, maskedPlaces, type Places, type TakenOut } from "./for-others.ts"
+import { maskPlaces, type PlacePatterns, type RemovedText, redactForSharing } from "./for-others.ts"
 import { MAX_CHUNK_PLAIN, type WireHead, type WireMessage } from "./wire.ts"
 
-/** The parts of a conversation that can be shared: what people and agents said, tool calls, tool results, … */
+/** The parts of a conversation that can be shared. */
 export const SHAREABLE = ["said", "called", "returned", "thinking", "images"] as const
 export type Shareable = (typeof SHAREABLE)[number]
-export const SHARED_BY_DEFAULT: readonly Shareable[] = ["said", "called", "returned"]
+export const DEFAULT_SHARED: readonly Shareable[] = ["said", "called", "returned"]
 
-/** Raise this whenever the same message would be sent differently than before. */
+/** Increase this whenever the same message would be sent differently than before. */
 export const OUTGOING_VERSION = 1
 
 export type OutgoingRules = {
   what: readonly Shareable[]
-  /** Where the project is and was. */
+  /** The folders in which the project is or was. */
   folders: readonly string[]
   home: string
   platform: NodeJS.Platform
-  places: Places
+  places: PlacePatterns
 }
 
-export type Outgoing = {
+export type OutgoingConversation = {
   head: WireHead
   messages: WireMessage[]
-  taken_out: TakenOut[]
-  /** Counts parts and effects that are not sent, by kind. */
+  taken_out: RemovedText[]
+  /** The number of parts and effects that are not sent, by kind. */
   left_out: Record<string, number>
 }
 
-/** Exactly what is sent to a hub of a conversation. Pure: the same input gives the same bytes. */
-export function outgoingOf(
+/** Exactly what is sent to a hub for a conversation. The same input gives the same bytes. */
+export function createOutgoing(
   row: ConversationRow,
   stored: readonly StoredMessage[],
   versions: readonly MessageVersion[],
   rules: OutgoingRules,
-): Outgoing {
+): OutgoingConversation {
   const leftOut: Record<string, number> = {}
   const leave = (what: string) => {
     leftOut[what] = (leftOut[what] ?? 0) + 1
   }
-  const chosen = stored.map((message) => chosenOf(message, rules, leave))
+  const chosen = stored.map((message) => selectShared(message, rules, leave))
   const paths = chosen.map(pathsOf)
   const shared = {
     title: row.title && rules.what.includes("said") ? row.title : undefined,
@@ -54,10 +54,11 @@ export function outgoingOf(
     models: row.models,
     messages: chosen,
   }
-  const { value, taken_out } = forOthers(shared, rules.places)
-  // Paths are now relative to the project and the same for everybody. They are restored, since a folder may have the user's name.
-  for (const [i, message] of value.messages.entries()) putPaths(message, paths[i]!)
-  value.messages = value.messages.map((message) => shortened(message, leave))
+  const { value, taken_out } = redactForSharing(shared, rules.places)
+  // Paths are now relative to the project and the same for everybody. They are restored after redaction, because a folder may
+  // have the user's name.
+  for (const [i, message] of value.messages.entries()) restorePaths(message, paths[i]!)
+  value.messages = value.messages.map((message) => shortenTexts(message, leave))
   const versionOf = new Map(versions.map(({ number, version }) => [number, version]))
   const messages = value.messages.map((message) => ({
     ...message,
@@ -68,24 +69,24 @@ export function outgoingOf(
 }
 
 /**
- * Grows with the message's own version, and also changes if only the shared form does (newer rules, another choice). A message
- * that did not change keeps its version, so that its chunk is not sent again.
+ * Grows with the message's own version, and also changes if only the shared form does (newer rules, another choice). An unchanged
+ * message keeps its version, so that its chunk is not sent again.
  */
 function versionFor(local: number, message: StoredMessage): number {
-  return local * CONTENTS + Number.parseInt(fingerprint(JSON.stringify(message)).slice(0, 4), 16)
+  return local * CONTENT_VERSIONS + Number.parseInt(fingerprint(JSON.stringify(message)).slice(0, 4), 16)
 }
-const CONTENTS = 1 << 16
+const CONTENT_VERSIONS = 1 << 16
 
-/** The conversation's id on a hub: an id that reveals a place on this machine is replaced. */
-export function sharedId(id: string, places: Places): string {
-  return maskedPlaces(id, places).text === id ? id : `dex-${fingerprint(id).slice(0, 32)}`
+/** The conversation's id on a hub. An id that reveals a folder or name of this machine is replaced. */
+export function sharedId(id: string, places: PlacePatterns): string {
+  return maskPlaces(id, places).text === id ? id : `dex-${fingerprint(id).slice(0, 32)}`
 }
 
 function headOf(
   row: ConversationRow,
   shared: Pick<WireHead, "title" | "git_branch" | "agent_version" | "models">,
   messages: WireMessage[],
-  places: Places,
+  places: PlacePatterns,
 ): WireHead {
   const current = messages.filter(({ superseded }) => !superseded)
   const shown = current.length > 0 ? current : messages
@@ -113,8 +114,8 @@ function textBytes({ parts }: WireMessage): number {
   return parts.reduce((sum, part) => sum + Buffer.byteLength(part.text), 0)
 }
 
-/** Keeps only what was chosen, and only paths inside the project. */
-function chosenOf(message: StoredMessage, rules: OutgoingRules, leave: (what: string) => void): StoredMessage {
+/** The message with only the chosen parts, and only paths inside the project. */
+function selectShared(message: StoredMessage, rules: OutgoingRules, leave: (what: string) => void): StoredMessage {
   const parts = message.parts.flatMap((part) => {
     const kind = part.origin === "injected" ? undefined : kindOf(part)
     if (kind !== undefined && rules.what.includes(kind)) return [withHunksBelow(part, rules, leave)]
@@ -143,7 +144,7 @@ function kindOf(part: Part): Shareable | undefined {
     case "image":
       return "images"
     default:
-      return undefined // from a newer dex: nobody has agreed to share it
+      return undefined // written by a newer dex, so nobody has agreed to share it
   }
 }
 
@@ -174,19 +175,19 @@ function effectFor(effect: Effect, rules: OutgoingRules): Effect | undefined {
     case "pull_request":
       return effect
     default:
-      return undefined // from a newer dex
+      return undefined // written by a newer dex
   }
 }
 
-/** Leaves room for the version, which is added after a message was measured. */
-const MOST_BYTES = MAX_CHUNK_PLAIN - 1_000
-const LONGEST_TEXT = 1 << 20
-const SHORTEST_TEXT = 1 << 10
+/** The most bytes of a message. Leaves room for the version, which is added after a message was measured. */
+const MAX_BYTES = MAX_CHUNK_PLAIN - 1_000
+const MAX_TEXT_LENGTH = 1 << 20
+const MIN_TEXT_LENGTH = 1 << 10
 
-/** Cuts the longest texts of a message that is too large for a hub, and says so where they end. */
-function shortened(message: StoredMessage, leave: (what: string) => void): StoredMessage {
+/** Cuts the longest texts of a message that is too large for a hub, and adds a note where they end. */
+function shortenTexts(message: StoredMessage, leave: (what: string) => void): StoredMessage {
   let fitting = message
-  for (let most = LONGEST_TEXT; !fits(fitting) && most >= SHORTEST_TEXT; most /= 2) {
+  for (let most = MAX_TEXT_LENGTH; !fits(fitting) && most >= MIN_TEXT_LENGTH; most /= 2) {
     const parts = message.parts.map((part) =>
       part.text.length > most ? { ...part, text: cutAt(part.text, most) } : part,
     )
@@ -199,7 +200,7 @@ function shortened(message: StoredMessage, leave: (what: string) => void): Store
 
 function fits(message: StoredMessage): boolean {
   const line = JSON.stringify(message)
-  return line.length * 3 <= MOST_BYTES || Buffer.byteLength(line) <= MOST_BYTES
+  return line.length * 3 <= MAX_BYTES || Buffer.byteLength(line) <= MAX_BYTES
 }
 
 function cutAt(text: string, most: number): string {
@@ -222,7 +223,7 @@ function pathsOf({ parts, effects }: StoredMessage): Paths {
   }
 }
 
-function putPaths({ parts, effects }: StoredMessage, paths: Paths): void {
+function restorePaths({ parts, effects }: StoredMessage, paths: Paths): void {
   for (const [i, effect] of effects.entries()) {
     const path = paths.effects[i]
     if (effect.type === "file" && path !== undefined && !wasRedacted(effect.path)) effect.path = path
@@ -235,13 +236,13 @@ function putPaths({ parts, effects }: StoredMessage, paths: Paths): void {
       }
 }
 
-/** Redacted paths are not restored. */
+/** True if the path was redacted; it is then not restored. */
 function wasRedacted(path: string): boolean {
   return path.includes("[REDACTED:")
 }
 
 /**
- * A path relative to the project's folder, with slashes; undefined if it is elsewhere. `folders` are all places where the
+ * A path relative to the project's folder, with slashes; undefined if it is elsewhere. `folders` are all folders in which the
  * project is or was: on this machine, on another one, on Windows, and its worktrees.
  */
 export function pathInProject(
@@ -249,10 +250,10 @@ export function pathInProject(
   folders: readonly string[],
   { home, platform }: { home: string; platform: NodeJS.Platform },
 ): string | undefined {
-  const plain = spelled(path.replace(/^~(?=$|[\\/])/, () => home))
-  if (!isAbsolutePath(plain)) return inside(/^[A-Za-z]:/.test(plain) ? ".." : plain)
-  // The longest first, because a worktree may be inside the project.
-  for (const folder of folders.map(spelled).sort((a, b) => b.length - a.length)) {
+  const plain = normalisedPath(path.replace(/^~(?=$|[\\/])/, () => home))
+  if (!isAbsolutePath(plain)) return pathInside(/^[A-Za-z]:/.test(plain) ? ".." : plain)
+  // Sorted by length, because a worktree may be inside the project.
+  for (const folder of folders.map(normalisedPath).sort((a, b) => b.length - a.length)) {
     const base = folder.replace(/\/+$/, "")
     if (!isAbsolutePath(folder) || base === "" || /^[A-Za-z]:$/.test(base)) continue
     const steps = base.split("/").length
@@ -260,23 +261,23 @@ export function pathInProject(
     // Compared name by name, because the same name may have another length in another spelling.
     const key = (text: string) => foldPath(text, isWindows(base) ? "win32" : platform)
     if (names.length > steps && key(names.slice(0, steps).join("/")) === key(base))
-      return inside(names.slice(steps).join("/"))
+      return pathInside(names.slice(steps).join("/"))
   }
   return undefined
 }
 
-/** Agents keep worktrees below the project. The files in them belong to the project. */
+/** Matches the folder of a worktree inside the project, where agents keep them. The files in it belong to the project. */
 const WORKTREE = /^\.(?:claude\/worktrees|worktrees|git\/worktrees)\/[^/]+\//
 
-function inside(relative: string): string | undefined {
+function pathInside(relative: string): string | undefined {
   const short = posix.normalize(relative).replace(/^(?:\.\/)+/, "")
   if (short === "" || short === "." || short === ".." || short.startsWith("../") || short.startsWith("/"))
     return undefined
   return short.replace(WORKTREE, "") || undefined
 }
 
-/** With slashes, without `..`, and without the prefix that Windows may put before a drive. */
-function spelled(path: string): string {
+/** The path with slashes, without `..`, and without the prefix that Windows may put before a drive. */
+function normalisedPath(path: string): string {
   const slashes = /^(?:[A-Za-z]:[\\/]|\\\\)/.test(path) || !path.includes("/") ? path.replaceAll("\\", "/") : path
   const bare = slashes.replace(/^\/\/\?\/(?=[A-Za-z]:)/, "")
   return isAbsolutePath(bare) ? posix.normalize(bare) : bare

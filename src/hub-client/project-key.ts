@@ -1,17 +1,17 @@
 import { DexError } from "../core/error.ts"
 import { repositoryIdentity } from "../git/identity.ts"
 
-const LONGEST_KEY = 200
-/** A host and a path, or a name that a team chose, but never a path on one machine. */
+const MAX_KEY_LENGTH = 200
+/** Matches a host and a path, or a name that a team chose, but never a path on one machine. */
 const KEY = /^[a-z0-9][\w.~+-]*(?:\/[\w.~+@-]+)*$/i
 
-/** A project's name on every machine, which is its remote address. Undefined if git has none. */
+/** A project's name on every machine: the address of its git remote. Undefined if it has none. */
 export async function keyOfProject(folder: string): Promise<string | undefined> {
   const { remote } = await repositoryIdentity(folder)
   return remote !== undefined && /^[^/\s]+\.[^/\s]+\/./.test(remote) && isProjectKey(remote) ? remote : undefined
 }
 
-export function checkedKey(key: string): string {
+export function requireValidKey(key: string): string {
   if (isProjectKey(key)) return key
   throw new DexError(
     "usage",
@@ -20,5 +20,5 @@ export function checkedKey(key: string): string {
 }
 
 function isProjectKey(key: string): boolean {
-  return key.length <= LONGEST_KEY && KEY.test(key) && !key.split("/").includes("..")
+  return key.length <= MAX_KEY_LENGTH && KEY.test(key) && !key.split("/").includes("..")
 }

@@ -4,7 +4,13 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import type { ConversationRow, HistoryWriter, MessageVersion } from "../store/history/store.ts"
 import type { Pushed, PushedRow } from "../store/hub/pushed.ts"
 import { type HubClient, type HubError, isHubError } from "./client.ts"
-import { fingerprint, OUTGOING_VERSION, type Outgoing, type OutgoingRules, outgoingOf } from "./outgoing.ts"
+import {
+  createOutgoing,
+  fingerprint,
+  OUTGOING_VERSION,
+  type OutgoingConversation,
+  type OutgoingRules,
+} from "./outgoing.ts"
 import {
   chunksOf,
   MAX_CHUNK_BYTES,
@@ -19,7 +25,7 @@ export type PushParts = {
   store: HistoryWriter
   pushed: Pushed
   hub: HubClient
-  /** Identifies the hub and the member: an acknowledgement to another one does not count. */
+  /** Identifies the hub and the member, because an acknowledgement by another hub or member does not count. */
   as: string
   /** The user's current choices. */
   choices(): HubChoices
@@ -27,18 +33,18 @@ export type PushParts = {
   now(): number
   /** How a conversation of this project is sent. */
   rulesFor(row: ConversationRow, consent: Consent): Promise<OutgoingRules>
-  /** False if the project's own file forbids sharing. */
+  /** False if the project's own settings forbid sharing. */
   allows(project: string): boolean
   signal?: AbortSignal
-  /** When to stop; the next push continues. */
+  /** When to stop, in milliseconds since 1970; the next push continues. */
   deadline?: number
-  /** A person started it, so refused conversations are tried again. */
+  /** True if a person started the push, so that refused conversations are retried. */
   again?: boolean
   onProgress?: (done: number, total: number) => void
 }
 
-/** The parts that decide whether a conversation is shared. */
-export type Sharing = Pick<PushParts, "store" | "pushed" | "choices" | "platform" | "allows">
+/** The parts that are needed to decide whether a conversation is shared. */
+export type SharingContext = Pick<PushParts, "store" | "pushed" | "choices" | "platform" | "allows">
 
 export type PushReport = {
   sent: number
@@ -52,17 +58,17 @@ export type PushReport = {
 
 const CHANGES_AT_ONCE = 100
 const BATCH_BYTES = 32 << 20
-const AT_ONCE = 4
-const MOST_CONFLICTS = 5
+const WORKERS = 4
+const MAX_CONFLICTS = 5
 const LEAVING_AT_ONCE = 100
-/** Access may have been granted in the meantime. */
-const REFUSED_AGAIN_MS = 3_600_000
+/** How long after a refusal a conversation is retried, in milliseconds: access may have been granted meanwhile. */
+const RETRY_REFUSED_MS = 3_600_000
 /** The version of everything that decides how messages are sent. If it changes, everything is checked again. */
 const RULES = `${REDACTION_VERSION}.${OUTGOING_VERSION}`
 
 /**
- * Brings a hub up to date with what the user shares. It may end at any time: acknowledged conversations are recorded, and the
- * feed of the history finds the rest again. Throws a HubError if the hub does not answer.
+ * Updates a hub with what the user shares. It may end at any time: acknowledged conversations are recorded, and the history's
+ * feed finds the rest again. Throws a HubError if the hub does not answer.
  */
 export async function pushAll(parts: PushParts): Promise<PushReport> {
   const { pushed, hub } = parts
@@ -73,20 +79,23 @@ export async function pushAll(parts: PushParts): Promise<PushReport> {
     pushed.endWithdrawal(project)
   }
   await removeLeaving(parts, report)
-  await tryRefused(parts, report)
+  await retryRefused(parts, report)
   await followFeed(parts, report)
   await removeLeaving(parts, report)
   return report
 }
 
-/** Where the feed continues. Undefined, which is the beginning, if what is shared or the rules have changed since. */
-export async function feedToken(parts: Sharing): Promise<string | undefined> {
+/**
+ * The position from which the feed continues. Undefined, which is the beginning, if the shared projects or the rules have changed
+ * since.
+ */
+export async function feedToken(parts: SharingContext): Promise<string | undefined> {
   const [rules, token] = parts.pushed.token()?.split(" ") ?? []
   return rules === (await rulesNow(parts)) ? token : undefined
 }
 
 /** Everything that decides what is shared, except the conversations themselves. */
-async function rulesNow({ store, pushed, choices, allows }: Sharing): Promise<string> {
+async function rulesNow({ store, pushed, choices, allows }: SharingContext): Promise<string> {
   const hidden = (await store.projects()).filter((project) => project.private).map(({ path }) => path)
   const shared = choices().consents.map(({ at: _, ...consent }) => [consent, allows(consent.project)])
   return fingerprint(JSON.stringify([RULES, shared, hidden.sort(), pushed.held()])).slice(0, 16)
@@ -103,14 +112,14 @@ async function followFeed(parts: PushParts, report: PushReport): Promise<void> {
     if (page.rebuild) pushed.forgetNames()
     const batches = new Batches(parts, report)
     for (const { conversation, deleted, ref } of page.changes) {
-      if (isOver(parts)) report.complete = false
+      if (isPastDeadline(parts)) report.complete = false
       if (!report.complete) break
       parts.onProgress?.(done++, total)
-      if (deleted || !ref) await leaveIfGone(parts, conversation)
-      else await consider(parts, ref, batches, report, conversation)
+      if (deleted || !ref) await removeIfForgotten(parts, conversation)
+      else await prepare(parts, ref, batches, report, conversation)
     }
     await batches.flush()
-    // Only now, so that the next push reads this page again if something was not acknowledged.
+    // Saved only now, so that the next push reads this page again if something was not acknowledged.
     if (report.complete) {
       token = page.token
       pushed.saveToken(`${rules} ${token}`)
@@ -130,12 +139,12 @@ async function countChanges(store: HistoryWriter, from: string | undefined): Pro
   }
 }
 
-function isOver({ deadline, signal, now }: PushParts): boolean {
+function isPastDeadline({ deadline, signal, now }: PushParts): boolean {
   return signal?.aborted === true || (deadline !== undefined && now() >= deadline)
 }
 
-/** Forgets on the hub what was forgotten here. The feed has only the conversation's number. */
-async function leaveIfGone({ store, pushed, now }: PushParts, conversation: string): Promise<void> {
+/** Schedules the deletion of a forgotten conversation on the hub. The feed contains only the conversation's number. */
+async function removeIfForgotten({ store, pushed, now }: PushParts, conversation: string): Promise<void> {
   const known = pushed.named(conversation)
   if (!known || known.state === "gone" || (await store.conversation(known.ref))) return
   if (known.rev === undefined) pushed.remove(known.ref)
@@ -146,39 +155,39 @@ async function removeLeaving(parts: PushParts, report: PushReport): Promise<void
   const { store, pushed, hub } = parts
   for (let page = pushed.in("leaving", LEAVING_AT_ONCE); page.length > 0; page = pushed.in("leaving", LEAVING_AT_ONCE))
     for (const row of page) {
-      if (isOver(parts)) {
+      if (isPastDeadline(parts)) {
         report.complete = false
         return
       }
       await hub.remove({ source: row.ref.source, id: row.shared_id })
-      // Nothing stays here of what was forgotten here.
+      // No record of a forgotten conversation stays on this machine.
       if (await store.conversation(row.ref)) pushed.put({ ...row, state: "gone", at: parts.now() })
       else pushed.remove(row.ref)
       report.removed++
     }
 }
 
-const MOST_REFUSED = 1_000
+const MAX_REFUSED = 1_000
 
-async function tryRefused(parts: PushParts, report: PushReport): Promise<void> {
+async function retryRefused(parts: PushParts, report: PushReport): Promise<void> {
   const { pushed, now, again } = parts
   const batches = new Batches(parts, report)
-  for (const row of pushed.in("refused", MOST_REFUSED)) {
-    if (isOver(parts)) break
+  for (const row of pushed.in("refused", MAX_REFUSED)) {
+    if (isPastDeadline(parts)) break
     const isSecret = row.rules !== undefined
-    const isDue = isSecret ? row.rules! < REDACTION_VERSION : again === true || now() - row.at > REFUSED_AGAIN_MS
-    if (isDue) await consider(parts, row.ref, batches, report, row.conversation)
+    const isDue = isSecret ? row.rules! < REDACTION_VERSION : again === true || now() - row.at > RETRY_REFUSED_MS
+    if (isDue) await prepare(parts, row.ref, batches, report, row.conversation)
   }
   await batches.flush()
 }
 
-export type StaysBecause = "kind" | "not shared" | "private" | "project" | "older" | "held"
+export type NotSharedReason = "kind" | "not shared" | "private" | "project" | "older" | "held"
 
 /** The consent under which a conversation is sent, or why it is not sent. */
-export async function sharedBy(
-  { store, pushed, choices, platform, allows }: Sharing,
+export async function sharingConsent(
+  { store, pushed, choices, platform, allows }: SharingContext,
   row: ConversationRow,
-): Promise<Consent | StaysBecause> {
+): Promise<Consent | NotSharedReason> {
   if (row.kind === "document" || row.kind === "dex" || row.ref.owner !== undefined) return "kind"
   const consent = consentFor(choices(), row.project, platform)
   if (!consent) return "not shared"
@@ -189,9 +198,9 @@ export async function sharedBy(
   return (await isHeldBack(store, pushed, row)) ? "held" : consent
 }
 
-const MOST_ANCESTORS = 32
+const MAX_ANCESTORS = 32
 
-/** Whether the conversation, its parent or the one it was forked from is on hold, since they share messages. */
+/** True if the conversation, its parent or the conversation it was forked from is held back, because they share messages. */
 async function isHeldBack(
   store: Pick<HistoryWriter, "conversation">,
   pushed: Pick<Pushed, "isHeld">,
@@ -199,7 +208,7 @@ async function isHeldBack(
 ): Promise<boolean> {
   let line: ConversationRow[] = [row]
   const seen: Ref[] = []
-  for (let step = 0; step < MOST_ANCESTORS && line.length > 0; step++) {
+  for (let step = 0; step < MAX_ANCESTORS && line.length > 0; step++) {
     const above: ConversationRow[] = []
     for (const one of line) {
       if (pushed.isHeld(one.ref)) return true
@@ -217,17 +226,17 @@ async function isHeldBack(
   return false
 }
 
-type Prepared = {
+type PreparedConversation = {
   row: ConversationRow
   consent: Consent
   conversation?: string
   mark: string
   digest: string
-  outgoing: Outgoing
+  outgoing: OutgoingConversation
   chunks: WireChunk[]
 }
 
-async function consider(
+async function prepare(
   parts: PushParts,
   ref: Ref,
   batches: Batches,
@@ -237,7 +246,7 @@ async function consider(
   const { store, pushed, now } = parts
   const row = await store.conversation(ref)
   if (!row) return
-  const consent = await sharedBy(parts, row)
+  const consent = await sharingConsent(parts, row)
   if (typeof consent === "string") return
   const known = pushed.get(ref)
   if (known?.state === "gone" || known?.state === "leaving") return
@@ -249,10 +258,10 @@ async function consider(
     return
   }
   const messages = await store.messages(ref)
-  const outgoing = outgoingOf(row, messages, versions, await parts.rulesFor(row, consent))
+  const outgoing = createOutgoing(row, messages, versions, await parts.rulesFor(row, consent))
   const chunks = [...chunksOf(outgoing.messages)]
   const hashes = chunks.map(({ hash }) => hash)
-  const prepared: Prepared = {
+  const prepared: PreparedConversation = {
     row,
     consent,
     mark,
@@ -263,9 +272,9 @@ async function consider(
   }
   const why =
     messages.length < versions.length
-      ? "Some of its messages are damaged on this machine: see dex doctor."
+      ? "Some of its messages are damaged on this machine. See `dex doctor`."
       : chunks.some(({ data, plain_bytes }) => data.length > MAX_CHUNK_BYTES || plain_bytes > MAX_CHUNK_PLAIN)
-        ? "It has a message that is too large for a hub, also without its text."
+        ? "One of its messages is too large for a hub, even without its text."
         : undefined
   if (why !== undefined) {
     report.refused++
@@ -283,7 +292,7 @@ function markOf(row: ConversationRow, versions: readonly MessageVersion[], { key
 }
 
 function rowOf(
-  { row, consent, conversation, mark, outgoing, digest }: Prepared,
+  { row, consent, conversation, mark, outgoing, digest }: PreparedConversation,
   known: PushedRow | undefined,
   at: number,
 ): Omit<PushedRow, "state"> {
@@ -302,7 +311,7 @@ function rowOf(
 
 /** Conversations that are sent together: planned in one call, with a limit on their size in memory. */
 class Batches {
-  private waiting: Prepared[] = []
+  private waiting: PreparedConversation[] = []
   private bytes = 0
   private readonly parts: PushParts
   private readonly report: PushReport
@@ -312,7 +321,7 @@ class Batches {
     this.report = report
   }
 
-  async add(prepared: Prepared): Promise<void> {
+  async add(prepared: PreparedConversation): Promise<void> {
     const other = this.waiting[0]
     if (other && other.consent.key !== prepared.consent.key) await this.flush()
     this.waiting.push(prepared)
@@ -328,35 +337,35 @@ class Batches {
   }
 }
 
-async function sendBatch(parts: PushParts, batch: Prepared[], report: PushReport): Promise<void> {
+async function sendBatch(parts: PushParts, batch: PreparedConversation[], report: PushReport): Promise<void> {
   let answers: PlanAnswer[]
   try {
     answers = await plan(parts, batch)
   } catch (error) {
-    if (!isOfConversation(error)) throw error
+    if (!isConversationProblem(error)) throw error
     for (const one of batch) refuse(parts, one, error, report)
     return
   }
   const queue = batch.map((one, i) => ({ one, answer: answers[i]! }))
-  // The first worker that cannot reach the hub stops all. The others finish their current conversation.
+  // The first worker that cannot reach the hub stops all others after their current conversation.
   let ended: { error: unknown } | undefined
   const work = async () => {
     for (let next = queue.shift(); next && !ended; next = queue.shift()) {
       try {
-        await settle(parts, next.one, next.answer, report)
+        await sendConversation(parts, next.one, next.answer, report)
       } catch (error) {
-        // A conversation at which the hub fails each time must not block all others.
-        if (isOfConversation(error) || (isHubError(error) && error.trouble === "failed"))
+        // A conversation that makes the hub fail each time must not block all others.
+        if (isConversationProblem(error) || (isHubError(error) && error.trouble === "failed"))
           refuse(parts, next.one, error, report)
         else ended ??= { error }
       }
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  await Promise.all(Array.from({ length: WORKERS }, work))
   if (ended) throw ended.error
 }
 
-function plan({ hub }: PushParts, batch: Prepared[]): Promise<PlanAnswer[]> {
+function plan({ hub }: PushParts, batch: PreparedConversation[]): Promise<PlanAnswer[]> {
   return hub.plan({
     project: batch[0]!.consent.key,
     conversations: batch.map(({ row, outgoing, digest, chunks }) => ({
@@ -369,14 +378,19 @@ function plan({ hub }: PushParts, batch: Prepared[]): Promise<PlanAnswer[]> {
 }
 
 /** Sends the missing chunks of one conversation and commits it. If another device was faster, plans it again. */
-async function settle(parts: PushParts, one: Prepared, planned: PlanAnswer, report: PushReport): Promise<void> {
+async function sendConversation(
+  parts: PushParts,
+  one: PreparedConversation,
+  planned: PlanAnswer,
+  report: PushReport,
+): Promise<void> {
   const { pushed, hub, now } = parts
   const known = pushed.get(one.row.ref)
   let answer = planned
   for (let conflicts = 0; ; conflicts++) {
-    // Read again, because it may have been unshared, held back, made private or forgotten in the meantime.
+    // Read again, because the conversation may have been unshared, held back, made private or forgotten meanwhile.
     const row = await parts.store.conversation(one.row.ref)
-    if (!row || typeof (await sharedBy(parts, row)) === "string") return
+    if (!row || typeof (await sharingConsent(parts, row)) === "string") return
     if (answer.state === "gone")
       return pushed.put({ ...rowOf(one, known, now()), state: "gone", why: "It was deleted on the hub." })
     if (answer.state === "refused") {
@@ -390,7 +404,7 @@ async function settle(parts: PushParts, one: Prepared, planned: PlanAnswer, repo
       report.sent++
       return
     } catch (error) {
-      if (!isHubError(error) || error.trouble !== "conflict" || conflicts >= MOST_CONFLICTS) throw error
+      if (!isHubError(error) || error.trouble !== "conflict" || conflicts >= MAX_CONFLICTS) throw error
     }
     answer = (await plan({ ...parts, hub }, [one]))[0]!
   }
@@ -398,7 +412,7 @@ async function settle(parts: PushParts, one: Prepared, planned: PlanAnswer, repo
 
 async function send(
   { hub }: PushParts,
-  { row, consent, outgoing, chunks, digest }: Prepared,
+  { row, consent, outgoing, chunks, digest }: PreparedConversation,
   { chunks: missing, rev }: Extract<PlanAnswer, { state: "send" }>,
   report: PushReport,
 ): Promise<{ rev: number }> {
@@ -419,12 +433,12 @@ async function send(
   })
 }
 
-/** A problem with one conversation does not affect others; a problem with the hub ends the push. */
-function isOfConversation(error: unknown): error is HubError {
+/** True for a problem with one conversation, which does not affect others. A problem with the hub ends the push. */
+function isConversationProblem(error: unknown): error is HubError {
   return isHubError(error) && ["secret", "refused", "denied", "conflict"].includes(error.trouble)
 }
 
-function refuse({ pushed, now }: PushParts, one: Prepared, error: HubError, report: PushReport): void {
+function refuse({ pushed, now }: PushParts, one: PreparedConversation, error: HubError, report: PushReport): void {
   report.refused++
   const known = pushed.get(one.row.ref)
   pushed.put({

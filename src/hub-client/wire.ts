@@ -5,19 +5,22 @@ import { codeOf } from "../core/error.ts"
 import type { Usage } from "../core/usage.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 
-// The protocol between a laptop and a hub. Both import this file; docs/hub.md lists every call.
-
-/** Larger pieces compress better; smaller ones cost less to send again when a conversation grows. */
+/**
+ * The protocol between a laptop and a hub. Both import this file; docs/hub.md lists every call.
+ *
+ * The number of characters after which a chunk ends. Larger chunks compress better; smaller ones cost less to send again when a
+ * conversation grows.
+ */
 const CHUNK_CHARS = 128 << 10
-/** The limits of one chunk, packed and unpacked. */
+/** The limits of one chunk, compressed and uncompressed. */
 export const MAX_CHUNK_BYTES = 8 << 20
 export const MAX_CHUNK_PLAIN = 4 << 20
-/** Earlier versions sent chunks of this size, and hubs still have them. */
-const MAX_KEPT_PLAIN = 64 << 20
-/** A chunk may always unpack to this. Beyond that, it may unpack to MAX_RATIO times the sent size. */
-const ALWAYS_FINE_PLAIN = 256 << 10
+/** The size of chunks that earlier versions sent, and that hubs still have. */
+const MAX_STORED_PLAIN = 64 << 20
+/** A chunk may always decompress to this size. Beyond it, it may decompress to MAX_RATIO times the sent size. */
+const ALWAYS_ALLOWED_PLAIN = 256 << 10
 const MAX_RATIO = 50
-/** Conversations in one plan. */
+/** The most conversations in one plan. */
 export const MAX_PLANNED = 100
 
 /** A shared message. Its `number` never changes; its `version` changes whenever its content does. */
@@ -53,7 +56,8 @@ export type PlanRequest = { project: string; conversations: PlannedConversation[
 
 /**
  * One answer for each conversation, in order. `have`: the hub has exactly this. `send`: these chunks are missing; commit on top
- * of `rev`. `gone`: it was forgotten there, and is not accepted again. `refused`: `why` is a sentence for the user.
+ * of `rev`. `gone`: the conversation was forgotten on the hub, which does not accept it again. `refused`: `why` is a sentence for
+ * the user.
  */
 export type PlanAnswer =
   | { state: "have"; rev: number }
@@ -62,7 +66,7 @@ export type PlanAnswer =
   | { state: "refused"; why: string }
 export type PlanResponse = { conversations: PlanAnswer[] }
 
-/** `parent_rev` is the `rev` from the plan. If the hub has another one by now, plan again. */
+/** `parent_rev` is the `rev` from the plan. If the hub has another revision by now, plan again. */
 export type CommitRequest = {
   project: string
   digest: string
@@ -72,7 +76,7 @@ export type CommitRequest = {
   head: WireHead
 }
 
-/** The same request gets the same receipt each time. */
+/** The same request always gets the same receipt. */
 export type CommitResponse = { rev: number; seq: number; receipt: string }
 
 /** The body of every answer that is not a success. `rules` are the redaction rules that found a secret. */
@@ -88,12 +92,12 @@ export type HubMemberLevel = { name: string; level: string; group_level?: string
 
 /** A login that the person completes on their identity provider's page. The client asks every `interval` seconds. */
 export type DeviceLogin = {
-  /** Sent with each question. Only the hub can read it. */
+  /** Sent with each poll. Only the hub can read it. */
   login: string
   user_code: string
   verification_uri: string
   verification_uri_complete?: string
-  /** Seconds. */
+  /** In seconds. */
   expires_in: number
   interval: number
 }
@@ -101,7 +105,7 @@ export type DeviceLoginState = { state: "waiting" | "slow_down" } | { state: "do
 
 export type WireChunk = { hash: string; data: Buffer; plain_bytes: number }
 
-/** The chunks of a conversation, in order. Unchanged messages give the same chunks again, except for the last one. */
+/** The chunks of a conversation, in order. Unchanged messages produce the same chunks again, except for the last one. */
 export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk> {
   let lines: string[] = []
   let chars = 0
@@ -125,48 +129,50 @@ export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk>
 
 function packChunk(lines: string[]): WireChunk {
   const plain = Buffer.from(lines.join("\n"))
-  return { hash: sha256(plain), data: padded(zstdCompressSync(plain), plain.length), plain_bytes: plain.length }
+  return { hash: sha256(plain), data: padChunk(zstdCompressSync(plain), plain.length), plain_bytes: plain.length }
 }
 
-/** A hub refuses chunks that unpack to a multiple of their size. Repetitive text does, so a skippable frame is appended. */
-function padded(data: Buffer, plainBytes: number): Buffer {
+/**
+ * A hub refuses chunks that decompress to a large multiple of their size. Repetitive text does, so a skippable frame is appended.
+ */
+function padChunk(data: Buffer, plainBytes: number): Buffer {
   const missing = Math.ceil(plainBytes / MAX_RATIO) - data.length
-  if (plainBytes <= ALWAYS_FINE_PLAIN || missing <= 0) return data
+  if (plainBytes <= ALWAYS_ALLOWED_PLAIN || missing <= 0) return data
   const frame = Buffer.alloc(8 + missing)
-  frame.writeUInt32LE(SKIPPED_FRAME, 0)
+  frame.writeUInt32LE(SKIPPABLE_FRAME, 0)
   frame.writeUInt32LE(missing, 4)
   return Buffer.concat([data, frame])
 }
 
-/** A skippable frame of RFC 8878. */
-const SKIPPED_FRAME = 0x184d2a50
+/** The magic number of a skippable frame (RFC 8878). */
+const SKIPPABLE_FRAME = 0x184d2a50
 
-/** The limit for the unpacked size of a chunk with this many sent bytes. */
-export function mostPlain(sentBytes: number): number {
-  return Math.min(MAX_CHUNK_PLAIN, Math.max(ALWAYS_FINE_PLAIN, sentBytes * MAX_RATIO))
+/** The limit for the uncompressed size of a chunk with this many sent bytes. */
+export function maxPlain(sentBytes: number): number {
+  return Math.min(MAX_CHUNK_PLAIN, Math.max(ALWAYS_ALLOWED_PLAIN, sentBytes * MAX_RATIO))
 }
 
-/** Throws if the bytes are damaged, or unpack to more than `most`. The receiver must check the hash. */
+/** Throws if the bytes are damaged, or decompress to more than `most`. The receiver must check the hash. */
 export function unpackChunk(
   data: Uint8Array,
-  most = MAX_KEPT_PLAIN,
+  most = MAX_STORED_PLAIN,
 ): { hash: string; messages: WireMessage[]; plainBytes: number } {
-  const plain = unpacked(data, most)
+  const plain = decompress(data, most)
   const messages = linesIn(plain).map((line) => JSON.parse(line) as WireMessage)
   return { hash: sha256(plain), messages, plainBytes: plain.length }
 }
 
-/** Whether unpacking stopped at the limit. */
+/** True if decompression stopped at the limit. */
 export function isTooLarge(error: unknown): boolean {
   return codeOf(error) === "ERR_BUFFER_TOO_LARGE"
 }
 
 /** The lines of a chunk, one message each, so that a single message can be parsed alone. Throws like `unpackChunk`. */
 export function chunkLines(data: Uint8Array): string[] {
-  return linesIn(unpacked(data))
+  return linesIn(decompress(data))
 }
 
-function unpacked(data: Uint8Array, most = MAX_KEPT_PLAIN): Buffer {
+function decompress(data: Uint8Array, most = MAX_STORED_PLAIN): Buffer {
   return zstdDecompressSync(data, { maxOutputLength: most })
 }
 

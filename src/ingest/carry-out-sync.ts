@@ -3,24 +3,24 @@ import { formatRef, type Ref } from "../core/ref.ts"
 import { redactText } from "../redact/redact.ts"
 import type { HistoryWriter, StoredMessage, UnitWrite, WriteResult } from "../store/history/store.ts"
 import { largestPlanned, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
-import { openReader, TooLarge, type UnitReader } from "./reader.ts"
+import { openReader, type UnitReader, UnitTooLargeError } from "./reader.ts"
 import type { SyncSpending } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 import { type NamedUnit, storedPath } from "./unit-names.ts"
 
-/** How often new messages become searchable during a long sync. */
+/** How often new messages become searchable during a long sync, in milliseconds. */
 const INDEX_EVERY_MS = 1_500
-/** Also after this many characters: they wait in a thread with a bounded heap, and a fast machine reads many. */
+/** New messages also become searchable after this many characters, because they wait in a thread with a bounded heap. */
 const INDEX_EVERY_CHARS = 6_000_000
 const SAVE_PROGRESS_EVERY_MS = 500
 const SAVE_AGAIN_MS = 3_600_000
 /** A remainder up to this size is small: about as much as is read in a second. */
-const LITTLE = { bytes: 4 << 20, units: 100 }
-/** A sync never pauses before it has read this many units: people look for the newest ones first. */
+const SMALL_REMAINDER = { bytes: 4 << 20, units: 100 }
+/** How many units a sync reads before it may pause, because people look for the newest ones first. */
 const READ_FIRST = 5
 
-/** Reads and stores the planned units, and updates the index now and then, so that new messages can be found meanwhile. */
-export async function carryOutSync(
+/** Reads and stores the planned units, and updates the index from time to time, so that new messages can be found meanwhile. */
+export async function runSyncPlan(
   deps: SyncDeps,
   plan: SyncPlan,
   options: SyncOptions,
@@ -30,7 +30,7 @@ export async function carryOutSync(
   const { store, index } = deps
   const bytesTotal = plannedBytes(plan)
   const total = plan.found
-  if (plan.jobs.length === 0) return saveThatAllIsRead(store, total, plan.asOf)
+  if (plan.jobs.length === 0) return saveCompleteProgress(store, total, plan.asOf)
   const reader = openReader(deps, bytesTotal, largestPlanned(plan))
   const recent = recentMessages()
   let indexedAt = 0
@@ -39,7 +39,10 @@ export async function carryOutSync(
   let unread = plan.jobs.filter(({ isUnread }) => isUnread).length
   const hadUnread = unread > 0
   const waiting = new Set(plan.jobs.map(({ unit }) => unit))
-  /** Complete only once everything can also be found. Units that were read before and are checked again are not unread. */
+  /**
+   * Progress is complete only when everything can also be found. Units that were read before and are checked again do not count
+   * as unread.
+   */
   const saveSoFar = async () => {
     if (hadUnread)
       await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
@@ -56,13 +59,13 @@ export async function carryOutSync(
       const written = result instanceof Error ? result : await writeOrHeal(store, result)
       if (written instanceof Error) {
         const { stamp } = job.unit
-        const mark = written instanceof TooLarge ? { stamp, tried_at: Date.now() } : {}
+        const mark = written instanceof UnitTooLargeError ? { stamp, tried_at: Date.now() } : {}
         const reason = redactText(written.message)
         report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
       } else {
         recent.add(written.fresh)
         spending.add(written.paid)
-        remaining += readAgain(plan, waiting, job, written.again)
+        remaining += addUnitsToRead(plan, waiting, job, written.again)
         report.read++
         report.changed += written.changed
         report.added_messages += written.added_messages
@@ -103,15 +106,15 @@ export async function carryOutSync(
 }
 
 function isMuch(bytes: number, units: number): boolean {
-  return bytes > LITTLE.bytes || units > LITTLE.units
+  return bytes > SMALL_REMAINDER.bytes || units > SMALL_REMAINDER.units
 }
 
 function isAfter(moment: number | undefined): boolean {
   return moment !== undefined && Date.now() > moment
 }
 
-/** Adds units to the current jobs, except those that are still to be read anyway. Returns how many were added. */
-function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
+/** Adds units to the current jobs, except those that are going to be read anyway. Returns the number of added units. */
+function addUnitsToRead(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
   const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
   const done = units.filter((unit) => !waiting.has(unit))
   for (const unit of done) {
@@ -121,7 +124,7 @@ function readAgain(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJ
   return done.length
 }
 
-/** Heals damaged data in the history first. If that does not help, the sync continues without this unit. */
+/** Writes a unit. If the history is damaged, repairs it first. If that does not help, the sync continues without this unit. */
 async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<WriteResult | Error> {
   try {
     return await store.writeUnit(write)
@@ -137,8 +140,8 @@ async function writeOrHeal(store: HistoryWriter, write: UnitWrite): Promise<Writ
   }
 }
 
-/** Prevents the warning that the history is old. Not at every sync: one without work should write nothing. */
-async function saveThatAllIsRead(store: HistoryWriter, total: number, asOf: number): Promise<void> {
+/** Prevents the warning that the history is old. Not done at every sync, because a sync without work should write nothing. */
+async function saveCompleteProgress(store: HistoryWriter, total: number, asOf: number): Promise<void> {
   const last = await store.progress()
   const isOld = last === undefined || last.done < last.total || Date.now() - last.at > SAVE_AGAIN_MS
   if (isOld) await store.saveProgress({ done: total, total, at: asOf })
@@ -169,7 +172,7 @@ function recentMessages() {
   }
 }
 
-/** Results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
+/** The results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
 async function* readAll(
   reader: UnitReader,
   jobs: UnitJob[],

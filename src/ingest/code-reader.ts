@@ -7,22 +7,25 @@ import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
 /** Reads code files: in this process if there are few, otherwise in a subprocess while this one stores. */
 export type CodeReader = {
-  /** All files must be of one sort: see `sortOf`. */
+  /** Reads files, all of which must be of one sort; see `sortOf`. */
   read(files: CodeOrder[]): Promise<ReadCode[]>
   close(): Promise<void>
 }
 
 export type CodeReaderOptions = {
-  /** The amount to read, and its sorts. */
+  /** The number of bytes to read, and the sorts of the files. */
   bytes: number
   sorts: ReadonlySet<CodeSort>
-  /** Keeps this process small: nothing is read in it. */
+  /** Reads nothing in this process, so that it stays small. */
   inSubprocess?: boolean
   /** A parser that is already open. */
   open?: CodeParser
 }
 
-/** Starting a process costs as much as reading about this many bytes, and its end frees the parser's memory. */
+/**
+ * From this many bytes on, a subprocess reads: starting it costs as much as reading this much, and its end frees the parser's
+ * memory.
+ */
 const SUBPROCESS_FROM_BYTES = 128 << 10
 
 export function openCodeReader(project: string, { bytes, sorts, inSubprocess, open }: CodeReaderOptions): CodeReader {
@@ -30,11 +33,11 @@ export function openCodeReader(project: string, { bytes, sorts, inSubprocess, op
   return open || isLittle ? inlineReader(project, open) : processReader(project)
 }
 
-/** Each sort needs a process with different flags. */
+/** The sort of a file. Each sort needs a process with different flags. */
 export type CodeSort = "optimized" | "plain"
-export const sortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
+export const codeSortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
-/** The parser costs 40 ms and 50 MB, so it is loaded only when a file has changed. */
+/** Reads in this process. The parser costs 40 ms and 50 MB, so it is loaded only when a file has changed. */
 function inlineReader(project: string, open?: CodeParser): CodeReader {
   let opened: Promise<CodeParser> | undefined
   const parser = () => {
@@ -51,16 +54,16 @@ function inlineReader(project: string, open?: CodeParser): CodeReader {
   }
 }
 
-/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. */
-const HEAP = ["--max-semi-space-size=4", "--max-old-space-size=128"]
-const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP, plain: [...HEAP, "--liftoff-only"] }
+/** Heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. */
+const HEAP_FLAGS = ["--max-semi-space-size=4", "--max-old-space-size=128"]
+const FLAGS: Record<CodeSort, string[]> = { optimized: HEAP_FLAGS, plain: [...HEAP_FLAGS, "--liftoff-only"] }
 const CODE_PROCESS = subprocessFile("./code-process.ts", import.meta.url)
-/** The parser frees little of what a large file needed: a process that has grown to this is replaced. */
-const ENOUGH_MEMORY = 150e6
+/** The memory at which a process is replaced, in bytes, because the parser frees little of what a large file needed. */
+const MAX_PROCESS_BYTES = 150e6
 
 /**
- * A file can break the process by exhausting its memory or through a fault in a grammar. The process is then replaced,
- * and the current files are read one by one: only a file that breaks it again is skipped.
+ * Reads in a subprocess. A file can break it by exhausting its memory or through a fault in a grammar. The process is then
+ * replaced, and the current files are read one by one: only a file that breaks it again is skipped.
  */
 function processReader(project: string): CodeReader {
   let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], ReadCode[]> } | undefined
@@ -69,13 +72,13 @@ function processReader(project: string): CodeReader {
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.reading.kill() // it only reads
+    await stopping?.reading.kill() // it only reads, so it can be killed
   }
   /** True if the error was not caused by the files. */
   const isOurs = (error: unknown) => closed || (isSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
     if (closed) throw new Error("The code reader is closed")
-    if (current && (current.sort !== sort || current.reading.memory() > ENOUGH_MEMORY)) await stop()
+    if (current && (current.sort !== sort || current.reading.memory() > MAX_PROCESS_BYTES)) await stop()
     current ??= { sort, reading: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
     return current.reading.ask(files)
   }
@@ -89,7 +92,7 @@ function processReader(project: string): CodeReader {
     }
   }
   const readAll = async (files: CodeOrder[]): Promise<ReadCode[]> => {
-    const sort = sortOf(files[0]!.path)
+    const sort = codeSortOf(files[0]!.path)
     try {
       return await readIn(sort, files)
     } catch (error) {

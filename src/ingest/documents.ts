@@ -10,14 +10,14 @@ import {
   type DocumentOrder,
   documentKey,
   documentStampOf,
-  keptName,
   type ReadDocument,
+  storedName,
 } from "./read-document.ts"
 
 export type CollectionReport = {
   name: string
   documents: number
-  /** New or different since last time. */
+  /** Documents that are new or different since last time. */
   changed: number
   removed: number
   skipped: { path: string; reason: string }[]
@@ -29,7 +29,9 @@ type DocumentOptions = {
   onProgress?: (done: number, total: number) => void
 }
 
-/** Updates a collection's documents in the history: writes those whose content changed, and removes those that are gone. */
+/**
+ * Updates a collection's documents in the history: writes those whose content changed, and removes those that no longer exist.
+ */
 export async function syncCollection(
   store: HistoryWriter,
   collection: Collection,
@@ -38,10 +40,10 @@ export async function syncCollection(
   const listed = await listDocuments(collection.root, signal ? { signal } : {}).catch((error: unknown) =>
     messageOf(error),
   )
-  if (typeof listed === "string") return notThere(store, collection, listed)
+  if (typeof listed === "string") return reportMissing(store, collection, listed)
   const { only } = collection
-  const files = listed.files.filter(({ path }) => only === undefined || path === only || keptName(path) === only)
-  const skipped = listed.skipped.map(({ path, reason }) => ({ path: keptName(path), reason }))
+  const files = listed.files.filter(({ path }) => only === undefined || path === only || storedName(path) === only)
+  const skipped = listed.skipped.map(({ path, reason }) => ({ path: storedName(path), reason }))
   if (only !== undefined) skipped.length = 0
   const known = await store.knownUnits("docs")
   const report: CollectionReport = {
@@ -52,8 +54,7 @@ export async function syncCollection(
     skipped,
     complete: true,
   }
-  // Removed first: an older version stored a document under its name with the secret in it, and it is stored again
-  // below.
+  // Removed first: an older version may have stored a document under a name that contains a secret. It is stored again below.
   const present = new Set(files.map(({ path }) => documentKey(collection, path)))
   const prefix = `${collection.name}/`
   const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
@@ -79,7 +80,7 @@ export async function syncCollection(
         if (done.status === "rejected") throw done.reason
         if (done.value) report.changed += (await store.writeUnit(done.value)).changed
       } catch (error) {
-        skipped.push({ path: keptName(orders[i]!.file.path), reason: messageOf(error) })
+        skipped.push({ path: storedName(orders[i]!.file.path), reason: messageOf(error) })
       }
       onProgress?.(files.length - orders.length + i + 1, files.length)
     }
@@ -89,13 +90,17 @@ export async function syncCollection(
   return report
 }
 
-/** A folder that cannot be read now may come back, so nothing is removed. */
-async function notThere(store: HistoryWriter, { name, root }: Collection, reason: string): Promise<CollectionReport> {
+/** Reports a collection's folder that cannot be read. It may come back, so nothing is removed. */
+async function reportMissing(
+  store: HistoryWriter,
+  { name, root }: Collection,
+  reason: string,
+): Promise<CollectionReport> {
   const { documents } = await store.documentsIn(name)
   return { name, documents, changed: 0, removed: 0, skipped: [{ path: redactName(root), reason }], complete: false }
 }
 
-/** Empty if nothing can have changed. */
+/** Undefined if the file cannot have changed. */
 function orderFor(collection: Collection, file: DocumentOrder["file"], before: UnitMark | undefined): DocumentOrder[] {
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
@@ -106,13 +111,16 @@ function orderFor(collection: Collection, file: DocumentOrder["file"], before: U
 /** Reads documents: in this process if there are few, otherwise in a subprocess while this one stores. */
 type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close(): Promise<void> }
 
-/** Starting a process costs as much as reading about this many bytes. */
+/** From this many bytes on, a subprocess reads: starting it costs as much as reading this much. */
 const SUBPROCESS_FROM_BYTES = 256 << 10
-/** By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more gets more. */
+/**
+ * Heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more gets
+ * more.
+ */
 const HEAP = ["--max-semi-space-size=16", "--max-old-space-size=96"]
 const LARGE_HEAP = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
-/** A process that has grown to this is replaced. */
-const ENOUGH_MEMORY = 200e6
+/** The memory at which a process is replaced, in bytes. */
+const MAX_PROCESS_BYTES = 200e6
 
 function openDocumentReader(bytes: number): DocumentReader {
   return bytes < SUBPROCESS_FROM_BYTES ? inlineReader() : processReader()
@@ -125,13 +133,13 @@ function inlineReader(): DocumentReader {
   }
 }
 
-/** A document that breaks the process is tried once more, with a larger heap. */
+/** Reads in a subprocess. A document that breaks the process is retried once, with a larger heap. */
 function processReader(): DocumentReader {
   let current: Subprocess<DocumentOrder, ReadDocument> | undefined
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.kill() // it only reads
+    await stopping?.kill() // it only reads, so it can be killed
   }
   const readIn = async (heap: string[], order: DocumentOrder) => {
     current ??= startProcess(subprocessFile("./document-process.ts", import.meta.url), { flags: heap })
@@ -139,7 +147,7 @@ function processReader(): DocumentReader {
   }
   return {
     read: async (order) => {
-      if (current && current.memory() > ENOUGH_MEMORY) await stop()
+      if (current && current.memory() > MAX_PROCESS_BYTES) await stop()
       try {
         return await readIn(HEAP, order)
       } catch (error) {

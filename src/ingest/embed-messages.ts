@@ -2,7 +2,7 @@ import type { Part } from "../core/conversation.ts"
 import { isDexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
 import type { Embedder, EmbedSettings } from "../embed/embedder.ts"
-import { keptId, openEmbedder } from "../embed/open-embedder.ts"
+import { matchingStoredId, openEmbedder } from "../embed/open-embedder.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { UnembeddedMessage, VectorIndex } from "../store/index/vector-index.ts"
@@ -13,7 +13,7 @@ type EmbedDeps = { store: HistoryReader; index: SearchIndex; home: { dir: string
 type EmbedOptions = {
   /** Throws a DexError if the settings are incomplete. */
   settings: () => EmbedSettings
-  /** Also recreates existing vectors. */
+  /** True to recreate existing vectors too. */
   again?: boolean
   deadline?: number
   signal?: AbortSignal
@@ -22,29 +22,35 @@ type EmbedOptions = {
 
 export type EmbedReport = {
   embedder: string
-  /** Messages processed now. */
+  /** The number of messages processed in this run. */
   embedded: number
   /** Messages that still have no vector; the next sync continues with them. */
   left: number
   duration_ms: number
-  /** Why there are not more. */
+  /** Why not all messages have vectors. */
   problem?: string
 }
 
-/** Each save rewrites the last chunk of vectors, so a page must not be too small. A local model is slower. */
-const PAGE = 256
+/**
+ * The number of messages per save. Each save rewrites the last chunk of vectors, so a page must not be too small. A local model
+ * is slower.
+ */
+const PAGE_SIZE = 256
 const LOCAL_PAGE = 64
-/** How long a sync keeps this machine busy without a deadline; the next sync continues. */
-const LOCAL_MS = 60_000
-/** The number of texts per request, which is what an interruption can cost. */
-const AT_ONCE = 32
-/** One text that a server rejects must not stop the others; a server that rejects all of them must not be asked again. */
-const MOST_FAILURES = 3
+/** How long a sync without a deadline embeds with the local model, in milliseconds; the next sync continues. */
+const MAX_LOCAL_MS = 60_000
+/** The number of texts per request, and so the most that an interruption can cost. */
+const TEXTS_PER_REQUEST = 32
+/**
+ * The most failed requests. One text that a server rejects must not stop the others, but a server that rejects all of them must
+ * not be asked again.
+ */
+const MAX_FAILURES = 3
 
 /**
- * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up
- * or the server fails. Finished work is saved, and the next call continues. Problems with a server or a setting are
- * reported, never thrown. Undefined if there is no embedder.
+ * Creates vectors for messages without one, people's prompts first and newest first, until all are done, the time is up or the
+ * server fails. Finished work is saved, and the next call continues. Problems with a server or a setting are reported, never
+ * thrown. Undefined if there is no embedder.
  */
 export async function embedMessages(deps: EmbedDeps, options: EmbedOptions): Promise<EmbedReport | undefined> {
   const started = Date.now()
@@ -59,7 +65,7 @@ async function embedMissing(deps: EmbedDeps, options: EmbedOptions): Promise<Emb
     const settings = options.settings()
     if (settings.provider === "none") return undefined
     report.embedder = `${settings.provider}:${settings.model ?? ""}`
-    const kept = keptId(
+    const kept = matchingStoredId(
       settings,
       vectors.stats().map((space) => space.embedder),
     )
@@ -89,7 +95,7 @@ async function embedAll(
   stop: AbortSignal,
   report: EmbedReport,
 ): Promise<void> {
-  // Ignores the stored id: a model that changed under the same name gets a new id here.
+  // Ignores the stored id, so that a model that changed under the same name gets a new id here.
   const embedder = (await openEmbedder(settings, [], stop))!
   report.embedder = embedder.id
   const golden = options.again ? undefined : vectors.golden(embedder.id)
@@ -105,20 +111,23 @@ async function embedAll(
   report.left = countMissing(vectors, embedder.id)
   const total = report.left
   const failures: Failures = { inARow: 0, texts: 0 }
-  const page = settings.provider === "local" ? LOCAL_PAGE : PAGE
+  const page = settings.provider === "local" ? LOCAL_PAGE : PAGE_SIZE
   for (const some of pagesOf(vectors, embedder.id, page)) {
     const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, some, stop, failures))
     report.embedded += saved
     options.onProgress?.(report.embedded, total)
-    if (stop.aborted || failures.inARow >= MOST_FAILURES) break
+    if (stop.aborted || failures.inARow >= MAX_FAILURES) break
   }
   report.left = countMissing(vectors, embedder.id)
   if (failures.reason !== undefined)
-    report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} passed over; the next \`dex sync\` tries again.`
+    report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} skipped; the next \`dex sync\` retries.`
   if (report.embedded > 0) index.checkpoint()
 }
 
-/** People's prompts describe a conversation best, so they come first. A text that failed there is not retried at once. */
+/**
+ * The pages to embed. People's prompts describe a conversation best, so they come first. A text that failed there is not retried
+ * at once.
+ */
 function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<UnembeddedMessage[]> {
   const seen = new Set<UnembeddedMessage["doc"]>()
   for (const among of ["prompts", undefined] as const) {
@@ -136,7 +145,7 @@ function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generat
 type Failures = { inARow: number; texts: number; reason?: string }
 type Row = { message: UnembeddedMessage; vector?: Float32Array }
 
-/** The rows of a page that could be embedded before it had to stop. */
+/** The rows of a page that were embedded before it had to stop. */
 async function embedPage(
   store: HistoryReader,
   embedder: Embedder,
@@ -146,8 +155,8 @@ async function embedPage(
 ): Promise<Row[]> {
   const { texts, empty } = await textsOf(store, page)
   const rows: Row[] = empty.map((message) => ({ message }))
-  for (let at = 0; at < texts.length && !stop.aborted && failures.inARow < MOST_FAILURES; at += AT_ONCE) {
-    const some = texts.slice(at, at + AT_ONCE)
+  for (let at = 0; at < texts.length && !stop.aborted && failures.inARow < MAX_FAILURES; at += TEXTS_PER_REQUEST) {
+    const some = texts.slice(at, at + TEXTS_PER_REQUEST)
     try {
       const made = await embedder.embed(
         some.map(({ text }) => text),
@@ -160,19 +169,19 @@ async function embedPage(
       if (!isDexError(error)) throw error
       failures.reason = error.message
       failures.texts += some.length
-      failures.inARow = STOPS.has(error.code) ? MOST_FAILURES : failures.inARow + 1
+      failures.inARow = STOPPING_ERRORS.has(error.code) ? MAX_FAILURES : failures.inARow + 1
     }
   }
   return rows
 }
 
-/** Errors that every further request would hit too. */
-const STOPS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
+/** Codes of errors that every further request would hit too. */
+const STOPPING_ERRORS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
-/** A message that is no longer in the history is in neither list. */
+/** The texts of the rows, and the rows without text. A message that is no longer in the history is in neither list. */
 async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
   const texts: { message: UnembeddedMessage; text: string }[] = []
-  // A conversation's card. Vectors of titles were tried, and found nothing more: docs/retrieval.md.
+  // The row of a conversation's title. Vectors of titles were tried and did not improve the results; see docs/retrieval.md.
   const empty = page.filter(({ number }) => number === 0)
   for (const group of Map.groupBy(page, ({ ref }) => formatRef(ref)).values()) {
     const numbers = group.map(({ number }) => number).filter((number) => number > 0)
@@ -196,7 +205,7 @@ function countMissing(vectors: VectorIndex, embedder: string): number {
 
 function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: EmbedSettings): AbortSignal {
   const isBounded = provider === "local" && !again
-  const until = deadline ?? (isBounded ? Date.now() + LOCAL_MS : undefined)
+  const until = deadline ?? (isBounded ? Date.now() + MAX_LOCAL_MS : undefined)
   const signals = [
     ...(signal ? [signal] : []),
     ...(until === undefined ? [] : [AbortSignal.timeout(Math.max(0, until - Date.now()))]),
@@ -204,14 +213,14 @@ function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: Emb
   return AbortSignal.any(signals)
 }
 
-/** The most that a model gets of a message. Longer texts add little meaning, and cost the same per word. */
-const MOST_CHARS = 4_000
-/** The beginning identifies a call; the rest is often an entire file. */
+/** The most characters of a message. Longer texts add little meaning, and cost the same per word. */
+const MAX_CHARS = 4_000
+/** The most characters of a tool call. The beginning identifies a call; the rest is often an entire file. */
 const CALL_CHARS = 300
 
 /**
- * The text and the tool calls of a message, shortened. Undefined if there are none: tool results, injected text and
- * thinking are found by their words.
+ * The text and the tool calls of a message, shortened. Undefined if there are none: tool results, injected text and thinking are
+ * found by their words.
  */
 export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
   const pieces: string[] = []
@@ -220,6 +229,6 @@ export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
     if (part.type === "text") pieces.push(part.text)
     else if (part.type === "tool_call") pieces.push(`${part.tool}: ${part.text.slice(0, CALL_CHARS)}`)
   }
-  const text = pieces.join("\n").trim().slice(0, MOST_CHARS).toWellFormed()
+  const text = pieces.join("\n").trim().slice(0, MAX_CHARS).toWellFormed()
   return /[\p{L}\p{N}]/u.test(text) ? text : undefined
 }

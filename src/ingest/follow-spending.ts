@@ -2,18 +2,18 @@ import { setImmediate } from "node:timers/promises"
 import type { Ref } from "../core/ref.ts"
 import type { Change, HistoryReader } from "../store/history/store.ts"
 import type { ConversationSpending, SpendingFile } from "../store/spending/spending-file.ts"
-import { type MadeThing, type SpentPart, spentIn } from "../usage/spending.ts"
+import { type MadeThing, type SpentPart, spendingInMessages } from "../usage/spending.ts"
 import type { SyncProgress } from "./sync-types.ts"
 
 const BATCH = 64
 
-/** The spending of a conversation as of one change; a later change may differ. */
-export type KnownSpent = { change: number; spent: SpentPart[]; made: MadeThing[] }
+/** The spending of a conversation at one change; a later change may differ. */
+export type SpendingAtChange = { change: number; spent: SpentPart[]; made: MadeThing[] }
 
 export type FollowSpendingOptions = {
-  /** Known spending, so that the conversation need not be read. */
-  atHand?: (ref: Ref) => KnownSpent | undefined
-  /** Stops if more conversations than this would have to be read. */
+  /** Looks up known spending, so that the conversation need not be read. */
+  knownSpending?: (ref: Ref) => SpendingAtChange | undefined
+  /** The most conversations to read. If there are more, the update stops. */
   mostRead?: number
   signal?: AbortSignal
   onProgress?: (read: number) => Promise<void>
@@ -23,7 +23,7 @@ export type FollowSpendingOptions = {
 export async function followSpending(
   store: HistoryReader,
   file: SpendingFile,
-  { atHand, mostRead = Number.POSITIVE_INFINITY, signal, onProgress }: FollowSpendingOptions = {},
+  { knownSpending, mostRead = Number.POSITIVE_INFINITY, signal, onProgress }: FollowSpendingOptions = {},
 ): Promise<{ read: number; complete: boolean }> {
   let read = 0
   for (;;) {
@@ -33,11 +33,11 @@ export async function followSpending(
       file.clear()
       continue
     }
-    const unknown = feed.changes.filter((change) => isToRead(change) && !isAtHand(change, atHand))
+    const unknown = feed.changes.filter((change) => isToRead(change) && !hasKnownSpending(change, knownSpending))
     if (read + unknown.length > mostRead) return { read, complete: false }
     const spending: ConversationSpending[] = []
     for (const change of feed.changes) {
-      spending.push(await spendingIn(store, change, atHand))
+      spending.push(await spendingIn(store, change, knownSpending))
       if (unknown.includes(change)) await setImmediate() // so that an abort signal is noticed
     }
     if (feed.token !== from && !file.save(spending, from, feed.token)) continue
@@ -51,12 +51,12 @@ export async function followSpending(
 }
 
 /** True if the history has changes that are not counted yet. */
-export async function isSpendingBehind(store: HistoryReader, file: SpendingFile): Promise<boolean> {
+export async function isSpendingOutdated(store: HistoryReader, file: SpendingFile): Promise<boolean> {
   const { changes, rebuild } = await store.changes(file.followed(), 1)
   return rebuild || changes.length > 0
 }
 
-/** Reports the progress to a person. Only a history that an older dex filled has anything to read. */
+/** Reports the progress to a person. Only a history that was filled by an older dex has anything to read. */
 export function learningProgress(
   store: HistoryReader,
   show: (progress: SyncProgress) => void,
@@ -69,12 +69,12 @@ export function learningProgress(
   }
 }
 
-/** Documents and notes cost nothing. */
+/** False for documents and notes, which cost nothing. */
 function isToRead({ ref, deleted }: Change): boolean {
   return !deleted && ref !== undefined && ref.source !== "docs" && ref.source !== "dex_note"
 }
 
-function isAtHand({ ref, change }: Change, atHand: FollowSpendingOptions["atHand"]): boolean {
+function hasKnownSpending({ ref, change }: Change, atHand: FollowSpendingOptions["knownSpending"]): boolean {
   const known = ref && atHand?.(ref)
   return known !== undefined && known.change === change
 }
@@ -82,14 +82,14 @@ function isAtHand({ ref, change }: Change, atHand: FollowSpendingOptions["atHand
 async function spendingIn(
   store: HistoryReader,
   changed: Change,
-  atHand: FollowSpendingOptions["atHand"],
+  atHand: FollowSpendingOptions["knownSpending"],
 ): Promise<ConversationSpending> {
   const { conversation: name, ref } = changed
   const row = isToRead(changed) ? await store.conversation(ref!) : undefined
   if (!row || row.kind === "dex" || row.kind === "document") return { name, ref }
-  const { spent, made } = isAtHand(changed, atHand)
+  const { spent, made } = hasKnownSpending(changed, atHand)
     ? atHand!(row.ref)!
-    : spentIn(await store.messages(row.ref), row.ended_at ?? row.started_at)
+    : spendingInMessages(await store.messages(row.ref), row.ended_at ?? row.started_at)
   const spender = {
     kind: row.kind,
     project: row.project,

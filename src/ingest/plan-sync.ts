@@ -7,14 +7,14 @@ import { REDACTION_VERSION } from "../redact/version.ts"
 import type { HistoryWriter, UnitMark, UnreadableFile } from "../store/history/store.ts"
 import { syncScratch } from "../store/sqlite/scratch.ts"
 import type { SyncDeps, SyncOptions, SyncReport } from "./sync-types.ts"
-import { type NamedUnit, named, storedPath, twinOf } from "./unit-names.ts"
+import { type NamedUnit, storedPath, withStoredName, withTwinKey } from "./unit-names.ts"
 
-const TRY_AGAIN_MS = 24 * 3_600_000
+const RETRY_AFTER_MS = 24 * 3_600_000
 
-/** `isUnread`: nothing of it is stored yet. Other units were read before, and are checked again. */
+/** `isUnread`: nothing of the unit is stored yet. Other units were read before, and are checked again. */
 export type UnitJob = { connector: Connector; unit: NamedUnit; replay: boolean; isUnread: boolean }
 export type SyncPlan = {
-  /** Everything written before this time is included. */
+  /** Everything that was written before this time is included. */
   asOf: number
   jobs: UnitJob[]
   found: number
@@ -22,7 +22,7 @@ export type SyncPlan = {
   units: Map<SourceId, Map<string, NamedUnit>>
 }
 
-/** Plans the work: new and grown units, units whose connector has a new version. Also marks units that are gone. */
+/** Plans the work: new and grown units, and units whose connector has a new version. Also marks units that no longer exist. */
 export async function planSync(deps: SyncDeps, options: SyncOptions, report: SyncReport): Promise<SyncPlan> {
   const plan: SyncPlan = { asOf: Date.now(), jobs: [], found: 0, containers: [], units: new Map() }
   for (const connector of deps.connectors) {
@@ -90,7 +90,7 @@ function discoverUnits(
       continue
     }
     // A unit that is stored under its own name needs no redaction.
-    const unit = known.get(found.key)?.path === found.path ? found : named(found)
+    const unit = known.get(found.key)?.path === found.path ? found : withStoredName(found)
     const before = known.get(unit.key)
     if (present.has(unit.key) || (before && before.path !== storedPath(unit))) elsewhere.push(unit)
     else present.set(unit.key, unit)
@@ -101,17 +101,17 @@ function discoverUnits(
     if (holder?.path === found.path) continue
     const before = known.get(found.key)
     const isTaken = holder !== undefined || (before !== undefined && skippedContainers.has(before.path))
-    const twin = twinOf(found)
+    const twin = withTwinKey(found)
     const unit = isTaken || known.has(twin.key) ? twin : found
     present.set(unit.key, unit)
   }
   return { present, unreadable }
 }
 
-/** Redacts names that were stored before there was a rule for their content. */
+/** Redacts stored names that contain something for which a rule was added later. */
 async function redactNames(store: HistoryWriter, source: SourceId): Promise<void> {
   for (const [key, { path }] of await store.knownUnits(source)) {
-    const unit = named({ key, path })
+    const unit = withStoredName({ key, path })
     if (unit.shownPath !== undefined) await store.renameUnit(source, key, { key: unit.key, path: unit.shownPath })
   }
 }
@@ -120,12 +120,12 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }
 
-/** Files that needed more memory than allowed, by path. Each attempt costs seconds, so they are tried once a day. */
+/** Files that recently needed more memory than allowed, by path. Each attempt costs seconds, so they are tried once a day. */
 async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise<Map<string, UnreadableFile>> {
   const files = await store.unreadable(source)
   return new Map(
     files
-      .filter(({ tried_at }) => tried_at !== undefined && Date.now() - tried_at < TRY_AGAIN_MS)
+      .filter(({ tried_at }) => tried_at !== undefined && Date.now() - tried_at < RETRY_AFTER_MS)
       .map((file) => [file.path, file]),
   )
 }
@@ -153,7 +153,7 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
   )
 }
 
-/** A unit whose source is gone, to be parsed again; undefined if its records are not stored, or not completely. */
+/** A unit whose source no longer exists, to be parsed again; undefined if its records are not stored completely. */
 async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
   const known = await store.knownUnit(source, key)
   if (!known || known.raw_withheld || !(await store.hasReadableRecords(source, key))) return undefined

@@ -10,17 +10,17 @@ import { redactName } from "../redact/name.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { openCodeReader, sortOf } from "./code-reader.ts"
-import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, smallFile } from "./read-code.ts"
+import { codeSortOf, openCodeReader } from "./code-reader.ts"
+import { type CodeOrder, codeStampOf, isSameStamp, type ReadCode, readSmallFile } from "./read-code.ts"
 
 type CodeSync = {
   /** The project's code files, including those that were skipped. */
   files: number
   read: number
   removed: number
-  /** Skipped in this run, by reason: huge, minified, generated, binary, slow, broken, unreadable. */
+  /** Files that were skipped in this run, by reason: huge, minified, generated, binary, slow, broken, unreadable. */
   skipped: Record<string, number>
-  /** Files beyond the limit per project. */
+  /** The number of files beyond the limit per project. */
   not_listed: number
 }
 
@@ -28,14 +28,14 @@ type CodeSyncOptions = {
   signal?: AbortSignal
   limit?: number
   onProgress?: (done: number, total: number) => void
-  /** Nothing is parsed in this process. */
+  /** True if nothing may be parsed in this process. */
   inSubprocess?: boolean
 }
 
 /** The size of a batch: large enough for a transaction to pay off, small enough for memory. */
 const BATCH = { files: 50, bytes: 256 << 10 }
 
-/** Updates the knowledge about a project's code: reads changed files, removes those that are gone. */
+/** Updates the knowledge about a project's code: reads changed files, and removes those that no longer exist. */
 export async function syncProjectCode(
   { knowledge, project }: { knowledge: Knowledge; project: string },
   options: CodeSyncOptions = {},
@@ -76,8 +76,8 @@ export async function syncProjectCode(
 }
 
 /**
- * The same for one file that was just changed, created or removed. `same` if there was nothing to do, or if it is not
- * code of the project; the caller must check whether git ignores it. Pass an open parser to avoid opening one.
+ * Updates one file that was just changed, created or removed. Returns `same` if there was nothing to do, or if it is not code of
+ * the project; the caller must check whether git ignores it. Pass an open parser to avoid opening one.
  */
 export async function updateCodeFile(
   { knowledge, project }: { knowledge: Knowledge; project: string },
@@ -101,7 +101,7 @@ export async function updateCodeFile(
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([sortOf(path)]), open })
+  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), open })
   try {
     const [read] = await reader.read([{ path, known }])
     store(knowledge, project, [read!], storedPaths(knowledge, project))
@@ -120,7 +120,7 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
   for (const sort of ["optimized", "plain"] as const) {
     let batch: CodeOrder[] | undefined
     for (const path of paths) {
-      if (sortOf(path) !== sort) continue
+      if (codeSortOf(path) !== sort) continue
       const stamp = codeStampOf(project, path)
       const before = known.get(redactName(path))
       if (before && stamp && isSameStamp(before, stamp)) continue
@@ -135,7 +135,7 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
       bytes += size
     }
   }
-  return { batches, sorts: new Set(batches.map((batch) => sortOf(batch[0]!.path))), bytes }
+  return { batches, sorts: new Set(batches.map((batch) => codeSortOf(batch[0]!.path))), bytes }
 }
 
 function count(result: CodeSync, read: ReadCode[]): void {
@@ -149,11 +149,11 @@ function count(result: CodeSync, read: ReadCode[]): void {
 
 function store(knowledge: Knowledge, project: string, read: ReadCode[], here: ProjectPaths): void {
   for (const one of read) if (one.type === "same") knowledge.code.restampCode(project, one.path, one.stamp)
-  const files = read.flatMap((one) => (one.type === "read" ? linked(one.file, here) : []))
+  const files = read.flatMap((one) => (one.type === "read" ? withLinks(one.file, here) : []))
   knowledge.code.saveCode(project, files)
 }
 
-function linked(file: CodeFile, here: ProjectPaths): CodeFile {
+function withLinks(file: CodeFile, here: ProjectPaths): CodeFile {
   const imports = file.imports.map((one) => {
     const target = importTarget(file.path, file.language as LanguageId, one, here)
     return target === undefined ? one : { ...one, target }
@@ -161,7 +161,7 @@ function linked(file: CodeFile, here: ProjectPaths): CodeFile {
   return { ...file, imports }
 }
 
-/** Also completes the work of an interrupted sync. */
+/** Links the project's code again if necessary, which also completes the work of an interrupted sync. */
 function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProject): void {
   if (knowledge.code.linkedBy(project) === here.modules) return
   knowledge.code.relinkImports(project, here.modules, (importer, language, wanted) =>
@@ -170,7 +170,7 @@ function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProjec
 }
 
 type CompleteProject = ProjectPaths & {
-  /** The modules that its go.mod files name, as one text. */
+  /** The modules that the project's go.mod files name, as one text. */
   modules: string
 }
 
@@ -191,7 +191,7 @@ function storedProject(knowledge: Knowledge, project: string): CompleteProject {
   return projectPaths(project, [...knowledge.code.codeStamps(project).keys()])
 }
 
-/** For one file: looks up only what is needed. */
+/** The paths for one file: looks up only what is needed. */
 function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   return {
     hasFile: (path) => knowledge.code.hasCodeFile(project, path),
@@ -205,7 +205,7 @@ function goModules(project: string): (folder: string) => string | undefined {
   const known = new Map<string, string | undefined>()
   return (folder) => {
     if (!known.has(folder)) {
-      const text = smallFile(join(project, folder, "go.mod"))?.toString("utf8")
+      const text = readSmallFile(join(project, folder, "go.mod"))?.toString("utf8")
       known.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
     }
     return known.get(folder)
@@ -214,7 +214,7 @@ function goModules(project: string): (folder: string) => string | undefined {
 
 function goModuleOf(moduleIn: (folder: string) => string | undefined): ProjectPaths["goModule"] {
   return (path) => {
-    for (const folder of withAbove(posix.dirname(path))) {
+    for (const folder of withParents(posix.dirname(path))) {
       const module = moduleIn(folder)
       if (module !== undefined) return { folder, module }
     }
@@ -225,18 +225,21 @@ function goModuleOf(moduleIn: (folder: string) => string | undefined): ProjectPa
 /** The folders in which a go.mod would matter. */
 function goFolders(paths: string[]): string[] {
   const own = new Set(paths.filter((path) => languageOf(path) === "go").map((path) => posix.dirname(path)))
-  return [...new Set([...own].flatMap(withAbove))].sort()
+  return [...new Set([...own].flatMap(withParents))].sort()
 }
 
 /** The folder and its parents, up to the project's own, which is ".". */
-function withAbove(folder: string): string[] {
-  return folder === "." ? [folder] : [folder, ...withAbove(posix.dirname(folder))]
+function withParents(folder: string): string[] {
+  return folder === "." ? [folder] : [folder, ...withParents(posix.dirname(folder))]
 }
 
-/** Further files are counted, but not read. Linux has 60,000 C files; a single team's project has a tenth of that. */
+/**
+ * The most code files per project. Further files are counted, but not read. Linux has 60,000 C files; a single team's project has
+ * a tenth of that.
+ */
 const MAX_CODE_FILES = 50_000
 const MAX_DEPTH = 40
-const PASSED_OVER =
+const SKIPPED_FOLDERS =
   /^(?:\.|node_modules$|bower_components$|vendor$|dist$|build$|out$|target$|coverage$|__pycache__$|venv$|site-packages$)/
 
 /** The code files of a project, sorted by path, and the number of files beyond the limit. */
@@ -254,14 +257,18 @@ export async function listCodeFiles(
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
 }
 
-/** Without git: skips hidden folders, folders with installed or built files, and links. Stops beyond twice the limit. */
+/**
+ * The files of a project without git. Skips hidden folders, folders with installed or built files, and links. Stops at twice the
+ * limit.
+ */
 function walk(project: string, limit: number): string[] {
   const found: string[] = []
   const folders = [""]
   for (let at = folders.pop(); at !== undefined && found.length <= 2 * limit; at = folders.pop()) {
     for (const entry of entriesOf(join(project, at))) {
       const path = at === "" ? entry.name : `${at}/${entry.name}`
-      if (entry.isDirectory() && !PASSED_OVER.test(entry.name) && path.split("/").length < MAX_DEPTH) folders.push(path)
+      if (entry.isDirectory() && !SKIPPED_FOLDERS.test(entry.name) && path.split("/").length < MAX_DEPTH)
+        folders.push(path)
       else if (entry.isFile() && languageOf(path) !== undefined) found.push(path)
     }
   }
@@ -272,6 +279,6 @@ function entriesOf(folder: string) {
   try {
     return readdirSync(folder, { withFileTypes: true })
   } catch {
-    return [] // gone or not readable; the next sync looks again
+    return [] // deleted or not readable; the next sync looks again
   }
 }

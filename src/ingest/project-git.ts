@@ -7,9 +7,9 @@ import type { CommitWrite } from "../store/knowledge/git.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 
 export type GitReport = {
-  /** New since last time. */
+  /** The number of new commits. */
   added: number
-  /** The history was rewritten, or another branch is checked out, so everything was read again. */
+  /** True if the history was rewritten or another branch is checked out, so that everything was read again. */
   read_anew: boolean
   left_out: string[]
 }
@@ -32,7 +32,7 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
     head: read.head,
     shallow: read.shallow ?? "",
     read_at: options.now,
-    commits: written(read.commits),
+    commits: commitsToStore(read.commits),
     replaces: read.replaces,
     left_out: read.left_out,
     most,
@@ -45,14 +45,14 @@ export async function syncProjectGit(db: Knowledge, project: string, options: Gi
   }
 }
 
-const LONGEST_SUBJECT = 300
-const LONGEST_BODY = 4_000
+const MAX_SUBJECT_LENGTH = 300
+const MAX_BODY_LENGTH = 4_000
 
 /**
- * Commit messages and file names can contain passwords. They are cut after the redaction, because half a secret is not
- * recognised.
+ * The commits to store, redacted, because commit messages and file names can contain passwords. They are cut after the redaction,
+ * because half a secret is not recognised.
  */
-function written(commits: Commit[]): CommitWrite[] {
+function commitsToStore(commits: Commit[]): CommitWrite[] {
   const names = new Map<string, string>()
   const redactedName = (path: string): string => {
     const known = names.get(path)
@@ -63,8 +63,8 @@ function written(commits: Commit[]): CommitWrite[] {
   }
   return commits.map(({ subject, body, files, ...commit }) => {
     const message = {
-      subject: redactText(subject).slice(0, LONGEST_SUBJECT),
-      body: redactText(body).slice(0, LONGEST_BODY),
+      subject: redactText(subject).slice(0, MAX_SUBJECT_LENGTH),
+      body: redactText(body).slice(0, MAX_BODY_LENGTH),
     }
     const touched = files.map((file) =>
       file.status === "renamed"

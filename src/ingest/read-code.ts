@@ -13,7 +13,7 @@ import type { CodeFile, CodeStamp } from "../store/knowledge/code.ts"
 
 /** A file that may have changed since `known`. */
 export type CodeOrder = { path: string; known?: CodeStamp }
-/** `same`: a new time with the same content. Imports are not linked yet. Paths are redacted. */
+/** `same`: the file has a new time but the same content. Imports are not linked yet. Paths are redacted. */
 export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
 
 /** The facts about a file of the project, redacted. Never throws because of a file's content. */
@@ -27,12 +27,12 @@ export async function readCode(
   const name = redactName(path)
   const skip = (skipped: string, hash?: Buffer): ReadCode => ({
     type: "read",
-    file: { ...NOTHING, ...(stamp ?? NO_STAMP), path: name, language, skipped, hash },
+    file: { ...NO_FACTS, ...(stamp ?? NO_STAMP), path: name, language, skipped, hash },
   })
   if (!stamp || !isInside(project, path)) return skip("unreadable")
   if (stamp.size > MAX_CODE_BYTES) return skip("huge")
-  const content = smallFile(join(project, path))
-  // Checked again: a folder in the path may have been replaced meanwhile.
+  const content = readSmallFile(join(project, path))
+  // Checked again, because a folder in the path may have been replaced meanwhile.
   if (!content || !isInside(project, path)) return skip("unreadable")
   const hash = createHash("sha256").update(content).digest().subarray(0, 16)
   if (known?.hash && known.version === CODE_VERSION && Buffer.from(known.hash).equals(hash))
@@ -42,13 +42,16 @@ export async function readCode(
   if (why) return skip(why, hash)
   const facts = await (await parser()).parse(language, text)
   if (!facts) return skip("slow", hash)
-  return { type: "read", file: { ...stamp, hash, path: name, language, lines: countLines(text), ...redacted(facts) } }
+  return {
+    type: "read",
+    file: { ...stamp, hash, path: name, language, lines: countLines(text), ...redactFacts(facts) },
+  }
 }
 
-const NOTHING = { lines: 0, definitions: [], imports: [], uses: [] }
+const NO_FACTS = { lines: 0, definitions: [], imports: [], uses: [] }
 const NO_STAMP = { size: 0, modified_at: 0, version: CODE_VERSION }
 
-/** Undefined if it is not a regular file. */
+/** Undefined if the path is not a regular file. */
 export function codeStampOf(project: string, path: string): CodeStamp | undefined {
   const found = lookAt(join(project, path), { follow: false })
   if (found === undefined || found === "unknown" || !found.isFile()) return undefined
@@ -59,7 +62,7 @@ export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
   a.size === b.size && a.modified_at === b.modified_at && a.version === b.version
 
 /** The content of a regular file within the size limit for code. */
-export function smallFile(file: string): Buffer | undefined {
+export function readSmallFile(file: string): Buffer | undefined {
   try {
     return readBytes(file, MAX_CODE_BYTES, { follow: false })
   } catch {
@@ -67,19 +70,19 @@ export function smallFile(file: string): Buffer | undefined {
   }
 }
 
-/** No folder in the path may be a link that leads out of the project. */
+/** True if no folder in the path is a link that leads out of the project. */
 function isInside(project: string, path: string): boolean {
   try {
     const root = realpathSync(project)
     const folder = realpathSync(dirname(join(project, path)))
     return folder === root || folder.startsWith(root + sep)
   } catch {
-    return false // gone since it was listed
+    return false // deleted since it was listed
   }
 }
 
-/** Comments, URLs and names may contain secrets. */
-function redacted(facts: FileFacts) {
+/** Redacts the facts, because comments, URLs and names may contain secrets. */
+function redactFacts(facts: FileFacts) {
   return {
     definitions: facts.definitions.map((one) => ({
       ...one,

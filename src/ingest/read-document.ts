@@ -9,10 +9,10 @@ import { redactRecord } from "../redact/redact.ts"
 import { REDACTION_VERSION } from "../redact/version.ts"
 import type { Collection, UnitWrite } from "../store/history/store.ts"
 
-/** Raise it when documents are split differently: all are then read again. */
+/** Increase it when documents are split differently. All are then read again. */
 export const DOCUMENTS_VERSION = 1
 
-/** A document that may have changed. `hash` is that of the stored content, if it was read by this version. */
+/** A document that may have changed. `hash` is that of the stored content, if this version read it. */
 export type DocumentOrder = { collection: Collection; file: DocumentFile; hash?: string }
 /** Undefined if the content is unchanged. */
 export type ReadDocument = UnitWrite | undefined
@@ -29,12 +29,11 @@ export function documentStampOf({ size, modified_at }: DocumentFile): string {
 }
 
 async function writeOf(collection: Collection, file: DocumentFile, text: string, stamp: string): Promise<UnitWrite> {
-  // Split before the redaction: a redacted secret of several lines becomes one line, and line numbers must match the
-  // file.
+  // Split before the redaction: a redacted secret of several lines becomes one line, but line numbers must match the file.
   const raw = await parseDocument(text, formatOf(file.path) ?? "text")
   const { record, redactions } = redactRecord({ title: raw.title, sections: raw.sections })
   const parsed = { ...raw, ...(record as Pick<ParsedDocument, "title" | "sections">) }
-  const name = keptName(file.path)
+  const name = storedName(file.path)
   const id = documentKey(collection, file.path)
   const at = Math.round(file.modified_at)
   const messages = messagesOf(id, parsed, collection)
@@ -45,7 +44,7 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
     cursor: "",
     connector_version: DOCUMENTS_VERSION,
     redaction_version: REDACTION_VERSION,
-    // The file itself can be read again.
+    // Raw records are not stored, because the file itself can be read again.
     raw: { mode: "replace", live: [], left: [] },
     conversations:
       messages.length === 0
@@ -73,11 +72,11 @@ async function writeOf(collection: Collection, file: DocumentFile, text: string,
 
 /** The key under which a document is stored. */
 export function documentKey({ name }: Collection, path: string): string {
-  return `${name}/${keptName(path)}`
+  return `${name}/${storedName(path)}`
 }
 
-/** The redacted name; a hash distinguishes documents whose names differ only by a secret. */
-export function keptName(path: string): string {
+/** The redacted name. A hash distinguishes documents whose names differ only by a secret. */
+export function storedName(path: string): string {
   const name = redactName(path)
   return name === path ? path : `${name}~${hash("sha256", path, "hex").slice(0, 8)}`
 }

@@ -4,20 +4,20 @@ import type { SourceId } from "../core/conversation.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { openStore } from "../store/history/sqlite-history.ts"
 import { serveOrders } from "../subprocess/serve.ts"
-import { takeUnit } from "./read-unit.ts"
+import { prepareUnit } from "./read-unit.ts"
 import type { UnitOrder } from "./reader.ts"
 
-// The thread that reads during a sync: files in, redacted records and parsed conversations out. It never writes.
+// The thread that reads during a sync: it receives files and returns redacted records and parsed conversations. It never writes.
 
 const { dexDir, history, outside } = workerData as { dexDir: string; history: string; outside: readonly string[] }
-// Small, because it looks up only one row per unit.
+// The cache is small, because only one row per unit is looked up.
 const store = openStore(history, { cacheKb: 1_000 })
 const projectOf = createProjectFinder()
 
 const loaded = new Map<SourceId, ReturnType<typeof loadConnector>>()
 
 serveOrders(async ({ source, unit, replay }: UnitOrder) =>
-  takeUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
+  prepareUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
 )
 
 /** Loaded once, with the first of its files. */

@@ -13,19 +13,22 @@ import { syncScratch } from "../store/sqlite/scratch.ts"
 import { conversationTitle } from "./title.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
-/** Raw records are read one conversation at a time, so their blocks are larger than those of bodies, and compress better. */
+/**
+ * The characters of a block of raw records. They are read one conversation at a time, so their blocks are larger than those of
+ * bodies, and compress better.
+ */
 const RAW_BLOCK_CHARS = 256 << 10
 
 export type ReadContext = {
   projectOf: (cwd: string) => string
   dexDir: string
   store: Pick<HistoryWriter, "knownUnit" | "rawLines" | "forgottenAmong">
-  /** Some stored records are damaged: use only the others. */
+  /** True if some stored records are damaged, so that only the others are used. */
   onlyReadable?: boolean
 }
 
-/** Prepares a unit for storing: the new data of its source, or (`replay`) its stored records, parsed by today's code. */
-export async function takeUnit(
+/** Prepares a unit for storing: the new data of its source or, with `replay`, its stored records, parsed by the current code. */
+export async function prepareUnit(
   connector: Connector,
   unit: NamedUnit,
   replay: boolean,
@@ -37,15 +40,14 @@ export async function takeUnit(
     return await readUnit(connector, unit, known, context)
   } catch (error) {
     if (!known || !isDexError(error) || error.code !== "damaged") throw error
-    // The source exists, so all of it is read again; the undamaged records show what it no longer has.
+    // The source exists, so all of it is read again; the undamaged records show what it no longer contains.
     return readUnit(connector, unit, { ...known, connector_version: 0 }, { ...context, onlyReadable: true })
   }
 }
 
 /**
- * Reads what is new in a unit and returns what to store: the new records, redacted and packed, and everything that a
- * parse of all the unit's records gives. Since all records are always parsed together, reading in steps and reading at
- * once cannot differ.
+ * Reads new data of a unit and returns what to store: the new records, redacted and packed, and the result of parsing all of the
+ * unit's records. Since all records are always parsed together, reading in steps and reading at once give the same result.
  */
 async function readUnit(
   connector: Connector,
@@ -71,8 +73,8 @@ async function readUnit(
 
   const live = appends ? [...before, ...fresh.records] : fresh.records
   // If the source only grew, nothing was lost, even if a newer connector stores other parts of the same records.
-  const lost = resumed.mode === "append" ? [] : missingFrom(before, live, connector)
-  const supersededNow = withoutDoubles([...superseded, ...lost], live)
+  const lost = resumed.mode === "append" ? [] : lostRecords(before, live, connector)
+  const supersededNow = withoutDuplicates([...superseded, ...lost], live)
   const onlyGrew =
     supersededNow.length >= superseded.length && superseded.every((record, i) => supersededNow[i] === record)
   const parsed = parseRecords(connector, live, supersededNow, unit, context)
@@ -108,7 +110,7 @@ async function readUnit(
   }
 }
 
-/** Parses the stored records of a unit again, for a newer connector or new redaction rules, if the source is gone. */
+/** Parses the stored records of a unit again, for a newer connector or new redaction rules, if the source no longer exists. */
 async function replayUnit(
   connector: Connector,
   unit: Pick<Unit, "key" | "path" | "stamp" | "bornAt" | "modifiedAt">,
@@ -156,7 +158,7 @@ async function parsedLines(
       return [JSON.parse(line) as RawRecord]
     } catch (cause) {
       if (onlyReadable) return []
-      throw new DexError("damaged", `The stored records of ${unitKey} are damaged.`, { cause })
+      throw new DexError("damaged", `dex's stored records of ${unitKey} are damaged.`, { cause })
     }
   })
 }
@@ -176,16 +178,16 @@ function redactAll(
   return { records: kept, lines }
 }
 
-/** The records that a rewritten source no longer has. They are stored separately, so that no message is lost. */
-function missingFrom(before: RawRecord[], now: RawRecord[], connector: Connector): RawRecord[] {
+/** The records that a rewritten source no longer contains. They are stored separately, so that no message is lost. */
+function lostRecords(before: RawRecord[], now: RawRecord[], connector: Connector): RawRecord[] {
   if (before.length === 0) return []
   const recordName = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
   const present = new Set(now.map(recordName))
   return before.filter((record) => !present.has(recordName(record)))
 }
 
-/** The records that the source no longer has, without duplicates and without those that came back. */
-function withoutDoubles(superseded: RawRecord[], live: RawRecord[]): RawRecord[] {
+/** The superseded records without duplicates and without those that came back. */
+function withoutDuplicates(superseded: RawRecord[], live: RawRecord[]): RawRecord[] {
   if (superseded.length === 0) return superseded
   const seen = new Set(linesOf(live))
   return superseded.filter((record) => {
@@ -230,7 +232,7 @@ function parseRecords(
       const current = conversations.get(old.id)
       const byKey = new Map(current?.messages.map((message) => [message.key, message]))
       const superseded = withoutRepeats(old).messages.flatMap((message) =>
-        supersededBy(byKey.get(message.key), message),
+        supersededForm(byKey.get(message.key), message),
       )
       conversations.set(
         old.id,
@@ -243,7 +245,7 @@ function parseRecords(
   const all = [...conversations.values()].filter(({ messages }) => messages.length > 0)
   const others = all.filter((conversation) => !isOwnRun(conversation, context.dexDir))
   return {
-    /** Everything here is an agent's answer to dex, so nothing is stored. */
+    /** Everything in the unit is an agent's answer to dex, so nothing is stored. */
     isOwn: all.length > 0 && others.length === 0,
     conversations: others.map((conversation) => withProject(withTimes(conversation, unit), context)),
     unknown: now.unknown,
@@ -263,17 +265,17 @@ function inOrder(now: MessageWrite[], superseded: MessageWrite[]): MessageWrite[
 }
 
 /**
- * The superseded form of a message: all of it if the source no longer has it. If its record came back with other text
- * (a damaged copy can have its key), the earlier text under a new key.
+ * The superseded form of a message: all of it if the source no longer contains it. If its record came back with other text (a
+ * damaged copy can have its key), the earlier text under a new key.
  */
-function supersededBy(now: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
+function supersededForm(now: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
   if (!now) return [{ ...before, superseded: true }]
   const texts = now.parts.map((part) => part.text)
   if (before.parts.every((part) => texts.some((text) => text.includes(part.text)))) return []
   return [{ ...before, key: `${before.key}~${crc32(JSON.stringify(before.parts))}`, superseded: true }]
 }
 
-/** Each key is used once; a record that an agent wrote twice counts once. */
+/** The conversation with each key once; a record that an agent wrote twice counts once. */
 function withoutRepeats(conversation: Conversation): Conversation & { messages: MessageWrite[] } {
   const seen = new Set<string>()
   return {
@@ -295,7 +297,7 @@ function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
   return below !== "" && !below.startsWith("..") && !isAbsolute(below)
 }
 
-/** Some agents write no times at all; then the file's times are the best available. */
+/** Uses the file's times for conversations of agents that write no times. */
 function withTimes<C extends Conversation>(conversation: C, unit: ParsedUnit): C {
   if (conversation.started_at !== undefined || conversation.messages.some((message) => message.at !== undefined))
     return conversation

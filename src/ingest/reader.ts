@@ -3,27 +3,27 @@ import { createProjectFinder } from "../git/project.ts"
 import type { UnitWrite } from "../store/history/store.ts"
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
-import { takeUnit } from "./read-unit.ts"
+import { prepareUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
-/** Starting threads costs as much as reading about this many bytes. */
-export const THREADS_PAY_FROM_BYTES = 4 << 20
+/** The number of bytes from which threads are used. Starting them costs as much as reading this much. */
+export const MIN_BYTES_FOR_THREADS = 4 << 20
 
 /** Reads units: in this thread if there is little to do, otherwise in a worker while this thread stores. */
 export type UnitReader = {
-  /** How much may be read before the first of it is stored. */
+  /** How much may be read before the first result is stored. */
   ahead: { units: number; bytes: number }
   read(source: SourceId, unit: NamedUnit, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
 
-/** Enough to keep reading while the index catches up, small enough for memory. */
-const AHEAD = { units: 256, bytes: 6 << 20 }
+/** How much is read ahead: enough to keep reading while the index is updated, small enough for memory. */
+const READ_AHEAD = { units: 256, bytes: 6 << 20 }
 
 export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: number): UnitReader {
   const thread = threadReader(deps, largestUnitBytes)
-  if (bytes >= THREADS_PAY_FROM_BYTES) return thread
+  if (bytes >= MIN_BYTES_FOR_THREADS) return thread
   const inline = inlineReader(deps)
   const isOutside = (source: SourceId) => deps.connectors.some((one) => one.source === source && one.isOutside)
   return {
@@ -39,18 +39,18 @@ function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
     ahead: { units: 1, bytes: 0 },
     read: (source, unit, replay) => {
       const connector = deps.connectors.find((candidate) => candidate.source === source)!
-      return takeUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
+      return prepareUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
     },
   }
 }
 
 export type UnitOrder = { source: SourceId; unit: NamedUnit; replay: boolean }
 
-/** A unit that the reading thread died of, despite all the memory allowed. */
-export class TooLarge extends Error {}
+/** A unit that ended the reading thread, despite all the memory allowed. */
+export class UnitTooLargeError extends Error {}
 
-/** A unit that the thread died of is tried once more, with this many times the memory. */
-export const SECOND_TRY = 4
+/** How many times the memory a unit gets in its second attempt, after it ended the thread. */
+export const RETRY_MEMORY_FACTOR = 4
 
 type PendingRead = {
   order: UnitOrder
@@ -60,8 +60,8 @@ type PendingRead = {
 }
 
 /**
- * The thread reads units in the order of the requests. So if it dies, the first waiting unit is the cause. That unit is
- * tried once more; in either case another thread continues with the rest.
+ * Reads in a thread, in the order of the requests. If the thread dies, the first waiting unit is the cause. That unit is retried
+ * once; in either case another thread continues with the rest.
  */
 function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
   const waiting = new Set<PendingRead>()
@@ -94,14 +94,14 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
     const [first] = waiting
     if (first?.isSecondTry) {
       waiting.delete(first)
-      first.reject(new TooLarge(tooLarge(first.order.unit, cause)))
+      first.reject(new UnitTooLargeError(tooLarge(first.order.unit, cause)))
     } else if (first) first.isSecondTry = true
     const [now] = waiting
-    thread = now && start(now.isSecondTry ? SECOND_TRY : 1)
+    thread = now && start(now.isSecondTry ? RETRY_MEMORY_FACTOR : 1)
   }
 
   return {
-    ahead: AHEAD,
+    ahead: READ_AHEAD,
     read: (source, unit, replay) =>
       new Promise((resolve, reject) => {
         const one = { order: { source, unit, replay }, isSecondTry: false, resolve, reject }
@@ -118,12 +118,12 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
 
 function tooLarge(unit: NamedUnit, cause: string): string {
   const megabytes = Math.max(1, Math.round(unit.bytes / 1e6))
-  return `too large to read: ${megabytes} MB on disk, and more memory than dex takes for one file (${cause}). It is tried again when it changes, or tomorrow.`
+  return `too large to read: ${megabytes} MB on disk, and it needs more memory than dex uses for one file (${cause}). dex retries when the file changes, or tomorrow.`
 }
 
 /**
- * A thread's heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. The heap needs
- * room for the largest unit, which is in memory several times over while it is read, parsed and stored.
+ * A thread's heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. The heap needs room for
+ * the largest unit, which is in memory several times while it is read, parsed and stored.
  */
 export function heapLimits(largestUnitBytes: number): {
   maxYoungGenerationSizeMb: number

@@ -4,17 +4,17 @@ import { SPENDING_FILE } from "../core/formats.ts"
 import { formatRef } from "../core/ref.ts"
 import type { WriteResult } from "../store/history/store.ts"
 import { openSpending, type SpendingFile } from "../store/spending/spending-file.ts"
-import { spentIn } from "../usage/spending.ts"
-import { followSpending, type KnownSpent, learningProgress } from "./follow-spending.ts"
+import { spendingInMessages } from "../usage/spending.ts"
+import { followSpending, learningProgress, type SpendingAtChange } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
-/** A sync that somebody waits for reads only this many older conversations for their spending; a full one reads all. */
-const FEW = 16
+/** The most older conversations that a sync reads for their spending while somebody waits. A full sync reads all. */
+const FEW_CONVERSATIONS = 16
 
 /** Records spending for `dex usage` during a sync, while every conversation is parsed anyway. */
 export type SyncSpending = {
   add(paid: WriteResult["paid"]): void
-  /** Writes what was added, and what other syncs left undone. */
+  /** Writes what was added, and what other syncs did not finish. */
   follow(): Promise<void>
   /** Call it last. `hasRead`: something was stored, so it is worth writing the log back into the file. */
   finish(hasRead: boolean): Promise<void>
@@ -22,7 +22,7 @@ export type SyncSpending = {
 }
 
 export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions): SyncSpending {
-  const known = new Map<string, KnownSpent>()
+  const known = new Map<string, SpendingAtChange>()
   let file: SpendingFile | undefined
   const isQuick = options.quick || options.deadline !== undefined || options.pauseAt !== undefined
   const unlessDamaged = async (work: (file: SpendingFile) => Promise<void>) => {
@@ -30,7 +30,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
       file ??= openSpending(join(home.dir, SPENDING_FILE))
       await work(file)
     } catch (error) {
-      // The file is derived: it is recreated the next time it is opened.
+      // The file contains only derived data and is recreated when it is next opened.
       if (!isDexError(error) || error.code !== "corrupt") throw error
     } finally {
       known.clear()
@@ -38,8 +38,8 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   }
   const follow = async (opened: SpendingFile) => {
     await followSpending(store, opened, {
-      atHand: (ref) => known.get(formatRef(ref)),
-      mostRead: isQuick ? FEW : undefined,
+      knownSpending: (ref) => known.get(formatRef(ref)),
+      mostRead: isQuick ? FEW_CONVERSATIONS : undefined,
       signal: options.signal,
       onProgress: options.onProgress && learningProgress(store, options.onProgress),
     })
@@ -47,7 +47,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   return {
     add(paid) {
       for (const { ref, change, ended_at, messages } of paid)
-        known.set(formatRef(ref), { change, ...spentIn(messages, ended_at) })
+        known.set(formatRef(ref), { change, ...spendingInMessages(messages, ended_at) })
     },
     follow: () => unlessDamaged(follow),
     finish: (hasRead) =>

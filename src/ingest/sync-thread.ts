@@ -3,11 +3,11 @@ import type { Machine } from "../agents/kit/connector.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
 import { isSubprocessEnded, subprocessFile } from "../subprocess/link.ts"
 import { startThread } from "../subprocess/thread.ts"
-import { heapLimits, SECOND_TRY, THREADS_PAY_FROM_BYTES } from "./reader.ts"
+import { heapLimits, MIN_BYTES_FOR_THREADS, RETRY_MEMORY_FACTOR } from "./reader.ts"
 import { syncHistory } from "./sync.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
 
-const LOOK_AGAIN_MS = 100
+const POLL_MS = 100
 
 export type SyncThreadOrder = {
   machine: Machine
@@ -17,9 +17,8 @@ export type SyncThreadOrder = {
 }
 
 /**
- * A sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another
- * stores, and this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any
- * amount.
+ * A sync that adapts to the amount of work: a little is done in this thread; for more, one thread reads and another stores, and
+ * this one stays free to show progress. The threads' heaps are small, so memory stays bounded for any amount of work.
  */
 export async function syncWithThreads(
   deps: SyncDeps,
@@ -29,11 +28,11 @@ export async function syncWithThreads(
   let report = await readAndStore(deps, indexPath, options)
   while (report.busy && options.wait && !isOver(options)) {
     await reportWaiting(deps, options)
-    await pause(LOOK_AGAIN_MS)
+    await pause(POLL_MS)
     report = await readAndStore(deps, indexPath, options)
   }
   if (!options.embed || report.busy) return report
-  // After the lock is released: others may sync while a server takes its time.
+  // Runs after the lock is released, so that others may sync while a server takes its time.
   const embedding = await embed(deps, options, options.embed)
   return embedding ? { ...report, embedding } : report
 }
@@ -61,14 +60,14 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
 }
 
 async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
-  const done = await syncHistory(deps, { ...options, mostBytes: THREADS_PAY_FROM_BYTES })
+  const done = await syncHistory(deps, { ...options, mostBytes: MIN_BYTES_FOR_THREADS })
   if (!("largestUnitBytes" in done)) return done
   const { machine, home, outside = [] } = deps
   const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
   const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
-    // Stored data remains. A unit of many small values can need more memory than others of its size.
+    // Data that was stored so far remains. A unit of many small values can need more memory than others of its size.
     if (!isSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
-    return inThread(order, done.largestUnitBytes * SECOND_TRY, options)
+    return inThread(order, done.largestUnitBytes * RETRY_MEMORY_FACTOR, options)
   })
   return { ...report, archived: report.archived + done.archived }
 }

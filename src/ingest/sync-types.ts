@@ -19,16 +19,16 @@ export type SyncDeps = {
 }
 
 export type SyncOptions = {
-  /** Stop at this time; the next sync reads the rest. */
+  /** When to stop; the next sync reads the rest. */
   deadline?: number
-  /** Also stop at this time, but only if much remains: a small remainder is finished, and everything read can be found. */
+  /** When to stop if much remains. A small remainder is finished, and everything read can be found. */
   pauseAt?: number
-  /** If there is more than this to read, do nothing and return the size of the largest unit. */
+  /** If there are more bytes to read than this, nothing is done, and the size of the largest unit is returned. */
   mostBytes?: number
-  /** Somebody waits, or memory is limited: slow work other than reading is left to another sync. */
+  /** True if somebody waits, or memory is limited: slow work other than reading is left to another sync. */
   quick?: boolean
   redactAgain?: boolean
-  /** If another sync is running, wait for its end and then read what it did not see. */
+  /** True to wait until another running sync ends, and then read what it did not see. */
   wait?: boolean
   /** Set if messages should get vectors at the end. Throws a DexError if the settings are incomplete. */
   embed?: () => EmbedSettings
@@ -42,21 +42,21 @@ export type SyncProgress = {
   total: number
   bytes: number
   bytesTotal: number
-  /** Spent on a model so far. */
+  /** Tokens spent on a model so far. */
   tokens?: number
 }
 
 export type SyncReport = {
-  /** Another sync is running: nothing was done here, and its results are for everyone. */
+  /** True if another sync is running. Nothing was done here, and that sync's results are for everyone. */
   busy: boolean
-  /** Everything found was read. False after a deadline or an interruption. */
+  /** True if everything that was found was read. False after a deadline or an interruption. */
   complete: boolean
   found: number
   read: number
   changed: number
   added_messages: number
   archived: number
-  /** How many of those read were read only because this dex stores more than the version that read them before. */
+  /** How many units were read only because this dex stores more than the version that read them before. */
   read_again: number
   bytes: number
   duration_ms: number
@@ -69,5 +69,5 @@ export type SyncReport = {
   embedding?: EmbedReport
 }
 
-/** `archived` is set, because discovery has already archived these. */
-export type TooMuch = { largestUnitBytes: number; archived: number }
+/** The result if there was too much to read. `archived` is set, because units were archived before that was known. */
+export type TooMuchToRead = { largestUnitBytes: number; archived: number }

@@ -4,24 +4,24 @@ import { cleanUpRestore } from "../store/history/kept-histories.ts"
 import { damageFile, dropDamage, notedDamage } from "../store/history/rot/damage-list.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
-import { carryOutSync } from "./carry-out-sync.ts"
+import { runSyncPlan } from "./carry-out-sync.ts"
 import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
 import { spendingOfSync } from "./sync-spending.ts"
-import type { SyncDeps, SyncOptions, SyncReport, TooMuch } from "./sync-types.ts"
+import type { SyncDeps, SyncOptions, SyncReport, TooMuchToRead } from "./sync-types.ts"
 
-/** A history written by an older dex gets its checksums over several syncs, this long each. */
+/** How long each sync adds checksums to a history that was written by an older dex, in milliseconds. */
 const SEAL_MS = 2_000
 
 /**
- * Brings everything new that the agents have written into the history and the index, newest first. Only one sync runs
- * at a time; a second one reports that and returns. It can be stopped at any moment and continues there next time.
+ * Reads everything new that the agents have written into the history and the index, newest first. Only one sync runs at a time; a
+ * second one reports that and returns. It can be stopped at any moment, and the next one continues.
  */
 export async function syncHistory(
   deps: SyncDeps,
   options: SyncOptions & { mostBytes: number },
-): Promise<SyncReport | TooMuch>
+): Promise<SyncReport | TooMuchToRead>
 export async function syncHistory(deps: SyncDeps, options?: SyncOptions): Promise<SyncReport>
-export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuch> {
+export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Promise<SyncReport | TooMuchToRead> {
   const started = Date.now()
   const report: SyncReport = {
     busy: false,
@@ -45,13 +45,13 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   try {
     removeLeftovers(deps.home.dir)
     cleanUpRestore(deps.home.history)
-    const noted = await healNoted(deps)
+    const noted = await healRecordedDamage(deps)
     const plan = await planSync(deps, options, report)
     if (options.mostBytes !== undefined && plannedBytes(plan) > options.mostBytes) {
       isHandedOn = true
       return { largestUnitBytes: largestPlanned(plan), archived: report.archived }
     }
-    await carryOutSync(deps, plan, options, report, spending)
+    await runSyncPlan(deps, plan, options, report, spending)
     await reportHealed(deps, noted, report)
     await saveOutcome(deps, plan, report)
     const followed = await deps.index.follow(
@@ -62,7 +62,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
     if (options.redactAgain || (followed.complete && (await deps.index.isPurgeDue(deps.store))))
       await deps.index.purge(deps.store, { messagesChanged: options.redactAgain === true })
     const until = Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS)
-    await orIfCorrupt(deps.store.seal(until), undefined)
+    await unlessCorrupt(deps.store.seal(until), undefined)
     const hasRead = report.read > 0 || followed.indexed > 0
     await spending.finish(hasRead)
     if (hasRead) {
@@ -79,15 +79,15 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   return report
 }
 
-/** Restores what commands found damaged, or marks it so that this sync reads it again. */
-async function healNoted({ store, home }: SyncDeps): Promise<Ref[]> {
+/** Repairs what commands found damaged, or marks it so that this sync reads it again. */
+async function healRecordedDamage({ store, home }: SyncDeps): Promise<Ref[]> {
   const noted = notedDamage(damageFile(home.dir))
-  await orIfCorrupt(store.heal(noted), undefined)
+  await unlessCorrupt(store.heal(noted), undefined)
   return noted
 }
 
-/** If SQLite's own pages are damaged, a separate command repairs them (doctor names it), and this sync does what it can. */
-async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O> {
+/** Runs `work`, or returns `otherwise` if SQLite's own pages are damaged. A separate command repairs those (doctor names it). */
+async function unlessCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O> {
   try {
     return await work
   } catch (error) {
@@ -97,19 +97,18 @@ async function orIfCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O>
 }
 
 /**
- * Removes the conversations that were tried from the list; if one is still damaged, the next command that notices adds
- * it again.
+ * Removes the conversations that were tried from the list. If one is still damaged, the next command that notices adds it again.
  */
 async function reportHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
   if (noted.length === 0 || !report.complete) return
-  const injuries = await orIfCorrupt(store.injuries(noted), undefined)
+  const injuries = await unlessCorrupt(store.injuries(noted), undefined)
   report.damaged = injuries ? injuries.map(({ ref }) => ref) : noted
   const still = new Set(report.damaged.map(formatRef))
   report.restored = noted.filter((ref) => !still.has(formatRef(ref)))
   dropDamage(damageFile(home.dir), noted)
 }
 
-/** A database that was read completely need not be opened again until it changes. */
+/** Saves the report. A database that was read completely need not be opened again until it changes. */
 async function saveOutcome(deps: SyncDeps, plan: SyncPlan, report: SyncReport): Promise<void> {
   for (const { source } of deps.connectors) {
     const own = report.unreadable.filter((file) => file.source === source)

@@ -3,21 +3,21 @@ import type { Conversation, Message, Part, Title } from "../core/conversation.ts
 import { findPlan } from "../core/plan.ts"
 
 const MAX_TITLE = 120
-/** Later prompts are about details. */
-const PROMPTS = 12
-/** Only this much of each prompt is examined. */
+/** How many prompts are examined. Later prompts are about details. */
+const MAX_PROMPTS = 12
+/** How many characters of each prompt are examined. */
 const PROMPT_CHARS = 2_000
-/** A title with fewer informative words could fit anything. */
-const LEAST_WORDS = 2
-/** Fewer words are an exclamation. */
+/** The fewest informative words of a title. With fewer, it could fit anything. */
+const MIN_WORDS = 2
+/** The fewest words of a sentence. Fewer are an exclamation. */
 const SENTENCE_WORDS = 4
-/** A prompt that comes to the point later than this begins with another subject. */
-const SENTENCES = 4
+/** How many sentences of a prompt are examined. One that comes to the point later begins with another subject. */
+const MAX_SENTENCES = 4
 
 /**
- * A title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the
- * first commit's subject, or the first informative prompt, with the name of its branch if that adds something. Never
- * "commit this" or "yes".
+ * A title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the first
+ * commit's subject, or the first informative prompt, with the name of its branch if that adds something. It is never "commit
+ * this" or "yes".
  */
 export function conversationTitle(
   conversation: Pick<Conversation, "kind" | "messages" | "git_branch">,
@@ -31,10 +31,10 @@ export function conversationTitle(
   if (heading !== undefined) return title(heading, "plan")
   const topic = topicOf(git_branch)
   const [subject] = messages.flatMap(({ effects = [] }) => effects.flatMap(subjectOf))
-  if (subject !== undefined) return title(joined(subject, topic), "commit")
+  if (subject !== undefined) return title(joinTitle(subject, topic), "commit")
   const typed = prompts.filter(({ text }) => !/^\/\S+$/.test(text)).map(({ text }) => text)
-  const [informative] = typed.slice(0, PROMPTS).flatMap(informativePart)
-  if (informative !== undefined) return title(joined(informative, topic), "first_prompt")
+  const [informative] = typed.slice(0, MAX_PROMPTS).flatMap(informativePart)
+  if (informative !== undefined) return title(joinTitle(informative, topic), "first_prompt")
   if (topic !== undefined) return title([topic, ...typed.slice(0, 1)].join(": "), "first_prompt")
   const vague = typed.find((text) => wordsOf(text).length >= SENTENCE_WORDS && informativeWords(text).length > 0)
   return title(vague ?? firstAnswer(messages) ?? prompts[0]?.text, "first_prompt")
@@ -73,14 +73,14 @@ function headingOf(text: string): string[] {
 
 function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
   if (effect.type !== "commit" || /^merge\b/i.test(effect.subject)) return []
-  return informativeWords(effect.subject).length >= LEAST_WORDS ? [effect.subject] : []
+  return informativeWords(effect.subject).length >= MIN_WORDS ? [effect.subject] : []
 }
 
 /** A prompt from its first informative sentence on. */
 function informativePart(text: string): string[] {
   const sentences = oneLine(text).split(/(?<=[.?!:])\s+/)
-  const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= LEAST_WORDS)
-  return first === -1 || first >= SENTENCES ? [] : [sentences.slice(first).join(" ")]
+  const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= MIN_WORDS)
+  return first === -1 || first >= MAX_SENTENCES ? [] : [sentences.slice(first).join(" ")]
 }
 
 /** The agent's first informative answer, for a conversation that begins with a greeting. */
@@ -91,7 +91,9 @@ function firstAnswer(messages: Message[]): string | undefined {
   return texts.flatMap(informativePart)[0]
 }
 
-/** `alice/ent-221-better-state` is about "ENT-221 better state". A common branch name says nothing. */
+/**
+ * The topic in a branch name: `alice/ent-221-better-state` is about "ENT-221 better state". Undefined for a common branch name.
+ */
 function topicOf(branch: string | undefined): string | undefined {
   if (branch === undefined || /^(?:main|master|trunk|dev|develop|development|HEAD)$/.test(branch)) return undefined
   const name = branch.slice(branch.lastIndexOf("/") + 1).replace(/^\d{6,8}[-_]/, "")
@@ -103,7 +105,7 @@ function topicOf(branch: string | undefined): string | undefined {
   return informativeWords(topic).length > 0 ? topic.trim() : undefined
 }
 
-function joined(text: string, topic: string | undefined): string {
+function joinTitle(text: string, topic: string | undefined): string {
   const line = oneLine(text)
   if (topic === undefined) return line
   const words = new Set(wordsOf(line.slice(0, MAX_TITLE)))
@@ -120,15 +122,17 @@ function oneLine(text: string): string {
 /** Words that show what a text is about. URLs, paths and hashes do not count. */
 function informativeWords(text: string): string[] {
   const prose = text.replaceAll(/\w+:\/\/\S+|(?:~|\.{1,2})?(?:\/[\w.@-]+){2,}\/?|\b[0-9a-f]{7,}\b/g, " ")
-  return [...new Set(wordsOf(prose).filter((word) => word.length > 2 && !EVERYDAY.has(word) && !/^\d+$/.test(word)))]
+  return [
+    ...new Set(wordsOf(prose).filter((word) => word.length > 2 && !EVERYDAY_WORDS.has(word) && !/^\d+$/.test(word))),
+  ]
 }
 
 function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}']+/gu) ?? []
 }
 
-/** Words that people say to every agent about any work. */
-const EVERYDAY = new Set(
+/** Words that people use with every agent for any work. */
+const EVERYDAY_WORDS = new Set(
   `about above add added address after again all also always and another any anything apply are around ask back been
   before being below best better both branch branches broken bug bugbot build but can case change changed changes check
   checked clear close code comment comments commit commits complete conflict conflicts continue could create current

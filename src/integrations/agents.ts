@@ -7,24 +7,24 @@ import type { SourceId } from "../core/conversation.ts"
 import { DexError } from "../core/error.ts"
 
 /** An agent to whose settings dex can be added. */
-export type Wirable = Wiring & { agent: SourceId; title: string }
+export type WirableAgent = Wiring & { agent: SourceId; title: string }
 
-const wirable = agents.filter(({ wiring }) => wiring !== undefined)
-export const wirableNames: readonly SourceId[] = wirable.map(({ source }) => source)
+const wirableAgents = agents.filter(({ wiring }) => wiring !== undefined)
+export const wirableNames: readonly SourceId[] = wirableAgents.map(({ source }) => source)
 
-export async function loadWirings(): Promise<Wirable[]> {
+export async function loadWirings(): Promise<WirableAgent[]> {
   return Promise.all(
-    wirable.map(async ({ source, name, wiring }) => ({ agent: source, title: name, ...(await wiring!()) })),
+    wirableAgents.map(async ({ source, name, wiring }) => ({ agent: source, title: name, ...(await wiring!()) })),
   )
 }
 
 /** Resolves the names that people type. Throws a DexError for an unknown name. */
-export function namedAgents(names: readonly string[]): SourceId[] {
+export function resolveAgents(names: readonly string[]): SourceId[] {
   const chosen = names.map((name) => {
     const plain = name.toLowerCase().replaceAll("-", "_")
-    const found = wirable.find(({ source, aliases }) => source === plain || aliases?.includes(plain))
+    const found = wirableAgents.find(({ source, aliases }) => source === plain || aliases?.includes(plain))
     if (found === undefined)
-      throw new DexError("usage", `dex knows no agent "${name}". It knows: ${wirableNames.join(", ")}.`)
+      throw new DexError("usage", `dex does not know the agent "${name}". It knows ${wirableNames.join(", ")}.`)
     return found.source
   })
   return wirableNames.filter((name) => chosen.includes(name))
@@ -35,8 +35,8 @@ export function isInstalled(agent: Wiring, machine: Machine): boolean {
   return paths.some((path) => existsSync(path)) || (program !== undefined && isOnPath(program, machine))
 }
 
-/** The program of an agent that has settings here, if the program is not on PATH. */
-export function absentProgram(agent: Wiring, machine: Machine): string | undefined {
+/** The program of an agent whose settings exist, if the program is not on PATH. */
+export function missingProgram(agent: Wiring, machine: Machine): string | undefined {
   const { program } = agent.signs(machine)
   return program === undefined || isOnPath(program, machine) ? undefined : program
 }

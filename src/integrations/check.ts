@@ -4,12 +4,12 @@ import type { Machine } from "../agents/kit/connector.ts"
 import type { WantedFile } from "../agents/kit/wiring.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { messageOf } from "../core/error.ts"
-import { isInstalled, loadWirings, namedAgents } from "./agents.ts"
+import { isInstalled, loadWirings, resolveAgents } from "./agents.ts"
 import { EditProblem } from "./edit.ts"
 import { readEditable } from "./files.ts"
 import { binOf } from "./launcher.ts"
 import { additionName, hasAddition } from "./plan.ts"
-import { type Added, readRecord } from "./record.ts"
+import { type FileAdditions, readRecord } from "./record.ts"
 import { recordFile, type WiringContext } from "./wiring.ts"
 
 type WiringCheck = {
@@ -25,14 +25,14 @@ type WiringCheck = {
 }
 
 /**
- * Checks which agents are wired, whether their files still have the additions, and whether each command in them starts
- * and answers.
+ * Checks which agents are connected, whether their files still have dex's entries, and whether each command in them starts and
+ * answers.
  */
-export async function check(
+export async function checkWiring(
   { dexHome, machine, program }: Pick<WiringContext, "dexHome" | "machine" | "program">,
   names: readonly string[],
 ): Promise<WiringCheck> {
-  const named = namedAgents(names)
+  const named = resolveAgents(names)
   const record = Object.entries(readRecord(recordFile(dexHome)))
   const about = (await loadWirings()).filter(({ agent }) => named.length === 0 || named.includes(agent))
   const bin = binOf(dexHome, machine, program.node)
@@ -55,7 +55,7 @@ export async function check(
   const servers = await Promise.all(
     [...commands].map(async ([key, users]) => {
       const command = JSON.parse(key) as string[]
-      return { command, agents: users, ...(await probe(command, env)) }
+      return { command, agents: users, ...(await probeServer(command, env)) }
     }),
   )
   return { agents: checked, servers }
@@ -82,7 +82,7 @@ function subagentOf(wanted: WantedFile[]): Pick<WiringCheck["agents"][number], "
   }
 }
 
-function problemsOf(path: string, { additions }: Added): string[] {
+function problemsOf(path: string, { additions }: FileAdditions): string[] {
   try {
     const text = readEditable(path)
     if (text === undefined) return [`${path} is gone.`]
@@ -98,8 +98,8 @@ function problemsOf(path: string, { additions }: Added): string[] {
   }
 }
 
-/** As JSON, so that equal commands are started once. */
-function commandsOf({ additions }: Added): string[] {
+/** The commands as JSON, so that equal commands are started once. */
+function commandsOf({ additions }: FileAdditions): string[] {
   return additions.flatMap((addition) => {
     const entry =
       addition.type === "property" ? addition.value : addition.type === "table" ? addition.values : undefined
@@ -110,11 +110,11 @@ function commandsOf({ additions }: Added): string[] {
 
 type ServerProbe = { works: boolean; message: string; tools?: number }
 
-const PATIENCE_MS = 15_000
-const GOODBYE_MS = 3_000
+const ANSWER_TIMEOUT_MS = 15_000
+const EXIT_TIMEOUT_MS = 3_000
 
-/** Starts a registered server and greets it as an agent would. Never throws; leaves no process running. */
-export function probe(command: readonly string[], env: Record<string, string>): Promise<ServerProbe> {
+/** Starts a registered server and initializes it as an agent would. Never throws, and leaves no process running. */
+export function probeServer(command: readonly string[], env: Record<string, string>): Promise<ServerProbe> {
   const [program, ...args] = command
   return new Promise((resolve) => {
     const child = spawn(program!, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true })
@@ -126,7 +126,7 @@ export function probe(command: readonly string[], env: Record<string, string>): 
       answered = true
       clearTimeout(patience)
       child.stdin.end()
-      const goodbye = setTimeout(() => child.kill("SIGKILL"), GOODBYE_MS)
+      const goodbye = setTimeout(() => child.kill("SIGKILL"), EXIT_TIMEOUT_MS)
       const finish = () => {
         clearTimeout(goodbye)
         resolve(result)
@@ -135,23 +135,33 @@ export function probe(command: readonly string[], env: Record<string, string>): 
       else child.once("exit", finish)
     }
     const patience = setTimeout(
-      () => answer({ works: false, message: `It did not answer within ${PATIENCE_MS / 1000} s.${lastWords(errors)}` }),
-      PATIENCE_MS,
+      () =>
+        answer({
+          works: false,
+          message: `The server did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.${lastWords(errors)}`,
+        }),
+      ANSWER_TIMEOUT_MS,
     )
     const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`)
-    child.stdin.on("error", () => {}) // it ended first; its exit reports that
+    child.stdin.on("error", () => {}) // the server ended first, which its exit reports
     child.stderr.on("data", (data) => {
       errors = (errors + String(data)).slice(-2000)
     })
-    child.once("error", (error) => answer({ works: false, message: `It could not be started (${messageOf(error)}).` }))
+    child.once("error", (error) =>
+      answer({ works: false, message: `The server could not be started (${messageOf(error)}).` }),
+    )
     child.once("close", (code, signal) =>
-      answer({ works: false, message: `It ended with ${signal ?? code} before it answered.${lastWords(errors)}` }),
+      answer({
+        works: false,
+        message: `The server ended with ${signal ?? code} before it answered.${lastWords(errors)}`,
+      }),
     )
     createInterface({ input: child.stdout }).on("line", (line) => {
       const reply = readReply(line)
-      if (reply === undefined) return answer({ works: false, message: "It printed something that is not JSON-RPC." })
+      if (reply === undefined)
+        return answer({ works: false, message: "The server printed something that is not JSON-RPC." })
       if (reply.id === 1) {
-        if (reply.error !== undefined) return answer({ works: false, message: `It refused: ${reply.error}` })
+        if (reply.error !== undefined) return answer({ works: false, message: `The server refused: ${reply.error}` })
         greeted = reply.server ?? "A server"
         send({ method: "notifications/initialized" })
         send({ id: 2, method: "tools/list" })

@@ -4,7 +4,7 @@ import type { JsonAddition } from "../agents/kit/wiring.ts"
 import { isRecord } from "../core/record.ts"
 import { applyEdit, EditProblem, lineNumber, newlineOf, type TextEdit } from "./edit.ts"
 
-/** `more`: everything is present, and something was added to it. `other`: the name is taken. */
+/** `more`: the complete entry is present, with additions. `other`: the name is taken. */
 export type Presence = "absent" | "same" | "more" | "other"
 
 export function findInJson(text: string, { type, path, value }: JsonAddition): Presence {
@@ -23,8 +23,8 @@ export function findInJson(text: string, { type, path, value }: JsonAddition): P
 }
 
 /**
- * Inserts the addition at the end of its parent and creates missing parents. Nothing else changes: no comment, order,
- * indentation or line ending. `made` is the number of names in the path that existed before.
+ * Inserts the addition at the end of its parent, and creates missing parents. Comments, order, indentation and line endings stay
+ * as they are. `made` is the number of names in the path that existed before.
  */
 export function addToJson(text: string, { type, path, value }: JsonAddition): { edits: TextEdit[]; made: number } {
   const root = jsonTree(text)
@@ -62,14 +62,14 @@ export function isEmptyJson(text: string): boolean {
   return root === undefined || (root.type === "object" && root.children!.length === 0)
 }
 
-export function applyAll(text: string, edits: readonly TextEdit[]): string {
+export function applyEdits(text: string, edits: readonly TextEdit[]): string {
   return edits.reduce(applyEdit, text)
 }
 
 const MAX_DEPTH = 200
 const WITH_COMMENTS = { allowTrailingComma: true, allowEmptyContent: true }
 
-/** Undefined for a text of only white space and comments. Throws an EditProblem if it is not JSON. */
+/** Undefined for a text of only white space and comments. Throws an EditProblem if the text is not JSON. */
 function jsonTree(text: string): Node | undefined {
   const json = text.replace(/^\ufeff/, " ")
   const enter: JSONVisitor["onObjectBegin"] = (_at, _length, _line, _column, path) => {
@@ -82,7 +82,7 @@ function jsonTree(text: string): Node | undefined {
   return parseTree(json, [], WITH_COMMENTS)
 }
 
-/** If a key occurs twice, the last one counts. */
+/** The node at a path. If a key occurs twice, the last one counts. */
 function nodeAt(root: Node | undefined, path: string[]): Node | undefined {
   return path.reduce((node, key) => {
     const properties = node?.type === "object" ? node.children! : []
@@ -90,7 +90,7 @@ function nodeAt(root: Node | undefined, path: string[]): Node | undefined {
   }, root)
 }
 
-/** The library's objects have no prototype, which `isDeepStrictEqual` treats as a difference. */
+/** The value as plain objects. The library's objects have no prototype, which `isDeepStrictEqual` treats as a difference. */
 function plainValue(node: Node): unknown {
   return structuredClone(getNodeValue(node))
 }
@@ -133,7 +133,7 @@ function insertLast(text: string, root: Node, holder: Node, key: string | undefi
   const comma = pastComma === undefined ? [{ at: endOf(last), removed: "", inserted: "," }] : []
   const indent = lineBefore(text, last)
   if (indent.trim() !== "") return [{ at: after, removed: "", inserted: ` ${onOneLine}` }, ...comma]
-  // A comment after a value belongs to it.
+  // A comment after a value belongs to the value.
   const [comments] = /^(?:[ \t]*(?:\/\/[^\r\n]*|\/\*[^\n]*?\*\/))*/.exec(text.slice(after))!
   return [{ at: after + comments.length, removed: "", inserted: onLines(indent) }, ...comma]
 }
@@ -145,7 +145,7 @@ function removeMember(text: string, member: Node): string {
   const end = pastComma ?? endOf(member)
   let start = member.offset
   while (" \t".includes(text[start - 1]!)) start--
-  // The rest of its line must not end up after a comment that ends the line before.
+  // The rest of the line must not end up after a comment that ends the previous line.
   const isOnOwnLine = text[start - 1] === "\n" && /^[ \t]*(\r?\n|\/\/)/.test(text.slice(end))
   if (isOnOwnLine) start -= text[start - 2] === "\r" ? 2 : 1
   else if (pastComma !== undefined) return cut(text, member.offset, end + text.slice(end).search(/[^ \t]/))
@@ -156,7 +156,7 @@ function removeMember(text: string, member: Node): string {
   return cut(cut(text, start, end), comma, comma + 1)
 }
 
-/** True if its parent has no other content, not even a comment. */
+/** True if the parent has no other content, not even a comment. */
 function isAlone(text: string, member: Node): boolean {
   const { offset, length } = member.parent!
   const others = text.slice(offset + 1, member.offset) + text.slice(endOf(member), offset + length - 1)

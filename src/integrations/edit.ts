@@ -5,7 +5,7 @@ export function applyEdit(text: string, edit: TextEdit): string {
   return text.slice(0, edit.at) + edit.inserted + text.slice(edit.at + edit.removed.length)
 }
 
-/** The text before the edits. Correct only for exactly the text that they produced. */
+/** The text before the edits, if `text` is exactly what they produced. */
 export function undoEdits(text: string, edits: readonly TextEdit[]): string {
   return edits.reduceRight(
     (at, { at: position, removed, inserted }) => applyEdit(at, { at: position, removed: inserted, inserted: removed }),
@@ -19,7 +19,7 @@ export function newlineOf(text: string): "\n" | "\r\n" {
   return first > 0 && text[first - 1] === "\r" ? "\r\n" : "\n"
 }
 
-/** Describes what is wrong with a text, in words that follow the file's name. */
+/** A problem with a file's text. The message is meant to follow the file's name. */
 export class EditProblem extends Error {
   override name = "EditProblem"
 }

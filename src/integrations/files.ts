@@ -22,14 +22,14 @@ import { messageOf } from "../core/error.ts"
 import { RefusedFile, readBytes } from "../core/read-file.ts"
 import { EditProblem } from "./edit.ts"
 
-/** Claude Code's settings contain a history and grow to several megabytes. */
-const MOST_BYTES = 64 << 20
+/** The most bytes of a file. Claude Code's settings contain a history and grow to several megabytes. */
+const MAX_BYTES = 64 << 20
 
 /** The text of a file, or undefined if there is none. Throws an EditProblem for a file that dex must not touch. */
 export function readEditable(path: string): string | undefined {
   const real = realPath(path)
   if (!existsSync(real)) return undefined
-  const bytes = attempt("cannot be read", () => readBytes(real, MOST_BYTES))
+  const bytes = attempt("cannot be read", () => readBytes(real, MAX_BYTES))
   const text = bytes.toString("utf8")
   if (!Buffer.from(text, "utf8").equals(bytes)) throw new EditProblem("is not UTF-8 text")
   return text
@@ -51,7 +51,7 @@ export function expectWritable(path: string): void {
   }
 }
 
-/** The folders that a write there will create, outermost first. */
+/** The folders that writing a file will create, outermost first. */
 export function foldersToMake(path: string): string[] {
   return attempt("cannot be written", () =>
     ancestors(realPath(path))
@@ -70,7 +70,7 @@ export function writeText(path: string, text: string, executable = false): void 
     try {
       const fd = openSync(temporary, "wx", mode)
       try {
-        // Not writeSync: on a full disk it writes a part, and reports that only in its return value.
+        // writeSync would write only a part on a full disk, and report that only in its return value.
         writeFileSync(fd, text)
         fsyncSync(fd)
       } finally {
@@ -96,10 +96,10 @@ export function removeFile(path: string, folders: readonly string[]): void {
 }
 
 /** Makes a copy that only its owner can read, because settings may contain keys. Returns its path. */
-export function keepBackup(folder: string, file: { agent: string; path: string }, text: string, now: number): string {
+export function saveBackup(folder: string, file: { agent: string; path: string }, text: string, now: number): string {
   const stamp = new Date(now).toISOString().replaceAll(/[:.]/g, "-")
   const backup = join(folder, `${file.agent}-${basename(file.path)}.${stamp}`)
-  attempt("cannot be kept as a backup", () => {
+  attempt("cannot be backed up", () => {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     try {
       writeFileSync(backup, text, { mode: 0o600 })
@@ -115,7 +115,7 @@ export function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex")
 }
 
-/** Follows links: people keep such files in one folder and link to them. */
+/** The path with links resolved: people keep such files in one folder and link to them. */
 function realPath(path: string): string {
   try {
     return realpathSync(path)

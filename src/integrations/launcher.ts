@@ -13,11 +13,14 @@ import {
   type WantedFile,
 } from "../agents/kit/wiring.ts"
 
-/** Where this dex runs from. */
+/** The Node and the script with which this dex runs. */
 export type Program = { node: string; script: string }
 
-/** fnm's folder for a shell is removed with that shell. (On other systems than Windows, Node itself knows its real path.) */
-export function durableNode(path: string): string {
+/**
+ * The path of Node that outlives this shell: fnm's folder for a shell is removed with that shell. On systems other than Windows,
+ * Node itself knows its real path.
+ */
+export function permanentNodePath(path: string): string {
   return /[\\/]fnm_multishells[\\/]/.test(path) ? realpathSync(path) : path
 }
 
@@ -30,14 +33,14 @@ export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">, 
       sync: at("dex-sync.mjs"),
       guard: at("dex-reads.mjs"),
       hook: at("dex-hook.mjs"),
-      windows: { node: durableNode(node) },
+      windows: { node: permanentNodePath(node) },
     }
   return { dex: at("dex"), sync: at("dex-sync"), guard: at("dex-reads"), hook: at("dex-hook") }
 }
 
 /**
- * Small programs with absolute paths: an agent started from a desktop does not have a shell's PATH, and a folder of npx
- * or of a Node version may disappear. In that case they say what to do.
+ * The launchers: small programs with absolute paths, because an agent started from a desktop does not have a shell's PATH, and a
+ * folder of npx or of a Node version may disappear. In that case they say what to do.
  */
 export function launcherFiles(bin: Bin, program: Program, machine: Machine): WantedFile[] {
   if (bin.windows) return windowsLaunchers(bin, program.script, machine.env.DEX_HOME)
@@ -71,13 +74,13 @@ function homeLines(dexHome: string | undefined): string {
   return dexHome ? `: "\${DEX_HOME:=${dexHome.replace(/["$`\\]/g, "\\$&")}}"\nexport DEX_HOME\n` : ""
 }
 
-/** If more programs than this wait for each processor, Node does not even start within the time limit. */
-const CROWD = 3
+/** The number of waiting programs per processor above which Node does not even start within the time limit. */
+const MAX_LOAD_PER_PROCESSOR = 3
 
 /**
- * If dex is gone, the agent continues undisturbed: some agents treat a failing hook as a veto. On a busy machine, Node
- * alone takes longer to start than an agent should wait. So this program, which starts in a few milliseconds, watches
- * the time: it prints what Node finds by then, and later results are printed at the session's next event.
+ * The program for agents' hooks. If dex is gone, the agent continues undisturbed, because some agents treat a failing hook as a
+ * veto. On a busy machine, Node alone takes longer to start than an agent should wait. So this program, which starts in a few
+ * milliseconds, watches the time: it prints what Node finds by then, and later results are printed at the session's next event.
  */
 function hookProgram({ node, script }: Program, dexHome: string | undefined): string {
   return `#!/bin/sh
@@ -86,7 +89,7 @@ function hookProgram({ node, script }: Program, dexHome: string | undefined): st
 node=${quoted(node)}
 script=${quoted(script)}
 unset DEX_HOOK_LATE
-crowd=${CROWD * availableParallelism()}
+crowd=${MAX_LOAD_PER_PROCESSOR * availableParallelism()}
 ${homeLines(dexHome)}dex=\${DEX_HOME:-$HOME/.dex}
 case "$DEX_QUIET" in "" | 0 | false) ;; *) script= ;; esac
 # What was sent is read: an agent must not find its pipe broken.
@@ -167,8 +170,8 @@ exit 0
 }
 
 /**
- * A hook for Claude Code: it gets JSON on stdin, with one command as a string. It allows only dex with a reading
- * command, without any character with which a shell would do more; of JSON's escapes only the quote's.
+ * A hook program for Claude Code that gets JSON with a command on stdin. It allows only dex with a reading command, without any
+ * character with which a shell would do more, and of JSON's escapes only that of the quote.
  */
 function guardProgram(dex: string): string {
   const start = JSON.stringify(shellWord(dex)).slice(1, -1)
@@ -193,8 +196,8 @@ function quoted(path: string): string {
 }
 
 /**
- * The programs that agents start on Windows: scripts for Node, which need no shell, and batch files next to two of them
- * for shells. They do the same as the programs for sh.
+ * The programs that agents start on Windows: scripts for Node, which need no shell, and batch files next to two of them for
+ * shells. They do the same as the programs for sh.
  */
 function windowsLaunchers(bin: Bin, script: string, dexHome: string | undefined): WantedFile[] {
   const { node } = bin.windows!
@@ -234,7 +237,10 @@ await import(pathToFileURL(script).href)
 `
 }
 
-/** If dex is gone, the agent continues undisturbed: some agents treat a failing hook as a veto. */
+/**
+ * The hook program for Windows. If dex is gone, the agent continues undisturbed, because some agents treat a failing hook as a
+ * veto.
+ */
 function hookScript(start: string): string {
   return `// Agents' hooks ask it what dex knows of this moment; mostly it says nothing. Written by \`dex install\`;
 // \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
@@ -282,7 +288,7 @@ if (typeof command === "string" && command.startsWith(dex) && reads.test(command
 `
 }
 
-/** Batch files are read in the console's code page, which is changed only for a path that needs it. */
+/** A batch file. The console's code page is changed only for a path that needs it. */
 function batch(node: string, script: string, end: string): string {
   const isPlain = /^[\x20-\x7e]*$/.test(node)
   const lines = [

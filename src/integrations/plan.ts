@@ -2,32 +2,36 @@ import type { Addition, Bin, TomlAddition, TomlValue, WantedFile } from "../agen
 import { byName } from "../core/by-name.ts"
 import type { SourceId } from "../core/conversation.ts"
 import { EditProblem, newlineOf, type TextEdit, undoEdits } from "./edit.ts"
-import { addToJson, applyAll, findInJson, isEmptyJson, type Presence, removeFromJson } from "./edit-json.ts"
+import { addToJson, applyEdits, findInJson, isEmptyJson, type Presence, removeFromJson } from "./edit-json.ts"
 import { expectWritable, readEditable, sha256 } from "./files.ts"
-import type { Added, Record } from "./record.ts"
+import type { AdditionsRecord, FileAdditions } from "./record.ts"
 import { tomlStatements } from "./toml-lines.ts"
 
 /** The planned change of one file. Nothing is written yet. */
 export type FilePlan = {
   agent: SourceId | "dex"
   path: string
-  /** Undefined if there is no file, or will be none. */
+  /** Undefined if the file does not exist, or will not exist. */
   before: string | undefined
   after: string | undefined
   /** The new entry in the record for this file; undefined removes it. */
-  added: Omit<Added, "made_folders" | "backup"> | undefined
+  added: Omit<FileAdditions, "made_folders" | "backup"> | undefined
   executable: boolean
-  /** Why nothing can be done with it. */
+  /** Why the file cannot be changed. */
   problem?: string
   note?: string
-  /** When removing: the remaining content still starts dex's launcher. */
+  /** When removing: true if the remaining content still starts dex's launcher. */
   needs_launcher?: boolean
 }
 
 /** Plans how dex's additions get into a file. A file that already contains all of them stays unchanged. */
-export function planAdding(agent: SourceId | "dex", { path, additions }: WantedFile, record: Record): FilePlan {
+export function planAdding(
+  agent: SourceId | "dex",
+  { path, additions }: WantedFile,
+  record: AdditionsRecord,
+): FilePlan {
   const executable = additions.some((addition) => addition.type === "file" && addition.executable === true)
-  return planned({ agent, path, executable }, () => {
+  return createPlan({ agent, path, executable }, () => {
     const before = readEditable(path)
     const known = record[path]
     const isAsRecorded = known !== undefined && JSON.stringify(known.additions.map(plain)) === JSON.stringify(additions)
@@ -36,7 +40,7 @@ export function planAdding(agent: SourceId | "dex", { path, additions }: WantedF
       (known === undefined || isAsRecorded) &&
       additions.every((one) => hasAddition(before, one))
     )
-      return { before, after: before, added: known ?? adopted(agent, additions) }
+      return { before, after: before, added: known ?? adoptEntries(agent, additions) }
 
     // The launchers belong to dex, whatever their content.
     const base = agent === "dex" ? undefined : known ? withoutAdded(before, known).text : before
@@ -55,18 +59,20 @@ export function planAdding(agent: SourceId | "dex", { path, additions }: WantedF
 }
 
 /** Plans how to remove the recorded additions from a file. Those that were changed since stay, with a note. */
-export function planRemoving(path: string, added: Added, bin: Bin): FilePlan {
-  return planned({ agent: added.agent, path, executable: false }, () => {
+export function planRemoving(path: string, added: FileAdditions, bin: Bin): FilePlan {
+  return createPlan({ agent: added.agent, path, executable: false }, () => {
     const before = readEditable(path)
     // The launchers belong to dex, whatever their content.
     const { text: after, remaining } =
       added.agent === "dex" ? { text: undefined, remaining: [] } : withoutAdded(before, added)
     if (after !== before) expectWritable(path)
     const isOwnFile = added.additions.some(({ type }) => type === "file")
-    const needsLauncher = !isOwnFile && remaining.length > 0 && after !== undefined && names(after, bin)
+    const needsLauncher = !isOwnFile && remaining.length > 0 && after !== undefined && namesLauncher(after, bin)
     const notes = [
       ...(before === undefined ? ["It was already gone."] : []),
-      ...remaining.map((what) => `${what} was changed since dex wrote it, so it stays. To remove it, delete it there.`),
+      ...remaining.map(
+        (what) => `${what} was changed since dex wrote it, so it was not removed. Delete it there yourself.`,
+      ),
     ]
     return {
       before,
@@ -78,7 +84,7 @@ export function planRemoving(path: string, added: Added, bin: Bin): FilePlan {
   })
 }
 
-function planned(
+function createPlan(
   about: Pick<FilePlan, "agent" | "path" | "executable">,
   work: () => Pick<FilePlan, "before" | "after" | "added" | "note" | "needs_launcher">,
 ): FilePlan {
@@ -96,8 +102,8 @@ function planned(
   }
 }
 
-/** Somebody else already wrote what dex would have written: from now on dex may remove it. */
-function adopted(agent: SourceId | "dex", additions: Addition[]): FilePlan["added"] {
+/** Adopts entries that somebody else wrote exactly as dex would have: from now on dex may remove them. */
+function adoptEntries(agent: SourceId | "dex", additions: Addition[]): FilePlan["added"] {
   const kept = additions.map((addition) => ({ ...addition, made: "path" in addition ? addition.path.length : 0 }))
   // No text has this hash, so a removal searches for the additions and never cuts by position.
   return {
@@ -124,7 +130,7 @@ function presenceOf(text: string, addition: Addition): Presence {
   return addition.type === "table" ? findInToml(text, addition) : findInJson(text, addition)
 }
 
-/** The name by which people find it in the file. */
+/** The name by which people find the addition in the file. */
 export function additionName(addition: Addition): string {
   if (addition.type === "file") return "It"
   if (addition.type === "item") return `dex's entry in ${addition.path.join(".")}`
@@ -134,15 +140,15 @@ export function additionName(addition: Addition): string {
 function withAdditions(
   base: string | undefined,
   additions: Addition[],
-): { after: string; edits: TextEdit[]; kept: Added["additions"] } {
+): { after: string; edits: TextEdit[]; kept: FileAdditions["additions"] } {
   let text = base ?? ""
   const all: TextEdit[] = []
-  const kept: Added["additions"] = []
+  const kept: FileAdditions["additions"] = []
   for (const addition of additions) {
     const { edits, made } = editsFor(base, text, addition)
     all.push(...edits)
     kept.push({ ...addition, made })
-    text = applyAll(text, edits)
+    text = applyEdits(text, edits)
   }
   return { after: text, edits: all, kept }
 }
@@ -150,7 +156,7 @@ function withAdditions(
 function editsFor(base: string | undefined, text: string, addition: Addition): { edits: TextEdit[]; made: number } {
   if (addition.type === "file") {
     if (base !== undefined)
-      throw new EditProblem("already exists and was not written by dex, or was changed since. Move it away first")
+      throw new EditProblem("already exists and was not written by dex, or was changed since. Move it elsewhere first")
     return { edits: [{ at: 0, removed: "", inserted: addition.content }], made: 0 }
   }
   const presence = presenceOf(text, addition)
@@ -162,36 +168,39 @@ function editsFor(base: string | undefined, text: string, addition: Addition): {
   return addition.type === "table" ? { edits: addToToml(text, addition), made: 0 } : addToJson(text, addition)
 }
 
-/** Restores the file byte for byte if nobody changed it; otherwise cuts out only what is still as dex wrote it. */
-function withoutAdded(text: string | undefined, added: Added): { text: string | undefined; remaining: string[] } {
+/** Restores the file byte for byte if nobody changed it. Otherwise removes only what is still as dex wrote it. */
+function withoutAdded(
+  text: string | undefined,
+  added: FileAdditions,
+): { text: string | undefined; remaining: string[] } {
   if (text === undefined) return { text, remaining: [] }
   if (sha256(text) === added.after_sha256) {
     const before = undoEdits(text, added.edits)
     if (sha256(before) === added.before_sha256) return { text: added.existed ? before : undefined, remaining: [] }
   }
   const changed = added.additions.filter((addition) => ["more", "other"].includes(presenceOf(text, addition)))
-  const cut = added.additions.filter((addition) => !changed.includes(addition)).reduceRight(removed, text)
+  const cut = added.additions.filter((addition) => !changed.includes(addition)).reduceRight(removeAddition, text)
   return { text: added.existed || !isBare(cut, added) ? cut : undefined, remaining: changed.map(additionName) }
 }
 
 /** True if the text names one of the launchers, as JSON and TOML write it. */
-function names(text: string, bin: Bin): boolean {
+function namesLauncher(text: string, bin: Bin): boolean {
   const { windows: _, ...programs } = bin
   return Object.values(programs).some((path) => text.includes(JSON.stringify(path).slice(1, -1)))
 }
 
-function removed(text: string, addition: Added["additions"][number]): string {
+function removeAddition(text: string, addition: FileAdditions["additions"][number]): string {
   if (addition.type === "file") return text === addition.content ? "" : text
   return addition.type === "table" ? removeFromToml(text, addition) : removeFromJson(text, addition, addition.made)
 }
 
-function isBare(text: string, { additions }: Added): boolean {
+function isBare(text: string, { additions }: FileAdditions): boolean {
   const isJson = additions.some(({ type }) => type === "property" || type === "item")
   return isJson ? isEmptyJson(text) : text.trim() === ""
 }
 
-/** Codex's own notes about a server, which are removed with it. */
-const NOTED = "tools"
+/** The name of the subtable in which Codex stores its own notes about a server. They are removed with it. */
+const CODEX_NOTES = "tools"
 
 export function findInToml(text: string, addition: TomlAddition): Presence {
   const statements = tomlStatements(text)
@@ -207,7 +216,7 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
   if (!Object.entries(values).every(([name, value]) => present.get(name) === tomlOf(value))) return "other"
   const isMore = about.some((statement) => {
     const [name] = statement.path.slice(path.length)
-    return name !== undefined && name !== NOTED && byName(values, name) === undefined
+    return name !== undefined && name !== CODEX_NOTES && byName(values, name) === undefined
   })
   return isMore ? "more" : "same"
 }

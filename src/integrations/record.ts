@@ -6,8 +6,8 @@ import { wirableNames } from "./agents.ts"
 import { EditProblem, type TextEdit } from "./edit.ts"
 import { removeFile, writeText } from "./files.ts"
 
-/** The additions of dex to one file, so that they can be removed again. */
-export type Added = {
+/** dex's additions to one file, so that they can be removed again. */
+export type FileAdditions = {
   /** `dex` for the launchers, which all agents share. */
   agent: SourceId | "dex"
   /** False if dex created the file. */
@@ -19,38 +19,41 @@ export type Added = {
   made_folders: string[]
   backup?: string
 }
-export type Record = { [path: string]: Added }
+export type AdditionsRecord = { [path: string]: FileAdditions }
 
-/** Empty if there is no file. Throws a DexError if it cannot be read: guessing could harm other programs' files. */
-export function readRecord(file: string): Record {
+/**
+ * The recorded additions; empty if there is no file. Throws a DexError if it cannot be read: guessing could harm other programs'
+ * files.
+ */
+export function readRecord(file: string): AdditionsRecord {
   return readIntegrations(file).files
 }
 
-/** True once a person was asked which projects are private. */
-export function wasAskedForPrivate(file: string): boolean {
+/** True once a person has answered which projects are private. */
+export function hasPrivateAnswer(file: string): boolean {
   return readIntegrations(file).private_asked === true
 }
 
-export function noteAskedForPrivate(file: string): void {
+export function notePrivateAnswer(file: string): void {
   write(file, { ...readIntegrations(file), private_asked: true })
 }
 
 /** Whether agents' hooks should call dex, and since when. */
 export type HooksChoice = { wanted: boolean; at: number }
 
-/** Undefined if it was never chosen. */
+/** Undefined if this was never chosen. */
 export function hooksChoice(file: string): HooksChoice | undefined {
   return readIntegrations(file).hooks
 }
 
-/** Repeating a choice keeps its time. */
+/** Records the choice. Repeating a choice keeps its time. */
 export function noteHooksChoice(file: string, wanted: boolean, at: number): void {
   const current = readIntegrations(file)
   if (current.hooks?.wanted === wanted || Object.keys(current.files).length === 0) return
   write(file, { ...current, hooks: { wanted, at } })
 }
 
-type IntegrationsFile = { files: Record; private_asked?: boolean; hooks?: HooksChoice }
+type IntegrationsFile = { files: AdditionsRecord; private_asked?: boolean; hooks?: HooksChoice }
 
 function readIntegrations(file: string): IntegrationsFile {
   let text: string
@@ -58,7 +61,7 @@ function readIntegrations(file: string): IntegrationsFile {
     text = readFileSync(file, "utf8")
   } catch (error) {
     if (codeOf(error) === "ENOENT") return { files: {} }
-    throw damaged(file, messageOf(error))
+    throw unreadableError(file, messageOf(error))
   }
   try {
     const { version, files, private_asked, hooks } = JSON.parse(text) as Partial<IntegrationsFile> & {
@@ -73,17 +76,17 @@ function readIntegrations(file: string): IntegrationsFile {
       hooks: isChoice(hooks) ? hooks : undefined,
     }
   } catch (error) {
-    throw damaged(file, messageOf(error))
+    throw unreadableError(file, messageOf(error))
   }
 }
 
-/** Without entries, the file is removed, and the person may be asked again. */
-export function writeRecord(file: string, record: Record): void {
+/** Writes the record. Without entries, the file is removed, and the person may be asked again. */
+export function writeRecord(file: string, record: AdditionsRecord): void {
   if (Object.keys(record).length === 0) removeFile(file, [])
   else write(file, { ...readIntegrations(file), files: record })
 }
 
-/** Throws a DexError if it cannot be written: an agent's file is changed only if the change can be undone. */
+/** Throws a DexError if the file cannot be written: an agent's file is changed only if the change can be undone. */
 function write(file: string, content: IntegrationsFile): void {
   const text = `${JSON.stringify({ version: 1, ...content }, undefined, 2)}\n`
   // A repeated install changes little, and every write waits for the disk.
@@ -92,7 +95,7 @@ function write(file: string, content: IntegrationsFile): void {
     writeText(file, text)
   } catch (error) {
     if (!(error instanceof EditProblem)) throw error
-    throw new DexError("integrations", `${file} ${error.message}. Make room there, then run this again.`, {
+    throw new DexError("integrations", `${file} ${error.message}. Free some space there, then run this again.`, {
       cause: error,
     })
   }
@@ -103,8 +106,8 @@ function isChoice(value: unknown): value is HooksChoice {
   return typeof choice?.wanted === "boolean" && typeof choice.at === "number"
 }
 
-function isAdded(value: unknown): value is Added {
-  const added = value as Partial<Added> | null
+function isAdded(value: unknown): value is FileAdditions {
+  const added = value as Partial<FileAdditions> | null
   return (
     typeof added === "object" &&
     added !== null &&
@@ -116,7 +119,7 @@ function isAdded(value: unknown): value is Added {
   )
 }
 
-function damaged(file: string, why: string): DexError {
+function unreadableError(file: string, why: string): DexError {
   return new DexError(
     "integrations",
     `${file}, which lists dex's additions to agents' files, cannot be read (${why}). Nothing was changed. Fix it, or remove it and delete "dex" from the agents' settings by hand.`,

@@ -3,10 +3,10 @@ import { EditProblem, lineNumber } from "./edit.ts"
 /** A header or a key of a TOML text, with its position from the start of its line to the end. */
 export type TomlStatement = {
   type: "header" | "list_header" | "key"
-  /** For a header, the table; for a key, its table followed by its own name. */
+  /** For a header, the table; for a key, the table followed by the key's own name. */
   path: string[]
   start: number
-  /** After the line's end. */
+  /** The position after the line's end. */
   end: number
   /** The text between = and the end or comment, trimmed; empty for headers. */
   value: string
@@ -45,7 +45,7 @@ export function tomlStatements(text: string): TomlStatement[] {
   return statements
 }
 
-/** `a."b c".d`, with blanks around the dots. */
+/** Reads a dotted name such as `a."b c".d`, with blanks around the dots. */
 function readName(text: string, from: number): { path: string[]; end: number } {
   const path: string[] = []
   let at = from
@@ -71,7 +71,7 @@ function unquote(text: string, start: number, end: number): string {
   try {
     return JSON.parse(text.slice(start, end)) as string
   } catch {
-    return text.slice(start + 1, end - 1) // an escape that JSON does not have; none of our names has one
+    return text.slice(start + 1, end - 1) // an escape that JSON does not have; none of dex's names has one
   }
 }
 
@@ -130,7 +130,7 @@ function nextLine(text: string, at: number): number {
   return end < 0 ? text.length : end + 1
 }
 
-/** After a statement only blanks and a comment may follow. */
+/** Skips the rest of the line, which may contain only blanks and a comment. */
 function lineRest(text: string, from: number): number {
   const at = skipBlanks(text, from)
   if (!isLineEnd(text, at) && text[at] !== "#") throw wrong(text, at)

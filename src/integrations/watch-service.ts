@@ -7,7 +7,7 @@ import { DexError, messageOf } from "../core/error.ts"
 import { foldersToMake, readEditable, removeFile, sha256, writeText } from "./files.ts"
 import type { Program } from "./launcher.ts"
 
-// `dex watch` as a service of the user: one file, registered with systemd or launchd.
+// `dex watch` as a service of the user: a file that is registered with systemd or launchd.
 
 export type ServiceContext = { machine: Machine; dexHome: string; program: Program }
 export type ServiceChange = {
@@ -18,11 +18,14 @@ export type ServiceChange = {
     commands: string[][]
     note?: string
   }
-  /** Nothing was changed yet: it waits for confirmation. */
+  /** True if nothing was changed yet, and the change must be confirmed. */
   asked?: boolean
 }
 
-/** Without `yes` it only describes the change. Throws a DexError if this system has no service manager. */
+/**
+ * Installs or removes the service. Without `yes` it only describes the change. Throws a DexError if this system has no service
+ * manager.
+ */
 export function changeService(context: ServiceContext, wanted: "install" | "uninstall", yes: boolean): ServiceChange {
   return wanted === "install" ? install(context, yes) : uninstall(context, yes)
 }
@@ -50,7 +53,7 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
   try {
     for (const command of commands) {
       if (command === manager.takeOut) ask(command, context)
-      else run(command, context, before !== undefined && manager.takeOut ? ENDED_WITHIN_MS : 0)
+      else run(command, context, before !== undefined && manager.takeOut ? END_TIMEOUT_MS : 0)
     }
   } catch (error) {
     if (change === "create") takeOut(context, path)
@@ -81,7 +84,7 @@ type Manager = {
   path: string
   content: string
   start: string[][]
-  /** Used instead of `start` if the service is already installed, whether it runs or not. */
+  /** The commands to use instead of `start` if the service is already installed, whether it runs or not. */
   restart: string[][]
   /** Part of `restart`: fails if no service runs, and returns before the running one has ended. */
   takeOut?: string[]
@@ -97,13 +100,13 @@ function managerOf(context: ServiceContext): Manager {
   throw new DexError(
     "no_service",
     platform === "linux"
-      ? "You have no systemd session here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal, in tmux, or where this machine starts its programs."
+      ? "There is no systemd session here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal or in tmux, or let this machine's init system start it."
       : `dex makes services for systemd and launchd only, and this is ${platform}. Nothing was written. Start \`dex watch\` in a terminal, or let the system's own scheduler start it when you log in.`,
   )
 }
 
-/** `dex watch` ends sooner than this when asked to. */
-const ENDED_WITHIN_MS = 5_000
+/** How long to wait for `dex watch` to end, in milliseconds. It ends sooner when it is stopped. */
+const END_TIMEOUT_MS = 5_000
 const TRY_EVERY_MS = 200
 
 const UNIT = "dex-watch.service"
@@ -120,11 +123,11 @@ function systemd(context: ServiceContext): Manager {
     restart: [ctl("daemon-reload"), ctl("enable", UNIT), ctl("restart", UNIT)],
     stop: [ctl("disable", "--now", UNIT)],
     reload: [ctl("daemon-reload")],
-    note: "It runs while you are logged in. To let it run always: loginctl enable-linger",
+    note: "It runs while you are logged in. To keep it running after that: loginctl enable-linger",
   }
 }
 
-/** Memory: two processes, of which the reading one is limited to 300 MB by design. */
+/** The file for systemd. The memory limit is for two processes, of which the reading one is limited to 300 MB by design. */
 export function unitText(context: ServiceContext): string {
   const { machine, program } = context
   return `# Written by \`dex watch --install\`; \`dex watch --uninstall\` removes it.
@@ -151,7 +154,7 @@ WantedBy=default.target
 `
 }
 
-/** In quotes, in which systemd gives a meaning only to these characters. */
+/** A word in quotes, in which only these characters have a meaning for systemd. */
 function unitWord(word: string): string {
   return `"${word.replace(/["\\]/g, "\\$&").replaceAll("%", "%%").replaceAll("$", "$$$$")}"`
 }
@@ -206,8 +209,11 @@ function escapeXml(text: string): string {
   return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)
 }
 
-/** A service does not see the variables that a shell sets: where agents store their sessions, and dex its own files. */
-const NEEDED = [
+/**
+ * Variables that the service needs, because it does not see those of a shell: where agents store their sessions, and dex its own
+ * files.
+ */
+const NEEDED_VARIABLES = [
   "DEX_HOME",
   "CLAUDE_CONFIG_DIR",
   "CODEX_HOME",
@@ -218,31 +224,33 @@ const NEEDED = [
 ]
 
 function environmentOf({ machine }: ServiceContext): Record<string, string> {
-  const set = NEEDED.flatMap((name): [string, string][] => {
+  const set = NEEDED_VARIABLES.flatMap((name): [string, string][] => {
     const value = machine.env[name]
     return value && !/[\r\n]/.test(value) ? [[name, value]] : []
   })
   return Object.fromEntries(set)
 }
 
-type Written = { path: string; sha256: string; made_folders: string[] }
+type WrittenService = { path: string; sha256: string; made_folders: string[] }
 
 function recordFile({ dexHome }: ServiceContext): string {
   return join(dexHome, "watch-service.json")
 }
 
-function record(context: ServiceContext, written: Written): void {
+function record(context: ServiceContext, written: WrittenService): void {
   writeText(recordFile(context), `${JSON.stringify(written, undefined, 2)}\n`)
 }
 
-function readRecord(context: ServiceContext): Written | undefined {
+function readRecord(context: ServiceContext): WrittenService | undefined {
   if (!existsSync(recordFile(context))) return undefined
   try {
-    const { path, sha256, made_folders } = JSON.parse(readFileSync(recordFile(context), "utf8")) as Partial<Written>
+    const { path, sha256, made_folders } = JSON.parse(
+      readFileSync(recordFile(context), "utf8"),
+    ) as Partial<WrittenService>
     if (typeof path !== "string" || typeof sha256 !== "string" || !Array.isArray(made_folders)) return undefined
     return { path, sha256, made_folders: made_folders.filter((folder) => typeof folder === "string") }
   } catch {
-    return undefined // the file then counts as somebody else's
+    return undefined // the file is then treated as somebody else's
   }
 }
 
@@ -260,7 +268,10 @@ function hasSystemd({ machine }: ServiceContext): boolean {
   return result.status === 0
 }
 
-/** Retries for this long: launchd rejects a service while its predecessor is still ending, and does not report the end. */
+/**
+ * Runs a command, and retries for `withinMs`: launchd rejects a service while its predecessor is still ending, and does not
+ * report the end.
+ */
 function run(command: string[], context: ServiceContext, withinMs = 0): void {
   const until = performance.now() + withinMs
   let ran = ask(command, context)

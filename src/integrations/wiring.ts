@@ -7,25 +7,32 @@ import type { SourceId } from "../core/conversation.ts"
 import { withoutUndefined } from "../core/defined.ts"
 import { DexError, diskError } from "../core/error.ts"
 import { redactText } from "../redact/redact.ts"
-import { absentProgram, isInstalled, loadWirings, namedAgents } from "./agents.ts"
+import { isInstalled, loadWirings, missingProgram, resolveAgents } from "./agents.ts"
 import { EditProblem } from "./edit.ts"
-import { foldersToMake, keepBackup, readEditable, removeFile, sha256, writeText } from "./files.ts"
+import { foldersToMake, readEditable, removeFile, saveBackup, sha256, writeText } from "./files.ts"
 import { binOf, launcherFiles, type Program } from "./launcher.ts"
 import { type FilePlan, planAdding, planRemoving } from "./plan.ts"
-import { hooksChoice, noteHooksChoice, type Record, readRecord, wasAskedForPrivate, writeRecord } from "./record.ts"
+import {
+  type AdditionsRecord,
+  hasPrivateAnswer,
+  hooksChoice,
+  noteHooksChoice,
+  readRecord,
+  writeRecord,
+} from "./record.ts"
 
 export type WiringContext = { machine: Machine; dexHome: string; program: Program; now: number }
 
 type WiringReport = {
   agents: { agent: SourceId; title: string; found: boolean; absent?: string; trust?: string; note?: string }[]
   files: FileChange[]
-  /** Nothing was changed yet: it waits for confirmation. */
+  /** True if nothing was changed yet, and the changes must be confirmed. */
   asked: boolean
-  /** When installing: agents' hooks call dex. */
+  /** When installing: true if agents' hooks call dex. */
   hooks?: boolean
-  /** When installing: a person was asked which projects are private. */
+  /** When installing: true if a person was asked which projects are private. */
   private_asked?: boolean
-  /** When uninstalling: an entry that was changed, and therefore stays, still starts it. */
+  /** When uninstalling: true if an entry that was changed, and therefore stays, still starts the launcher. */
   launcher_kept?: boolean
 }
 export type FileChange = {
@@ -38,10 +45,10 @@ export type FileChange = {
   backup?: string
 }
 
-const NPX =
-  "dex runs from npm's cache, which npm may empty. To make it last: npm install -g dexctx, then dex install again."
+const NPX_NOTE =
+  "dex runs from npm's cache, which npm may empty. To install it permanently: npm install -g dexctx, then dex install again."
 
-/** Adds dex to the named agents, or to all on this machine. Without `yes` it only describes the changes. */
+/** Adds dex to the named agents, or to all agents on this machine. Without `yes` it only describes the changes. */
 export async function wireAgents(
   context: WiringContext,
   names: readonly string[],
@@ -49,7 +56,7 @@ export async function wireAgents(
   hooks: boolean | undefined = undefined,
 ): Promise<WiringReport> {
   const { machine, dexHome, program } = context
-  const named = namedAgents(names)
+  const named = resolveAgents(names)
   const listed = (await loadWirings()).map((wiring) => ({ wiring, found: isInstalled(wiring, machine) }))
   const missing = listed.filter(({ wiring, found }) => named.includes(wiring.agent) && !found)
   if (missing.length > 0) {
@@ -67,7 +74,7 @@ export async function wireAgents(
   const bin = wantsHooks ? fullBin : others
   const record = readRecord(recordFile(dexHome))
   const shared = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
-  const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX }
+  const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX_NOTE }
   const plans: FilePlan[] = [
     ...shared.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && fleeting) })),
     ...chosen.flatMap(({ wiring: { agent, wanted } }) =>
@@ -75,7 +82,7 @@ export async function wireAgents(
     ),
   ]
   if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, fullBin))
-  const outcome = carryOut(context, plans, yes)
+  const outcome = carryOutPlans(context, plans, yes)
   if (yes && chosen.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
     agents: listed
@@ -84,19 +91,19 @@ export async function wireAgents(
         agent,
         title,
         found,
-        ...(found && absentOf(absentProgram(wiring, machine))),
+        ...(found && absentOf(missingProgram(wiring, machine))),
         trust: found ? trust : undefined,
         ...(found && noteOf(note?.(machine, bin))),
       })),
     ...outcome,
     hooks: wantsHooks,
-    private_asked: wasAskedForPrivate(recordFile(dexHome)),
+    private_asked: hasPrivateAnswer(recordFile(dexHome)),
   }
 }
 
-/** Removes dex's additions from the named agents, or from all. The launchers are removed with the last agent. */
+/** Removes dex's additions from the named agents, or from all agents. The launchers are removed with the last one. */
 export function unwireAgents(context: WiringContext, names: readonly string[], yes: boolean): WiringReport {
-  const named = namedAgents(names)
+  const named = resolveAgents(names)
   const record = readRecord(recordFile(context.dexHome))
   const bin = binOf(context.dexHome, context.machine, context.program.node)
   const isMeant = (agent: SourceId | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
@@ -113,14 +120,14 @@ export function unwireAgents(context: WiringContext, names: readonly string[], y
     agents: agents
       .filter(({ source }) => wired.has(source))
       .map(({ source, name }) => ({ agent: source, title: name, found: true })),
-    // An agent that still starts the launcher must find it.
-    ...carryOut(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
+    // The launcher stays for agents that still start it.
+    ...carryOutPlans(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
     launcher_kept: isNeeded || undefined,
   }
 }
 
-/** The files that exist only for hooks. The hook program is removed with the last agent's. */
-function withoutHooks(record: Record, plans: FilePlan[], named: SourceId[], bin: Bin): FilePlan[] {
+/** Plans to remove the files that exist only for hooks. The hook program is removed with the last agent's. */
+function withoutHooks(record: AdditionsRecord, plans: FilePlan[], named: SourceId[], bin: Bin): FilePlan[] {
   const wanted = new Set(plans.map(({ path }) => path))
   const agents = new Set(plans.map(({ agent }) => agent))
   return Object.entries(record)
@@ -140,15 +147,18 @@ export function recordFile(dexHome: string): string {
   return join(dexHome, "integrations.json")
 }
 
-function carryOut(context: WiringContext, plans: FilePlan[], yes: boolean): Pick<WiringReport, "files" | "asked"> {
+function carryOutPlans(context: WiringContext, plans: FilePlan[], yes: boolean): Pick<WiringReport, "files" | "asked"> {
   const waits = plans.some((plan) => kindOf(plan) !== "none" && kindOf(plan) !== "problem")
   const needsYes = waits && !yes
-  return { files: plans.map((plan) => (needsYes ? described(plan) : done(context, plan))), asked: needsYes }
+  return { files: plans.map((plan) => (needsYes ? describePlan(plan) : carryOutFile(context, plan))), asked: needsYes }
 }
 
-/** The record lists each file and its folders before they are written, so that after a crash uninstall finds everything. */
-function done(context: WiringContext, plan: FilePlan): FileChange {
-  const change = described(plan)
+/**
+ * Carries out the plan for a file. The record lists each file and its folders before they are written, so that uninstall finds
+ * everything even after a crash.
+ */
+function carryOutFile(context: WiringContext, plan: FilePlan): FileChange {
+  const change = describePlan(plan)
   if (change.change === "problem") return change
   const file = recordFile(context.dexHome)
   const record = readRecord(file)
@@ -160,7 +170,7 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
       plan.agent === "dex" || (plan.after === undefined && sha256(plan.before ?? "") === known?.after_sha256)
     const backup =
       plan.before !== plan.after && plan.before !== undefined && !isOurs
-        ? keepBackup(backups, plan, plan.before, context.now)
+        ? saveBackup(backups, plan, plan.before, context.now)
         : undefined
     if (plan.added) {
       const kept = backup ?? known?.backup
@@ -196,18 +206,18 @@ function done(context: WiringContext, plan: FilePlan): FileChange {
 function diskStopped(path: string, cause: EditProblem): DexError {
   return new DexError(
     "disk_full",
-    `${path} ${cause.message}. It is as it was. Free some space and run this again; what was written before it stays.`,
+    `${path} ${cause.message}. This file was not changed. Free some space and run this again; files that were already written stay.`,
     { cause },
   )
 }
 
-function described(plan: FilePlan): FileChange {
+function describePlan(plan: FilePlan): FileChange {
   const { agent, path, before, after, problem, note } = plan
   return {
     agent,
     path,
     change: kindOf(plan),
-    // Settings may contain keys.
+    // The diff is redacted, because settings may contain keys.
     diff: problem === undefined ? unifiedDiff(path, before, after, redactText) : "",
     problem,
     note,
@@ -241,7 +251,7 @@ function unifiedDiff(
   return `${lines.join("\n")}\n`
 }
 
-/** An empty range refers to the line before it. */
+/** The range of a hunk. An empty range refers to the line before it. */
 function range(start: number, count: number): string {
   return `${count === 0 ? start - 1 : start},${count}`
 }

@@ -1,4 +1,4 @@
-// For your own connector: the record's type, and the readers that dex's own connectors use.
+// For custom connectors: the record's type, and the readers that dex's own connectors use.
 
 export type {
   Connector,

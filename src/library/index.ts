@@ -4,11 +4,13 @@ import { VERSION } from "../app/version.ts"
 import { DexError } from "../core/error.ts"
 import { type OutputOf, readInput, type Tool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
-import { OFFERED } from "./offered.ts"
+import { LIBRARY_TOOLS } from "./offered.ts"
 
 // dex as a library, for programs on the same machine. Experimental: it may change with any version.
 
-export type Library = { [N in keyof typeof OFFERED]: (input: object) => Promise<OutputOf<(typeof OFFERED)[N]>> } & {
+export type Library = {
+  [N in keyof typeof LIBRARY_TOOLS]: (input: object) => Promise<OutputOf<(typeof LIBRARY_TOOLS)[N]>>
+} & {
   /** Closes the databases. */
   close(): void
 }
@@ -16,7 +18,7 @@ export type Library = { [N in keyof typeof OFFERED]: (input: object) => Promise<
 export type LibraryOptions = {
   /** The home folder whose `.dex` is used. Default: the user's own. */
   home?: string
-  /** The project of this folder is the current one. */
+  /** The folder whose project is the current one. */
   cwd?: string
 }
 
@@ -30,6 +32,6 @@ export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Lib
     await record()
     return output
   }
-  const calls = Object.entries(OFFERED).map(([name, tool]) => [name, (input: object = {}) => ask(tool, input)])
+  const calls = Object.entries(LIBRARY_TOOLS).map(([name, tool]) => [name, (input: object = {}) => ask(tool, input)])
   return { ...Object.fromEntries(calls), close: () => dex.close() } as Library
 }

@@ -2,37 +2,40 @@ import { byName } from "../core/by-name.ts"
 import { charactersWithin, tokensForChars } from "../core/tokens.ts"
 import { isNetError, type NetReply, send } from "../net/client.ts"
 import {
-  cutShort,
+  connectionFailure,
   errorTextIn,
   type Failure,
-  failedInStream,
-  failedToConnect,
-  final,
-  keyInClear,
-  llmWrongAnswer,
-  refused,
-  silent,
-  stopped,
+  finalFailure,
+  incompleteFailure,
+  plainTextKeyError,
+  refusalFailure,
+  silenceFailure,
+  stoppedError,
+  streamFailure,
+  wrongAnswerError,
 } from "./failure.ts"
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
 import type { ModelUsage } from "./reply.ts"
 import { readCalls } from "./reply.ts"
 import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
-import { addCall, type Heard, hear, piecesOf, StreamProblem } from "./stream.ts"
+import { addCall, addPiece, type PartialReply, piecesOf, StreamProblem } from "./stream.ts"
 
-/** `again`: the server rejected the form of the request; it is sent again in another form, which does not count as a retry. */
+/** `again`: the server rejected the form of the request. It is sent again in another form, which does not count as a retry. */
 export type AttemptOutcome =
   | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
-/** Not every server respects max_tokens: a reply is cut off at this many times the expected number of characters. */
-const FLOOD = 4
-/** Calls without any text would never exceed the number of characters. */
-const MOST_CALLS = 500
-const MOST_BYTES = 64 << 20
-/** How much of a refusal to read. */
-const MOST_WORDS = 16 << 10
+/**
+ * How many times the expected number of characters a reply may have before it is cut off, because not every server respects
+ * max_tokens.
+ */
+const MAX_REPLY_FACTOR = 4
+/** The most tool calls in a reply, because calls without text would never reach the limit of characters. */
+const MAX_CALLS = 500
+const MAX_BYTES = 64 << 20
+/** How many bytes of a refusal are read. */
+const MAX_REFUSAL_BYTES = 16 << 10
 
 /** One request and its outcome. Closes the connection before it returns, unless the answer was read to its end. */
 export async function attempt(
@@ -42,12 +45,12 @@ export async function attempt(
   silence: ModelDeps["silence"],
 ): Promise<AttemptOutcome> {
   const maxTokens = request.max_tokens ?? settings.maxTokens
-  const heard: Heard = { text: "", others: 0, calls: [], refused: false }
+  const heard: PartialReply = { text: "", others: 0, calls: [], refused: false }
   const close = new AbortController()
   let failure: Failure | undefined
   let began = false
   const quiet = silence(() => {
-    failure = silent(settings)
+    failure = silenceFailure(settings)
     close.abort()
   })
   const body = bodyFor(settings, request, maxTokens, dialect)
@@ -62,25 +65,25 @@ export async function attempt(
       },
       key: settings.apiKey,
       body: JSON.stringify(body),
-      mostBytes: MOST_BYTES,
+      mostBytes: MAX_BYTES,
       signal: request.signal ? AbortSignal.any([request.signal, close.signal]) : close.signal,
     })
     quiet.touch()
     if (reply.status < 200 || reply.status > 299) {
-      const words = errorTextIn(await beginningOf(reply))
+      const words = errorTextIn(await readBeginning(reply))
       if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, words))
         return { type: "again", sawText: false }
-      failure ??= refused(reply.status, words, settings, reply.headers)
+      failure ??= refusalFailure(reply.status, words, settings, reply.headers)
     } else {
       began = true
       for await (const piece of piecesOf(reply, quiet.touch)) {
-        hear(piece, heard, request.onText)
+        addPiece(piece, heard, request.onText)
         const size = heard.text.length + heard.others
-        const floods = size > charactersWithin(maxTokens) * FLOOD || heard.calls.length > MOST_CALLS
+        const floods = size > charactersWithin(maxTokens) * MAX_REPLY_FACTOR || heard.calls.length > MAX_CALLS
         if (floods) heard.finish = "length"
         if (floods || failure) break
       }
-      if (heard.finish === undefined) failure ??= cutShort(settings)
+      if (heard.finish === undefined) failure ??= incompleteFailure(settings)
     }
   } catch (error) {
     failure ??= failureOf(error, settings)
@@ -88,38 +91,38 @@ export async function attempt(
     quiet.end()
     close.abort()
   }
-  if (request.signal?.aborted) failure = final(stopped(settings))
+  if (request.signal?.aborted) failure = finalFailure(stoppedError(settings))
   const usage = replyUsage(heard, tokensForChars(JSON.stringify([body.messages, body.tools]).length))
   if (failure) return { type: "failed", failure, sawText: heard.text !== "", usage: began ? usage : undefined }
   return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
 }
 
-/** Rethrows errors that are bugs of ours. */
+/** The failure for an error. Rethrows errors that are bugs of dex. */
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
     return error.reported === undefined
-      ? final(llmWrongAnswer(settings, error.message))
-      : failedInStream(error.reported, settings)
+      ? finalFailure(wrongAnswerError(settings, error.message))
+      : streamFailure(error.reported, settings)
   if (!isNetError(error)) throw error
-  if (error.reason === "key_in_clear") throw keyInClear(error.message)
-  if (error.reason === "size") return final(llmWrongAnswer(settings, "sent more than 64 MB"))
-  return failedToConnect(error.code, settings)
+  if (error.reason === "key_in_clear") throw plainTextKeyError(error.message)
+  if (error.reason === "size") return finalFailure(wrongAnswerError(settings, "sent more than 64 MB"))
+  return connectionFailure(error.code, settings)
 }
 
 /** Never throws: a refusal counts even if its text does not arrive completely. */
-async function beginningOf(reply: NetReply): Promise<string> {
+async function readBeginning(reply: NetReply): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
   try {
     for await (const chunk of reply.chunks()) {
       chunks.push(chunk)
       bytes += chunk.length
-      if (bytes >= MOST_WORDS) break
+      if (bytes >= MAX_REFUSAL_BYTES) break
     }
   } catch {
-    // what has arrived is enough
+    // the text that has arrived is enough
   }
-  return Buffer.concat(chunks).toString("utf8").slice(0, MOST_WORDS)
+  return Buffer.concat(chunks).toString("utf8").slice(0, MAX_REFUSAL_BYTES)
 }
 
 const FINISHES: Record<string, ModelReply["finish"]> = {
@@ -130,7 +133,7 @@ const FINISHES: Record<string, ModelReply["finish"]> = {
   content_filter: "content_filter",
 }
 
-function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
+function replyOf(heard: PartialReply, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
   const named = byName(FINISHES, heard.finish ?? "") ?? "other"
   const reason = named === "stop" && heard.refused ? "content_filter" : named
   if (reason === "tool_calls" && heard.calls.length === 0) addCall(heard)
@@ -138,8 +141,8 @@ function replyOf(heard: Heard, { tools = [] }: ModelRequest): Omit<ModelReply, "
   return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
 }
 
-/** The server's numbers. A number that is missing, or zero although there was text, is estimated. */
-function replyUsage({ text, others, usage }: Heard, promptTokens: number): ModelUsage {
+/** The server's token counts. A count that is missing, or zero although there was text, is estimated. */
+function replyUsage({ text, others, usage }: PartialReply, promptTokens: number): ModelUsage {
   const estimate = tokensForChars(text.length + others)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined

@@ -1,12 +1,12 @@
 import type { ModelReply, ModelTool, ToolCall } from "./model.ts"
 
-/** A call as it was streamed. */
-export type Spoken = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
+/** A tool call as the server streamed it. */
+export type RawCall = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
 
-const MOST_RAW = 2_000
+const MAX_RAW = 2_000
 
-/** Never throws: a call that cannot be run comes back with a reason for the model. */
-export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
+/** Reads the calls of a reply. Never throws: a call that cannot be run is returned with a reason for the model. */
+export function readCalls(calls: RawCall[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
   return calls.map(({ id, name, raw, extra }) => {
     const read = readInput(raw)
     const reason =
@@ -23,7 +23,7 @@ export function readCalls(calls: Spoken[], tools: ModelTool[], finish: ModelRepl
       id,
       name,
       input: reason === undefined && "ok" in read ? read.ok : undefined,
-      invalid: reason === undefined ? undefined : { reason, raw: raw.slice(0, MOST_RAW) },
+      invalid: reason === undefined ? undefined : { reason, raw: raw.slice(0, MAX_RAW) },
       extra,
     }
   })
@@ -44,7 +44,7 @@ function readInput(raw: string): { ok: object } | { wrong: string } {
  * The JSON in a model's reply: the complete reply, inside a fence, or after some words. Undefined if there is no complete JSON;
  * nothing is repaired.
  */
-export function jsonIn(text: string): unknown {
+export function findJson(text: string): unknown {
   const fenced = text.split("```").flatMap((piece, i) => (i % 2 === 1 ? [piece.replace(/^[a-z]*\n/i, "")] : []))
   const first = text.search(/[[{]/)
   const last = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]"))
@@ -52,7 +52,7 @@ export function jsonIn(text: string): unknown {
     try {
       return JSON.parse(candidate)
     } catch {
-      // the next candidate may be
+      // the next candidate may be valid
     }
   }
   return undefined
@@ -68,8 +68,8 @@ export function addModelUsage(total: ModelUsage, { input, output, is_estimate, c
   if (cost_usd !== undefined) total.cost_usd = (total.cost_usd ?? 0) + cost_usd
 }
 
-/** The usage between the two. */
-export function usedSince<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
+/** The usage between two readings. */
+export function usageBetween<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
   return {
     ...now,
     input: now.input - before.input,

@@ -3,7 +3,7 @@ import type { LlmSettings, ModelMessage, ModelRequest, ToolCall } from "./model.
 /** Parameters that a server turned out not to accept. Learned from its refusals, for as long as the model is open. */
 export type Dialect = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
 
-const SIGNS = [
+const REFUSAL_SIGNS = [
   // OpenAI's reasoning models: "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
   ["max_tokens", /max_completion_tokens/],
   ["temperature", /temperature/],
@@ -14,7 +14,7 @@ const SIGNS = [
 /** True if the refusal says something new, so that a changed request is worth sending. */
 export function learnFromRefusal(dialect: Dialect, status: number, words: string): boolean {
   if (status !== 400 && status !== 422) return false
-  const sign = SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(words))
+  const sign = REFUSAL_SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(words))
   if (sign) dialect.add(sign[0])
   return sign !== undefined
 }
@@ -52,7 +52,7 @@ function wireMessages(message: ModelMessage): object[] {
   return [{ role, content: content || null, tool_calls: message.calls.map(wireCall) }]
 }
 
-/** Servers refuse a complete history because of one invalid call of their own, so it is sent back in a valid form. */
+/** The call in a valid form, because servers refuse a complete history for one invalid call of their own. */
 function wireCall({ id, name, input, extra }: ToolCall): object {
   return {
     id,

@@ -4,18 +4,18 @@ import { isRecord } from "../core/record.ts"
 import type { NetReply } from "../net/client.ts"
 
 /** The reply so far. */
-export type Heard = {
+export type PartialReply = {
   text: string
-  /** Characters of reasoning and of calls. */
+  /** The number of characters of reasoning and of calls. */
   others: number
   calls: StreamedCall[]
-  /** The server's word for it. Absent until the reply is complete. */
+  /** The server's reason for the end. Absent until the reply is complete. */
   finish?: string
   refused: boolean
   usage?: Record<string, unknown>
 }
 
-/** `given`: the server's own id and number of the call, if it sends any. */
+/** `given`: the server's own id and number for the call, if it sends any. */
 export type StreamedCall = {
   id: string
   name: string
@@ -24,7 +24,7 @@ export type StreamedCall = {
   given: { id?: string; index?: number }
 }
 
-/** Something that no chat-completions server sends, or an error that the server reports in the stream. */
+/** An answer that no chat-completions server sends, or an error that the server reports in the stream. */
 export class StreamProblem extends Error {
   readonly reported: unknown
   constructor(what: string, reported?: unknown) {
@@ -71,16 +71,16 @@ function asPiece(text: string): unknown {
 }
 
 /** Adds a piece to the reply so far, and passes its text on. */
-export function hear(piece: unknown, heard: Heard, onText: ((text: string) => void) | undefined): void {
-  if (!isRecord(piece)) throw oddForm()
+export function addPiece(piece: unknown, heard: PartialReply, onText: ((text: string) => void) | undefined): void {
+  if (!isRecord(piece)) throw unexpectedForm()
   if (piece.error) throw new StreamProblem("stopped in the middle of its answer", piece.error)
-  if (!Array.isArray(piece.choices)) throw oddForm()
+  if (!Array.isArray(piece.choices)) throw unexpectedForm()
   if (isRecord(piece.usage)) heard.usage = piece.usage
   const [choice = {}] = piece.choices as unknown[]
-  if (!isRecord(choice)) throw oddForm()
+  if (!isRecord(choice)) throw unexpectedForm()
   if (typeof choice.finish_reason === "string") heard.finish = choice.finish_reason
   const delta = choice.delta ?? {}
-  if (!isRecord(delta)) throw oddForm()
+  if (!isRecord(delta)) throw unexpectedForm()
   const thought = delta.reasoning_content ?? delta.reasoning
   if (typeof thought === "string") heard.others += thought.length
   const say = (text: string) => {
@@ -96,8 +96,8 @@ export function hear(piece: unknown, heard: Heard, onText: ((text: string) => vo
     say(delta.refusal)
   }
   const calls = delta.tool_calls ?? []
-  if (!Array.isArray(calls)) throw oddForm()
-  for (const call of calls) hearCall(isRecord(call) ? call : {}, heard)
+  if (!Array.isArray(calls)) throw unexpectedForm()
+  for (const call of calls) addCallPiece(isRecord(call) ? call : {}, heard)
 }
 
 /** A text, or a list of parts, some of which are thoughts. */
@@ -105,14 +105,14 @@ function partsIn(content: unknown): Record<string, unknown>[] {
   if (content === undefined || content === null) return []
   if (typeof content === "string") return [{ type: "text", text: content }]
   if (Array.isArray(content) && content.every(isRecord)) return content
-  throw oddForm()
+  throw unexpectedForm()
 }
 
-function oddForm(): StreamProblem {
+function unexpectedForm(): StreamProblem {
   return new StreamProblem("answered in another form than a chat-completions server does")
 }
 
-function hearCall(delta: Record<string, unknown>, heard: Heard): void {
+function addCallPiece(delta: Record<string, unknown>, heard: PartialReply): void {
   const wanted = isRecord(delta.function) ? delta.function : {}
   const name = typeof wanted.name === "string" ? wanted.name.trim() : ""
   const raw = typeof wanted.arguments === "string" ? wanted.arguments : (JSON.stringify(wanted.arguments) ?? "")
@@ -120,7 +120,7 @@ function hearCall(delta: Record<string, unknown>, heard: Heard): void {
     id: typeof delta.id === "string" && delta.id.trim() !== "" ? delta.id : undefined,
     index: typeof delta.index === "number" ? delta.index : undefined,
   })
-  const call = callBegun(heard.calls, name, raw === "null" ? "" : raw, given) ?? addCall(heard, given)
+  const call = continuedCall(heard.calls, name, raw === "null" ? "" : raw, given) ?? addCall(heard, given)
   Object.assign(call.given, given)
   call.name ||= name
   call.raw += raw === "null" ? "" : raw
@@ -129,8 +129,8 @@ function hearCall(delta: Record<string, unknown>, heard: Heard): void {
   if (isRecord(extra) && isRecord(extra.google) && extra.google.thought_signature) call.extra ??= extra
 }
 
-/** If the server says nothing more, the call has no name and no arguments. */
-export function addCall(heard: Heard, given: StreamedCall["given"] = {}): StreamedCall {
+/** Adds a call, without a name and arguments until the server sends them. */
+export function addCall(heard: PartialReply, given: StreamedCall["given"] = {}): StreamedCall {
   const isTaken = given.id === undefined || heard.calls.some(({ id }) => id === given.id)
   const id = isTaken ? `call_${heard.calls.length + 1}_${crypto.randomUUID().slice(0, 8)}` : given.id!
   const call: StreamedCall = { id, name: "", raw: "", given: {} }
@@ -139,10 +139,10 @@ export function addCall(heard: Heard, given: StreamedCall["given"] = {}): Stream
 }
 
 /**
- * The call that a piece continues. Most servers number their calls. Some number none of them, some give all of them the same
- * number or the same id, and some repeat the name with every piece.
+ * The call that a piece continues. Most servers number their calls. Some do not, some give all calls the same number or id, and
+ * some repeat the name with every piece.
  */
-function callBegun(
+function continuedCall(
   calls: StreamedCall[],
   name: string,
   raw: string,

@@ -1,7 +1,7 @@
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 const HEIGHTS = "▁▂▃▄▅▆▇█"
 
-/** A bar of at most this many columns, exact to an eighth of one. A value above zero is always visible. */
+/** A bar of at most `columns` columns, exact to an eighth of a column. A value above zero is always visible. */
 export function bar(share: number, columns: number): string {
   const eighths = Math.round(share * columns * 8)
   const least = share > 0 ? Math.max(1, eighths) : 0

@@ -1,10 +1,10 @@
 import { type BriefCall, callInput } from "./brief-work.ts"
 
-// The work as seen in an agent's own tool calls: to-do lists, plans for approval, questions.
+// An entry of an agent's own to-do list.
 
 export type Todo = { text: string; status: "done" | "active" | "open"; number: number }
 
-/** The last state of the list. If two tools were used, the list of the last one. */
+/** The last state of the to-do list. If two tools were used, the list of the last one. */
 export function todosOf(calls: BriefCall[]): Todo[] {
   let written: (Todo & { id?: string })[] = []
   const tasks = new Map<string, Todo>()
@@ -14,7 +14,7 @@ export function todosOf(calls: BriefCall[]): Todo[] {
     const tool = plainName(call.tool)
     if (tool === "todowrite" || tool === "writetodos" || tool === "updateplan") {
       const items = listOf(call.input.todos ?? call.input.plan).flatMap((item) => todoOf(item, call.number))
-      written = call.input.merge === true ? merged(written, items) : items
+      written = call.input.merge === true ? mergeTodos(written, items) : items
       last = "written"
     } else if (tool === "taskcreate") {
       const id = /#(\d+)/.exec(call.result?.text ?? "")?.[1] ?? String(tasks.size + 1)
@@ -52,7 +52,7 @@ function todoOf(item: unknown, number: number): (Todo & { id?: string })[] {
   return [{ text, status: statusOf(fields.status), number, id: stringOf(fields.id) }]
 }
 
-function merged<T extends { id?: string }>(before: T[], now: T[]): T[] {
+function mergeTodos<T extends { id?: string }>(before: T[], now: T[]): T[] {
   const known = before.map((item) => now.find(({ id }) => id !== undefined && id === item.id) ?? item)
   return [...known, ...now.filter((item) => !known.includes(item))]
 }
@@ -75,10 +75,10 @@ export function plansOf(calls: BriefCall[]): Plan[] {
   })
 }
 
-type Answered = { number: number; question: string; answer: string }
+type AnsweredQuestion = { number: number; question: string; answer: string }
 
-/** An agent's questions by a tool, and the person's answers. */
-export function answersOf(calls: BriefCall[]): Answered[] {
+/** The questions that an agent asked with a tool, and the person's answers. */
+export function answersOf(calls: BriefCall[]): AnsweredQuestion[] {
   return calls.flatMap(({ tool, input, result }) => {
     if (!["askuserquestion", "question", "requestuserinput", "askuser"].includes(plainName(tool))) return []
     if (!result || result.is_error || result.text.trim() === "") return []
@@ -116,7 +116,7 @@ function answerStrings(text: string): string {
   return strings(answers).join("\n") || text
 }
 
-/** Agents spell a tool's name in several ways: TodoWrite, todowrite, todo_write. */
+/** The tool's name without case and separators: agents spell it TodoWrite, todowrite or todo_write. */
 function plainName(tool: string): string {
   return tool.toLowerCase().replaceAll(/[^a-z]/g, "")
 }
@@ -126,10 +126,10 @@ function recordOf(value: unknown): Record<string, unknown> {
 }
 
 /** The most to-dos or questions of one call. */
-const MOST_LISTED = 200
+const MAX_LISTED = 200
 
 function listOf(value: unknown): unknown[] {
-  return Array.isArray(value) ? value.slice(0, MOST_LISTED) : []
+  return Array.isArray(value) ? value.slice(0, MAX_LISTED) : []
 }
 
 function stringOf(value: unknown): string | undefined {

@@ -2,7 +2,7 @@ import { formatCount } from "../core/format.ts"
 import { charactersWithin, estimateTokens } from "../core/tokens.ts"
 import type { Brief, BriefDecision, CommandRun, OpenEnd } from "./brief.ts"
 import type { BriefPrompt } from "./brief-work.ts"
-import { largest } from "./budget.ts"
+import { largestPassing } from "./budget.ts"
 import { formatIndices } from "./indices.ts"
 import { safe, safeLine } from "./terminal.ts"
 
@@ -18,7 +18,7 @@ export type BriefHead = {
   from?: string
   to?: string
   message_count: number
-  /** The last message that was read, if the brief is not about all of them. */
+  /** The last message that was read, if the brief does not cover all of them. */
   up_to?: number
   /** Returns a command that reads this conversation. */
   call(form: "scan" | "read", messages: string[], flags?: Record<string, number>): string
@@ -51,9 +51,9 @@ export type BriefText = Sections & {
 }
 
 /**
- * The brief as Markdown within a budget, and its contents. The least important items are dropped until the rest fits with a
- * fair share of text each. Then all texts grow together while there is room. `text` is undefined if not even the frame
- * fits; `needed` is the size of the smallest brief.
+ * The brief as Markdown within a budget, and its contents. The least important items are dropped until the rest fits with a fair
+ * share of text each. Then all texts grow together while there is room. `text` is undefined if not even the frame fits; `needed`
+ * is the size of the smallest brief.
  */
 export function briefText(
   brief: Brief,
@@ -65,32 +65,35 @@ export function briefText(
     .flat()
     .sort((a, b) => a.rank - b.rank)
   const build = (count: number, share: number) =>
-    written(brief, items, head, new Set(ranked.slice(0, count)), share, maxTokens)
+    writeBrief(brief, items, head, new Set(ranked.slice(0, count)), share, maxTokens)
   const fits = (count: number, share: number) => build(count, share).estimated_tokens <= maxTokens
-  const least = Math.min(LEAST_ITEMS, ranked.length)
-  for (const share of [FAIR, FAIR / 2, FAIR / 4, FAIR / 8]) {
-    const count = largest(share > FAIR / 8 ? least : 0, ranked.length, (n) => fits(n, share))
+  const least = Math.min(MIN_ITEMS, ranked.length)
+  for (const share of [FAIR_SHARE, FAIR_SHARE / 2, FAIR_SHARE / 4, FAIR_SHARE / 8]) {
+    const count = largestPassing(share > FAIR_SHARE / 8 ? least : 0, ranked.length, (n) => fits(n, share))
     if (count === undefined) continue
-    const uncut = Math.max(share, Math.ceil(uncutFrom(ranked.slice(0, count)) * FAIR))
-    return { text: build(count, largest(share, uncut, (more) => fits(count, more)) ?? share) }
+    const uncut = Math.max(share, Math.ceil(uncutFrom(ranked.slice(0, count)) * FAIR_SHARE))
+    return { text: build(count, largestPassing(share, uncut, (more) => fits(count, more)) ?? share) }
   }
-  return { text: undefined, needed: build(0, FAIR / 8).estimated_tokens }
+  return { text: undefined, needed: build(0, FAIR_SHARE / 8).estimated_tokens }
 }
 
-/** In sixty-fourths of an item's base, so that texts grow in small steps. */
-const FAIR = 64
-/** To keep the task, the last words and the last request, texts are cut shorter. */
-const LEAST_ITEMS = 3
+/** The scale of text lengths: sixty-fourths of an item's base, so that texts grow in small steps. */
+const FAIR_SHARE = 64
+/** How many items are never dropped: the task, the last words and the last request. Their texts are cut instead. */
+const MIN_ITEMS = 3
 
-/** Names are not cut, unless they are absurdly long. */
-const NAME = 2400
+/** The most characters of a name. Names are cut only if they are absurdly long. */
+const MAX_NAME_LENGTH = 2400
 
 /** `lead` is written by dex; `text` is quoted. `base` is the fair share of its characters. */
 type BriefPart = { lead: string; text: string; base: number }
 type BriefItem<T = unknown> = { rank: number; number: number; parts: BriefPart[]; output: (pieces: Piece[]) => T }
 type Items = { [S in keyof Sections]: BriefItem<Sections[S][number]>[] }
 
-/** Items with lower ranks are dropped later. The steps decide how fast further items of a kind lose against others. */
+/**
+ * The items of a brief. Items with lower ranks are dropped later. The steps decide how fast further items of a kind lose against
+ * others.
+ */
 function itemsOf(brief: Brief, id: string): Items {
   const ref = (number: number) => `${id}#${number}`
   const quoteOutput =
@@ -129,7 +132,7 @@ function itemsOf(brief: Brief, id: string): Items {
       ...(task ? [quote(0, task.number, "task", taskWords(task), task.text, 700)] : []),
       ...later.map((prompt, i) => {
         const [age, { number, text }] = [newestFirst(i, later), prompt]
-        const rank = age === 0 ? 2 : 7 + age + (asksOnly(text) ? 3 : 0)
+        const rank = age === 0 ? 2 : 7 + age + (isOnlyQuestion(text) ? 3 : 0)
         return quote(rank, number, "request", requestWords(prompt, age === 0), text, age === 0 ? 400 : 220)
       }),
     ],
@@ -159,13 +162,13 @@ function itemsOf(brief: Brief, id: string): Items {
       ...brief.edited.map(({ number, path, added, removed }, i): Items["files"][number] => ({
         rank: 5 + i / 2,
         number,
-        parts: [{ lead: `#${number} +${added} -${removed}`, text: oneLine(path), base: NAME }],
+        parts: [{ lead: `#${number} +${added} -${removed}`, text: oneLine(path), base: MAX_NAME_LENGTH }],
         output: ([piece]) => ({ ref: ref(number), kind: "edited", path: piece!.text, added, removed }),
       })),
       ...brief.read.map(({ number, text }, i): Items["files"][number] => ({
         rank: 9 + i,
         number,
-        parts: [{ lead: `#${number} read`, text: oneLine(text), base: NAME }],
+        parts: [{ lead: `#${number} read`, text: oneLine(text), base: MAX_NAME_LENGTH }],
         output: ([piece]) => ({ ref: ref(number), kind: "read", path: piece!.text, added: 0, removed: 0 }),
       })),
     ],
@@ -199,7 +202,7 @@ function itemsOf(brief: Brief, id: string): Items {
         {
           lead: `#${number} ${kind === "commit" ? "commit" : "pull request"}`,
           text: oneLine(`${name.slice(0, kind === "commit" ? 12 : 300)} ${text}`),
-          base: NAME,
+          base: MAX_NAME_LENGTH,
         },
       ],
       output: () => ({
@@ -238,8 +241,8 @@ const OPEN_WORDS: Record<OpenEnd["kind"], string> = {
   command: "failed, and no later run succeeded",
 }
 
-/** A question changes the work less than a request does. */
-function asksOnly(text: string): boolean {
+/** True for a question, which changes the work less than a request does. */
+function isOnlyQuestion(text: string): boolean {
   return text.endsWith("?") && !/\b(?:can|could|would|will) (?:you|we)\b/i.test(text)
 }
 
@@ -286,7 +289,7 @@ const NAMES: { [S in keyof Sections]: [one: string, more: string] } = {
 }
 const ORDER = Object.keys(HEADINGS) as (keyof Sections)[]
 
-function written(
+function writeBrief(
   brief: Brief,
   items: Items,
   head: BriefHead,
@@ -297,7 +300,7 @@ function written(
   const cut = new Set<number>()
   const shown = (item: BriefItem) => {
     const pieces = item.parts.map(({ text, base }) =>
-      cutTo(text, Math.min(Math.floor((base * share) / FAIR), charactersWithin(maxTokens))),
+      cutTo(text, Math.min(Math.floor((base * share) / FAIR_SHARE), charactersWithin(maxTokens))),
     )
     if (pieces.some((piece) => piece.cut)) cut.add(item.number)
     return { lines: item.parts.flatMap(({ lead }, i) => lines(lead, pieces[i]!, i > 0)), output: item.output(pieces) }
@@ -316,7 +319,9 @@ function written(
     return inside.length === 0 ? [] : ["", `## ${HEADINGS[name]}`, ...inside]
   })
   const more = readMore(head, [...cut], brief.last_words.at(-1)?.number)
-  const markdown = inert([...headLines(head), ...body, ...footer(left, cut.size > 0, more, maxTokens)].join("\n"))
+  const markdown = withoutMentions(
+    [...headLines(head), ...body, ...footer(left, cut.size > 0, more, maxTokens)].join("\n"),
+  )
   return {
     // Each section has the items of its own kind, see `Items`.
     ...(Object.fromEntries(sections.map(({ name, shown }) => [name, shown.map(({ output }) => output)])) as Sections),
@@ -327,7 +332,7 @@ function written(
   }
 }
 
-/** Counts that are in no item. */
+/** Notes about counts that are in no item. */
 function notes(name: keyof Sections, brief: Brief): string[] {
   if (name === "goal" && brief.replies > 0)
     return [`(${brief.replies === 1 ? "One short reply" : `${brief.replies} short replies`} such as "yes" not shown.)`]
@@ -356,9 +361,9 @@ function headLines(head: BriefHead): string[] {
   ]
 }
 
-type More = { call: string; why: string }
+type ReadMoreCalls = { call: string; why: string }
 
-function readMore({ call }: BriefHead, cut: number[], last: number | undefined): More[] {
+function readMore({ call }: BriefHead, cut: number[], last: number | undefined): ReadMoreCalls[] {
   const one = last === undefined ? [] : [{ call: call("read", [String(last)]), why: `message ${last} in full` }]
   return [
     ...(cut.length === 0 ? one : [{ call: call("read", [formatIndices(cut)]), why: "what is cut here (…), in full" }]),
@@ -366,7 +371,7 @@ function readMore({ call }: BriefHead, cut: number[], last: number | undefined):
   ].map((more) => ({ ...more, call: oneLine(more.call) }))
 }
 
-function footer(left: BriefText["left_out"], cut: boolean, more: More[], maxTokens: number): string[] {
+function footer(left: BriefText["left_out"], cut: boolean, more: ReadMoreCalls[], maxTokens: number): string[] {
   const counted = ORDER.filter((name) => left[name] !== undefined).map(
     (name) => `${left[name]} ${NAMES[name][left[name] === 1 ? 0 : 1]}`,
   )
@@ -389,7 +394,7 @@ function lines(lead: string, { text }: Piece, inner: boolean): string[] {
   return quoted.length === 1 ? [`${begin} > ${quoted[0]}`] : [begin, ...quoted.map((line) => `  > ${line}`)]
 }
 
-/** The share of their bases from which on no text is cut. */
+/** The share of their bases from which no text is cut. */
 function uncutFrom(items: BriefItem[]): number {
   return items.reduce(
     (most, { parts }) => parts.reduce((so, { text, base }) => Math.max(so, text.length / base), most),
@@ -397,7 +402,7 @@ function uncutFrom(items: BriefItem[]): number {
   )
 }
 
-/** Keeps the beginning and the end of a long text, because the request is in one of them. */
+/** Cuts a long text in the middle, because the request is at its beginning or its end. */
 function cutTo(text: string, length: number): Piece {
   if (text.length <= length) return { text }
   const room = Math.max(1, length - 3)
@@ -420,7 +425,7 @@ function clipped(text: string, length: number): string {
   return cutTo(oneLine(text), length).text
 }
 
-/** Without control characters. All line separators become newlines. */
+/** The text without control characters, and with all line separators as newlines. */
 function quotable(text: string): string {
   return safe(text.replaceAll(/[\u2028\u2029]/g, "\n"))
     .split("\n")
@@ -434,7 +439,7 @@ function oneLine(text: string): string {
   return safeLine(text)
 }
 
-/** Agents read `@path` in a prompt as a request to include the file. Quotations must not cause that. */
-function inert(text: string): string {
+/** Makes `@path` harmless: agents read it in a prompt as a request to include the file, which a quotation must not cause. */
+function withoutMentions(text: string): string {
   return text.replaceAll(/(?<!\\)@/g, "\\@")
 }

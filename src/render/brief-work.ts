@@ -1,7 +1,7 @@
 import { commandKinds } from "../core/command.ts"
 import type { Effect, Message, Part } from "../core/conversation.ts"
 
-// The contents of a brief, collected in one pass over a conversation's messages.
+// A message as a brief reads it, in one pass over the conversation.
 
 export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & {
   number: number
@@ -9,18 +9,18 @@ export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & 
   superseded?: boolean
 }
 
-/** Words, and the number of the message that contains them. */
+/** Quoted words, and the number of their message. */
 export type Quote = { number: number; text: string }
 /** `by` is "agent" for a subagent's task, and for an approved plan that was started in a new conversation. */
 export type BriefPrompt = Quote & { by: "person" | "agent"; refused: boolean }
 export type FileWork = { number: number; path: string; added: number; removed: number }
-export type Made = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
+export type MadeByWork = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
 
 /** A tool call with its result. */
 export type BriefCall = {
   number: number
   tool: string
-  /** Its input as it was written, and parsed if that is JSON. */
+  /** The tool's input as it was written, and parsed if it is JSON. */
   text: string
   input: Record<string, unknown>
   call_id?: string
@@ -38,9 +38,9 @@ export type WorkCommand = {
   kinds: string[]
 }
 
-/** In the order of the messages, except files: the last touched is last. */
+/** The work in a conversation, in the order of the messages. Files are in the order in which they were last touched. */
 type Work = {
-  /** The place of each message. A message's number identifies it, but does not say when it was written. */
+  /** The position of each message. A message's number identifies it, but does not say when it was written. */
   places: Map<number, number>
   prompts: BriefPrompt[]
   /** The agent's texts. */
@@ -49,7 +49,7 @@ type Work = {
   commands: WorkCommand[]
   edited: Map<string, FileWork>
   read: Map<string, Quote>
-  made: Made[]
+  made: MadeByWork[]
   /** The last message of each kind. */
   last: { message?: number; assistant?: number; commit?: number; summary?: Quote }
 }
@@ -157,11 +157,11 @@ function shortened(path: string, roots: string[]): string {
   return root === undefined ? path : path.slice(root.length + 1)
 }
 
-/** The agent's task in a message, without commands that only control its interface. */
+/** The task that a message gives the agent, without commands that only control its interface. */
 function promptIn(number: number, parts: Part[]): BriefPrompt | undefined {
   const by = parts.some((part) => part.type === "text" && part.origin === "person") ? "person" : "agent"
   const written = wordsOf(parts, by)
-  const text = by === "agent" ? withoutCharge(written) : written
+  const text = by === "agent" ? withoutAddedInstructions(written) : written
   if (text === "" || INTERFACE.test(text) || text.startsWith("!")) return undefined
   return { number, text, by, refused: parts.some(isRefusal) }
 }
@@ -169,7 +169,7 @@ function promptIn(number: number, parts: Part[]): BriefPrompt | undefined {
 const INTERFACE =
   /^\/(?:exit|quit|clear|new|ide|mcp|skills|help|model|login|logout|config|cost|usage|context|compact|resume|release-notes|status|theme|vim|hooks|agents|memory|permissions|plugin|doctor|terminal-setup|rewind)\b[^\n]{0,40}$/
 
-/** The person stopped a tool, and may have given a reason. */
+/** True if the person stopped a tool; they may have given a reason. */
 function isRefusal(part: Part): boolean {
   return part.type === "tool_result" && part.is_error && /^The user doesn't want to /.test(part.text)
 }
@@ -182,8 +182,8 @@ function wordsOf(parts: Part[], origin: "person" | "agent"): string {
     .trim()
 }
 
-/** Removes the instructions that Claude Code adds after a text for another agent. Nobody else wrote them. */
-export function withoutCharge(text: string): string {
+/** Removes the instructions that Claude Code itself adds after a text for another agent. */
+export function withoutAddedInstructions(text: string): string {
   const charge = /^[ \t]*(?:If you need specific details from before|Please continue the conversation from)/m.exec(text)
   return text.slice(0, charge?.index).trim()
 }

@@ -5,15 +5,15 @@ import {
   type BriefMessage,
   type BriefPrompt,
   type FileWork,
-  type Made,
+  type MadeByWork,
   type Quote,
   type WorkCommand,
-  withoutCharge,
+  withoutAddedInstructions,
   workOf,
 } from "./brief-work.ts"
 
 /**
- * A plan that the person approved, a question that they answered, their words on stopping a tool, or their words that sound
+ * A plan that the person approved, a question that they answered, their words when they stopped a tool, or their words that sound
  * like a decision. The latter are found by a list of phrases, so some are missed and some decide nothing.
  */
 export type BriefDecision = Quote & { kind: "plan" | "answer" | "refusal" | "words"; question?: string }
@@ -23,11 +23,11 @@ export type OpenEnd = Quote & { kind: "request" | "call" | "question" | "todo" |
 export type Brief = {
   /** The prompt that states the task, later ones that redirect it, and the last one, oldest first. */
   goal: BriefPrompt[]
-  /** How many prompts only answered ("yes", "commit this"). They are not in the goal. */
+  /** The number of prompts that only answered ("yes", "commit this"). They are not in the goal. */
   replies: number
-  /** The agent's last text. If it is short, also the last longer one before it. */
+  /** The agent's last text and, if that is short, also the last longer one before it. */
   last_words: Quote[]
-  /** How many tool calls came after the last words. */
+  /** The number of tool calls after the last words. */
   calls_after: number
   /** The summary of a compaction. */
   summary?: Quote
@@ -39,7 +39,7 @@ export type Brief = {
   /** Newest first. Empty if any file was edited. */
   read: Quote[]
   commands: CommandRun[]
-  made: Made[]
+  made: MadeByWork[]
   open_ends: OpenEnd[]
 }
 
@@ -49,7 +49,7 @@ export type CommandRun = Omit<WorkCommand, "kinds"> & {
   later?: { number: number; outcome: "succeeded" | "unknown" }
 }
 
-/** Pure: the same messages give the same brief. It never contains text of origin web or injected. */
+/** The same messages always give the same brief. It never contains text of origin web or injected. */
 export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
   const { places, prompts, spoken, calls, made, last, ...work } = workOf(messages, roots)
   const isAfter = (number: number, other: number | undefined) =>
@@ -89,8 +89,8 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
       ...(lastPrompt && (last.assistant === undefined || isAfter(lastPrompt.number, last.assistant))
         ? [{ kind: "request" as const, number: lastPrompt.number, text: lastPrompt.text }]
         : []),
-      ...calls.filter((call) => call.number === last.message).flatMap(unfinished),
-      ...(ending ? openIn(ending, !prompts.some(({ number }) => isAfter(number, ending.number))) : []),
+      ...calls.filter((call) => call.number === last.message).flatMap(unfinishedCall),
+      ...(ending ? openEndsIn(ending, !prompts.some(({ number }) => isAfter(number, ending.number))) : []),
       ...todos.filter(({ status }) => status !== "done").map(({ text, number }) => todoEnd(text, number)),
       ...commands
         .filter((run) => run.outcome === "failed" && !run.later && run.exit_status !== NOT_FOUND)
@@ -100,76 +100,78 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
   }
 }
 
-/** A program that does not exist was called by mistake. */
+/** The exit code for a program that does not exist, which was called by mistake. */
 const NOT_FOUND = 127
 
 const todoEnd = (text: string, number: number): OpenEnd => ({ kind: "todo", number, text })
 
-/** Agreement, thanks and "commit this": they continue the work without changing its direction. */
+/** True for agreement, thanks and "commit this", which continue the work without changing its direction. */
 function isReply(text: string): boolean {
   if (text.length > 100) return false
   const words = text.toLowerCase().split(/[\s,.!]+/)
-  return words.every((word) => REPLIES.has(word) || /^\d*$/.test(word))
+  return words.every((word) => REPLY_WORDS.has(word) || /^\d*$/.test(word))
 }
 
-const REPLIES = new Set(
+const REPLY_WORDS = new Set(
   "yes yeah yep ok okay sure please thanks thank you perfect great nice cool good go ahead for continue do it that this the changes commit push and try again now works done lgtm".split(
     " ",
   ),
 )
 
-/** For short prompts. A longer one contains pasted text, in which these words mean nothing. */
-const DECIDES =
+/** Matches phrases of decisions in short prompts. A longer prompt contains pasted text, in which these words mean nothing. */
+const DECISION_PHRASE =
   /\b(?:let'?s (?:use|go|keep|not|do|make|switch|drop|remove|rename|move|stick|skip|leave|add|start)|instead|rather than|decided|never|always|must(?:n'?t)?|prefer|go with|should(?:n'?t)?|no need|i want|i(?:'d| would) like|we (?:don'?t|do not) (?:need|want))\b|(?<!\b(?:i|we|you|they|it|that|this|tests?|still) )\b(?:don'?t|do not)\b(?! (?:we|you|i|they|the)\b)/i
-const DECIDES_ALONE =
+const COMPLETE_DECISION =
   /\b(?:let'?s|we decided|we should(?:n'?t)?|i want|i(?:'d| would) (?:like|prefer|rather)|please (?:don'?t|do not|use|keep)|make sure|no need)\b|^(?:don'?t|do not|never|always)\b/i
-const TURNS = /^(?:no|nope|actually|only)\b[, ]/i
-const SHORT = 300
-/** A longer prompt is mostly pasted. */
-const TYPED = 3000
+const CHANGE_OF_DIRECTION = /^(?:no|nope|actually|only)\b[, ]/i
+const SHORT_TEXT_LENGTH = 300
+/** The most characters of a typed prompt. A longer one is mostly pasted. */
+const MAX_TYPED_LENGTH = 3000
 
-/** `whole`: the prompt contains nothing else. */
+/** The words of a prompt that decide something. `whole`: the prompt contains nothing else. */
 function decidingWords(
   { number, text, by, refused }: BriefPrompt,
   isTask: boolean,
 ): (BriefDecision & { whole: boolean })[] {
   if (by === "agent") return []
   if (refused) return [{ kind: "refusal", number, text, whole: !isTask }]
-  if (text.length > TYPED || (isTask && text.length <= 2 * SHORT)) return []
-  const short = text.length <= SHORT
+  if (text.length > MAX_TYPED_LENGTH || (isTask && text.length <= 2 * SHORT_TEXT_LENGTH)) return []
+  const short = text.length <= SHORT_TEXT_LENGTH
   const sentences = text
     .split(/(?<=[.!?])\s+|\n+/)
     .map((sentence) => sentence.trim())
     .filter((sentence, i) => {
-      if (sentence.length > SHORT || sentence.endsWith("?")) return false
-      return (short ? DECIDES : DECIDES_ALONE).test(sentence) || (i === 0 && TURNS.test(sentence))
+      if (sentence.length > SHORT_TEXT_LENGTH || sentence.endsWith("?")) return false
+      return (
+        (short ? DECISION_PHRASE : COMPLETE_DECISION).test(sentence) || (i === 0 && CHANGE_OF_DIRECTION.test(sentence))
+      )
     })
   const length = sentences.join("\n").length
   if (length === 0) return []
   if (short && !isTask) return [{ kind: "words", number, text, whole: true }]
-  // The request itself contains it.
+  // The request itself contains the words.
   if (2 * length > text.length) return []
   return [{ kind: "words", number, text: sentences.join("\n"), whole: false }]
 }
 
-/** Claude Code writes its reasoning before a compaction's summary. */
+/** The summary without the reasoning that Claude Code writes before it. */
 function summaryIn(text: string): string {
   const title = /^[ \t]*Summary:[ \t]*$/m.exec(text)
-  return withoutCharge(title ? text.slice(title.index + title[0].length) : text)
+  return withoutAddedInstructions(title ? text.slice(title.index + title[0].length) : text)
 }
 
-const SUBSTANTIAL = 120
+const SUBSTANTIAL_TEXT_LENGTH = 120
 
 function lastSubstantial(texts: Quote[]): Quote[] {
   const last = texts.at(-1)
   if (!last) return []
-  if (last.text.length >= SUBSTANTIAL) return [last]
-  const longer = texts.findLast(({ text }) => text.length >= SUBSTANTIAL)
+  if (last.text.length >= SUBSTANTIAL_TEXT_LENGTH) return [last]
+  const longer = texts.findLast(({ text }) => text.length >= SUBSTANTIAL_TEXT_LENGTH)
   return longer ? [longer, last] : [last]
 }
 
 /** A call at the very end without a result: the conversation broke off while a tool ran. */
-function unfinished({ number, tool, text, call_id, result }: BriefCall): OpenEnd[] {
+function unfinishedCall({ number, tool, text, call_id, result }: BriefCall): OpenEnd[] {
   return call_id === undefined || result
     ? []
     : [{ kind: "call", number, text: `${tool}: ${describeToolCall(text).what}` }]
@@ -177,20 +179,22 @@ function unfinished({ number, tool, text, call_id, result }: BriefCall): OpenEnd
 
 const STEPS =
   /^[#*\s]*(?:next steps?|remaining|to ?do|follow[- ]?ups?|open (?:questions|issues|points|items|ends)|not (?:yet )?done|still (?:to do|open|missing)|outstanding|left to do|what'?s left)\b[^\n]{0,40}$/i
-const LISTED = /^\s*(?:[-*+]|\d+[.)])\s+(?:\[ \]\s*)?(\S.*)$/
+const LIST_ITEM = /^\s*(?:[-*+]|\d+[.)])\s+(?:\[ \]\s*)?(\S.*)$/
 
-const MOST_STEPS = 20
+const MAX_STEPS = 20
 
 /** The open ends in the last words: a list of next steps, or an unanswered question. */
-function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
+function openEndsIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   const lines = text.split("\n")
   const title = lines.findIndex((line) => line.length < 80 && STEPS.test(line))
   const rest = title === -1 ? [] : lines.slice(title + 1)
-  const end = rest.findIndex((line) => line.trim() !== "" && !LISTED.test(line) && !/^\s{2}/.test(line))
-  const listed = rest.slice(0, end === -1 ? undefined : end).flatMap((line) => LISTED.exec(line)?.[1] ?? [])
-  const marked = lines.filter((line) => /\bTODO\b|^[-*] \[ \]/.test(line)).map((line) => LISTED.exec(line)?.[1] ?? line)
+  const end = rest.findIndex((line) => line.trim() !== "" && !LIST_ITEM.test(line) && !/^\s{2}/.test(line))
+  const listed = rest.slice(0, end === -1 ? undefined : end).flatMap((line) => LIST_ITEM.exec(line)?.[1] ?? [])
+  const marked = lines
+    .filter((line) => /\bTODO\b|^[-*] \[ \]/.test(line))
+    .map((line) => LIST_ITEM.exec(line)?.[1] ?? line)
   const steps = [...new Set([...listed, ...marked])]
-    .slice(0, MOST_STEPS)
+    .slice(0, MAX_STEPS)
     .map((step): OpenEnd => ({ kind: "step", number, text: step.trim() }))
   if (!isLast) return steps
   const question = text
@@ -201,9 +205,9 @@ function openIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   return question === undefined ? steps : [{ kind: "question", number, text: question.trim() }, ...steps]
 }
 
-/** Older runs say nothing about the state. */
-const MOST_RUNS = 1000
-const CHECKS =
+/** The most runs to examine. Older runs say nothing about the current state. */
+const MAX_RUNS = 1000
+const CHECK_COMMAND =
   /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
 
 /**
@@ -211,7 +215,7 @@ const CHECKS =
  * only read are left out, because their failures do not matter for the work.
  */
 function commandRuns(all: WorkCommand[]): CommandRun[] {
-  const runs = all.slice(-MOST_RUNS)
+  const runs = all.slice(-MAX_RUNS)
   const keys = runs.map(({ kinds }) => kinds.join(" && "))
   const lastOfKey = new Map(keys.map((key, i) => [key, i]))
   const lastFailure = runs.findLastIndex(({ outcome }) => outcome === "failed")
@@ -219,15 +223,15 @@ function commandRuns(all: WorkCommand[]): CommandRun[] {
   const shown: CommandRun[] = []
   for (const [i, { kinds, ...run }] of [...runs.entries()].reverse()) {
     const isLast = lastOfKey.get(keys[i]!) === i && !kinds.every((kind) => covered.has(kind))
-    if (run.outcome === "failed" && (isLast || i === lastFailure)) shown.push({ ...run, later: laterThan(runs, i) })
-    else if (isLast && kinds.some((kind) => CHECKS.test(kind))) shown.push(run)
+    if (run.outcome === "failed" && (isLast || i === lastFailure)) shown.push({ ...run, later: laterSuccess(runs, i) })
+    else if (isLast && kinds.some((kind) => CHECK_COMMAND.test(kind))) shown.push(run)
     for (const kind of kinds) covered.add(kind)
   }
   return shown
 }
 
-/** `a && b` failed, and later `a` and `b` succeeded, in one run or in several. */
-function laterThan(runs: WorkCommand[], at: number): CommandRun["later"] {
+/** The later run that fixed a failure: if `a && b` failed, `a` and `b` must have succeeded later, in one run or in several. */
+function laterSuccess(runs: WorkCommand[], at: number): CommandRun["later"] {
   const after = runs.slice(at + 1).filter(({ outcome }) => outcome !== "failed")
   const each = runs[at]!.kinds.map((kind) => {
     const alike = after.filter(({ kinds }) => kinds.includes(kind))

@@ -6,7 +6,7 @@ export type FieldFilter = { show: Field[]; hide: Field[] }
 type Field = { type: Part["type"] | "injected" } | { tool: string | undefined; side: "call" | "result" | undefined }
 
 const TYPES = ["text", "thinking", "tool_call", "tool_result", "image", "summary", "injected"] as const
-const KNOWN = `${TYPES.join(", ")}, tool, tool:Bash, tool:Bash:call, tool:Bash:result`
+const KNOWN_FIELDS = `${TYPES.join(", ")}, tool, tool:Bash, tool:Bash:call, tool:Bash:result`
 
 export function readFields(input: { show?: string[]; hide?: string[] }): FieldFilter {
   return { show: (input.show ?? []).flatMap(fieldsOf), hide: (input.hide ?? []).flatMap(fieldsOf) }
@@ -43,7 +43,7 @@ function matches(field: Field, part: Part): boolean {
   return field.tool === undefined || part.tool?.toLowerCase() === field.tool
 }
 
-/** `thinking`, `tool:Bash:result`, or several separated by commas. */
+/** Parses `thinking`, `tool:Bash:result`, or several separated by commas. */
 function fieldsOf(text: string): Field[] {
   return text
     .split(",")
@@ -53,7 +53,7 @@ function fieldsOf(text: string): Field[] {
       const type = TYPES.find((known) => known === name.toLowerCase())
       if (type !== undefined) return { type }
       const tool = /^tool(?::(?!(?:call|result)$)(.+?))?(?::(call|result))?$/i.exec(name)
-      if (!tool) throw new DexError("bad_field", `"${name}" is not a part of a message. There are: ${KNOWN}.`)
+      if (!tool) throw new DexError("bad_field", `"${name}" is not a part of a message. The parts are ${KNOWN_FIELDS}.`)
       return { tool: tool[1]?.toLowerCase(), side: tool[2]?.toLowerCase() as "call" | "result" | undefined }
     })
 }

@@ -7,39 +7,39 @@ import type { Screen } from "./screen.ts"
 import { clip, paint, safeLine, widthOf } from "./terminal.ts"
 
 export type ToolResult = Part & { type: "tool_result" }
-/** The result of a call. */
+/** The outcome of a call. */
 export type Outcome = { result?: ToolResult; exit_status?: number }
 
-/** `▸ Bash go test ./… ✗ exit 1 · 22 lines`: a call and its outcome on one line. */
-export function foldedCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
-  const { what } = input.length > MOST_CHARS ? { what: input } : describeToolCall(input)
+/** A call and its outcome on one line: `▸ Bash go test ./… ✗ exit 1 · 22 lines`. */
+export function foldCall(tool: string, input: string, outcome: Outcome, fold: FoldOptions): string {
+  const { what } = input.length > MAX_CHARS ? { what: input } : describeToolCall(input)
   const words = withoutRoot(safeLine(what.slice(0, 2_000)), fold.root)
-  return folded(
+  return foldLine(
     `${safeLine(tool)} ${words}`,
     outcomeWords(outcome).join(` ${fold.screen.glyphs.dot} `),
-    failed(outcome),
+    hasFailed(outcome),
     fold,
   )
 }
 
-/** A call's input may contain a complete file. Of a longer input, only the beginning is shown. */
-const MOST_CHARS = 500_000
+/** The most characters of a call's input that are shown, because an input may contain a complete file. */
+const MAX_CHARS = 500_000
 
-/** For text that nobody said: thinking, injected text, a summary, an image. */
-export function foldedText(name: string, text: string, fold: FoldOptions): string {
+/** One line for text that is not part of the dialogue: thinking, injected text, a summary, an image. */
+export function foldText(name: string, text: string, fold: FoldOptions): string {
   const size = text === "" ? "" : `${formatCount(estimateTokens(text))} tokens`
-  return folded(`${name} ${safeLine(text.slice(0, 500))}`, size, false, fold)
+  return foldLine(`${name} ${safeLine(text.slice(0, 500))}`, size, false, fold)
 }
 
 export type FoldOptions = {
   screen: Screen
-  /** The folder to remove from paths. */
+  /** The folder that is stripped from paths. */
   root: string
   /** The number of the message, so that people can read all of it. */
   number: number
 }
 
-function folded(what: string, outcome: string, isFailure: boolean, { screen, number }: FoldOptions): string {
+function foldLine(what: string, outcome: string, isFailure: boolean, { screen, number }: FoldOptions): string {
   const { glyphs } = screen
   const mark = isFailure ? `${glyphs.failed} ` : outcome === "" ? "" : `${glyphs.dot} `
   const end = ` ${mark}${outcome}`.trimEnd()
@@ -58,12 +58,12 @@ function folded(what: string, outcome: string, isFailure: boolean, { screen, num
   ].join("")
 }
 
-/** Removes the folder from paths, and `cd` to it from commands. */
+/** The text without the folder in paths, and without `cd` to it in commands. */
 export function withoutRoot(text: string, root: string): string {
   return root === "" ? text : text.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, "")
 }
 
-export function failed({ result, exit_status }: Outcome): boolean {
+export function hasFailed({ result, exit_status }: Outcome): boolean {
   return result?.is_error === true || (exit_status !== undefined && exit_status !== 0)
 }
 

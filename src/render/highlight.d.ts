@@ -1,4 +1,4 @@
-// The used part of highlight.js. Its own declarations would bring the DOM's types into every file.
+// The part of highlight.js that dex uses. Its own declarations would bring the DOM's types into every file.
 
 declare module "highlight.js/lib/languages/*" {
   const define: import("highlight.js").LanguageFn

@@ -15,13 +15,13 @@ import xml from "highlight.js/lib/languages/xml"
 import yaml from "highlight.js/lib/languages/yaml"
 
 const LANGUAGES = { bash, cpp, diff, go, ini, java, json, python, ruby, rust, sql, typescript, xml, yaml }
-/** Longer code is a complete file, and colouring it takes too long. */
-const MOST_CHARS = 30_000
+/** The most characters to colour. Longer code is a complete file, and colouring it takes too long. */
+const MAX_CHARS = 30_000
 
 /** HTML with a span and a class around each coloured word; everything else is escaped. Undefined if there are no colours. */
-export function highlighted(code: string, language: string): string | undefined {
+export function highlightCode(code: string, language: string): string | undefined {
   const name = language.toLowerCase()
-  if (code.length > MOST_CHARS || !isKnown(name)) return undefined
+  if (code.length > MAX_CHARS || !isKnown(name)) return undefined
   return hljs.highlight(code, { language: name, ignoreIllegals: true }).value
 }
 

@@ -1,9 +1,9 @@
 import { DexError } from "../core/error.ts"
 
-/** Inclusive. */
+/** A range; both ends are inclusive. */
 export type Range = { from: number; to: number }
 
-/** `5`, `5-10`, `1,5,10-15`; `10-` means from 10 on. */
+/** Parses `5`, `5-10` or `1,5,10-15`; `10-` means from 10 on. */
 export function readIndices(text: string): Range[] {
   return text
     .split(",")
@@ -14,7 +14,7 @@ export function readIndices(text: string): Range[] {
       const from = Number(match?.[1])
       const to = match?.[3] !== undefined ? Number(match[3]) : match?.[2] ? Number.MAX_SAFE_INTEGER : from
       if (!match || from < 1 || to < from)
-        throw new DexError("bad_messages", `"${piece}" names no messages. Write 5, 5-10 or 1,5,10-15.`)
+        throw new DexError("bad_messages", `"${piece}" is not a range of messages. Write 5, 5-10 or 1,5,10-15.`)
       return { from, to }
     })
 }
@@ -23,7 +23,7 @@ export function isInRanges(ranges: Range[], number: number): boolean {
   return ranges.some(({ from, to }) => number >= from && number <= to)
 }
 
-/** The shortest form: 1,5,10-15. */
+/** The shortest form of the numbers: `1,5,10-15`. */
 export function formatIndices(numbers: number[]): string {
   const ranges: Range[] = []
   for (const number of [...new Set(numbers)].sort((a, b) => a - b)) {

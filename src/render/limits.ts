@@ -1,5 +1,5 @@
-/** The kinds of text in a line. They differ in how much of them is worth showing. */
-export type Shown =
+/** The kinds of text in a line, which differ in how much of them is worth showing. */
+export type TextKind =
   | "user"
   | "command_output"
   | "found_files"
@@ -12,8 +12,8 @@ export type Shown =
   | "call"
   | "system"
 
-/** Characters at 50 tokens per message. They scale with it. */
-const BASE: Record<Shown, number> = {
+/** The most characters of each kind at 50 tokens per message. They scale with the tokens. */
+const BASE_CHARS: Record<TextKind, number> = {
   user: 200,
   command_output: 150,
   found_files: 100,
@@ -27,17 +27,17 @@ const BASE: Record<Shown, number> = {
   system: 80,
 }
 export const DEFAULT_TOKENS_PER_MSG = 50
-/** Below this, a line says nothing. With a smaller budget, fewer messages are shown. */
-export const LEAST_TOKENS_PER_MSG = 5
+/** The fewest tokens per message, below which a line says nothing. With a smaller budget, fewer messages are shown. */
+export const MIN_TOKENS_PER_MSG = 5
 
-/** From here on, the text is readable. A scan leaves messages out before it shows less of each. */
+/** The tokens per message from which a text is readable. A scan leaves messages out before it shows less of each. */
 export const READABLE_TOKENS_PER_MSG = 20
 
-export function limitOf(shown: Shown, tokensPerMsg: number): number {
-  return Math.floor((BASE[shown] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
+export function limitOf(shown: TextKind, tokensPerMsg: number): number {
+  return Math.floor((BASE_CHARS[shown] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
 }
 
-/** The tokens per message from which on a text of this length is not cut. */
-export function tokensPerMsgFor(shown: Shown, length: number): number {
-  return (length * DEFAULT_TOKENS_PER_MSG) / BASE[shown]
+/** The tokens per message from which a text of this length is not cut. */
+export function tokensPerMsgFor(shown: TextKind, length: number): number {
+  return (length * DEFAULT_TOKENS_PER_MSG) / BASE_CHARS[shown]
 }

@@ -2,7 +2,7 @@ import { describeToolCall } from "../core/call-words.ts"
 import type { Message, Part } from "../core/conversation.ts"
 import { formatCount, messageText } from "../core/format.ts"
 import { tokensForChars } from "../core/tokens.ts"
-import { limitOf, type Shown, tokensPerMsgFor } from "./limits.ts"
+import { limitOf, type TextKind, tokensPerMsgFor } from "./limits.ts"
 import { changedLines } from "./patch.ts"
 import { safeLine } from "./terminal.ts"
 
@@ -13,20 +13,20 @@ export type LineEntry = {
     superseded?: boolean
     copied?: boolean
   }
-  /** Its number, or a ref. */
+  /** The message's number, or a ref. */
   label: string
-  /** Folders to remove from paths. */
+  /** Folders that are stripped from paths. */
   roots: string[]
 }
 
 /** A line that can be cut to any length. */
 export type Line = { head: string; pieces: Piece[] }
 /** `before` and `after` surround the text; `bare` replaces all of it if there is no room. */
-type Piece = { before: string; text: string; more: boolean; after: string; bare: string; shown: Shown }
+type Piece = { before: string; text: string; more: boolean; after: string; bare: string; shown: TextKind }
 
 /**
- * One line per message, as in `cat -n`: number, tab, `[role]`, time, its complete size in tokens, and its text. `most` is
- * the longest text that may be needed of one part. Hunks are not shown: an edit says how many lines it changed.
+ * One line per message, as in `cat -n`: number, tab, `[role]`, time, the complete size in tokens, and the text. `most` is the
+ * longest text that may be needed of one part. Hunks are not shown: an edit says how many lines it changed.
  */
 export function linesOf(entries: LineEntry[], most: number): Line[] {
   const calls: Calls = new Map()
@@ -54,7 +54,7 @@ export function lineText({ head, pieces }: Line, tokensPerMsg: number): string {
   return [head, ...texts.filter((text) => text !== "")].join(" ")
 }
 
-/** The tokens per message from which on nothing is cut. */
+/** The tokens per message from which nothing is cut. */
 export function uncutLimit(lines: Line[]): number {
   return lines.reduce(
     (most, { pieces }) =>
@@ -65,7 +65,7 @@ export function uncutLimit(lines: Line[]): number {
 
 function pieceText(piece: Piece, limit: number): string {
   if (piece.text.length <= limit && !piece.more) return `${piece.before}${piece.text}${piece.after}`
-  // The end of a path says which file it is.
+  // A path is cut at its beginning, because its end says which file it is.
   const kept = isPath(piece.text)
     ? `…${piece.text.slice(piece.text.length - limit).replace(/^[\udc00-\udfff]/, "")}`
     : `${piece.text
@@ -142,7 +142,7 @@ function endOf(part: Part & { type: "tool_result" }, exitStatus: number | undefi
 }
 
 function piece(
-  shown: Shown,
+  shown: TextKind,
   before: string,
   content: { text: string; more: boolean },
   after: string,
@@ -156,7 +156,7 @@ function bare(text: string): Piece {
   return { before: "", text: "", more: true, after: "", bare: text, shown: "system" }
 }
 
-/** Enough of the text for any cut, on one line, without well-known folders. */
+/** Enough of the text for any cut, on one line, without the given folders. */
 function oneLine(text: string, most: number, roots: string[]): { text: string; more: boolean } {
   const enough = 2 * most + 1000
   const near = roots.reduce(
@@ -166,7 +166,7 @@ function oneLine(text: string, most: number, roots: string[]): { text: string; m
   return { text: safeLine(near), more: text.length > enough }
 }
 
-/** The calls so far. An id may be used again. */
+/** The calls so far, by id. An id may be used again. */
 type Calls = Map<string, { at: number; tool: string; text: string; exit_status?: number }>
 
 function learn(calls: Calls, message: LineEntry["message"], at: number): void {
@@ -184,7 +184,7 @@ function sizeOf(message: Pick<Message, "parts">): number {
   return tokensForChars(message.parts.reduce((sum, part) => sum + part.text.length, 0))
 }
 
-/** In local time. */
+/** The day and time, in local time. */
 function timeOf(at: number): { day: string; time: string } {
   const date = new Date(at)
   const two = (n: number) => String(n).padStart(2, "0")
@@ -195,7 +195,7 @@ function timeOf(at: number): { day: string; time: string } {
 }
 
 /** How much of a tool's output to show. Undefined if its size says enough. */
-function outputKind(tool: string): Shown | undefined {
+function outputKind(tool: string): TextKind | undefined {
   const name = tool.toLowerCase()
   if (/^(bash|shell|local_shell|exec|exec_command|run_shell_command|run_terminal_cmd|bashoutput)$/.test(name))
     return "command_output"

@@ -1,4 +1,4 @@
-import { highlighted } from "./highlight.ts"
+import { highlightCode } from "./highlight.ts"
 import {
   type Inline,
   type List,
@@ -8,13 +8,13 @@ import {
   sourceOf,
   type Table,
 } from "./markdown-pieces.ts"
-import { type Screen, styled, within } from "./screen.ts"
+import { narrowScreen, type Screen, styleText } from "./screen.ts"
 import { paint, type Style, safe, widthOf, wrap, wrapAfter, wrapLine } from "./terminal.ts"
 
 /**
- * Markdown as lines for a terminal, none wider than it. Line breaks are kept, because a prompt is often a log or a list
- * without marks. Without colours, the marks of emphasis and code are kept. Every text is made safe after parsing, because a
- * character reference can produce characters that were removed before.
+ * Markdown as lines for a terminal, none wider than it. Line breaks are kept, because a prompt is often a log or a list without
+ * marks. Without colours, the marks of emphasis and code are kept. Every text is made safe after parsing, because a character
+ * reference can produce characters that were removed before.
  */
 export function markdownLines(text: string, screen: Screen): string[] {
   const lines: string[] = []
@@ -36,7 +36,7 @@ function pieceLines(piece: MarkdownPiece, screen: Screen): string[] {
 
 /** Text that is not Markdown, with its own lines. */
 export function plainLines(text: string, screen: Screen, ...styles: Style[]): string[] {
-  return styled(screen, text.replaceAll("\t", "    "), ...styles)
+  return styleText(screen, text.replaceAll("\t", "    "), ...styles)
     .split("\n")
     .flatMap((line) => wrapLine(line, screen.columns))
 }
@@ -58,16 +58,16 @@ function block(node: MarkdownBlock, place: Place): string[] {
   const { screen, source } = place
   switch (node.type) {
     case "paragraph":
-      return broken(inline(node.children, screen), screen)
+      return withBreaks(inline(node.children, screen), screen)
     case "heading":
-      return broken(
+      return withBreaks(
         `${paint(screen, "bold", `${"#".repeat(node.depth)} `)}${inline(node.children, screen, ["bold"])}`,
         screen,
       )
     case "code":
       return codeBlock(node.value, node.lang ?? "", screen)
     case "blockquote":
-      return blocks(node.children, { ...place, screen: within(screen, 2) }).map(
+      return blocks(node.children, { ...place, screen: narrowScreen(screen, 2) }).map(
         (line) => `${paint(screen, "dim", screen.glyphs.bar)} ${line}`,
       )
     case "list":
@@ -81,7 +81,7 @@ function block(node: MarkdownBlock, place: Place): string[] {
   }
 }
 
-function broken(text: string, screen: Screen): string[] {
+function withBreaks(text: string, screen: Screen): string[] {
   return text.split("\n").flatMap((line) => (line === "" ? [""] : wrap(line, screen.columns)))
 }
 
@@ -100,14 +100,14 @@ function listLines(list: List, place: Place): string[] {
     const mark = list.ordered ? `${(list.start ?? 1) + i}.` : screen.glyphs.bullet
     const box = item.checked == null ? "" : item.checked ? "[x] " : "[ ] "
     const lead = `${mark} ${box}`
-    const lines = blocks(item.children, { ...place, screen: within(screen, widthOf(lead)) }, !item.spread)
+    const lines = blocks(item.children, { ...place, screen: narrowScreen(screen, widthOf(lead)) }, !item.spread)
     const hang = " ".repeat(widthOf(lead))
     return [lead + (lines[0] ?? ""), ...lines.slice(1).map((line) => (line === "" ? "" : hang + line))]
   })
   return items.flatMap((lines, i) => (i > 0 && list.spread ? ["", ...lines] : lines))
 }
 
-/** Aligned columns. If a row is wider than the screen, its widest cells are wrapped inside their columns. */
+/** A table with aligned columns. If a row is wider than the screen, its widest cells are wrapped inside their columns. */
 function tableLines(table: Table, screen: Screen): string[] {
   const rows = table.children.map((row, i) =>
     row.children.map((cell) => inline(cell.children, screen, i === 0 ? ["bold"] : []).replaceAll("\n", " ")),
@@ -116,7 +116,7 @@ function tableLines(table: Table, screen: Screen): string[] {
   const natural = Array.from({ length: count }, (_, at) => Math.max(1, ...rows.map((row) => widthOf(row[at] ?? ""))))
   const room = screen.columns - 3 * (count - 1)
   if (room < 6 * count) return rows.flatMap((row) => wrap(row.join(` ${screen.glyphs.bar} `), screen.columns))
-  const most = cap(natural, room)
+  const most = maxColumnWidth(natural, room)
   const widths = natural.map((width) => Math.min(width, most))
   const between = ` ${paint(screen, "dim", screen.glyphs.bar)} `
   const rule = paint(
@@ -141,8 +141,8 @@ function padded(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - widthOf(text)))
 }
 
-/** The largest width at which all columns fit. */
-function cap(widths: number[], room: number): number {
+/** The largest column width at which all columns fit. */
+function maxColumnWidth(widths: number[], room: number): number {
   let most = Math.max(...widths)
   while (most > 6 && widths.reduce((sum, width) => sum + Math.min(width, most), 0) > room) most--
   return most
@@ -158,9 +158,9 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
   switch (node.type) {
     case "text":
     case "html":
-      return styled(screen, node.value, ...styles)
+      return styleText(screen, node.value, ...styles)
     case "inlineCode":
-      return screen.color ? styled(screen, node.value, ...styles, "yellow") : `\`${safe(node.value)}\``
+      return screen.color ? styleText(screen, node.value, ...styles, "yellow") : `\`${safe(node.value)}\``
     case "strong":
       return marked("**", node.children, "bold")
     case "emphasis":
@@ -174,12 +174,12 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
       const url = safe(node.url)
       const showsTarget =
         url === "" || inline(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
-      return showsTarget ? text : `${text}${styled(screen, ` (${url})`, "dim")}`
+      return showsTarget ? text : `${text}${styleText(screen, ` (${url})`, "dim")}`
     }
     case "image":
-      return styled(screen, `[image: ${node.alt || node.url}]`, ...styles, "dim")
+      return styleText(screen, `[image: ${node.alt || node.url}]`, ...styles, "dim")
     case "footnoteReference":
-      return styled(screen, `[^${node.label ?? node.identifier}]`, ...styles)
+      return styleText(screen, `[^${node.label ?? node.identifier}]`, ...styles)
     default:
       return "children" in node ? inline(node.children as Inline[], screen, styles) : ""
   }
@@ -188,11 +188,11 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
 /** Code as lines, coloured if its language is known. */
 export function codeLines(code: string, language: string, screen: Screen): string[] {
   const text = safe(code).replaceAll("\t", "    ").replace(/\n+$/, "")
-  const html = screen.color ? highlighted(text, language) : undefined
+  const html = screen.color ? highlightCode(text, language) : undefined
   return (html === undefined ? text : coloured(html, screen)).split("\n")
 }
 
-/** The library returns HTML in which all text is escaped. */
+/** Turns the library's HTML, in which all text is escaped, into coloured text. */
 function coloured(html: string, screen: Screen): string {
   const open: (Style | undefined)[] = []
   return html.replace(/<span class="([^"]*)">|<\/span>|[^<]+/g, (piece, classes: string | undefined) => {
@@ -200,7 +200,7 @@ function coloured(html: string, screen: Screen): string {
     else if (piece === "</span>") open.pop()
     else {
       const style = open.findLast((one) => one !== undefined)
-      return styled(screen, unescaped(piece), ...(style ? [style] : []))
+      return styleText(screen, unescaped(piece), ...(style ? [style] : []))
     }
     return ""
   })

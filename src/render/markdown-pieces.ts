@@ -13,14 +13,14 @@ export type Table = Extract<MarkdownBlock, { type: "table" }>
 export type List = Extract<MarkdownBlock, { type: "list" }>
 export type Inline = Extract<MarkdownBlock, { type: "paragraph" }>["children"][number]
 
-/** The parser's time is quadratic in the size of a list or quotation, so it gets a few kilobytes at a time. */
-const WINDOW = 2_000
-/** A longer part that cannot be split is shown as it was written. */
-const MOST_CHARS = 12_000
-/** Nested quotations and lists on one line cost more than their length. */
-const DEEP = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){20}/m
+/** How many characters the parser gets at a time, because its time is quadratic in the size of a list or quotation. */
+const PARSER_WINDOW = 2_000
+/** The most characters of a part that cannot be split. A longer one is shown as it was written. */
+const MAX_CHARS = 12_000
+/** Matches deeply nested quotations and lists on one line, which cost more than their length. */
+const DEEP_NESTING = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){20}/m
 
-/** Without the transforms, which look for bare links in every text. */
+/** The extensions without their transforms, which look for bare links in every text. */
 const SYNTAX = {
   extensions: [gfm()],
   mdastExtensions: gfmFromMarkdown().map(({ transforms: _, ...extension }): Tree => extension),
@@ -30,19 +30,19 @@ const SYNTAX = {
 export function* markdownPieces(text: string): Generator<MarkdownPiece> {
   for (const part of partsOf(text)) {
     if (part.type === "code") yield part
-    else if (part.text.length > MOST_CHARS || DEEP.test(part.text)) yield { type: "plain", text: part.text }
+    else if (part.text.length > MAX_CHARS || DEEP_NESTING.test(part.text)) yield { type: "plain", text: part.text }
     else yield { type: "blocks", blocks: fromMarkdown(part.text, SYNTAX).children, source: part.text }
   }
 }
 
-/** The source of blocks without a form of their own, such as HTML and definitions. */
+/** The source of a block without a form of its own, such as HTML and definitions. */
 export function sourceOf({ position }: Pick<MarkdownBlock, "position">, source: string): string {
   return source.slice(position?.start.offset ?? 0, position?.end.offset ?? 0)
 }
 
 type Part = { type: "flow"; text: string } | Extract<MarkdownPiece, { type: "code" }>
 
-/** Top-level fenced code, and the text between, in parts that end where blocks end. */
+/** Top-level fenced code, and the text in between, in parts that end where blocks end. */
 function partsOf(text: string): Part[] {
   const found: Part[] = []
   let flowing: string[] = []
@@ -64,7 +64,11 @@ function partsOf(text: string): Part[] {
       i = last
       continue
     }
-    if (size > WINDOW && /^\S/.test(line) && (flowing.at(-1)?.trim() === "" || /^(?:[-*+]|\d{1,9}[.)]) /.test(line)))
+    if (
+      size > PARSER_WINDOW &&
+      /^\S/.test(line) &&
+      (flowing.at(-1)?.trim() === "" || /^(?:[-*+]|\d{1,9}[.)]) /.test(line))
+    )
       flush()
     flowing.push(line)
     size += line.length + 1

@@ -1,10 +1,10 @@
 import type { Effect, Hunk, Part, Role } from "../core/conversation.ts"
 import { messageText } from "../core/format.ts"
 import { parseObject } from "../core/record.ts"
-import { type FoldOptions, foldedCall, foldedText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
+import { type FoldOptions, foldCall, foldText, type Outcome, outcomesOf, type ToolResult } from "./fold.ts"
 import { markdownLines, plainLines } from "./markdown-lines.ts"
-import { type Screen, styled, within } from "./screen.ts"
-import { isPersons, type Speaker, speakerIn } from "./speaker.ts"
+import { narrowScreen, type Screen, styleText } from "./screen.ts"
+import { isFromPerson, messageSpeaker, type Speaker } from "./speaker.ts"
 import { clip, markWords, paint, type Style, safeLine, widthOf, wrapAfter } from "./terminal.ts"
 
 /** A message as shown on a screen. */
@@ -13,7 +13,7 @@ export type ReadMessage = {
   role: Role
   parts: readonly Part[]
   effects?: readonly Effect[]
-  /** `2026-11-03 09:12`, and other facts. */
+  /** The time (`2026-11-03 09:12`) and other facts. */
   facts: readonly string[]
 }
 
@@ -21,18 +21,18 @@ export type ReadOptions = {
   screen: Screen
   /** The agent's name. */
   agent: string
-  /** The folder to remove from paths. */
+  /** The folder that is stripped from paths. */
   root: string
   /** True for parts that are shown completely. Other calls, outputs and thinking are folded to one line. */
   unfolds(part: Part): boolean
   /** The inputs of calls that are not among the messages, by id. They are shown with the results. */
   calls?: ReadonlyMap<string, string>
-  /** The words to mark. */
+  /** The words to highlight. */
   words?: RegExp
 }
 
 /** How many lines of a folded change are shown. */
-const DIFF_LINES = 24
+const MAX_DIFF_LINES = 24
 
 /**
  * The lines of each message, in order, generated lazily. A call is on one line with its outcome, so a message that contains
@@ -42,7 +42,7 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
   const outcomes = outcomesOf(messages)
   let isFolded = false
   for (const message of messages) {
-    const screen = isPersons(message) ? within(options.screen, 2) : options.screen
+    const screen = isFromPerson(message) ? narrowScreen(options.screen, 2) : options.screen
     const fold: FoldOptions = { screen, root: options.root, number: message.number }
     const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options)).map(withMarks(options))
     if (shown.length === 0) continue
@@ -51,10 +51,10 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
     let before: ShownPart["type"] | undefined
     for (const part of shown) {
       if (before !== undefined && (before === "spoken" || part.type === "spoken")) lines.push("")
-      lines.push(...(isPersons(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
+      lines.push(...(isFromPerson(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
       before = part.type
     }
-    // One blank line around spoken text; none between consecutive calls.
+    // One blank line around text; none between consecutive calls.
     yield isSpoken || !isFolded ? ["", ...lines] : lines
     isFolded = before === "folded"
   }
@@ -80,7 +80,7 @@ function partLines(
       if (part.text.trim() === "") return []
       if (part.origin !== "injected") return [{ type: "spoken", lines: markdownLines(part.text, screen) }]
       return folded(
-        foldedText("injected", isUnfolded ? "" : part.text, fold),
+        foldText("injected", isUnfolded ? "" : part.text, fold),
         ...(isUnfolded ? indented(part.text, screen) : []),
       )
     }
@@ -88,17 +88,17 @@ function partLines(
     case "summary": {
       if (part.text.trim() === "") return []
       const name = part.type === "summary" ? "summary of what came before:" : part.type
-      if (!isUnfolded) return folded(foldedText(name, part.text, fold))
-      const lines = markdownLines(part.text, within(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
-      return folded(foldedText(name, "", fold), ...lines)
+      if (!isUnfolded) return folded(foldText(name, part.text, fold))
+      const lines = markdownLines(part.text, narrowScreen(screen, 2)).map((line) => (line === "" ? "" : `  ${line}`))
+      return folded(foldText(name, "", fold), ...lines)
     }
     case "image":
-      return folded(foldedText(messageText({ parts: [part] }, "stripped").replace(/^\[|\]$/g, ""), "", fold))
+      return folded(foldText(messageText({ parts: [part] }, "stripped").replace(/^\[|\]$/g, ""), "", fold))
     case "tool_call": {
       const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
       const input = isUnfolded ? callInput(part.text, screen) : []
       const result = outcome.result === undefined ? [] : resultLines(outcome.result, options, screen)
-      return folded(foldedCall(part.tool, part.text, outcome, fold), ...input, ...result)
+      return folded(foldCall(part.tool, part.text, outcome, fold), ...input, ...result)
     }
     case "tool_result": {
       const outcome: Outcome & { madeIn?: number } = (part.call_id !== undefined && outcomes.get(part.call_id)) || {
@@ -106,7 +106,7 @@ function partLines(
       }
       if (outcome.madeIn !== undefined && outcome.result === part) return []
       return folded(
-        foldedCall(part.tool ?? "tool", callOf(part, options), { ...outcome, result: part }, fold),
+        foldCall(part.tool ?? "tool", callOf(part, options), { ...outcome, result: part }, fold),
         ...resultLines(part, options, screen),
       )
     }
@@ -117,28 +117,29 @@ function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
   return (call_id !== undefined && calls?.get(call_id)) || ""
 }
 
-/** A change as a diff. Other output only if it is unfolded, else the lines that contain searched words. */
+/** A change as a diff. Other output is shown only if it is unfolded; otherwise only its lines that contain searched words. */
 function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
   const isUnfolded = unfolds(result)
-  if (result.hunks?.length) return diffLines(result.hunks, screen, isUnfolded ? Number.POSITIVE_INFINITY : DIFF_LINES)
+  if (result.hunks?.length)
+    return diffLines(result.hunks, screen, isUnfolded ? Number.POSITIVE_INFINITY : MAX_DIFF_LINES)
   if (isUnfolded) return indented(result.text.trimEnd(), screen)
   return words ? foundLines(result.text, words, screen) : []
 }
 
 /** How many lines with searched words are shown of a folded output. */
-const FOUND_LINES = 3
-/** An output may be a complete file. The rest is not searched. */
-const FOUND_CHARS = 200_000
-const LONGEST_LINE = 10_000
+const MAX_FOUND_LINES = 3
+/** How many characters of an output are searched. An output may be a complete file. */
+const MAX_SEARCHED_CHARS = 200_000
+const MAX_LINE_LENGTH = 10_000
 
 function foundLines(text: string, words: RegExp, screen: Screen): string[] {
   const found = text
-    .slice(0, FOUND_CHARS)
+    .slice(0, MAX_SEARCHED_CHARS)
     .split("\n")
-    .map((line) => safeLine(line.slice(0, LONGEST_LINE)))
+    .map((line) => safeLine(line.slice(0, MAX_LINE_LENGTH)))
     .map((line) => ({ line, at: line.search(words) }))
     .filter(({ at }) => at >= 0)
-  const lines = found.slice(0, FOUND_LINES).map(({ line, at }) => {
+  const lines = found.slice(0, MAX_FOUND_LINES).map(({ line, at }) => {
     const from = at < screen.columns / 2 ? 0 : at - 20
     return `  ${clip(`${from > 0 ? screen.glyphs.ellipsis : ""}${line.slice(from)}`, screen.columns - 2)}`
   })
@@ -151,7 +152,7 @@ function foundLines(text: string, words: RegExp, screen: Screen): string[] {
 function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
   return text === ""
     ? []
-    : plainLines(text, within(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
+    : plainLines(text, narrowScreen(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
 }
 
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */
@@ -171,7 +172,7 @@ function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string
   ])
   const shown = all.slice(0, most)
   const lines = shown.flatMap(({ text, style }) => {
-    const clean = styled({ color: false }, text).replaceAll("\t", "    ").replaceAll("\n", " ")
+    const clean = styleText({ color: false }, text).replaceAll("\t", "    ").replaceAll("\n", " ")
     const pieces = wrapChange(clean, Math.max(8, screen.columns - 2))
     return pieces.map((piece) => `  ${style ? paint(screen, style, piece) : piece}`)
   })
@@ -179,7 +180,7 @@ function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string
   return left === 0 ? lines : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more lines`)}`]
 }
 
-/** Continuation lines are indented below the text, because only a changed line begins with a sign. */
+/** Wraps a line of a diff. Continuation lines are indented, because only a changed line begins with a sign. */
 function wrapChange(line: string, columns: number): string[] {
   const [lead = ""] = /^[+-]? */.exec(line)!
   if (widthOf(line) <= columns) return [line]
@@ -192,7 +193,7 @@ function styleOfChange(line: string): Style | undefined {
 }
 
 function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string {
-  const { name, kind } = speakerIn(message, agent)
+  const { name, kind } = messageSpeaker(message, agent)
   const title = clip(safeLine(name), screen.columns)
   const facts = ["", `#${message.number}`, ...message.facts].join(` ${screen.glyphs.dot} `)
   const room = screen.columns - widthOf(title)

@@ -11,20 +11,20 @@ export function screenOf({ columns, color }: Terminal, env: Record<string, strin
   return { columns, color, glyphs: glyphsOf(env) }
 }
 
-/** ASCII only if the locale names another encoding than UTF-8. Without a locale, UTF-8 is assumed. */
+/** The glyphs to draw with: ASCII only if the locale names another encoding than UTF-8. Without a locale, UTF-8 is assumed. */
 export function glyphsOf(env: Record<string, string | undefined>): Glyphs {
   const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || "UTF-8"
   return /utf-?8/i.test(locale) ? GLYPHS : ASCII
 }
 
 /** Text of a transcript in a style, safe to print. Each line is styled separately, so that lines can be split. */
-export function styled(screen: Pick<Screen, "color">, text: string, ...styles: Style[]): string {
+export function styleText(screen: Pick<Screen, "color">, text: string, ...styles: Style[]): string {
   return safe(text)
     .split("\n")
     .map((line) => styles.reduce((shown, style) => paint(screen, style, shown), line))
     .join("\n")
 }
 
-export function within(screen: Screen, less: number): Screen {
+export function narrowScreen(screen: Screen, less: number): Screen {
   return { ...screen, columns: Math.max(10, screen.columns - less) }
 }

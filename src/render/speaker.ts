@@ -1,18 +1,18 @@
 import type { Part, Role } from "../core/conversation.ts"
 import { findPlan } from "../core/plan.ts"
 
-type Spoken = { role: Role; parts: readonly Part[] }
+type SpeakerMessage = { role: Role; parts: readonly Part[] }
 
 /** The speaker's name and kind. */
 export type Speaker = { name: string; kind: "person" | "plan" | "agent" | "program" }
 
-export function isPersons({ role, parts }: Spoken): boolean {
+export function isFromPerson({ role, parts }: SpeakerMessage): boolean {
   return role === "user" && parts.some((part) => part.type === "text" && part.origin === "person")
 }
 
 /** `agent` is the agent's name. */
-export function speakerIn(message: Spoken, agent: string): Speaker {
-  if (isPersons(message)) return { name: "You", kind: "person" }
+export function messageSpeaker(message: SpeakerMessage, agent: string): Speaker {
+  if (isFromPerson(message)) return { name: "You", kind: "person" }
   switch (message.role) {
     case "assistant":
       return { name: agent, kind: "agent" }

@@ -1,9 +1,9 @@
 import { realpathSync } from "node:fs"
 import { delimiter, join, sep } from "node:path"
 import stringWidth from "fast-string-width"
-import { visible } from "./visible.ts"
+import { visibleText } from "./visible.ts"
 
-/** How to write to this terminal, or pipe. */
+/** The properties of a terminal or pipe that decide how to write to it. */
 export type Terminal = {
   columns: number
   color: boolean
@@ -37,37 +37,39 @@ export function paint(terminal: Pick<Terminal, "color">, style: Style, text: str
 
 /** Makes text of a transcript safe to print. */
 export function safe(text: string): string {
-  return visible(text)
+  return visibleText(text)
 }
 
-/** The same on one line. */
+/** Makes text of a transcript safe to print on one line. */
 export function safeLine(text: string): string {
   return safe(text).replace(/\s+/g, " ").trim()
 }
 
 /** How many columns a text takes: East Asian wide characters and emoji take two, combining marks none. */
 export function widthOf(text: string): number {
-  return NARROW.test(text) ? text.length : stringWidth(text)
+  return SINGLE_COLUMN_TEXT.test(text) ? text.length : stringWidth(text)
 }
 
-/** Letters, punctuation, arrows and lines of one column each: most texts, and all of dex's own. A fiftieth of the time. */
-const NARROW = /^[\x20-\x7e\xa0-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u2218\u2500-\u259f]*$/
+/** Matches texts whose characters all take one column: most texts, and all of dex's own. Takes a fiftieth of the time. */
+const SINGLE_COLUMN_TEXT = /^[\x20-\x7e\xa0-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u2218\u2500-\u259f]*$/
 
-/** Grapheme clusters: a letter with its marks, a composed emoji. Intl.Segmenter would work too, but takes 10 ms to start. */
-const SIGNS =
+/**
+ * Matches grapheme clusters: a letter with its marks, a composed emoji. Intl.Segmenter would work too, but takes 10 ms to start.
+ */
+const GRAPHEME_CLUSTERS =
   /(?:\p{RI}{2}|\p{Extended_Pictographic}\p{EMod}?(?:\p{M}*\u200d\p{Extended_Pictographic}\p{EMod}?)*|.)[\p{M}\u200c\u200d]*/gsu
 
-/** A text in pieces that a cursor steps over. */
-export function signsOf(text: string): string[] {
-  return text.match(SIGNS) ?? []
+/** The grapheme clusters of a text. */
+export function graphemesOf(text: string): string[] {
+  return text.match(GRAPHEME_CLUSTERS) ?? []
 }
 
-/** As many complete signs from the beginning as fit. */
-export function fitting(text: string, columns: number): string {
-  if (NARROW.test(text)) return text.slice(0, Math.max(0, columns))
+/** As many complete grapheme clusters from the beginning as fit. */
+export function cutToColumns(text: string, columns: number): string {
+  if (SINGLE_COLUMN_TEXT.test(text)) return text.slice(0, Math.max(0, columns))
   let width = 0
   let end = 0
-  for (const [sign] of text.matchAll(SIGNS)) {
+  for (const [sign] of text.matchAll(GRAPHEME_CLUSTERS)) {
     width += widthOf(sign)
     if (width > columns) break
     end += sign.length
@@ -75,9 +77,9 @@ export function fitting(text: string, columns: number): string {
   return text.slice(0, end)
 }
 
-/** At most `columns` wide, with an ellipsis if something was cut. */
+/** The text cut to `columns` columns, with an ellipsis if something was cut. */
 export function clip(text: string, columns: number): string {
-  return widthOf(text) <= columns ? text : `${fitting(text, columns - 1).trimEnd()}…`
+  return widthOf(text) <= columns ? text : `${cutToColumns(text, columns - 1).trimEnd()}…`
 }
 
 export function padEnd(text: string, columns: number): string {
@@ -91,7 +93,7 @@ export function padEnd(text: string, columns: number): string {
 export function wrap(text: string, columns: number): string[] {
   const { plain, codes } = withoutCodes(text)
   let open = ""
-  return breaks(plain, columns).map(([from, to]) => {
+  return lineBreaks(plain, columns).map(([from, to]) => {
     const line = plain.slice(from, to)
     if (codes.length === 0 && open === "") return line
     const coloured = withCodes(line, from, codes, open)
@@ -100,7 +102,7 @@ export function wrap(text: string, columns: number): string[] {
   })
 }
 
-/** Wraps text after a label, a bullet or an indentation. Every line begins where the first line's text does. */
+/** Wraps text after a label, a bullet or an indentation. Every line begins in the column where the first line's text does. */
 export function wrapAfter(lead: string, text: string, columns: number): string[] {
   const width = widthOf(lead)
   const [first = "", ...more] = wrap(text, Math.max(1, columns - width))
@@ -115,7 +117,7 @@ export function wrapLine(line: string, columns: number): string[] {
 }
 
 /** The beginning and end of each line. Spaces at a break belong to no line. */
-function breaks(text: string, columns: number): [from: number, to: number][] {
+function lineBreaks(text: string, columns: number): [from: number, to: number][] {
   const lines: [number, number][] = []
   let from = -1
   let to = 0
@@ -130,8 +132,8 @@ function breaks(text: string, columns: number): [from: number, to: number][] {
       from = -1
     }
     while (wide > columns) {
-      // A word may be a complete file, so only a few times of what can fit is measured.
-      const head = fitting(text.slice(at, Math.min(next - 1, at + 8 * columns + 64)), columns)
+      // A word may be a complete file, so only a part a few times longer than a line is measured.
+      const head = cutToColumns(text.slice(at, Math.min(next - 1, at + 8 * columns + 64)), columns)
       if (head === "") break
       lines.push([at, at + head.length])
       at += head.length
@@ -160,7 +162,7 @@ function withoutCodes(text: string): { plain: string; codes: Code[] } {
   return { plain, codes }
 }
 
-/** Removes the codes up to the line's end from the list. `open`: the codes that are active there. */
+/** The line with its codes. Removes the codes up to the line's end from the list; `open` are the codes that are active there. */
 function withCodes(line: string, from: number, codes: Code[], open: string): { text: string; open: string } {
   let text = ""
   let done = 0
@@ -168,17 +170,17 @@ function withCodes(line: string, from: number, codes: Code[], open: string): { t
   while (codes.length > 0 && codes[0]!.at <= from + line.length) {
     const { at, code } = codes.shift()!
     const upTo = Math.max(done, at - from)
-    text += switched(line.slice(done, upTo), on)
+    text += activeCodes(line.slice(done, upTo), on)
     done = upTo
-    on = code === "\x1b[0m" ? "" : code === UNMARKED ? on.replaceAll(MARKED, "") : on + code
+    on = code === "\x1b[0m" ? "" : code === INVERSE_OFF ? on.replaceAll(INVERSE_ON, "") : on + code
   }
-  return { text: text + switched(line.slice(done), on), open: on }
+  return { text: text + activeCodes(line.slice(done), on), open: on }
 }
 
-const MARKED = "\x1b[7m"
-const UNMARKED = "\x1b[27m"
+const INVERSE_ON = "\x1b[7m"
+const INVERSE_OFF = "\x1b[27m"
 
-/** Matches any of these words, complete and in any case. */
+/** Matches any of these words as a complete word, ignoring case. */
 export function wordPattern(words: readonly string[]): RegExp {
   const longestFirst = [...words]
     .sort((a, b) => b.length - a.length)
@@ -190,28 +192,28 @@ export function wordPattern(words: readonly string[]): RegExp {
 export function markWords(line: string, words: RegExp): string {
   const { plain, codes } = withoutCodes(line)
   const marks = [...plain.matchAll(words)].flatMap(({ 0: word, index }) => [
-    { at: index, code: MARKED },
-    { at: index + word.length, code: UNMARKED },
+    { at: index, code: INVERSE_ON },
+    { at: index + word.length, code: INVERSE_OFF },
   ])
   if (marks.length === 0) return line
   const all = [...codes, ...marks].sort((a, b) => a.at - b.at)
   return withCodes(plain, 0, all, "").text
 }
 
-function switched(text: string, on: string): string {
+function activeCodes(text: string, on: string): string {
   return text === "" || on === "" ? text : `${on}${text}\x1b[0m`
 }
 
 /**
- * The command that starts dex, if typing `dex` would not work: npm started it from its cache or from a project's packages,
- * and no `dex` on the PATH is this one.
+ * The command that starts dex, if typing `dex` would not work: npm started it from its cache or from a project's packages, and no
+ * `dex` on the PATH is this one.
  */
 export function programOf(
   env: Record<string, string | undefined>,
   script: string | undefined = process.argv[1],
 ): string | undefined {
   if (env.npm_command === undefined || script === undefined) return undefined
-  const here = realOf(script)
+  const here = realPathOrUndefined(script)
   if (here === undefined || !here.includes(PACKAGE)) return undefined
   const folders = (env.PATH ?? env.Path ?? "").split(delimiter)
   // npm puts its own folders first while it runs.
@@ -221,13 +223,19 @@ export function programOf(
 
 const PACKAGE = `${sep}node_modules${sep}dexctx${sep}`
 
-/** On Windows, there is a small script next to the folder of the packages; on other systems, a link. */
+/**
+ * True if the folder contains a command that starts this dex. On Windows it is a small script next to the folder of the packages;
+ * on other systems, a link.
+ */
 function startsHere(folder: string, here: string): boolean {
-  if (process.platform !== "win32") return realOf(join(folder, "dex")) === here
-  return realOf(join(folder, "dex.cmd")) !== undefined && here.startsWith(`${realOf(folder)}${PACKAGE}`)
+  if (process.platform !== "win32") return realPathOrUndefined(join(folder, "dex")) === here
+  return (
+    realPathOrUndefined(join(folder, "dex.cmd")) !== undefined &&
+    here.startsWith(`${realPathOrUndefined(folder)}${PACKAGE}`)
+  )
 }
 
-function realOf(path: string): string | undefined {
+function realPathOrUndefined(path: string): string | undefined {
   try {
     return realpathSync(path)
   } catch {

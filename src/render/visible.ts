@@ -1,23 +1,22 @@
-// A person and a model must see the same text. Invisible characters can hide sentences from the person (tags, selectors),
-// reorder words (bidirectional controls) or control a terminal (escape sequences).
-
 /**
- * Text as people see it, without control characters, escape sequences, and characters that hide or reorder. Newlines and
- * tabs are kept. Joiners and selectors are kept if a sign or word is spelled with them, but only one at a time, because a
- * series of them is a code. Tags are removed even from flags: nothing else can spell invisible letters.
+ * The text as people see it, without control characters, escape sequences, and characters that hide or reorder. A person and a
+ * model must see the same text: invisible characters can hide sentences from the person (tags, selectors), reorder words
+ * (bidirectional controls) or control a terminal (escape sequences). Newlines and tabs are kept. Joiners and selectors are kept
+ * if a character or word is spelled with them, but only one at a time, because a series of them is a code. Tags are removed even
+ * from flags: nothing else can spell invisible letters.
  */
-export function visible(text: string): string {
-  return PLAIN.test(text) ? text : withoutHidden(withoutControls(text))
+export function visibleText(text: string): string {
+  return PLAIN_TEXT.test(text) ? text : withoutHidden(withoutControls(text))
 }
 
 /**
  * Makes every text in an answer visible, and counts the hidden characters that were removed, not counting controls. Undefined
  * fields are removed too, so that a program gets the same fields as a reader of the JSON.
  */
-export function visibleIn(output: unknown): { output: unknown; removed: number } {
+export function withVisibleTexts(output: unknown): { output: unknown; removed: number } {
   let removed = 0
   const clean = (text: string): string => {
-    if (PLAIN.test(text)) return text
+    if (PLAIN_TEXT.test(text)) return text
     const controlled = withoutControls(text)
     const seen = withoutHidden(controlled)
     if (seen.length < controlled.length) removed += [...controlled].length - [...seen].length
@@ -34,53 +33,58 @@ export function visibleIn(output: unknown): { output: unknown; removed: number }
   return { output: each(output), removed }
 }
 
-/** Such a row need not be copied. */
+/** True for a row without hidden characters, which need not be copied. */
 function isPlain(row: object): boolean {
   for (const [name, value] of Object.entries(row)) {
-    const is = typeof value === "string" ? PLAIN.test(value) : typeof value !== "object" && value !== undefined
-    if (!is || !PLAIN.test(name)) return false
+    const is = typeof value === "string" ? PLAIN_TEXT.test(value) : typeof value !== "object" && value !== undefined
+    if (!is || !PLAIN_TEXT.test(name)) return false
   }
   return true
 }
 
-const PLAIN = /^[\n\t\x20-\x7e]*$/
-const ESCAPED = /\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|[ -~]?)/g
+const PLAIN_TEXT = /^[\n\t\x20-\x7e]*$/
+const ESCAPE_SEQUENCE = /\x1b(?:\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|[ -~]?)/g
 
-/** Lone surrogates are replaced: some models' servers refuse every later request that contains one. */
+/**
+ * The text without control characters. Lone surrogates are replaced: some models' servers refuse every later request that
+ * contains one.
+ */
 function withoutControls(text: string): string {
   return text
     .toWellFormed()
     .replace(/\r\n?|[\u2028\u2029]/g, "\n")
-    .replace(ESCAPED, "")
+    .replace(ESCAPE_SEQUENCE, "")
     .replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f]/g, "")
 }
 
-/** Some format characters are drawn, such as the number signs of Arabic, Syriac and Kaithi. */
-const HIDDEN = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
-const DRAWN = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u
+/**
+ * Matches characters that are not drawn. Some format characters are drawn, such as the number signs of Arabic, Syriac and Kaithi.
+ */
+const HIDDEN_CHARACTER = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
+const DRAWN_FORMAT_CHARACTER = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u
 
 function withoutHidden(text: string): string {
-  return text.replace(HIDDEN, (sign, at: number, whole: string) => (isSpelling(sign, at, whole) ? sign : ""))
+  return text.replace(HIDDEN_CHARACTER, (sign, at: number, whole: string) => (isSpelling(sign, at, whole) ? sign : ""))
 }
 
 /** True if an invisible character belongs to the text around it. */
 function isSpelling(sign: string, at: number, whole: string): boolean {
   const code = sign.codePointAt(0)!
-  const before = () => signBefore(whole, at)
+  const before = () => characterBefore(whole, at)
   if (code === 0xfe0e || code === 0xfe0f) return /\p{Emoji}/u.test(before())
   if (code === 0x200d && isPicture(whole.codePointAt(at + 1))) {
     // A skin colour, or the selector for colour, may be between them.
     const last = before()
-    const base = /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(last) ? signBefore(whole, at - last.length) : last
+    const base = /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(last) ? characterBefore(whole, at - last.length) : last
     return isPicture(base.codePointAt(0))
   }
   if (code === 0x200c || code === 0x200d || (code >= 0x180b && code <= 0x180d)) return isJoined(before())
   if ((code >= 0xfe00 && code <= 0xfe02) || (code >= 0xe0100 && code <= 0xe01ef))
     return /\p{Unified_Ideograph}/u.test(before())
-  return DRAWN.test(sign)
+  return DRAWN_FORMAT_CHARACTER.test(sign)
 }
 
-function signBefore(text: string, at: number): string {
+function characterBefore(text: string, at: number): string {
   const isPair = /[\udc00-\udfff]/.test(text.charAt(at - 1))
   return text.slice(Math.max(0, at - (isPair ? 2 : 1)), at)
 }
@@ -89,7 +93,9 @@ function isPicture(code: number | undefined): boolean {
   return code !== undefined && /\p{Extended_Pictographic}/u.test(String.fromCodePoint(code))
 }
 
-/** A letter or mark of a script in which a joiner is part of the spelling: by the shapes of its letters, or by a virama. */
+/**
+ * True for a letter or mark of a script in which a joiner is part of the spelling: by the shapes of its letters, or by a virama.
+ */
 function isJoined(sign: string): boolean {
   return (
     /[\p{L}\p{M}]/u.test(sign) &&

@@ -1,7 +1,7 @@
 import { localMinute } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
 
-// Formats numbers, times and paths for people.
+// A count with its noun: `1 message`, `2 messages`.
 
 export function many(count: number, one: string, more = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : more}`
@@ -19,13 +19,13 @@ export function seconds(ms: number): string {
     : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`
 }
 
-/** 2026-11-03 09:12 in local time. */
+/** A time in local time: `2026-11-03 09:12`. */
 export function when(iso: string | undefined): string {
   if (!iso) return "no date"
   return localMinute(Date.parse(iso))
 }
 
-/** How long ago it was: 5m, 3h, 2d, 9w, 14mo. */
+/** How long ago a time was: 5m, 3h, 2d, 9w, 14mo. */
 export function age(iso: string, now: number): string {
   const minutes = Math.max(0, (now - Date.parse(iso)) / 60_000)
   if (Number.isNaN(minutes)) return "no date"
@@ -36,7 +36,7 @@ export function age(iso: string, now: number): string {
   return days < 70 ? `${Math.floor(days / 7)}w` : `${Math.floor(days / 30.44)}mo`
 }
 
-/** ~/code/api instead of /home/somebody/code/api. */
+/** A path with `~` for the home folder: `~/code/api` for `/home/somebody/code/api`. */
 export function shortPath(path: string, home: string): string {
   if (path === home) return "~"
   return path.startsWith(`${home}/`) || path.startsWith(`${home}\\`) ? `~${path.slice(home.length)}` : path

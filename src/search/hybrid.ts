@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
 import { embedQuery } from "../embed/embed-query.ts"
 import type { EmbedSettings } from "../embed/embedder.ts"
-import { keptId, openEmbedder } from "../embed/open-embedder.ts"
+import { matchingStoredId, openEmbedder } from "../embed/open-embedder.ts"
 import type { IndexHit } from "../store/index/query.ts"
 import type { SearchIndex } from "../store/index/search-index.ts"
 import type { VectorFilter, VectorIndex } from "../store/index/vector-index.ts"
@@ -84,7 +84,7 @@ async function nearest(
     const vectors = await index.vectors()
     const spaces = vectors.stats().filter((space) => space.vectors > 0)
     const known = spaces.map((space) => space.embedder)
-    const id = keptId(settings, known)
+    const id = matchingStoredId(settings, known)
     if (id === undefined) return { why: whyNone(settings, known) }
     if (!vectors.isTrusted(id))
       return {

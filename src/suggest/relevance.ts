@@ -4,12 +4,12 @@ import type { ItemKind } from "../core/suggestion.ts"
 export type RelevanceWeights = Partial<Record<ItemKind, Record<string, number>>>
 
 /** The relevance of a kind that nobody ever labelled: about this share of all candidates was used. */
-const UNLABELLED = 0.1
+const UNLABELLED_RELEVANCE = 0.1
 
-/** How likely an item is to be used. All kinds share one scale, because all are fitted on what was used. */
+/** How likely an item is to be used. All kinds share one scale, because all are fitted to what was used. */
 export function relevanceOf(kind: ItemKind, features: Record<string, number>, weights: RelevanceWeights): number {
   const own = weights[kind]
-  if (!own) return UNLABELLED
+  if (!own) return UNLABELLED_RELEVANCE
   let odds = own.bias ?? 0
   for (const [name, value] of Object.entries(features)) odds += (own[name] ?? 0) * value
   return 1 / (1 + Math.exp(-odds))
@@ -51,5 +51,8 @@ export const RELEVANCE_WEIGHTS: RelevanceWeights = {
   },
 }
 
-/** The lowest floor, in steps of a tenth, at which more than half were used in the half that the weights were fitted on. */
-export const FLOOR = 0.4
+/**
+ * The lowest relevance at which suggestions are shown unasked: the lowest, in steps of a tenth, at which more than half were used
+ * in the half to which the weights were fitted.
+ */
+export const RELEVANCE_FLOOR = 0.4

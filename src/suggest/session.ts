@@ -5,9 +5,9 @@ export type Session = {
   /** The person's words so far. */
   prompt: string
   /** True if the person or the agent has mentioned the name. */
-  named(name: string): boolean
+  hasMentioned(name: string): boolean
   /** True if a tool's output contained the name. */
-  listed(name: string): boolean
+  hasListed(name: string): boolean
   /** The keys of earlier suggestions. */
   seen: ReadonlySet<string>
 }
@@ -15,7 +15,7 @@ export type Session = {
 export const NEW_SESSION: Session = {
   files: [],
   prompt: "",
-  named: () => false,
-  listed: () => false,
+  hasMentioned: () => false,
+  hasListed: () => false,
   seen: new Set(),
 }

@@ -4,10 +4,10 @@ import { estimateTokens } from "../core/tokens.ts"
 import { subjectOf } from "../learn/decisions/subject.ts"
 import { pathBelow } from "../learn/paths.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
-import { adjusted } from "./feedback/feedback.ts"
+import { adjustedRelevance } from "./feedback/feedback.ts"
 import { findChange, findCommittedTogether, findNews, isNews, isPushedNews } from "./finders/change.ts"
 import { findDeprecated, findDocument, findUses } from "./finders/code.ts"
-import { findDecision, findNote, NOTE } from "./finders/decision.ts"
+import { findDecision, findNote, NOTE_PREFIX } from "./finders/decision.ts"
 import type { Candidate, Finder, Sources } from "./finders/finder.ts"
 import { findFix } from "./finders/fix.ts"
 import { findFailingTests, findOpenWork } from "./finders/open-work.ts"
@@ -15,7 +15,7 @@ import { findConversation, findRelated } from "./finders/related.ts"
 import { type RelevanceWeights, relevanceOf } from "./relevance.ts"
 import type { Session } from "./session.ts"
 
-/** The finders of each kind. Those of kinds that are switched off do not run. */
+/** The finders of each kind. Finders of kinds that are switched off do not run. */
 const FINDERS: readonly [ItemKind, Finder][] = [
   ["fix", findFix],
   ["related_code", findRelated],
@@ -42,25 +42,25 @@ type SuggestOptions = {
   kinds?: ReadonlySet<ItemKind>
 }
 
-export const MOST_ITEMS = 5
-export const MOST_SUGGESTED_TOKENS = 500
-/** This many places are reserved for what happened since somebody last looked. */
-const MOST_NEWS = 2
+export const MAX_ITEMS = 5
+export const MAX_SUGGESTED_TOKENS = 500
+/** How many places are reserved for news: what happened since somebody last looked. */
+const MAX_NEWS = 2
 
 /** The few items that matter now, likeliest to be used first; may be empty. */
 export function suggestItems(sources: Sources, moment: Moment, session: Session, options: SuggestOptions): Item[] {
   const items = candidatesFor(sources, moment, session, options.kinds)
     .map((candidate) => itemOf(candidate, options))
-    .filter((item) => item.relevance >= options.floor || isPushedNews(item) || item.key.startsWith(NOTE))
+    .filter((item) => item.relevance >= options.floor || isPushedNews(item) || item.key.startsWith(NOTE_PREFIX))
     .sort((a, b) => b.relevance - a.relevance)
-  const news = items.filter(isNews).slice(0, MOST_NEWS)
+  const news = items.filter(isNews).slice(0, MAX_NEWS)
   const others = items.filter((item) => !isNews(item) || !news.includes(item))
-  return fitting(withoutRepeats([...news, ...others]), Math.min(options.most, MOST_ITEMS))
+  return withinTokens(withoutRepeats([...news, ...others]), Math.min(options.most, MAX_ITEMS))
 }
 
-const ALIKE = 0.6
+const MIN_ALIKE_SHARE = 0.6
 
-/** A decision that was repeated in similar words is shown once, in its most relevant form. */
+/** The items without decisions that were repeated in similar words: each is shown once, in its most relevant form. */
 function withoutRepeats(items: Item[]): Item[] {
   const shown: Set<string>[] = []
   return items.filter(({ kind, summary }) => {
@@ -74,7 +74,7 @@ function withoutRepeats(items: Item[]): Item[] {
 
 function isAlike(a: Set<string>, b: Set<string>): boolean {
   const shared = [...a].filter((word) => b.has(word)).length
-  return shared / (a.size + b.size - shared) >= ALIKE
+  return shared / (a.size + b.size - shared) >= MIN_ALIKE_SHARE
 }
 
 /** All possible items that were not shown before, each once. */
@@ -84,7 +84,7 @@ export function candidatesFor(
   session: Session,
   kinds?: ReadonlySet<ItemKind>,
 ): Candidate[] {
-  const here = placed(moment, sources.knowledge)
+  const here = withRelativeFile(moment, sources.knowledge)
   if (!here) return []
   const about = withPrompt(sources.knowledge, here)
   const isOn = (kind: ItemKind) => kinds?.has(kind) ?? true
@@ -100,7 +100,7 @@ export function candidatesFor(
 }
 
 /** Makes the file's path relative to the project. Undefined if the file is elsewhere. */
-function placed(moment: Moment, knowledge: Knowledge): Moment | undefined {
+function withRelativeFile(moment: Moment, knowledge: Knowledge): Moment | undefined {
   if (moment.file === undefined) return moment
   const file = pathBelow(moment.project, moment.file)
   return file === undefined ? undefined : { ...moment, file: knowledge.files.knownSpelling(moment.project, file) }
@@ -110,34 +110,37 @@ function itemOf({ names: _, ...candidate }: Candidate, { weights, learned = {} }
   const { kind, features, title, summary, reason, ref = "" } = candidate
   return {
     ...candidate,
-    relevance: adjusted({ kind, features, relevance: relevanceOf(kind, features, weights) }, learned),
+    relevance: adjustedRelevance({ kind, features, relevance: relevanceOf(kind, features, weights) }, learned),
     estimated_tokens: estimateTokens(`${title}\n${summary}\n${reason}\n${ref}`),
   }
 }
 
-function fitting(items: Item[], most: number): Item[] {
+function withinTokens(items: Item[], most: number): Item[] {
   const kept: Item[] = []
   let tokens = 0
   for (const item of items) {
     if (kept.length === most) break
-    if (tokens + item.estimated_tokens > MOST_SUGGESTED_TOKENS) continue
+    if (tokens + item.estimated_tokens > MAX_SUGGESTED_TOKENS) continue
     tokens += item.estimated_tokens
     kept.push(item)
   }
   return kept
 }
 
-const MOST_CHARS = 20_000
-const MOST_NAMES = 20
-/** No path is longer. Without this limit, a long key or blob would be tried from each of its characters on. */
-const LONGEST_RUN = 300
+const MAX_CHARS = 20_000
+const MAX_NAMES = 20
+/**
+ * The longest run of path characters that is examined. Without this limit, a long key or blob would be tried from each of its
+ * characters.
+ */
+const MAX_RUN_LENGTH = 300
 const RUN = /[\w@.+/-]+/g
 const PATH = /[\w@.+-]*(?:\/[\w@.+-]+)+|[\w@+-]+(?:\.[\w+-]+)*\.[A-Za-z]\w{0,7}\b/g
 
-/** Takes the error in the person's prompt, and the first file of the project that it names. */
+/** Adds the error in the person's prompt, and the first file of the project that it names. */
 function withPrompt(knowledge: Knowledge, moment: Moment): Moment {
   if (moment.prompt === undefined) return moment
-  const prompt = moment.prompt.slice(0, MOST_CHARS)
+  const prompt = moment.prompt.slice(0, MAX_CHARS)
   const file = moment.file ?? firstFile(knowledge, moment.project, prompt)
   return {
     ...moment,
@@ -158,8 +161,8 @@ function firstFile(knowledge: Knowledge, project: string, prompt: string): strin
 export function pathsInPrompt(prompt: string): string[] {
   const names: string[] = []
   for (const [run] of prompt.matchAll(RUN)) {
-    if (run.length <= LONGEST_RUN) names.push(...(run.match(PATH) ?? []))
-    if (names.length >= MOST_NAMES) break
+    if (run.length <= MAX_RUN_LENGTH) names.push(...(run.match(PATH) ?? []))
+    if (names.length >= MAX_NAMES) break
   }
-  return names.slice(0, MOST_NAMES)
+  return names.slice(0, MAX_NAMES)
 }

@@ -26,17 +26,19 @@ import {
 } from "../agents/kit/connector.ts"
 import type { RawRecord } from "../core/record.ts"
 
-/** Old enough that an unterminated last line counts as complete; fixed, so that goldens do not change. */
+/**
+ * The modification time of fixtures: old enough that an unterminated last line counts as complete, and fixed, so that golden
+ * files do not change.
+ */
 const FIXTURE_TIME = new Date("2026-01-01T00:00:00Z")
 
 export type ContractTest = { name: string; run(): Promise<void> }
 
 /**
- * The requirements on every connector, checked on every fixture of its agent, as tests for any runner. Each throws if it fails.
- *
- * A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left it) or
- * `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and `expected.json`,
- * which a person reads before accepting it (`DEX_ACCEPT_GOLDEN=1` writes it).
+ * The requirements for every connector, checked with every fixture of its agent, as tests for any runner. Each throws if it
+ * fails. A fixture is a folder named `<agent version>-<what it shows>` with either `home/` (a home directory as the agent left
+ * it) or `make.ts` (exports `make(home)`, for what cannot be committed as a file: databases, compressed files), and
+ * `expected.json`, which a person reads before accepting it (`DEX_ACCEPT_GOLDEN=1` writes it).
  */
 export function contractOf(connector: Connector, fixtures: string): ContractTest[] {
   return readdirSync(fixtures)
@@ -105,7 +107,7 @@ const CHECKS: Record<string, Check> = {
     for (const unit of await lineUnits(connector, home)) {
       const content = readFileSync(unit.path)
       const all = await recordsOf(connector, unit)
-      for (const cut of cuts(content)) {
+      for (const cut of cutOffsets(content)) {
         const before = await grow(connector, unit, content.subarray(0, cut))
         const after = await grow(connector, unit, content, before.cursor)
         assert.equal(after.mode, "append")
@@ -141,7 +143,7 @@ const CHECKS: Record<string, Check> = {
         appendFileSync(unit.path, `${JSON.stringify({ type, id: "x", payload: { deep: [1, null] } })}\n`)
       const after = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
       assert.deepEqual(after.conversations, before.conversations)
-      assert.equal(sum(after.unknown), sum(before.unknown) + UNKNOWN_TYPES.length)
+      assert.equal(hashOf(after.unknown), hashOf(before.unknown) + UNKNOWN_TYPES.length)
       assert.deepEqual(
         Object.values(after.unknown).filter((count) => !Number.isSafeInteger(count)),
         [],
@@ -150,10 +152,10 @@ const CHECKS: Record<string, Check> = {
   },
 }
 
-/** Some of these are properties that every object seems to have. */
+/** Unknown record types. Some are names of properties that every object has. */
 const UNKNOWN_TYPES = ["never_seen_before", "constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"]
 
-/** As in `src/watch`. */
+/** True if the folder's watch reports changes of the file, by the same rules as `src/watch`. */
 function covers({ folder, depth, files, skip = [] }: Watched, file: string): boolean {
   const below = relative(folder, file).split(sep)
   const folders = below.slice(0, -1)
@@ -226,8 +228,8 @@ async function grow(connector: Connector, unit: Unit, content: Buffer, after?: C
   return { mode: reading.mode, records, cursor: reading.end().cursor }
 }
 
-/** Offsets to stop at: around line ends, and inside lines and characters. At most about sixty. */
-function cuts(content: Buffer): number[] {
+/** Offsets at which to cut the content: around line ends, and inside lines and characters. At most about sixty. */
+function cutOffsets(content: Buffer): number[] {
   const step = Math.max(1, Math.floor(content.length / 30))
   const offsets = new Set<number>([0])
   for (let at = step; at < content.length; at += step) {
@@ -245,7 +247,7 @@ function portable<T>(value: T, home: string): T {
   return JSON.parse(JSON.stringify(value).replaceAll(JSON.stringify(home).slice(1, -1), "~")) as T
 }
 
-function sum(counts: Record<string, number>): number {
+function hashOf(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0)
 }
 

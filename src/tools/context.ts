@@ -14,7 +14,7 @@ import type { Suggestions } from "../store/suggestions/suggestions.ts"
 export type AlsoRead = {
   project?: string
   commits?: string
-  /** Read only what was spent. */
+  /** Read only the spending. */
   only?: "spending"
 }
 
@@ -31,46 +31,46 @@ export type Dex = {
   caller?: string
   /** Messages name the forms of `dex show` instead of the commands that they replaced: see `formLine`. */
   hasForms?: boolean
-  /** The history belongs to a team: conversations are pushed to it, and nothing is read on this machine. */
+  /** The history belongs to a team: conversations are pushed to it, and no agent's files are read. */
   isTeam?: true
-  /** False before anything was ever synced. */
+  /** False until the first sync. */
   hasHistory(): boolean
-  /** For reading. */
+  /** The history, for reading. */
   store(): Promise<HistoryReader>
-  /** For writing. */
+  /** The history, for writing. */
   storeToWrite(): Promise<HistoryWriter>
-  /** For reading. Undefined if there is none or it is damaged; a search then reads the history directly. */
+  /** The index, for reading. Undefined if it is missing or damaged; a search then reads the history directly. */
   index(): Promise<SearchIndex | undefined>
   indexIsDamaged(): Promise<boolean>
-  /** For writing. Undefined if there is none. */
+  /** The index, for writing. Undefined if there is none. */
   indexToWrite(): Promise<SearchIndex | undefined>
-  /** False until someone first asks for a fact: nothing is learned before that. */
-  knows(): boolean
+  /** False until a fact is first needed: nothing is learned before that. */
+  hasKnowledge(): boolean
   /** The facts learned so far. The file is created if it does not exist. */
   knowledge(): Promise<Knowledge>
-  /** What was spent, up to the last sync. The file is created if it does not exist. */
+  /** The spending, up to the last sync. The file is created if it does not exist. */
   spending(): Promise<SpendingFile>
-  /** False before anything was suggested or subscribed to. */
+  /** False until something is suggested or subscribed to. */
   hasSuggestions(): boolean
   /** The suggestions and subscriptions. The file is created when the first one is saved. */
   suggestions(): Promise<Suggestions>
   /**
-   * Brings the facts up to date outside this thread and returns notes about what is not known yet. If absent, the caller does the
-   * work.
+   * Updates the facts outside this thread and returns notes about anything that is not known yet. If absent, the caller updates
+   * them.
    */
-  learnBehind?: (also: AlsoRead) => Promise<string[]>
-  /** The damage found since the last call: refs of conversations, and sentences about anything else. */
+  learnInBackground?: (also: AlsoRead) => Promise<string[]>
+  /** The damage found since the last call: refs of damaged conversations, and sentences about other damage. */
   takeDamaged(): Promise<string[]>
   /** Learns in a subprocess. The caller must hold the lock. */
-  learnApart(): Promise<{ complete: boolean }>
+  learnInSubprocess(): Promise<{ complete: boolean }>
   /** Starts `dex sync` as a separate process, which embeds everything that is missing. False if it could not be started. */
-  syncBehind?: () => Promise<boolean>
-  /** dex runs inside a server: work that needs memory is done in another process, even if there is little of it. */
+  syncInBackground?: () => Promise<boolean>
+  /** dex runs inside a server, so work that needs memory is done in another process, even if there is little of it. */
   staysSmall?: boolean
-  /** With the connectors of all agents that are or were on this machine. */
+  /** Includes the connectors of all agents that are or were on this machine. */
   syncDeps(): Promise<SyncDeps>
   /** The connectors of all agents, for a caller that waits for agents to appear. */
-  everyConnector(): Promise<readonly Connector[]>
+  allConnectors(): Promise<readonly Connector[]>
   /** The agents that the user added. */
   outside(): Promise<OutsideAgents>
   /** Called during long work. */
@@ -89,5 +89,7 @@ export type Dex = {
   redactCopies(): Promise<void>
 }
 
-/** The last listing in this terminal: the refs behind the numbers 1, 2, 3, and the matched words if it was a search. */
+/**
+ * The last listing in this terminal: the refs that the row numbers 1, 2, 3 stand for, and the matched words if it was a search.
+ */
 export type Listing = { refs: string[]; words: string[] }

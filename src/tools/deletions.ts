@@ -7,25 +7,25 @@ import { grouped } from "../core/format.ts"
 import { readText } from "../core/read-file.ts"
 import type { Dex } from "./context.ts"
 
-/** Claude Code deletes a transcript this long after its last change, unless its settings say otherwise. */
-const USUAL_DAYS = 30
+/** The number of days after a transcript's last change when Claude Code deletes it, unless its settings say otherwise. */
+const DEFAULT_DAYS = 30
 const SOON_DAYS = 7
-const MOST_BYTES = 16 << 20
+const MAX_BYTES = 16 << 20
 
 export type Deletions = {
   days: number
-  /** The user set the number of days; otherwise it is Claude Code's default. */
+  /** True if the user set the number of days; otherwise it is Claude Code's default. */
   isChosen: boolean
-  /** Transcripts that it deletes within a week. */
+  /** The number of transcripts that Claude Code deletes within a week. */
   soon: number
-  /** How many of those dex has not read, or not to the end. */
+  /** How many of those transcripts dex has not read completely. */
   unread: number
-  /** Those transcripts, by the path that dex stores, in the order of deletion. */
+  /** Those transcripts, by the path that dex stores, in the order in which they are deleted. */
   transcripts: { path: string; deletedAt: number; isRead: boolean }[]
 }
 
 /** The transcripts that Claude Code will soon delete on this machine. Undefined if it has no transcripts at all. */
-export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
+export async function upcomingDeletions(dex: Dex): Promise<Deletions | undefined> {
   const folders = configFolders(dex.machine).filter((folder) => existsSync(join(folder, "projects")))
   const [first] = folders
   if (first === undefined) return undefined
@@ -35,7 +35,7 @@ export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
   const chosen = daysOf(first)
   const transcripts: Deletions["transcripts"] = []
   for (const folder of folders) {
-    const keptMs = (daysOf(folder) ?? USUAL_DAYS) * DAY_MS
+    const keptMs = (daysOf(folder) ?? DEFAULT_DAYS) * DAY_MS
     const before = dex.now() - keptMs + SOON_DAYS * DAY_MS
     for (const unit of transcriptsIn(connector, folder)) {
       if (unit.modifiedAt >= before) continue
@@ -44,7 +44,7 @@ export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
     }
   }
   return {
-    days: chosen ?? USUAL_DAYS,
+    days: chosen ?? DEFAULT_DAYS,
     isChosen: chosen !== undefined,
     soon: transcripts.length,
     unread: transcripts.filter(({ isRead }) => !isRead).length,
@@ -52,20 +52,20 @@ export async function deletionsAhead(dex: Dex): Promise<Deletions | undefined> {
   }
 }
 
-/** One sentence about imminent deletions; undefined if nothing is deleted within a week. */
-export function sayDeletions({ soon, unread }: Deletions): string | undefined {
+/** A sentence about upcoming deletions; undefined if nothing is deleted within a week. */
+export function describeDeletions({ soon, unread }: Deletions): string | undefined {
   if (soon === 0) return undefined
   const many = soon === 1 ? "1 transcript" : `${grouped(soon)} transcripts`
-  if (unread === 0) return `dex has kept ${many} that Claude Code deletes within ${SOON_DAYS} days.`
+  if (unread === 0) return `dex has copies of ${many} that Claude Code deletes within ${SOON_DAYS} days.`
   const of =
     unread === soon ? "none of them is read" : `${grouped(unread)} of them ${unread === 1 ? "is" : "are"} not read`
   return `Claude Code deletes ${many} within ${SOON_DAYS} days, and ${of} yet.`
 }
 
-/** A path that contains a secret is stored without it. */
+/** The path as dex stores it, with any secret redacted. */
 async function shownPathOf(unit: Unit): Promise<string> {
-  const { named, storedPath } = await import("../ingest/unit-names.ts")
-  return storedPath(named(unit))
+  const { withStoredName, storedPath } = await import("../ingest/unit-names.ts")
+  return storedPath(withStoredName(unit))
 }
 
 function configFolders({ home, env }: Machine): string[] {
@@ -85,7 +85,7 @@ function transcriptsIn(connector: Connector, folder: string) {
 function daysOf(folder: string): number | undefined {
   try {
     const file = join(folder, "settings.json")
-    const value = (JSON.parse(readText(file, MOST_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
+    const value = (JSON.parse(readText(file, MAX_BYTES)) as { cleanupPeriodDays?: unknown }).cleanupPeriodDays
     return typeof value === "number" ? value : undefined
   } catch {
     return undefined // no settings, or not JSON: Claude Code then uses its default

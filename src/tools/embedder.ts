@@ -2,14 +2,17 @@ import { loadSettings } from "../config/load.ts"
 import { embedSettings } from "../config/servers.ts"
 import type { Dex } from "./context.ts"
 
-/** The embedder that the settings name; undefined if they name none. Calling it reads the key and may throw. */
+/**
+ * A function that returns the configured embedder's settings; undefined if no embedder is configured. The function reads the key
+ * and may throw.
+ */
 export function embedderOf(dex: Dex): (() => ReturnType<typeof embedSettings>) | undefined {
   const where = { env: dex.machine.env, home: dex.machine.home }
   const { settings } = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
   return settings["embed.provider"] === "none" ? undefined : () => embedSettings(settings, where)
 }
 
-/** True if the local model is chosen, some messages have no vector from it, and no process is making them. */
+/** True if the local model is selected, some messages have no vector from it, and no process is embedding them. */
 export async function lacksVectors(dex: Dex): Promise<boolean> {
   const settings = embedderOf(dex)?.()
   if (settings?.provider !== "local") return false

@@ -4,15 +4,15 @@ import { formatRef } from "../core/ref.ts"
 import { flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 
-// Fields that several tools share, so that one flag means the same everywhere.
+// Fields that several tools share, so that an option means the same in all of them.
 
 export const projectField = optional(text("Only projects whose path contains this."))
-/** There are too many to name all. */
-const NAMED = 2
-/** A text, because users can add agents of their own. The tool's run function checks it. */
-export const sourceField = optional(text(`Only from this agent: ${sourceIds.slice(0, NAMED).join(", ")}, ….`))
+/** How many sources the description names. */
+const NAMED_SOURCES = 2
+/** Free text, because users can add agents of their own. The tool's run function validates it. */
+export const sourceField = optional(text(`Only from this agent: ${sourceIds.slice(0, NAMED_SOURCES).join(", ")}, ….`))
 export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))
-export const toField = optional(text("End date, likewise."))
+export const toField = optional(text("End date."))
 
 export const conversationFields = {
   id: text("The ref: pass it to get."),
@@ -22,8 +22,8 @@ export const conversationFields = {
   date: text("When it ended."),
   kind: text("person, subagent, automation, dex or note."),
   message_count: integer(),
-  estimated_tokens: integer("Estimated size of a get in the stripped format."),
-  superseded: optional(flag("No longer in the agent's file; dex kept it.")),
+  estimated_tokens: integer("Estimated tokens of the stripped format."),
+  superseded: optional(flag("No longer in the agent's file; dex has a copy.")),
 }
 const conversationShape = object(conversationFields)
 

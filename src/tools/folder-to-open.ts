@@ -7,7 +7,10 @@ import { folderProblem } from "./resolve.ts"
 /** The folder in which an agent continues a conversation. `why` explains why it is not the original folder, and what to do. */
 export type FolderToOpen = { folder?: string; why?: string }
 
-/** The conversation's own folder. If that is gone: the current one, if it was requested or is a clone of the same repository. */
+/**
+ * The conversation's own folder. If it no longer exists: the current folder, if that was requested or is a clone of the same
+ * repository.
+ */
 export async function folderToOpen(dex: Dex, row: ConversationRow, here: boolean): Promise<FolderToOpen> {
   if (here) return { folder: dex.cwd }
   const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
@@ -15,8 +18,8 @@ export async function folderToOpen(dex: Dex, row: ConversationRow, here: boolean
   if (folder !== undefined) return { folder }
   const gone =
     folders.length === 0
-      ? "Its folder is not recorded"
-      : `Its folder ${folderProblem(folders)} (${row.project ?? row.cwds[0]})`
+      ? "The conversation's folder is not recorded"
+      : `The conversation's folder ${folderProblem(folders)} (${row.project ?? row.cwds[0]})`
   if (await isCloneOf(dex, row.project))
     return { folder: dex.cwd, why: `${gone}. This folder is a clone of the same repository.` }
   return { why: `${gone}. To open it in the current folder: --here` }

@@ -6,40 +6,40 @@ import { many } from "../render/words.ts"
 export type KindCounts = Readonly<Record<string, number>>
 
 /**
- * The number of conversations that a person had with an agent. Every number that dex calls conversations is this one, or says
- * what else it counts.
+ * The number of conversations that a person had with an agent. Whenever dex counts "conversations" without further words, it
+ * means these.
  */
-export function conversationsAmong(counts: KindCounts): number {
+export function countPersonConversations(counts: KindCounts): number {
   return LISTED_KINDS.reduce((sum, kind) => sum + (counts[kind] ?? 0), 0)
 }
 
-const OTHERS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
+const OTHER_KINDS: Record<string, string> = { subagent: "by subagents", automation: "automated", dex: "dex's own" }
 
 /** "8 automated, 121 by subagents, 2 notes": everything except a person's conversations with agents. */
-export function otherKinds(counts: KindCounts): string {
+export function describeOtherKinds(counts: KindCounts): string {
   return Object.entries(counts)
     .filter(([kind, count]) => kind !== "person" && kind !== "document" && count > 0)
-    .map(([kind, count]) => (kind === "note" ? many(count, "note") : `${grouped(count)} ${OTHERS[kind] ?? kind}`))
+    .map(([kind, count]) => (kind === "note" ? many(count, "note") : `${grouped(count)} ${OTHER_KINDS[kind] ?? kind}`))
     .join(", ")
 }
 
 /** The noun for these rows; "result" if they are of several kinds. */
-export function nounOf(rows: readonly { kind: string }[]): "conversation" | "document" | "note" | "result" {
+export function nounForRows(rows: readonly { kind: string }[]): "conversation" | "document" | "note" | "result" {
   const nouns = new Set(rows.map(({ kind }) => (kind === "document" || kind === "note" ? kind : "conversation")))
   const [noun = "conversation"] = nouns
   return nouns.size > 1 ? "result" : noun
 }
 
 /** "12 messages", or "12 sections" for a document. */
-export function countedIn({ kind, message_count }: { kind: string; message_count: number }): string {
+export function sizeOfRow({ kind, message_count }: { kind: string; message_count: number }): string {
   return many(message_count, kind === "document" ? "section" : "message")
 }
 
 /**
- * The number of matches next to the number of rows shown. Conversations and their subagents share rows, so if there are
- * subagents, the total number of rows is unknown: "3 conversations shown; found in 12 conversations (and 4 by subagents)".
+ * Describes the number of matches next to the number of rows shown. A conversation and its subagents share a row, so the total
+ * number of rows is unknown if there are subagents: "3 conversations shown; found in 12 conversations (and 4 by subagents)".
  */
-export function sayFound(kinds: KindCounts, shown: number, noun: string, isAtLeast = false): string | undefined {
+export function describeMatches(kinds: KindCounts, shown: number, noun: string, isAtLeast = false): string | undefined {
   const { person, document = 0, ...others } = kinds
   const more = isAtLeast ? "more than " : ""
   const own = noun === "conversation" ? "person" : noun
@@ -49,15 +49,18 @@ export function sayFound(kinds: KindCounts, shown: number, noun: string, isAtLea
     if (all < shown) return undefined
     return all === shown && !isAtLeast ? `${many(all, noun)} found` : `${shown} of ${more}${many(all, noun)} shown`
   }
-  const conversations = sayConversations({ ...(person !== undefined && { person }), ...others })
+  const conversations = describeConversations({ ...(person !== undefined && { person }), ...others })
   const documents = document > 0 ? ` and ${many(document, "document")}` : ""
   return `${many(shown, noun)} shown; found in ${more}${conversations}${documents}`
 }
 
-/** "251 conversations (and 121 by subagents)": the number that a listing shows, and the number that it leaves out. */
-export function sayConversations(counts: KindCounts): string {
-  const own = conversationsAmong(counts)
-  const others = otherKinds(counts)
+/**
+ * "251 conversations (and 121 by subagents)": the conversations that a listing shows, then those of other kinds that it leaves
+ * out.
+ */
+export function describeConversations(counts: KindCounts): string {
+  const own = countPersonConversations(counts)
+  const others = describeOtherKinds(counts)
   if (own === 0 && counts.note !== undefined && Object.keys(counts).length === 1) return others
   return `${many(own, "conversation")}${others === "" ? "" : ` (and ${others})`}`
 }

@@ -10,7 +10,7 @@ import type { AlsoRead, Dex } from "./context.ts"
 
 export type OpenedKnowledge = {
   knowledge: Knowledge
-  /** Sentences about what is not known yet. */
+  /** Sentences about anything that is not known yet. */
   notes: string[]
   /** A private project is visible only from inside its folder. */
   isHidden(project: string | undefined): boolean
@@ -19,29 +19,31 @@ export type OpenedKnowledge = {
 }
 
 /**
- * The facts, updated from the history and from what `also` names. If another process is updating them, returns them as they are,
- * with a note.
+ * The facts, after updating them from the history and from what `also` names. If another process is updating them, returns them
+ * as they are, with a note.
  */
-export async function learnedOf(dex: Dex, also: AlsoRead = {}): Promise<OpenedKnowledge> {
-  const facts = await openFacts(dex)
+export async function updatedKnowledge(dex: Dex, also: AlsoRead = {}): Promise<OpenedKnowledge> {
+  const facts = await openKnowledge(dex)
   const { project, ...more } = also
-  const notes = await (dex.learnBehind ?? learnNow.bind(undefined, dex))(facts.isHidden(project) ? more : also)
+  const notes = await (dex.learnInBackground ?? learnNow.bind(undefined, dex))(facts.isHidden(project) ? more : also)
   return { ...facts, notes }
 }
 
 /**
- * Updates the facts only if little is new. Otherwise returns them as they are: a report does not wait until everything is
+ * Updates the facts only if that is quick. Otherwise returns them as they are, because a report does not wait until everything is
  * learned.
  */
-export async function learnedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
-  return (await hasMuchToLearn(dex)) ? { ...(await openFacts(dex)), notes: [NOT_LEARNED] } : learnedOf(dex)
+export async function knowledgeUpdatedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
+  return (await hasMuchToLearn(dex))
+    ? { ...(await openKnowledge(dex)), notes: [DECISIONS_MAY_BE_MISSING] }
+    : updatedKnowledge(dex)
 }
 
-async function openFacts(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
-  return { knowledge: await dex.knowledge(), ...(await hiddenProjects(dex)) }
+async function openKnowledge(dex: Dex): Promise<Omit<OpenedKnowledge, "notes">> {
+  return { knowledge: await dex.knowledge(), ...(await otherPrivateProjects(dex)) }
 }
 
-export async function hiddenProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "isHidden" | "hidden">> {
+export async function otherPrivateProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "isHidden" | "hidden">> {
   const { platform } = dex.machine
   const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, platform)
   const isHidden = (project: string | undefined) =>
@@ -51,35 +53,33 @@ export async function hiddenProjects(dex: Dex): Promise<Pick<OpenedKnowledge, "i
 
 /** Updates the facts in this thread, unless another process is doing so. Returns notes about what is not known yet. */
 export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]> {
-  const notes = await addAlone(dex, async () => {
+  const notes = await whileNobodyLearns(dex, async () => {
     const { complete } = await learnAll(dex)
-    return [...(complete ? [] : [UNFINISHED]), ...(await readAlso(dex, also))]
+    return [...(complete ? [] : [LEARNING_UNFINISHED]), ...(await readProjectFacts(dex, also))]
   })
-  if (notes === undefined) return [LEFT_TO_ANOTHER]
-  // A process that came in the meantime left its work to this one, possibly after this one's last check.
+  if (notes === undefined) return [ANOTHER_IS_LEARNING]
+  // A process that started meanwhile may have left its work to this one after this one's last check.
   while (!dex.signal?.aborted && (await isKnowledgeOutdated(await dex.store(), await dex.knowledge())))
-    if ((await addAlone(dex, () => learnAll(dex))) === undefined) break
+    if ((await whileNobodyLearns(dex, () => learnAll(dex))) === undefined) break
   return notes
 }
 
-/**
- * For a caller that must be sure that learning is done, such as forgetting. If another process is learning, its work is done
- * twice.
- */
+/** For callers that need learning to be finished, such as forgetting. If another process is learning, the work is done twice. */
 export async function learnEvenIfBusy(dex: Dex): Promise<void> {
-  if ((await addAlone(dex, () => learnAll(dex))) === undefined) await learnAll(dex)
+  if ((await whileNobodyLearns(dex, () => learnAll(dex))) === undefined) await learnAll(dex)
 }
 
-export const LEFT_TO_ANOTHER = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
-const NOT_LEARNED =
-  "Decisions may be missing: dex has not learned from all conversations yet. `dex decisions` does that."
-export const UNFINISHED = "Not all conversations were learned from yet: the next command continues."
+export const ANOTHER_IS_LEARNING =
+  "Another dex is updating the facts right now, so this answer may be incomplete. Try again in a moment."
+const DECISIONS_MAY_BE_MISSING =
+  "Decisions may be missing: dex has not learned from all conversations yet. Run `dex decisions` to do that."
+export const LEARNING_UNFINISHED = "dex has not learned from all conversations yet. The next command continues."
 
-/**
- * Does work that adds to the facts while no other process does so, so that nothing is computed twice. Returns undefined at once
- * if another process is working.
- */
-export async function addAlone<T>({ home }: Pick<Dex, "home">, work: () => Promise<T>): Promise<T | undefined> {
+/** Runs `work`, which adds to the facts, unless another process is adding to them; then it returns undefined at once. */
+export async function whileNobodyLearns<T>(
+  { home }: Pick<Dex, "home">,
+  work: () => Promise<T>,
+): Promise<T | undefined> {
   const lock = tryLock(`${home.dir}/knowledge.lock`)
   if (!lock) return undefined
   try {
@@ -90,19 +90,22 @@ export async function addAlone<T>({ home }: Pick<Dex, "home">, work: () => Promi
 }
 
 async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
-  return (await hasMuchToLearn(dex)) ? dex.learnApart() : learnHere(dex)
+  return (await hasMuchToLearn(dex)) ? dex.learnInSubprocess() : learnInProcess(dex)
 }
 
-/** Learning from so few conversations takes less time than starting a process. */
-const FEW = 16
+/** The most conversations to learn from in this process. Learning from so few takes less time than starting a process. */
+const FEW_CONVERSATIONS = 16
 
 async function hasMuchToLearn(dex: Dex): Promise<boolean> {
-  const { rebuild, more } = await (await dex.store()).changes((await dex.knowledge()).conversations.learnedToken(), FEW)
+  const { rebuild, more } = await (await dex.store()).changes(
+    (await dex.knowledge()).conversations.learnedToken(),
+    FEW_CONVERSATIONS,
+  )
   return rebuild || more
 }
 
-/** Learns in this process. Afterwards no byte of the facts contains anything forgotten. */
-export async function learnHere(dex: Dex): Promise<{ complete: boolean }> {
+/** Learns in this process. Afterwards the facts contain no forgotten text. */
+export async function learnInProcess(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
   knowledge.projects.setRedactionVersion(REDACTION_VERSION)
@@ -120,7 +123,7 @@ async function learnMore(dex: Dex, store: HistoryReader, knowledge: Knowledge): 
   return learn(store, knowledge, { signal: dex.signal, onProgress })
 }
 
-async function readAlso(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
+async function readProjectFacts(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
   if (project === undefined && commits === undefined) return []
   const facts = await import("./project-facts.ts")
   const knowledge = await dex.knowledge()
@@ -130,7 +133,7 @@ async function readAlso(dex: Dex, { project, commits }: AlsoRead): Promise<strin
   ]
 }
 
-/** Learning takes long only the first time, when everything is new. */
+/** Reports progress only on the first run, when everything is new: later runs are short. */
 async function progressOf(dex: Dex, store: HistoryReader): Promise<(learned: number) => void> {
   if (!dex.onProgress) return () => {}
   const { conversations } = await store.stats()

@@ -5,12 +5,12 @@ import { DexError } from "../core/error.ts"
 import type { Model } from "../llm/model.ts"
 import type { Dex } from "./context.ts"
 
-/** The choices that a person can make for one run. */
+/** Choices for one run. */
 export type ModelChoice = { model?: string; temperature?: number }
 
 /**
- * The model that is set up; undefined if there is none. Throws if it is an agent that is not installed, or that the user has not
- * allowed; the latter only if the model is going to be used (not with `only_named`).
+ * The configured model; undefined if there is none. Throws if it is an agent that is not installed. Also throws if the user has
+ * not allowed that agent, unless `only_named` says that the model will not be used.
  */
 export async function configuredModel(
   dex: Dex,
@@ -25,13 +25,16 @@ export async function configuredModel(
     return openModel({ ...found, ...withoutUndefined(chosen) })
   }
   if (chosen.temperature !== undefined)
-    throw new DexError("usage", "--temperature is for a server: an agent that is used as a model does not take one.")
-  const { chooseAgent, mustBeAllowed, mustBeThere } = await import("../headless/choose.ts")
+    throw new DexError(
+      "usage",
+      "--temperature works only with a model server, not with an agent that is used as a model.",
+    )
+  const { chooseAgent, requireAllowed, requireInstalled } = await import("../headless/choose.ts")
   const { openAgentModel } = await import("../headless/agent-model.ts")
   const first = await chooseAgent(found.provider, dex.machine.env)
   if (!first && only_named) return undefined
-  const agent = mustBeThere(first, dex.machine.env)
-  if (!only_named) mustBeAllowed(agent, found.allowed)
+  const agent = requireInstalled(first, dex.machine.env)
+  if (!only_named) requireAllowed(agent, found.allowed)
   const model = chosen.model ?? found.model
   const { maxTokens } = found
   const where = { machine: dex.machine, dexDir: dex.home.dir }

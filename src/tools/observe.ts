@@ -4,7 +4,7 @@ import type { Tool } from "../core/tool.ts"
 import type { Trace, TraceFacts, TraceRow } from "../core/trace.ts"
 import type { Dex } from "./context.ts"
 
-/** The end of a tool's run, and its trace, which is made on request. */
+/** The result of a tool's run. Its trace is created on request. */
 export type ObservedRun = { ended: { output: unknown } | { error: unknown }; trace(): Promise<Trace> }
 
 export type TracedTool = Tool<Dex> & { trace: NonNullable<Tool<Dex>["trace"]> }
@@ -13,7 +13,7 @@ export function isTraced(tool: Tool<Dex>): tool is TracedTool {
   return tool.trace !== undefined
 }
 
-/** Runs a tool and records what happens. Never throws: an error is one of the possible ends. */
+/** Runs a tool and records what happens. Never throws: an error is part of the result. */
 export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promise<ObservedRun> {
   const started = performance.now()
   const ts = new Date().toISOString()
@@ -39,13 +39,13 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
       budgets,
       mode,
       truncation,
-    } = merged([...(shown ? [shown] : []), ...reported])
+    } = mergeFacts([...(shown ? [shown] : []), ...reported])
     const error = "error" in ended ? { error: errorOf(ended.error) } : {}
     return {
       trace_id: newId(),
       ts,
       command: tool.trace.command,
-      ...(await redacted({
+      ...(await redactTyped({
         args: { ...withCurrentNamed(request.args, ranking), ...args },
         ...request.query,
         ...error,
@@ -67,7 +67,7 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
 }
 
 /** Later facts override earlier ones. */
-function merged(list: TraceFacts[]): TraceFacts {
+function mergeFacts(list: TraceFacts[]): TraceFacts {
   const inner = (field: "args" | "inputs" | "budgets" | "truncation") =>
     Object.assign({}, ...list.map((facts) => facts[field]))
   const truncation = list.some((facts) => facts.truncation) ? { truncation: inner("truncation") } : {}
@@ -80,16 +80,18 @@ function merged(list: TraceFacts[]): TraceFacts {
   }
 }
 
-const BUDGETS = ["limit", "max_tokens", "tokens_per_msg", "before", "after"]
-/** Inputs that name conversations. A row number in them means something else after the next listing. */
-const REFS = ["id", "ids", "ref", "conversation", "session"]
+const BUDGET_INPUTS = ["limit", "max_tokens", "tokens_per_msg", "before", "after"]
+/** Inputs that name conversations. A row number in them would mean something else after the next listing. */
+const REF_INPUTS = ["id", "ids", "ref", "conversation", "session"]
 
 function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, unknown>) {
   const named = Object.entries(withoutDefaults(tool.input, input) ?? {}).map(([key, value]) => [
     key,
-    REFS.includes(key) ? withRowsResolved(dex, value) : value,
+    REF_INPUTS.includes(key) ? withRowsResolved(dex, value) : value,
   ])
-  const budgets = Object.entries(input).filter(([key, value]) => BUDGETS.includes(key) && typeof value === "number")
+  const budgets = Object.entries(input).filter(
+    ([key, value]) => BUDGET_INPUTS.includes(key) && typeof value === "number",
+  )
   return {
     args: Object.fromEntries(named) as Record<string, unknown>,
     budgets: Object.fromEntries(budgets) as Record<string, number>,
@@ -97,7 +99,7 @@ function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, 
   }
 }
 
-/** Undefined if nothing remains. */
+/** Undefined if nothing is left. */
 function withoutDefaults(schema: Schema, value: Record<string, unknown>): Record<string, unknown> | undefined {
   const kept = Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
     const field = schema.properties?.[key]
@@ -115,7 +117,7 @@ function withRowsResolved(dex: Dex, value: unknown): unknown {
   return (row > 0 ? dex.lastListing().refs[row - 1] : undefined) ?? value
 }
 
-/** Replaces `current`, which means another conversation an hour later, with the conversation that was read. */
+/** Replaces `current` with the conversation that was read, because `current` means another conversation later. */
 function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): Record<string, unknown> {
   const [only, ...others] = ranking
   if (!only || others.length > 0) return args
@@ -126,27 +128,29 @@ function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): R
       : Array.isArray(value)
         ? value.map(name)
         : value
-  return Object.fromEntries(Object.entries(args).map(([key, value]) => [key, REFS.includes(key) ? name(value) : value]))
+  return Object.fromEntries(
+    Object.entries(args).map(([key, value]) => [key, REF_INPUTS.includes(key) ? name(value) : value]),
+  )
 }
 
 type Typed = Pick<Trace, "args" | "query" | "error">
 
-/** A few ordinary words, like most queries: no rule could find a secret in them, and loading the rules takes time. */
+/** True for a few ordinary words, like most queries. No rule could find a secret in them, and loading the rules takes time. */
 function isPlain(value: unknown): boolean {
   if (typeof value === "object" && value !== null) return Object.values(value).every(isPlain)
   if (typeof value !== "string") return true
   if (/ (?:is|was) /i.test(value)) return false
   return (
-    /^(?:\p{L}{1,20}(?: |$))*$/u.test(value) || (/^(?:[\w.-]{1,15}(?: |$))*$/.test(value) && !NAMES_SECRET.test(value))
+    /^(?:\p{L}{1,20}(?: |$))*$/u.test(value) || (/^(?:[\w.-]{1,15}(?: |$))*$/.test(value) && !SECRET_NAME.test(value))
   )
 }
 
-/** The text after such a word may be a secret, however short. */
-const NAMES_SECRET =
+/** Matches words whose following text may be a secret, however short it is. */
+const SECRET_NAME =
   /pass|pwd|pw\b|secret|token|key|cred|auth|cookie|jwt|bearer|basic|wort|mdp|clave|senha|login|sshpass|-[pua]\b/i
 
-/** People paste secrets into searches. */
-async function redacted(typed: Typed): Promise<Typed> {
+/** Redacts the input, because people paste secrets into searches. */
+async function redactTyped(typed: Typed): Promise<Typed> {
   if (Object.values(typed).every(isPlain)) return typed
   const { redactRecord } = await import("../redact/redact.ts")
   return redactRecord(JSON.parse(JSON.stringify(typed))).record as Typed

@@ -8,10 +8,10 @@ import { learnCommits } from "../learn/decisions/decisions.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Dex } from "./context.ts"
 
-/** The longest that a caller waits for a project's code. The files read by then are known. */
-const MOST_MS = 5_000
+/** How long to read a project's code, in milliseconds. Files that were read by then are known. */
+const MAX_MS = 5_000
 
-/** Opts a project in and updates the facts from its git history and its code. Returns sentences about what could not be read. */
+/** Opts a project in, and updates the facts from its git history and its code. Returns notes about what could not be read. */
 export async function readProject(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
   if (!existsSync(project) || checkoutAt(project)?.root !== project) return []
   optIn(dex.home, project)
@@ -25,22 +25,26 @@ export async function learnFromGit(dex: Dex, knowledge: Knowledge, project: stri
     learnCommits(knowledge, project)
     return left_out
   } catch (error) {
-    return [`Its git history could not be read: ${messageOf(error)}`]
+    return [`The project's git history could not be read: ${messageOf(error)}`]
   }
 }
 
 async function readCode(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
-  const time = AbortSignal.timeout(MOST_MS)
+  const time = AbortSignal.timeout(MAX_MS)
   const signal = dex.signal ? AbortSignal.any([dex.signal, time]) : time
   const onProgress = (done: number, total: number) =>
     dex.onProgress?.({ phase: "learning", done, total, bytes: done, bytesTotal: total })
   try {
     const options = { signal, onProgress, apart: dex.staysSmall || undefined }
     const { not_listed } = await syncProjectCode({ knowledge, project }, options)
-    return not_listed === 0 ? [] : [`${not_listed} of its code files are over the limit for one project.`]
+    return not_listed === 0
+      ? []
+      : [`${not_listed} of the project's code files were not read: they exceed the limit for one project.`]
   } catch (error) {
     if (time.aborted)
-      return ["Its code is not completely read yet: the next call continues, and `dex watch` reads all of it."]
-    return [`Its code could not be read: ${messageOf(error)}`]
+      return [
+        "The project's code has not been read completely. The next call continues, and `dex watch` reads all of it.",
+      ]
+    return [`The project's code could not be read: ${messageOf(error)}`]
   }
 }

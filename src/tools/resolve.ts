@@ -16,7 +16,7 @@ import { listedRef } from "./listed.ts"
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
   const listed = listedRef(dex, typed)
-  if (listed === undefined && /^\d{1,3}$/.test(typed)) throw noRow(dex, typed)
+  if (listed === undefined && /^\d{1,3}$/.test(typed)) throw noRowError(dex, typed)
   const [, commit] = /^git:([0-9a-f]{4,64})$/.exec(listed ?? typed) ?? []
   if (commit !== undefined)
     throw new DexError("commit", `That is a commit, not a conversation. To see it: git show ${commit}`)
@@ -27,11 +27,11 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
       `"${typed}" is not a ref. A ref looks like claude_code:1f3c2a#12; \`dex list\` and \`dex search\` print them.`,
     )
   const found = await (await dex.store()).resolve(query)
-  // For an agent, a private conversation does not exist; a person learns where it is.
-  const rows = dex.caller === undefined ? found : found.filter((candidate) => isOpen(dex, candidate))
-  const [row, ...others] = rows.filter((candidate) => isOpen(dex, candidate) || listed === undefined)
-  if (!row) throw query.source === "docs" ? noDocument(typed) : notFound(dex, typed)
-  if (!isOpen(dex, row)) {
+  // Private conversations are hidden from agents; a person is told where they are.
+  const rows = dex.caller === undefined ? found : found.filter((candidate) => isReadable(dex, candidate))
+  const [row, ...others] = rows.filter((candidate) => isReadable(dex, candidate) || listed === undefined)
+  if (!row) throw query.source === "docs" ? noDocumentError(typed) : notFoundError(dex, typed)
+  if (!isReadable(dex, row)) {
     throw new DexError(
       "private",
       `That conversation belongs to a private project (${row.project}). Run dex inside that folder to read it.`,
@@ -41,7 +41,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
     const names = rows.slice(0, 5).map((candidate) => formatRef(candidate.ref))
     throw new DexError(
       "ambiguous_ref",
-      `"${typed}" matches several: ${names.join(", ")}${rows.length > 5 ? ", …" : ""}. Type more of it.`,
+      `"${typed}" matches several conversations: ${names.join(", ")}${rows.length > 5 ? ", …" : ""}. Type more of it.`,
     )
   }
   if (query.section !== undefined) return { row, number: await sectionNumber(dex, row, query.section) }
@@ -66,27 +66,27 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
 }
 
 /**
- * A number is always a row and never the beginning of an id. Otherwise someone who read it on a screen could get another
+ * A number is always a row, never the beginning of an id. Otherwise someone who reads a row number could get an unrelated
  * conversation.
  */
-function noRow(dex: Dex, typed: string): DexError {
+function noRowError(dex: Dex, typed: string): DexError {
   const rows = dex.lastListing().refs.length
   if (rows > 0)
     return new DexError("not_found", `There is no row ${typed}: the last listing in this terminal had ${rows} rows.`)
   return new DexError(
     "not_found",
-    `There is no row ${typed}: nothing is listed in this terminal now. Run \`dex list\` or \`dex search\` first, or give a ref (claude_code:1f3c2a).`,
+    `There is no row ${typed}: this terminal has no listing. Run \`dex list\` or \`dex search\` first, or give a ref (claude_code:1f3c2a).`,
   )
 }
 
-function notFound(dex: Dex, typed: string): DexError {
+function notFoundError(dex: Dex, typed: string): DexError {
   const next = dex.isTeam
-    ? "`dex list --team` shows what there is."
-    : "`dex list` shows what there is; `dex sync` reads what is new."
+    ? "`dex list --team` lists all of them."
+    : "`dex list` lists all of them; `dex sync` reads new ones."
   return new DexError("not_found", `No conversation "${typed}" was found. ${next}`)
 }
 
-function noDocument(typed: string): DexError {
+function noDocumentError(typed: string): DexError {
   return new DexError(
     "not_found",
     `No document "${typed}" was found. \`dex list --in docs\` lists the collections; \`dex list --collections NAME\` lists the documents of one.`,
@@ -99,15 +99,15 @@ export async function agentNamed(dex: Dex, source: SourceId): Promise<Agent | un
 }
 
 /**
- * A private project can be read only from inside its folder. A hub has no inside; there, the row is given only to people who may
- * read it.
+ * True if the conversation may be read. Private projects can be read only from inside their folder. On a hub, the row is returned
+ * only to people who may read it.
  */
-function isOpen(dex: Dex, row: ConversationRow): boolean {
-  return !row.private || dex.isTeam === true || isHere(dex, row.project)
+function isReadable(dex: Dex, row: ConversationRow): boolean {
+  return !row.private || dex.isTeam === true || isCurrentProject(dex, row.project)
 }
 
 /** True if this is the current project, however its path is spelled. */
-export function isHere(dex: Dex, project: string | undefined): boolean {
+export function isCurrentProject(dex: Dex, project: string | undefined): boolean {
   return project !== undefined && isSamePath(project, dex.project, dex.machine.platform)
 }
 
@@ -126,7 +126,10 @@ export function folderNamed(dex: Dex, text: string): string {
   return resolve(dex.cwd, text.replace(/^~(?=$|[\\/])/, dex.machine.home || homedir()))
 }
 
-/** A folder that may not be accessed, or whose server does not answer, may still exist. */
+/**
+ * Describes why none of these folders can be used. A folder that cannot be accessed, or whose server does not answer, may still
+ * exist.
+ */
 export function folderProblem(folders: readonly string[]): string {
   return folders.some((folder) => lookAt(folder) === "unknown") ? "cannot be opened" : "is gone"
 }
@@ -172,35 +175,35 @@ export function currentSession(dex: Pick<Dex, "machine">): string | undefined {
 async function currentRef(dex: Dex): Promise<string> {
   const named = currentSession(dex)
   if (named !== undefined) return named
-  const live = await newestLive(dex)
+  const live = await newestActive(dex)
   if (live) return formatRef(live.ref)
   throw new DexError(
     "no_session",
-    "There is no current session here: no agent named one, and no conversation of this project was active in the last hour. Give one: --session <ref>.",
+    "There is no current session: no agent named one, and no conversation of this project was active in the last hour. Name one with --session <ref>.",
   )
 }
 
-const LIVE_MS = 3_600_000
-const CANDIDATES = 50
+const ACTIVE_MS = 3_600_000
+const MAX_CANDIDATES = 50
 
-/** The conversation of this project that changed last, if that was within the hour: most likely the caller's own. */
-async function newestLive(dex: Dex): Promise<ConversationRow | undefined> {
+/** The conversation of this project that changed last, if that was within the last hour: most likely the caller's own. */
+async function newestActive(dex: Dex): Promise<ConversationRow | undefined> {
   if (!dex.hasHistory()) return undefined
   const filter = {
     in_project: dex.project,
     inside: dex.project,
     kinds: ["person" as const],
-    limit: CANDIDATES,
+    limit: MAX_CANDIDATES,
     offset: 0,
   }
   const { rows } = await (await dex.store()).list(filter)
   const paths = new Set(rows.map((row) => row.path).filter((path, i, all) => all.indexOf(path) !== i))
   const [newest] = rows
     .filter((row) => !row.archived)
-    // The time of a database that several conversations share says nothing about any one of them.
+    // The modification time of a database that several conversations share says nothing about one of them.
     .map((row) => ({ row, at: Math.max(row.ended_at ?? 0, paths.has(row.path) ? 0 : writtenAt(row.path)) }))
     .sort((a, b) => b.at - a.at)
-  return newest && dex.now() - newest.at < LIVE_MS ? newest.row : undefined
+  return newest && dex.now() - newest.at < ACTIVE_MS ? newest.row : undefined
 }
 
 function writtenAt(path: string): number {

@@ -4,7 +4,7 @@ import { DexError } from "../core/error.ts"
 import { nearestNames } from "../core/nearest.ts"
 import type { Dex } from "./context.ts"
 
-/** A source that a filter can name, with all words that people use for it. */
+/** A source that a filter can name, with all names that people use for it. */
 export type NamedSource = { source: SourceId; words: string[] }
 
 export async function namedSources(dex: Dex): Promise<NamedSource[]> {
@@ -17,7 +17,7 @@ export async function namedSources(dex: Dex): Promise<NamedSource[]> {
   })
 }
 
-/** The sources that a word can mean: an exact match, else the only one that begins with it, else all that contain it. */
+/** The sources that a word may mean: an exact match, or the only one that begins with it, or all that contain it. */
 export function matchingSources(word: string, known: readonly NamedSource[]): SourceId[] {
   const typed = plain(word)
   const having = (is: (one: string) => boolean) => known.filter(({ words }) => words.some(is))
@@ -27,13 +27,16 @@ export function matchingSources(word: string, known: readonly NamedSource[]): So
   return meant.map(({ source }) => source)
 }
 
-/** The source that the word means. If it matches none or several, throws a DexError that names the nearest ones. */
-export function sourceNamed(word: string, known: readonly NamedSource[]): SourceId {
+/** The source that a word means. Throws a DexError with the most similar names if it matches none or several. */
+export function requireSource(word: string, known: readonly NamedSource[]): SourceId {
   const [only, ...others] = matchingSources(word, known)
   if (only !== undefined && others.length === 0) return only
   const shown = JSON.stringify(word)
   if (only !== undefined)
-    throw new DexError("bad_input", `${shown} matches several: ${[only, ...others].join(", ")}. Type more of it.`)
+    throw new DexError(
+      "bad_input",
+      `${shown} matches several agents: ${[only, ...others].join(", ")}. Type more of it.`,
+    )
   const near = nearestNames(
     plain(word),
     known.flatMap(({ words }) => words),
@@ -43,7 +46,7 @@ export function sourceNamed(word: string, known: readonly NamedSource[]): Source
     "bad_input",
     sources.size > 0
       ? `No agent is called ${shown}. Did you mean ${[...sources].join(" or ")}?`
-      : `No agent is called ${shown}. There are: ${known.map(({ source }) => source).join(", ")}.`,
+      : `No agent is called ${shown}. The agents are: ${known.map(({ source }) => source).join(", ")}.`,
   )
 }
 

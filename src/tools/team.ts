@@ -3,16 +3,16 @@ import { choice, optional } from "../core/schema.ts"
 import type { Dex } from "./context.ts"
 import { listedRef } from "./listed.ts"
 
-// The same question about a team's shared history: the hub has the same tools and answers in the same form.
+// Selects the team's shared history instead of this machine's. The hub has the same tools with the same outputs.
 
 export const whereField = optional(choice(["team"], "Your team's hub."))
-/** The flag that a person types. */
+/** The option that people type. */
 export const TEAM_FLAG = { team: "where" }
 
 type TeamInput = { where?: string; id?: string; ids?: string[] }
 
-/** Runs here, or on the hub if requested: by `where`, or by a ref or listing row that includes an owner. */
-export function alsoOnTeam<I extends TeamInput, O>(tool: string, run: (dex: Dex, input: I) => Promise<O>) {
+/** Runs the tool here, or on the hub if `where`, a ref or a listing row with an owner requests it. */
+export function runHereOrOnHub<I extends TeamInput, O>(tool: string, run: (dex: Dex, input: I) => Promise<O>) {
   return async (dex: Dex, input: I): Promise<O> => {
     if (dex.isTeam) return run(dex, input)
     const named = withRowsNamed(dex, input)

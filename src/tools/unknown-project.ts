@@ -3,9 +3,9 @@ import { nearestNames } from "../core/nearest.ts"
 import { projectsHiddenFrom } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
-/** A sentence for a text that no project's path contains, naming projects that exist. Undefined if a project matches. */
+/** A sentence for text that is not part of any project's path, with similar projects. Undefined if a project matches. */
 export async function unknownProject(
   store: HistoryReader,
   typed: string,
@@ -26,6 +26,6 @@ export async function unknownProject(
 
 function some(names: string[]): string[] {
   if (names.length === 0) return []
-  const rest = names.length > MOST_NAMED ? `, and ${names.length - MOST_NAMED} more` : ""
-  return [`Projects: ${names.slice(0, MOST_NAMED).join(", ")}${rest}.`]
+  const rest = names.length > MAX_NAMED ? `, and ${names.length - MAX_NAMED} more` : ""
+  return [`Projects: ${names.slice(0, MAX_NAMED).join(", ")}${rest}.`]
 }

@@ -4,7 +4,7 @@ import type { SourceId } from "../core/conversation.ts"
 import type { SourceReport } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 
-/** The databases that were read and have tables unknown to dex. Loads only the connectors that read them. */
+/** Tables in the agents' databases that dex does not know. Loads only the connectors that read those databases. */
 export async function unknownTablesOf(dex: Dex, reports: SourceReport[]): Promise<Map<SourceId, UnknownTables[]>> {
   const found = new Map<SourceId, UnknownTables[]>()
   for (const { source, databases = [] } of reports) {

@@ -3,7 +3,7 @@ import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { Dex } from "./context.ts"
 
-/** How many transcripts have been read so far, and who reads the rest. Undefined if all are read. */
+/** A note on how many transcripts have been read so far, and what reads the rest. Undefined if all are read. */
 export async function unreadNote(dex: Dex): Promise<string | undefined> {
   const progress = dex.hasHistory() ? await (await dex.store()).progress() : undefined
   if (!progress || progress.done >= progress.total) return undefined
@@ -12,23 +12,23 @@ export async function unreadNote(dex: Dex): Promise<string | undefined> {
 }
 
 const NO_HISTORY =
-  "There is no history yet. `dex sync` reads what your agents have written; `dex doctor sources` shows where dex looks."
+  "There is no history yet. `dex sync` reads your agents' conversations; `dex doctor sources` shows where dex looks."
 
 const NOTHING_SHARED = "Nothing is shared with you on the hub yet. `dex hub status` shows your projects there."
 
-/** A note below an answer: that not everything has been read yet or, below an empty answer, that there is no history. */
+/** The note to show with an answer if not everything has been read yet, or if the answer is empty and there is no history. */
 export async function historyNote(dex: Dex, { found }: { found: boolean }): Promise<string | undefined> {
-  const isEmpty = !found && !(dex.hasHistory() && (await (await dex.store()).sourceReport()).some(isKept))
+  const isEmpty = !found && !(dex.hasHistory() && (await (await dex.store()).sourceReport()).some(isHistory))
   if (!isEmpty) return unreadNote(dex)
   return dex.isTeam ? NOTHING_SHARED : NO_HISTORY
 }
 
 /** dex's own chats and notes do not count as history. */
-function isKept({ source, conversations }: { source: string; conversations: number }): boolean {
+function isHistory({ source, conversations }: { source: string; conversations: number }): boolean {
   return !isDexSource(source) && conversations > 0
 }
 
-/** True for the note of `unreadNote`, so that a view that shows the count anyway does not repeat it. */
+/** True for the note of `unreadNote`, so that a view that shows the counts does not repeat them. */
 export function isUnreadNote(note: string): boolean {
   return / transcripts read so far\. /.test(note)
 }
@@ -40,6 +40,6 @@ export function isSyncing({ home }: Pick<Dex, "home">): boolean {
     lock?.release()
     return lock === undefined
   } catch {
-    return false // if the lock cannot be written, nothing syncs
+    return false // without a writable lock, no process can sync
   }
 }

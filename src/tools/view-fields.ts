@@ -8,7 +8,7 @@ export const showField = optional(
     "Only these parts, in full: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
   ),
 )
-export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Wins over show."))
+export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Overrides show."))
 export const maxTokensField = optional(integer("Token budget.", { minimum: 1 }))
 export const conversationField = optional(
   text("A ref, a unique prefix of an id, a row number of the last listing, or current."),
@@ -23,9 +23,9 @@ export const headFields = {
   date: text("When it ended."),
   kind: text("person, subagent, automation, dex or note."),
 }
-export const hiddenParts = optional(integer("Parts left out by show and hide."))
-export const estimatedTokens = integer("Of this answer; an estimate.")
-export const truncated = optional(
+export const hiddenPartsField = optional(integer("Parts left out by show and hide."))
+export const estimatedTokensField = integer("Estimated size of this answer.")
+export const truncatedField = optional(
   object({
     messages_left_out: integer(),
     next_message_index: integer(),

@@ -3,13 +3,11 @@ import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 import { conversationOf } from "./fields.ts"
 
-// Functions that show, its forms, search and handover share.
-
-const LONGEST_TITLE = 200
+const MAX_TITLE_LENGTH = 200
 
 export function headOf(row: ConversationRow) {
   const { message_count: _, estimated_tokens: __, title, ...head } = conversationOf(row)
-  return { ...head, title: title.length > LONGEST_TITLE ? `${title.slice(0, LONGEST_TITLE)}…` : title }
+  return { ...head, title: title.length > MAX_TITLE_LENGTH ? `${title.slice(0, MAX_TITLE_LENGTH)}…` : title }
 }
 
 /** The folders to strip from file paths, longest first. */
@@ -30,7 +28,7 @@ export function originsText(message: StoredMessage): string {
 
 type CommandFlags = Record<string, string | number | string[] | true | undefined>
 
-/** A command line to type. Ids come from other programs' files, so everything is quoted: a shell must not act on it. */
+/** A command line to type. Ids come from other programs' files, so everything is quoted for the shell. */
 export function commandLine(
   name: string,
   words: (string | { ref: ConversationRow["ref"] })[],
@@ -53,7 +51,7 @@ const FORM_OPTIONS = { scan: "lines", read: "messages", timeline: "timeline" }
 
 /**
  * The command line for a form of `dex show`. Without `hasForms` it uses the form's old command name: people who typed that get
- * what they always got, and agents over MCP and clients of a hub may run a dex that has no forms yet.
+ * the same names back, and agents over MCP and clients of a hub may run a dex that has no forms yet.
  */
 export function formLine(
   { hasForms }: Pick<Dex, "hasForms">,

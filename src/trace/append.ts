@@ -3,13 +3,16 @@ import { codeOf } from "../core/error.ts"
 import { clipText, type SkippedRow, summaryOf, type Trace, type TraceRow } from "../core/trace.ts"
 import { fileNumbers, filePath, LIMITS, type Limits } from "./files.ts"
 
-/** Other processes may create or remove files at any moment; each one that does makes progress, so few tries are needed. */
-const TRIES = 100
+/**
+ * The most attempts to append. Other processes may create or remove files at any moment, but each of them makes progress, so few
+ * attempts are needed.
+ */
+const MAX_TRIES = 100
 
 /** Appends one trace completely and once, however many processes do the same. Throws if it cannot be written. */
 export function appendTrace(dir: string, trace: Trace, limits: Limits = LIMITS): void {
   const line = traceLine(trace, limits.lineBytes)
-  for (let i = 0; i < TRIES; i++) if (appendLine(dir, line, limits)) return
+  for (let i = 0; i < MAX_TRIES; i++) if (appendLine(dir, line, limits)) return
   throw new Error(`${dir} changes too quickly to write a trace`)
 }
 
@@ -43,7 +46,7 @@ function begin(dir: string, number: number): void {
   closeSync(openSync(filePath(dir, number), "a", 0o600))
 }
 
-/** Never creates the file: one that was just removed must not come back. */
+/** Opens a file without creating it: one that was just removed must not come back. */
 function openExisting(path: string): number | undefined {
   try {
     return openSync(path, constants.O_WRONLY | constants.O_APPEND)
@@ -57,8 +60,8 @@ const QUERY_CHARS = 1_000
 const ARG_CHARS = 300
 const ARG_ITEMS = 20
 const MESSAGE_CHARS = 400
-const MOST_ROWS = 100
-const MOST_TERMS = 16
+const MAX_ROWS = 100
+const MAX_TERMS = 16
 /** The share of the space for rows that the ranking may take before the skipped rows. */
 const SHARE_OF_RANKING = 0.75
 
@@ -67,16 +70,16 @@ const SHARE_OF_RANKING = 0.75
  * ends the rest of a write that was cut short by a full disk or a kill.
  */
 export function traceLine(trace: Trace, mostBytes: number): Buffer {
-  const head = { ...bounded(trace), ranking: [] as TraceRow[], skipped: [] as SkippedRow[] }
+  const head = { ...boundTexts(trace), ranking: [] as TraceRow[], skipped: [] as SkippedRow[] }
   const room = mostBytes - 2 - bytesOf(head)
-  if (room < 0) return encode({ ...bare(head), truncation: { trace: "too long to be kept" } })
-  const ranking = fitting(trace.ranking.slice(0, MOST_ROWS).map(boundedRow), room * SHARE_OF_RANKING)
-  const skipped = fitting(trace.skipped.slice(0, MOST_ROWS), room - ranking.bytes)
+  if (room < 0) return encode({ ...withoutArguments(head), truncation: { trace: "too long to be kept" } })
+  const ranking = fitting(trace.ranking.slice(0, MAX_ROWS).map(boundedRow), room * SHARE_OF_RANKING)
+  const skipped = fitting(trace.skipped.slice(0, MAX_ROWS), room - ranking.bytes)
   return encode({ ...head, ranking: ranking.rows, skipped: skipped.rows })
 }
 
-/** The rest of a trace whose arguments alone would fill a line. */
-function bare({ args: _, truncation: __, query: ___, ...rest }: Trace): Trace {
+/** A trace without the arguments that alone would fill a line. */
+function withoutArguments({ args: _, truncation: __, query: ___, ...rest }: Trace): Trace {
   return { ...rest, args: {}, inputs: {}, budgets: {} }
 }
 
@@ -98,7 +101,7 @@ function fitting<T>(rows: T[], room: number): { rows: T[]; bytes: number } {
   return { rows, bytes }
 }
 
-function bounded(trace: Trace): Trace {
+function boundTexts(trace: Trace): Trace {
   const query = trace.query === undefined ? undefined : clipText(trace.query, QUERY_CHARS)
   const cut = query !== trace.query ? { query_characters: trace.query!.length } : undefined
   return {
@@ -121,7 +124,7 @@ function shortened(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shortened(inner)]))
 }
 
-/** The ref comes first: a line that is cut short must not contain a summary without the name to forget it by. */
+/** The ref comes first, so that a line that is cut short never contains a summary without the name to forget it by. */
 function boundedRow({ rank, ref, terms, summary, ...scores }: TraceRow): TraceRow {
-  return { rank, ref, ...scores, terms: terms.slice(0, MOST_TERMS), summary: summaryOf(summary) }
+  return { rank, ref, ...scores, terms: terms.slice(0, MAX_TERMS), summary: summaryOf(summary) }
 }

@@ -6,14 +6,14 @@ import { join } from "node:path"
 
 export const LIMITS: Limits = { lineBytes: 16_384, fileBytes: 4 << 20, files: 4 }
 export type Limits = {
-  /** One append is one write of at most this much: short enough not to be interleaved with others. */
+  /** One append is one write of at most this many bytes: short enough not to be interleaved with others. */
   lineBytes: number
-  /** With several writers, each may exceed this by one line. */
+  /** The size at which the next file is begun. With several writers, each may exceed it by one line. */
   fileBytes: number
   files: number
 }
 
-/** In ascending order. Empty if there is no folder yet. */
+/** The numbers of the files in ascending order. Empty if there is no folder yet. */
 export function fileNumbers(dir: string): number[] {
   let names: string[]
   try {

@@ -5,8 +5,8 @@ import { fileNumbers, filePath } from "./files.ts"
 
 const NEWLINE = 10
 const SPACE = 32
-/** A shorter prefix names nothing. */
-const SHORTEST_PREFIX = 4
+/** The shortest prefix of an id that identifies a conversation. */
+const MIN_PREFIX_LENGTH = 4
 
 /**
  * Deletes every trace that names one of these conversations; returns how many there were. The line is overwritten in place and
@@ -46,7 +46,7 @@ function blankLines(path: string, isMeant: (line: string) => boolean): number {
 }
 
 /**
- * A line names a conversation if it contains its complete ref, even if the line is incomplete, or a prefix of its id in the
+ * True if a line names a conversation: it contains the complete ref, even if the line is incomplete, or a prefix of the id in the
  * arguments.
  */
 function mentions(line: string, names: string[], refs: Ref[]): boolean {
@@ -61,7 +61,7 @@ function mentions(line: string, names: string[], refs: Ref[]): boolean {
     const typed = parseRef(text)
     return (
       typed !== undefined &&
-      typed.prefix.length >= SHORTEST_PREFIX &&
+      typed.prefix.length >= MIN_PREFIX_LENGTH &&
       refs.some(
         (ref) =>
           ref.id.startsWith(typed.prefix) &&

@@ -46,7 +46,7 @@ function* linesBackwards(dir: string): Generator<string> {
   }
 }
 
-/** Undefined if it is incomplete, or was never a trace. Fields of a newer dex are kept. */
+/** Undefined if the line is incomplete or not a trace. Fields of a newer dex are kept. */
 function traceIn(line: string): Trace | undefined {
   let value: unknown
   try {

@@ -5,11 +5,11 @@ export type LineState = {
   at: number
   plan?: string
   today: { day: string; cost: number; tokens: number; unpriced_tokens: number }
-  /** The five hour block that was running then. */
+  /** The five hour block that was running at that time. */
   block?: { end: number; cost: number }
 }
 
-/** One line, with its age. A block that has ended is not shown. */
+/** The status line, with its age. A block that has ended is not shown. */
 export function usageLine({ at, plan, today, block }: LineState, now: number): string {
   const unknown = today.unpriced_tokens > 0 ? "+" : ""
   return [
@@ -21,14 +21,14 @@ export function usageLine({ at, plan, today, block }: LineState, now: number): s
   ].join(" · ")
 }
 
-/** $0.00, $1.23, $1,234.56, $12,345 */
+/** An amount in dollars: $0.00, $1.23, $1,234.56, $12,345. */
 export function dollars(amount: number): string {
   if (amount > 0 && amount < 0.005) return "<$0.01"
   const digits = amount >= 10_000 ? 0 : 2
   return `$${amount.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ",")}`
 }
 
-/** 950, 12.3 k, 4.56 M, 1.37 B */
+/** A short form of a count: 950, 12.3 k, 4.56 M, 1.37 B. */
 export function shortCount(count: number): string {
   const [unit, size] = count >= 1e9 ? ["B", 1e9] : count >= 1e6 ? ["M", 1e6] : count >= 1e3 ? ["k", 1e3] : ["", 1]
   if (size === 1) return String(count)

@@ -1,7 +1,7 @@
 import type { Spending } from "../core/usage.ts"
 import type { Price, PriceBook, Rates } from "./price-of.ts"
 
-/** In dollars, by kind of use. `recorded`: the agent's own figure, if no list has a price for the model. */
+/** Dollars by kind of use. `recorded` is the agent's own figure, if no list has a price for the model. */
 export type Money = {
   input: number
   output: number
@@ -22,24 +22,24 @@ export const NO_MONEY: Money = {
   recorded: 0,
 }
 
-export type Priced = {
+export type PricedUsage = {
   money: Money
   price?: Price
-  /** No source has its price: these tokens or searches are not in any sum of money. */
+  /** Set if there is no price, so that these tokens or searches are not included in the cost. */
   unpriced?: "tokens" | "searches"
-  /** Something that the price does not cover: fast mode, or another tier. It is counted at the usual price. */
+  /** Something that the price does not cover: fast mode, or another tier. It is counted at the standard price. */
   unknown?: string
 }
 
 /** The cost at list price. */
-export function moneyFor(spending: Spending, book: PriceBook): Priced {
+export function moneyFor(spending: Spending, book: PriceBook): PricedUsage {
   const price = spending.model === undefined ? undefined : book(spending.model, spending.at)
   if (!price) {
     const { recorded } = spending
     return recorded > 0 ? { money: { ...NO_MONEY, recorded } } : { money: NO_MONEY, unpriced: "tokens" }
   }
   const rates = ratesFor(price, spending.context)
-  const { times, unknown } = howFast(spending, price)
+  const { times, unknown } = speedOf(spending, price)
   const per = (tokens: number, rate: number) => (tokens * rate * times) / 1e6
   const input = rates.input ?? 0
   const write = rates.cache_write ?? input
@@ -63,11 +63,11 @@ function ratesFor({ rates, long = [] }: Price, context: number): Rates {
   return long.findLast(({ over }) => context >= over) ?? rates
 }
 
-const USUAL = ["standard", "default", "auto"]
+const STANDARD_TIERS = ["standard", "default", "auto"]
 
-function howFast({ speed, service_tier }: Spending, { fast }: Price): { times: number; unknown?: string } {
+function speedOf({ speed, service_tier }: Spending, { fast }: Price): { times: number; unknown?: string } {
   if (speed === "fast") return fast ? { times: fast.times } : { times: 1, unknown: "speed fast" }
-  if (service_tier !== undefined && !USUAL.includes(service_tier))
+  if (service_tier !== undefined && !STANDARD_TIERS.includes(service_tier))
     return { times: 1, unknown: `service tier ${service_tier}` }
   return { times: 1 }
 }

@@ -3,7 +3,7 @@ import { DAY_MS, localDay } from "../core/dates.ts"
 const HOUR_MS = 3_600_000
 export const BLOCK_MS = 5 * HOUR_MS
 
-/** The Monday of its week, in local time. */
+/** The Monday of the week, in local time. */
 export function localWeek(at: number): string {
   const noon = new Date(at)
   noon.setHours(12, 0, 0, 0) // a day may have 23 hours
@@ -28,7 +28,7 @@ export function fiveHourBlocks(times: number[]): Map<number, number> {
   return starts
 }
 
-/** All days from one to the other, both included. */
+/** All days from one to the other, inclusive. */
 export function daysBetween(from: string, to: string): string[] {
   const days: string[] = []
   for (let at = Date.parse(`${from}T12:00:00`); localDay(at) <= to; at += DAY_MS) days.push(localDay(at))

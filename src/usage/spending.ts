@@ -12,24 +12,24 @@ type PaidMessage = {
   copied: boolean
 }
 
-/** The spending in a part of a conversation that begins with the message of this number. */
+/** The spending in the part of a conversation that begins with message `number`. */
 export type SpentPart = Spending & {
   number: number
-  /** The agent's file no longer has these messages: they were taken back, or written again under other names. */
+  /** True if the agent's file no longer has these messages: they were rewound, or written again under other names. */
   superseded: boolean
 }
 
 /** A commit or a pull request that a conversation made, and when. */
 export type MadeThing = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
 
-/** In every time zone, days and five hour blocks begin at a multiple of this. */
+/** The length of a slot, in milliseconds. In every time zone, days and five hour blocks begin at a multiple of it. */
 const SLOT_MS = 15 * 60_000
 
 /**
- * The spending of a conversation itself: messages that it copied were paid for elsewhere. Answers within a quarter of an hour
- * that have the same price are one part, and a commit ends one. `ended_at` replaces missing times.
+ * The conversation's own spending: messages that it copied were paid for elsewhere. Answers within a quarter of an hour that have
+ * the same price are one part, and a commit ends one. `ended_at` replaces missing times.
  */
-export function spentIn(messages: PaidMessage[], ended_at = 0): { spent: SpentPart[]; made: MadeThing[] } {
+export function spendingInMessages(messages: PaidMessage[], ended_at = 0): { spent: SpentPart[]; made: MadeThing[] } {
   const parts = new Map<string, SpentPart>()
   const made: MadeThing[] = []
   let at: number | undefined
@@ -75,7 +75,7 @@ export function sumOf(a: SpentCounts, b: SpentCounts): SpentCounts {
   return sum
 }
 
-export function tokensIn(counts: SpentCounts): number {
+export function countTokens(counts: SpentCounts): number {
   const { input, output, cache_read, cache_write_5m, cache_write_1h, cache_write_other } = counts
   return input + output + cache_read + cache_write_5m + cache_write_1h + cache_write_other
 }
@@ -117,7 +117,7 @@ function madeBy({ number, effects }: PaidMessage, at: number): MadeThing[] {
   })
 }
 
-/** The request sizes at which prices change. Spending is separated by these, so that each part has one price. */
+/** The request sizes at which prices change. Spending is separated by them, so that each part has one price. */
 export const CONTEXT_STEPS = [128_000, 199_999, 200_000, 271_999, 272_000, 512_000]
 
 /** The highest step that a request of this many tokens exceeds; 0 if it exceeds none. */

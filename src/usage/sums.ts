@@ -1,56 +1,59 @@
 import type { Spending } from "../core/usage.ts"
-import { type Money, moneyFor, NO_MONEY, type Priced, totalMoney } from "./money.ts"
+import { type Money, moneyFor, NO_MONEY, type PricedUsage, totalMoney } from "./money.ts"
 import type { PriceBook } from "./price-of.ts"
-import { SPENT_COUNTS, type SpentCounts, tokensIn } from "./spending.ts"
+import { countTokens, SPENT_COUNTS, type SpentCounts } from "./spending.ts"
 
 /** A part of a conversation's spending, with its cost. */
-export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: Priced }
+export type Payment<Who> = Spending & { who: Who; isSubagent: boolean; priced: PricedUsage }
 
 export type Sum = SpentCounts & {
   tokens: number
   money: Money
-  /** Dollars. */
+  /** In dollars. */
   cost: number
-  /** Tokens without a known price: they are in `tokens` but not in `cost`. */
+  /** Tokens without a known price, which are in `tokens` but not in `cost`. */
   unpriced_tokens: number
   subagent_tokens: number
   subagent_cost: number
 }
 
 /** One sum for each group, in the order in which the groups first appeared. */
-export function summed<Who>(payments: Payment<Who>[], groupOf: (payment: Payment<Who>) => string): Map<string, Sum> {
+export function sumByGroup<Who>(
+  payments: Payment<Who>[],
+  groupOf: (payment: Payment<Who>) => string,
+): Map<string, Sum> {
   const groups = new Map<string, Sum>()
   for (const payment of payments) {
     const key = groupOf(payment)
-    const sum = groups.get(key) ?? nothing()
+    const sum = groups.get(key) ?? emptySum()
     groups.set(key, sum)
     add(sum, payment)
   }
   return groups
 }
 
-export function total(payments: Payment<unknown>[]): Sum {
-  const sum = nothing()
+export function totalSum(payments: Payment<unknown>[]): Sum {
+  const sum = emptySum()
   for (const payment of payments) add(sum, payment)
   return sum
 }
 
-export function payment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
+export function createPayment<Who>(spending: Spending, who: Who, isSubagent: boolean, book: PriceBook): Payment<Who> {
   return { ...spending, who, isSubagent, priced: moneyFor(spending, book) }
 }
 
-function nothing(): Sum {
+function emptySum(): Sum {
   const counts = Object.fromEntries(SPENT_COUNTS.map((name) => [name, 0])) as SpentCounts
   const money = { ...NO_MONEY }
   return { ...counts, tokens: 0, money, cost: 0, unpriced_tokens: 0, subagent_tokens: 0, subagent_cost: 0 }
 }
 
-/** In place and field by field: there may be a hundred thousand of them. */
+/** Adds in place and field by field, because there may be a hundred thousand payments. */
 function add(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
   addCounts(sum, payment)
   const cost = addMoney(sum.money, priced.money)
-  const tokens = tokensIn(payment)
+  const tokens = countTokens(payment)
   sum.tokens += tokens
   sum.cost += cost
   if (priced.unpriced === "tokens") sum.unpriced_tokens += tokens
@@ -86,16 +89,16 @@ function addMoney(sum: Money, more: Money): number {
 }
 
 /** A commit or a pull request, one conversation that it came from, and when that conversation had made it. */
-type Origination = { name: string; conversation: number; at: number }
+type MadeBy = { name: string; conversation: number; at: number }
 
 /**
- * For which commit or pull request each row was spent: the next one that its conversation made. With `afterwards`, spending after
- * the last one counts for that one too, as with a pull request; otherwise for none. The caller decides which conversations a
- * thing came from: those that ran the commit, or those that wrote its lines.
+ * The commit or pull request for which each row was spent: the next one that its conversation made. With `afterwards`, spending
+ * after the last one counts for that one too, as with a pull request; otherwise for none. The caller decides which conversations
+ * a commit or pull request came from: those that ran the commit, or those that wrote its lines.
  */
-export function attributed<Row extends { conversation: number; at: number }>(
+export function attributeSpending<Row extends { conversation: number; at: number }>(
   rows: Row[],
-  made: Origination[],
+  made: MadeBy[],
   { afterwards }: { afterwards: boolean },
 ): Map<Row, string | undefined> {
   const byConversation = Map.groupBy(

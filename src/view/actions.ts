@@ -4,16 +4,16 @@ import { many } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import { forget, makePrivate } from "../tools/forget/forget.ts"
 import { notes } from "../tools/note/note.ts"
-import { message } from "./layout.ts"
+import { messagePageHtml } from "./layout.ts"
 import type { Addresses } from "./page.ts"
-import { askTool, inProject, type ViewPage } from "./page.ts"
+import { dexInProject, runToolForPage, type ViewPage } from "./page.ts"
 
-type Changing = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }
+type ActionRequest = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }
 
 /** A change that a page can request. The request must contain the page's token. */
-export type Action = { path: string; run(changing: Changing): Promise<ViewPage | { next: string }> }
+export type Action = { path: string; run(changing: ActionRequest): Promise<ViewPage | { next: string }> }
 
-/** A form whose button requests the action. */
+/** A form whose button requests an action. */
 export function actionForm(address: string, token: string, fields: Record<string, string>, inner: Html): Html {
   const hidden = Object.entries({ token, ...fields }).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
@@ -27,13 +27,13 @@ export const actions: readonly Action[] = [
   { path: "/do/note", run: noteAction },
 ]
 
-/** Asks first, because forgetting cannot be undone. */
-async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
-  const ref = given(form, "ref")
-  const done = await askTool(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
+/** Asks for confirmation first, because forgetting cannot be undone. */
+async function forgetAction({ dex, form, to, actionToken }: ActionRequest): Promise<ViewPage> {
+  const ref = requireField(form, "ref")
+  const done = await runToolForPage(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
   if (!done.asked) {
     const title = `${many(done.count, "conversation")} forgotten`
-    return { title, body: message(title, "It was deleted from the history, the index and the knowledge.") }
+    return { title, body: messagePageHtml(title, "It was deleted from the history, the index and the knowledge.") }
   }
   const rows = (done.conversations ?? []).map(
     ({ title, project, date, message_count }) =>
@@ -49,29 +49,29 @@ async function forgetAction({ dex, form, to, actionToken }: Changing): Promise<V
   return { title: "Delete permanently?", body }
 }
 
-async function privateAction({ dex, form, to, actionToken }: Changing): Promise<ViewPage> {
-  const project = given(form, "project")
+async function privateAction({ dex, form, to, actionToken }: ActionRequest): Promise<ViewPage> {
+  const project = requireField(form, "project")
   const off = form.get("off") === "yes"
-  await askTool(dex, makePrivate, { project, off: off || undefined })
+  await runToolForPage(dex, makePrivate, { project, off: off || undefined })
   if (off) {
     const title = "No longer private"
-    return { title, body: message(title, `${project} is shown everywhere again.`) }
+    return { title, body: messagePageHtml(title, `${project} is shown everywhere again.`) }
   }
   const undo = actionForm(to.to("do/private"), actionToken, { project, off: "yes" }, html`<button>Undo</button>`)
   const body = html`<section class="notice"><h1>Private</h1><p>From now on dex shows ${project} only if you ask inside that folder.</p>${undo}</section>`
   return { title: "Private", body }
 }
 
-async function noteAction({ dex, form, to }: Changing): Promise<ViewPage | { next: string }> {
-  const project = given(form, "project")
-  await askTool(await inProject(dex, project), notes, { words: [given(form, "text")] })
+async function noteAction({ dex, form, to }: ActionRequest): Promise<ViewPage | { next: string }> {
+  const project = requireField(form, "project")
+  await runToolForPage(await dexInProject(dex, project), notes, { words: [requireField(form, "text")] })
   const ref = form.get("ref")
   return ref === null
-    ? { title: "Kept", body: message("Kept", "The note is kept for this project.") }
+    ? { title: "Kept", body: messagePageHtml("Kept", "The note was saved for this project.") }
     : { next: to.read(ref) }
 }
 
-function given(form: URLSearchParams, name: string): string {
+function requireField(form: URLSearchParams, name: string): string {
   const value = form.get(name)?.trim()
   if (!value) throw new DexError("usage", `This form needs a ${name}.`)
   return value

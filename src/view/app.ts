@@ -3,7 +3,7 @@ import { isDexError } from "../core/error.ts"
 import { html } from "../render/html/html.ts"
 import type { Action } from "./actions.ts"
 import type { Assets } from "./layout.ts"
-import { closedDoor, document, message, refreshTo } from "./layout.ts"
+import { documentHtml, messagePageHtml, noAccessPage, refreshPage } from "./layout.ts"
 import type { PageDex } from "./learning.ts"
 import type { PageRoute, ViewPage } from "./page.ts"
 import { createAddresses } from "./page.ts"
@@ -27,21 +27,21 @@ export type ViewParts = {
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-const ALWAYS = {
+const COMMON_HEADERS = {
   "Content-Security-Policy": POLICY,
-  // Not `no-referrer`: with it a browser sends `Origin: null` with the view's own forms, and dex would refuse them as foreign.
+  // `no-referrer` would make browsers send `Origin: null` with the view's own forms, and dex would refuse them as foreign.
   "Referrer-Policy": "same-origin",
   "X-DNS-Prefetch-Control": "off",
   "Cross-Origin-Opener-Policy": "same-origin",
   "Cross-Origin-Resource-Policy": "same-origin",
 }
-/** `isLearning`: the page was made before dex had learned everything. Also set for error pages. */
+/** `isLearning`: the page was rendered before dex had learned everything. Also set for error pages. */
 type PageVariables = { Variables: { isLearning?: boolean } }
-/** Not below the base, because a browser that has not entered does not know the base. */
-export const ENTER = "/enter"
+/** Not under the base, because a browser that has not entered does not know the base. */
+export const ENTER_PATH = "/enter"
 const HTML = "text/html; charset=utf-8"
 
-/** The routes and their guards. The Host and Origin headers were checked before a request gets here. */
+/** The routes and their guards. The Host and Origin headers have been checked before a request gets here. */
 export function createViewApp(parts: ViewParts) {
   const { base, session, assets } = parts
   const to = createAddresses(base)
@@ -49,27 +49,26 @@ export function createViewApp(parts: ViewParts) {
 
   app.use(async (c, next) => {
     await next()
-    for (const [name, value] of Object.entries(ALWAYS)) c.res.headers.set(name, value)
+    for (const [name, value] of Object.entries(COMMON_HEADERS)) c.res.headers.set(name, value)
   })
-  // To a browser, a page of another server on this machine is the same site but another origin. Only the entry may be opened from
-  // elsewhere: from a page in dex's own folder.
+  // Refuses requests from other origins. To a browser, another server on this machine is the same site but another origin. Only
+  // the entry may be opened from elsewhere: from a page in dex's own folder.
   app.use(async (c, next) => {
     const from = c.req.header("sec-fetch-site")
-    if (c.req.path === ENTER && c.req.header("sec-fetch-dest") === "document") return next()
+    if (c.req.path === ENTER_PATH && c.req.header("sec-fetch-dest") === "document") return next()
     if (from !== undefined && from !== "same-origin" && from !== "none") return c.body(null, 403)
     return next()
   })
-  app.get(ENTER, (c) => {
+  app.get(ENTER_PATH, (c) => {
     const cookie = parts.enter(c.req.query("code") ?? "")
-    if (cookie === undefined) return closed(c)
-    // Not a redirect: after one that started at another site, a browser does not send a strict cookie. So this page refreshes
-    // itself.
+    if (cookie === undefined) return refuseAccess(c)
+    // This page refreshes itself, because a browser does not send a strict cookie after a redirect that started at another site.
     const next = inside(base, c.req.query("to") ?? "")
-    return c.body(refreshTo(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
+    return c.body(refreshPage(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
   })
-  // Everything below is only for the browser that was let in.
+  // The following routes are only for the browser that was let in.
   app.use(async (c, next) => {
-    if (!session.isIn(c.req.header("cookie"))) return closed(c)
+    if (!session.isAdmitted(c.req.header("cookie"))) return refuseAccess(c)
     await next()
     // Lets a page check that this server still answers at its port.
     c.res.headers.set("X-Dex-Token", session.actionToken)
@@ -92,7 +91,7 @@ export function createViewApp(parts: ViewParts) {
       const { name, type, text } = page.file
       return c.body(text, 200, { "Content-Type": type, "Content-Disposition": `attachment; filename="${name}"` })
     }
-    const { html } = page.isPart ? page.body : document(page, to, assets, session.actionToken, c.get("isLearning"))
+    const { html } = page.isPart ? page.body : documentHtml(page, to, assets, session.actionToken, c.get("isLearning"))
     return c.body(html, status, { "Content-Type": HTML })
   }
   for (const { path, render } of parts.pages)
@@ -127,7 +126,7 @@ export function createViewApp(parts: ViewParts) {
       c,
       {
         title: "Nothing here",
-        body: message("Nothing here", "There is no page at this address. Use the links above."),
+        body: messagePageHtml("Nothing here", "There is no page at this address. Use the links above."),
       },
       404,
     ),
@@ -135,20 +134,20 @@ export function createViewApp(parts: ViewParts) {
   app.onError((error, c) => {
     if (isDexError(error)) {
       const isMissing = ["not_found", "no_message", "private"].includes(error.code)
-      return shown(c, { title: "Not shown", body: message("Not shown", error.message) }, isMissing ? 404 : 400)
+      return shown(c, { title: "Not shown", body: messagePageHtml("Not shown", error.message) }, isMissing ? 404 : 400)
     }
     parts.log(error.stack ?? String(error))
-    const text = html`An error that should not happen. What <code>dex view</code> printed says more.`
+    const text = html`Unexpected error. The terminal with <code>dex view</code> shows the details.`
     return shown(c, { title: "Error", body: html`<section class="notice"><h1>Error</h1><p>${text}</p></section>` }, 500)
   })
   return app
 }
 
-function closed(c: Context): Response {
-  return c.body(closedDoor().html, 401, { "Content-Type": HTML })
+function refuseAccess(c: Context): Response {
+  return c.body(noAccessPage().html, 401, { "Content-Type": HTML })
 }
 
-/** The address to open after entering. It can only be an address of the view. */
+/** The address to open after entering, which is always inside the view. */
 function inside(base: string, path: string): string {
   return /^[\w./?=&%#:+~-]*$/.test(path) && !path.includes("..") ? `${base}/${path.replace(/^\/+/, "")}` : `${base}/`
 }

@@ -6,15 +6,14 @@ import { learningOf } from "./learning.ts"
 
 type Use = <T>(work: (dex: Dex) => Promise<T>) => Promise<T>
 
-/** Changes within this time are reported together. */
+/** Changes within this many milliseconds are reported together. */
 const COALESCED_MS = 250
-const MOST_REPORTED = 200
-const MOST_STREAMS = 24
+const MAX_REPORTED = 200
+const MAX_STREAMS = 24
 
 /**
- * Reports to every open page which conversations changed and how far learning is, even if another process writes or learns. It
- * only watches the files of the history and of the knowledge: without a change there is no timer, and without an open page no
- * watcher.
+ * Reports to every open page which conversations changed and how much was learned, even if another process writes or learns. It
+ * watches the files of the history and the knowledge: without a change there is no timer, and without an open page no watcher.
  */
 export function createChanges(parts: {
   history: string
@@ -32,8 +31,8 @@ export function createChanges(parts: {
   const send = (text: string) => {
     const bytes = new TextEncoder().encode(text)
     for (const stream of streams) {
-      // Does not wait for a page that does not read. When it comes back, it connects again.
-      if ((stream.desiredSize ?? 0) < -MOST_REPORTED) close(stream)
+      // Closes the stream of a page that does not read. When the page becomes active, it reconnects.
+      if ((stream.desiredSize ?? 0) < -MAX_REPORTED) close(stream)
       else stream.enqueue(bytes)
     }
   }
@@ -72,7 +71,7 @@ export function createChanges(parts: {
     try {
       stream.close()
     } catch {
-      // The page has closed it already.
+      // The page has already closed it.
     }
     if (streams.size > 0) return
     watcher?.close()
@@ -85,7 +84,7 @@ export function createChanges(parts: {
   }
   return {
     open: (): Response => {
-      if (streams.size >= MOST_STREAMS) return new Response(null, { status: 503, headers: { "Retry-After": "5" } })
+      if (streams.size >= MAX_STREAMS) return new Response(null, { status: 503, headers: { "Retry-After": "5" } })
       let own: ReadableStreamDefaultController<Uint8Array>
       const body = new ReadableStream<Uint8Array>({
         start(controller) {
@@ -113,7 +112,7 @@ async function changedSince(
   seen: string | undefined,
 ): Promise<{ refs: string[]; token: string | undefined }> {
   if (!dex.hasHistory()) return { refs: [], token: seen }
-  const { changes, token } = await (await dex.store()).changes(seen, MOST_REPORTED)
+  const { changes, token } = await (await dex.store()).changes(seen, MAX_REPORTED)
   const refs = new Set(changes.flatMap(({ ref }) => (ref ? [formatRef(ref)] : [])))
   return { refs: [...refs], token }
 }

@@ -43,14 +43,16 @@ const LEVELS = 4
 const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""]
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** The first day of the year's map that ends on this day. It is a Monday. */
+/** The first day of the map of the year that ends on `until`. It is a Monday. */
 export function heatMapStart(until: string): string {
   const monday = new Date(`${localWeek(noon(until))}T12:00:00`)
   monday.setDate(monday.getDate() - (WEEKS - 1) * 7)
   return localDay(monday.getTime())
 }
 
-/** A year as a calendar with one week per column. Darker days have more activity: four levels, with equally many days in each. */
+/**
+ * A year as a calendar with one week per column. Darker days have more activity; each of the four levels has equally many days.
+ */
 export function heatMap(days: HeatDay[], until: string, label: string): Html {
   const byDay = new Map(days.map((one) => [one.day, one]))
   const all = daysBetween(heatMapStart(until), until)
@@ -86,12 +88,12 @@ const noon = (day: string) => Date.parse(`${day}T12:00:00`)
 
 const LINE_WIDTH = 260
 const LINE_HEIGHT = 48
-const MOST_POINTS = 130
+const MAX_POINTS = 130
 
-/** A growing sum as a line, with the area below it filled. */
+/** A cumulative sum as a line, with the area below it filled. */
 export function lineChart(values: number[], label: string): Html {
   const most = Math.max(...values.slice(-1), 1e-9)
-  const step = Math.max(1, Math.ceil(values.length / MOST_POINTS))
+  const step = Math.max(1, Math.ceil(values.length / MAX_POINTS))
   const points = values.filter((_, i) => i % step === 0 || i === values.length - 1)
   const x = (i: number) => (points.length === 1 ? LINE_WIDTH : (i / (points.length - 1)) * LINE_WIDTH).toFixed(1)
   const y = (value: number) => (LINE_HEIGHT - 2 - (value / most) * (LINE_HEIGHT - 6)).toFixed(1)
@@ -100,7 +102,7 @@ export function lineChart(values: number[], label: string): Html {
 }
 
 export type MonthBar = {
-  /** 2026-11 */
+  /** As `2026-11`. */
   month: string
   count: number
   address: string
@@ -110,20 +112,20 @@ export type MonthBar = {
 const MONTHS_HEIGHT = 56
 const MONTH_STEP = 12
 const MONTH_GAP = 3
-/** A small count still gets a visible bar. */
-const LEAST_BAR = 2
+/** The width of the smallest bar, so that a small count is visible. */
+const MIN_BAR_WIDTH = 2
 
 /** A bar for each month, linked to that month. */
 export function monthBars(bars: readonly MonthBar[], label: string, says: (bar: MonthBar) => string): Html {
   const most = Math.max(1, ...bars.map(({ count }) => count))
   const width = bars.length * MONTH_STEP - MONTH_GAP
   const drawn = bars.map((bar, i) => {
-    const height = bar.count === 0 ? 0 : Math.max(LEAST_BAR, (bar.count / most) * (MONTHS_HEIGHT - 4))
+    const height = bar.count === 0 ? 0 : Math.max(MIN_BAR_WIDTH, (bar.count / most) * (MONTHS_HEIGHT - 4))
     const rects = html`<rect class="room" x="${i * MONTH_STEP}" y="0" width="${MONTH_STEP}" height="${MONTHS_HEIGHT}"/><rect class="bar" x="${i * MONTH_STEP}" y="${(MONTHS_HEIGHT - height).toFixed(1)}" width="${MONTH_STEP - MONTH_GAP}" height="${height.toFixed(1)}" rx="1"/>`
     if (bar.count === 0) return html`<g><title>${says(bar)}</title>${rects}</g>`
     return html`<a href="${bar.address}" aria-label="${says(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${says(bar)}</title>${rects}</a>`
   })
-  // Its role is group: the role img would hide its links from screen readers.
+  // The role is group, because the role img would hide the links from screen readers.
   return html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" role="group" aria-label="${label}">${drawn}</svg>`
 }
 

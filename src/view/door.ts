@@ -14,19 +14,21 @@ import {
 import { flag, object, optional, readAs, text } from "../core/schema.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 
-// A second `dex view` asks the running one for an entry, over a socket in a folder that only this user can read. It uses no port,
-// because any user may listen on one, and no file contains a secret.
-
-/** Lets one browser in, once. `page` is a file that opens the address, so that the address need not be in a command line. */
+/**
+ * An address that lets one browser in, once. `page` is a file that opens the address, so that it need not be on a command line.
+ */
 export type Entry = { address: string; page?: string }
 
 /** The request of another `dex view`: which page to open, and whether to write a file that opens it. */
-export type EntryWanted = { to: string; page: boolean }
+export type EntryRequest = { to: string; page: boolean }
 
-/** Only one `dex view` per home has it. It ends with the process, however that ends. */
+/**
+ * Connects a second `dex view` to the running one. It asks for an entry over a socket in a folder that only this user can read:
+ * any user may listen on a port, and no file may contain a secret. One process per home has the door, until it ends.
+ */
 export type Door = {
   /** Answers every other `dex view` with a new entry. */
-  open(makeEntry: (wanted: EntryWanted) => Entry): Promise<void>
+  open(makeEntry: (wanted: EntryRequest) => Entry): Promise<void>
   /** Writes a file that opens an address. Returns undefined if that fails. */
   writePage(address: string): string | undefined
   close(): void
@@ -36,13 +38,13 @@ type Place = Pick<Home, "dir">
 
 const wantedShape = object({ to: text(), page: flag() })
 const entryShape = object({ address: text(), page: optional(text()) })
-const MOST_CHARS = 8_192
-const ANSWER_WITHIN_MS = 1_000
-const TRIES = 50
-const BETWEEN_MS = 100
+const MAX_CHARS = 8_192
+const ANSWER_TIMEOUT_MS = 1_000
+const MAX_TRIES = 50
+const RETRY_AFTER_MS = 100
 const PAGE = /^open-[\w-]+\.html$/
 
-/** Returns undefined if another `dex view` has the door, or if there is no private folder for it. */
+/** Undefined if another `dex view` has the door, or if there is no private folder for it. */
 export function takeDoor(home: Place): Door | undefined {
   const folder = doorFolder(home)
   const lock = folder === undefined ? undefined : lockIn(folder)
@@ -74,11 +76,11 @@ export function takeDoor(home: Place): Door | undefined {
 }
 
 /** An entry to the running view. Undefined if none is running, or it does not answer. */
-export async function enterRunning(home: Place, wanted: EntryWanted): Promise<Entry | undefined> {
+export async function enterRunning(home: Place, wanted: EntryRequest): Promise<Entry | undefined> {
   const folder = doorFolder(home)
   if (folder === undefined) return undefined
-  for (let attempt = 0; attempt < TRIES; attempt++) {
-    // Asks only while a process of this user has the lock.
+  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+    // Asks only while a process of this user holds the lock.
     const lock = lockIn(folder)
     if (lock) {
       lock.release()
@@ -86,7 +88,7 @@ export async function enterRunning(home: Place, wanted: EntryWanted): Promise<En
     }
     const entry = await ask(folder, wanted)
     if (entry) return entry
-    await pause(BETWEEN_MS) // it may be starting
+    await pause(RETRY_AFTER_MS) // the other view may be starting
   }
   return undefined
 }
@@ -117,7 +119,7 @@ function socketIn(folder: string): string | undefined {
   return short === undefined ? undefined : join(short, `view-${name}.sock`)
 }
 
-/** An unpredictable name. Other users can see the pipe, but by the default rights of Windows they cannot write to it. */
+/** A pipe with an unpredictable name. Other users can see the pipe, but Windows does not let them write to it by default. */
 function pipeIn(folder: string): string | undefined {
   try {
     return readFileSync(join(folder, "pipe"), "utf8")
@@ -138,13 +140,13 @@ async function listening(server: Server, folder: string): Promise<void> {
   if (process.platform !== "win32") chmodSync(socket, 0o600)
 }
 
-function answer(client: Socket, makeEntry: (wanted: EntryWanted) => Entry): void {
+function answer(client: Socket, makeEntry: (wanted: EntryRequest) => Entry): void {
   let request = ""
   client.on("error", () => {}) // the client went away
-  client.setTimeout(ANSWER_WITHIN_MS, () => client.destroy())
+  client.setTimeout(ANSWER_TIMEOUT_MS, () => client.destroy())
   client.setEncoding("utf8").on("data", (chunk: string) => {
     request += chunk
-    if (request.length > MOST_CHARS) return client.destroy()
+    if (request.length > MAX_CHARS) return client.destroy()
     if (!request.endsWith("\n")) return
     const wanted = wantedIn(request)
     if (!wanted) return client.destroy()
@@ -152,7 +154,7 @@ function answer(client: Socket, makeEntry: (wanted: EntryWanted) => Entry): void
   })
 }
 
-function wantedIn(request: string): EntryWanted | undefined {
+function wantedIn(request: string): EntryRequest | undefined {
   try {
     const read = readAs(wantedShape, JSON.parse(request) as unknown)
     return "ok" in read ? read.ok : undefined
@@ -161,17 +163,17 @@ function wantedIn(request: string): EntryWanted | undefined {
   }
 }
 
-async function ask(folder: string, wanted: EntryWanted): Promise<Entry | undefined> {
+async function ask(folder: string, wanted: EntryRequest): Promise<Entry | undefined> {
   const socket = socketIn(folder)
   if (socket === undefined || (process.platform !== "win32" && !belongsToUser(socket, "socket"))) return undefined
   const reply = await new Promise<string>((resolve) => {
     let text = ""
     const client = connect(socket, () => client.write(`${JSON.stringify(wanted)}\n`))
-    client.setTimeout(ANSWER_WITHIN_MS, () => client.destroy())
+    client.setTimeout(ANSWER_TIMEOUT_MS, () => client.destroy())
     client.on("error", () => resolve("")).on("close", () => resolve(text))
     client.setEncoding("utf8").on("data", (chunk: string) => {
       text += chunk
-      if (text.length > MOST_CHARS) client.destroy()
+      if (text.length > MAX_CHARS) client.destroy()
     })
   })
   return entryIn(reply, folder)

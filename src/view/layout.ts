@@ -11,7 +11,13 @@ const SECTIONS = [
 ] as const
 
 /** The complete HTML document of a page. */
-export function document(page: ViewPage, to: Addresses, assets: Assets, actionToken: string, isLearning = false): Html {
+export function documentHtml(
+  page: ViewPage,
+  to: Addresses,
+  assets: Assets,
+  actionToken: string,
+  isLearning = false,
+): Html {
   const links = { home: to.home(), find: to.find(), usage: to.usage() }
   const nav = SECTIONS.map(
     ([name, title]) =>
@@ -46,23 +52,25 @@ export function document(page: ViewPage, to: Addresses, assets: Assets, actionTo
 </html>`
 }
 
-/** The page's script fills in the progress of learning, and reloads the part with this line when learning is done. */
+/**
+ * A line that the page's script fills with the progress of learning. It reloads the part with this line when learning is done.
+ */
 export function learningLine(): Html {
   return html`<p class="note learning">dex is learning from your conversations<span data-learned></span>. This fills in when it is done.</p>`
 }
 
-/** A page with nothing but a message: what happened, and what to do. */
-export function message(title: string, text: string): Html {
+/** A page with only a message: what happened, and what to do. */
+export function messagePageHtml(title: string, text: string): Html {
   return html`<section class="notice"><h1>${title}</h1><p>${text}</p></section>`
 }
 
-/** For requests without the cookie. It reveals nothing. */
-export function closedDoor(): Html {
+/** The page for requests without the cookie. It reveals nothing. */
+export function noAccessPage(): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time; <code>dex view ADDRESS</code> shows there what an older address showed.</p></body></html>`
 }
 
-/** For the browser that was just let in. */
-export function refreshTo(address: string): Html {
+/** The page for a browser that was just let in. */
+export function refreshPage(address: string): Html {
   return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=${address}"><title>dex</title></head><body><p><a href="${address}">Continue</a></p></body></html>`
 }
 

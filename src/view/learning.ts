@@ -1,25 +1,28 @@
-import { isSpendingBehind } from "../ingest/follow-spending.ts"
+import { isSpendingOutdated } from "../ingest/follow-spending.ts"
 import { needsLearning } from "../learn/outdated.ts"
 import type { Freshness } from "../serve/mcp/fresh.ts"
 import { STILL_LEARNING } from "../serve/mcp/fresh.ts"
 import type { AlsoRead, Dex } from "../tools/context.ts"
-import { LEFT_TO_ANOTHER, UNFINISHED } from "../tools/learned.ts"
+import { ANOTHER_IS_LEARNING, LEARNING_UNFINISHED } from "../tools/learned.ts"
 
-/** A dex for one page. It records whether the page was made before dex had learned everything. */
+/** A dex for one page. It records whether the page was rendered before dex had learned everything. */
 export type PageDex = Dex & { isLearning(): boolean }
 
 /** The progress of learning, in conversations. */
 export type Learning = { done: number; total: number; isLearning: boolean }
 
-const UNFINISHED_NOTES = [STILL_LEARNING, LEFT_TO_ANOTHER, UNFINISHED]
+const UNFINISHED_NOTES = [STILL_LEARNING, ANOTHER_IS_LEARNING, LEARNING_UNFINISHED]
 
-/** The page contains what is learned within this time. The rest is learned in the background, and the page is updated later. */
+/**
+ * Learns for at most `learnWithinMs` before the page is rendered. The rest is learned in the background, and the page is updated
+ * later.
+ */
 export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): PageDex {
   let isLearning = false
   const learnBehind = async (also: AlsoRead) => {
     const notes = await fresh.learn(also, learnWithinMs)
     const others = notes.filter((note) => !UNFINISHED_NOTES.includes(note))
-    // This is checked before the page reads any fact: if another process has learned everything by now, the page lacks nothing.
+    // Checked before the page reads any fact: if another process has learned everything by then, the page is complete.
     if (others.length < notes.length && (await isStillBehind(dex, also))) isLearning = true
     return others
   }
@@ -34,9 +37,9 @@ export async function learningOf(dex: Dex): Promise<Learning> {
   if (!dex.hasHistory()) return { done: 0, total: 0, isLearning: false }
   const { conversations: total } = await (await dex.store()).stats()
   const spending = await dex.spending()
-  if (await isSpendingBehind(await dex.store(), spending))
+  if (await isSpendingOutdated(await dex.store(), spending))
     return { done: Math.min(spending.counted(), total), total, isLearning: true }
-  if (!dex.knows()) return { done: total, total, isLearning: false }
+  if (!dex.hasKnowledge()) return { done: total, total, isLearning: false }
   const done = (await dex.knowledge()).conversations.learnedCount()
   return { done: Math.min(done, total), total, isLearning: await isBehindHistory(dex) }
 }
@@ -45,8 +48,11 @@ async function isBehindHistory(dex: Dex): Promise<boolean> {
   return needsLearning(await dex.store(), await dex.knowledge())
 }
 
-/** Needed because a page that says it is still learning waits for an event, and after the last event it would wait forever. */
+/**
+ * True if something is still to be learned. Otherwise a page that says that dex is still learning would wait forever for an event
+ * after the last one.
+ */
 async function isStillBehind(dex: Dex, { only, ...more }: AlsoRead): Promise<boolean> {
-  if (only === "spending") return isSpendingBehind(await dex.store(), await dex.spending())
+  if (only === "spending") return isSpendingOutdated(await dex.store(), await dex.spending())
   return Object.values(more).some((one) => one !== undefined) || isBehindHistory(dex)
 }

@@ -16,22 +16,22 @@ export type PageRequest = {
   address: string
   to: Addresses
   dex: Dex
-  /** Whether the facts read so far may be incomplete, because dex is still learning. */
+  /** True if the facts read so far may be incomplete, because dex is still learning. */
   isLearning(): boolean
-  /** Every request that changes something must contain it. */
+  /** Every request that changes something must contain this token. */
   actionToken: string
 }
 
 export type ViewPage = {
   title: string
-  /** The entry of the navigation that is marked as current. */
+  /** The navigation entry that is marked as current. */
   section?: "home" | "find" | "usage"
   body: Html
   /** The text in the search field at the top. */
   words?: string
   /** Further parameters that a search from that field sends. */
   hiddenFields?: Record<string, string>
-  /** The body is a fragment for a page that is already open, so it is sent without the document around it. */
+  /** True if the body is a fragment for a page that is already open, which is sent without the document around it. */
   isPart?: boolean
   /** A file to download instead of a page. */
   file?: { name: string; type: string; text: string }
@@ -42,7 +42,11 @@ export type PageRoute = { path: string; render(request: PageRequest): Promise<Vi
 type ToolInput<T> = { [Name in keyof InputOf<T>]?: InputOf<T>[Name] }
 
 /** Runs a tool as the other faces do: with default values, a trace, and hidden characters removed from the output. */
-export async function askTool<T extends Tool<Dex>>(dex: Dex, tool: T, input: ToolInput<T>): Promise<OutputOf<T>> {
+export async function runToolForPage<T extends Tool<Dex>>(
+  dex: Dex,
+  tool: T,
+  input: ToolInput<T>,
+): Promise<OutputOf<T>> {
   const given = readAs(tool.input, input)
   if ("wrong" in given) throw new DexError("usage", given.wrong)
   const ran = await runTool(tool, dex, given.ok)
@@ -51,7 +55,7 @@ export async function askTool<T extends Tool<Dex>>(dex: Dex, tool: T, input: Too
 }
 
 /** A dex that runs as if inside this project. Throws a DexError if the project is private and not the current one. */
-export async function inProject(dex: Dex, project: string): Promise<Dex> {
+export async function dexInProject(dex: Dex, project: string): Promise<Dex> {
   if (project === dex.project) return dex
   if (await isPrivate(dex, project))
     throw new DexError("private", `${project} is a private project. Run \`dex view\` inside that folder to see it.`)
@@ -59,8 +63,7 @@ export async function inProject(dex: Dex, project: string): Promise<Dex> {
 }
 
 /**
- * Every address of the view. All are below `base`, which only this user's browser knows, because a cookie is not bound to a
- * port.
+ * Every address of the view. All are under `base`, which only this user's browser knows, because a cookie is not bound to a port.
  */
 export function createAddresses(base: string) {
   const to = (path: string, query: Record<string, string | number | undefined> = {}) => {
@@ -75,7 +78,7 @@ export function createAddresses(base: string) {
     home: () => to(""),
     find: (query: Record<string, string | number | undefined> = {}) => to("find", query),
     usage: (query: Record<string, string | number | undefined> = {}) => to("usage", query),
-    /** A conversation, or one of its messages. */
+    /** The address of a conversation, or of one of its messages. */
     read: (ref: string, number?: number) =>
       number === undefined ? to(conversation(ref)) : `${to(conversation(ref), { at: number })}#m${number}`,
     conversation: (ref: string, rest: string, query?: Record<string, string | number | undefined>) =>
@@ -98,9 +101,9 @@ export function addressOfRef(to: Addresses, ref: string): string {
 }
 
 /** The conversation of a page. */
-export type ConversationRead = { dex: Dex; row: ConversationRow; agent: string }
+export type RequestedConversation = { dex: Dex; row: ConversationRow; agent: string }
 
-export async function requestedConversation({ dex, params }: PageRequest): Promise<ConversationRead> {
+export async function requestedConversation({ dex, params }: PageRequest): Promise<RequestedConversation> {
   const { row } = await resolveConversation(dex, { id: params.ref ?? "" })
   return { dex, row, agent: (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source }
 }

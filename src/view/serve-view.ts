@@ -9,17 +9,17 @@ import { type Html, html } from "../render/html/html.ts"
 import { many } from "../render/words.ts"
 import { listen } from "../serve/http/listen.ts"
 import { createFreshness } from "../serve/mcp/fresh.ts"
-import { holdDex } from "../serve/mcp/hold.ts"
+import { reuseDex } from "../serve/mcp/hold.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 import { conversationOf } from "../tools/fields.ts"
-import { nameForFile } from "../tools/share/file-name.ts"
+import { fileNameFromTitle } from "../tools/share/file-name.ts"
 import { type ShareFormat, share } from "../tools/share/share.ts"
 import { takeInstance } from "../watch/instance.ts"
 import { watchAll } from "../watch/watch.ts"
 import { actions } from "./actions.ts"
-import { createViewApp, ENTER } from "./app.ts"
+import { createViewApp, ENTER_PATH } from "./app.ts"
 import { createChanges } from "./changes.ts"
-import type { Door, Entry, EntryWanted } from "./door.ts"
+import type { Door, Entry, EntryRequest } from "./door.ts"
 import { commitPage } from "./files/commit-page.ts"
 import { decisionPage, fixPage } from "./files/decision-page.ts"
 import { filePage, filePart } from "./files/file-page.ts"
@@ -30,10 +30,10 @@ import { projectsPart } from "./home/projects-part.ts"
 import { yearPart } from "./home/year-part.ts"
 import { loadAssets } from "./layout.ts"
 import { type PageDex, pageDex } from "./learning.ts"
-import { askTool, type PageRequest, type PageRoute, requestedConversation, type ViewPage } from "./page.ts"
+import { type PageRequest, type PageRoute, requestedConversation, runToolForPage, type ViewPage } from "./page.ts"
 import { rawPage } from "./read/raw-page.ts"
 import { completePart, factsPart, outlinePart, readPage, readPart } from "./read/read-page.ts"
-import { CODE_LASTS_MS, createSession } from "./session.ts"
+import { CODE_LIFETIME_MS, createSession } from "./session.ts"
 import { usagePage } from "./usage/usage-page.ts"
 
 type ViewOptions = {
@@ -41,21 +41,21 @@ type ViewOptions = {
   cwd: string
   version: string
   log(line: string): void
-  /** The view ends after this long without a request. */
+  /** The view ends after this many milliseconds without a request. */
   idleMs: number
-  /** The longest time that a page waits for learning. */
+  /** The longest time that a page waits for learning, in milliseconds. */
   learnWithinMs?: number
-  /** Lets another `dex view` of this home use this one. Without a door, no other can. */
+  /** Lets another `dex view` of this home use this one. Without a door, none can. */
   door?: Door | undefined
 }
 
 export type ServedView = {
-  /** An address that lets one browser in, once. */
+  /** Creates an address that lets one browser in, once. */
   enter(path: string): string
-  /** The same, with a file that opens it if one is wanted and there is a door. */
-  entry(wanted: EntryWanted): Entry
+  /** Creates the same address, with a file that opens it if one is requested and there is a door. */
+  entry(wanted: EntryRequest): Entry
   url: string
-  /** Resolves when the view has ended: it was idle for too long, or it was stopped. */
+  /** Resolves when the view has ended because it was idle for too long or was stopped. */
   ended: Promise<"idle" | "stopped">
   stop(): Promise<void>
 }
@@ -68,14 +68,14 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   const home = dexHome(env)
   const base = newBase()
   const start = { env, cwd, version }
-  const hold = holdDex(() => createDex({ ...start, staysSmall: true }))
+  const hold = reuseDex(() => createDex({ ...start, staysSmall: true }))
   const fresh = createFreshness(start, log, () => changes.lookAtLearning())
   const { learnWithinMs = LEARN_WITHIN_MS } = options
   const use = <T>(work: (dex: PageDex) => Promise<T>) => hold((dex) => work(pageDex(dex, fresh, learnWithinMs)))
   const session = createSession(base, Date.now)
-  const opening = createOpening(door)
-  const idle = createIdle(options.idleMs)
-  const watching = createWatching(start, log)
+  const opening = createEntryFiles(door)
+  const idle = createIdleTimer(options.idleMs)
+  const watching = createPageWatch(start, log)
   const changes = createChanges({ ...home, use: hold, log, onOpen: (isOpen) => watching.set(isOpen) })
   const app = createViewApp({
     ...{ base, session, pages, actions, use, log },
@@ -87,17 +87,17 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
     used: idle.used,
     changes: () => changes.open(),
   })
-  // A random free port each time: at a fixed one, a service worker of another server may still be in the browser and answer for
-  // the port.
+  // A random free port each time: at a fixed port, a service worker of another server may still be in the browser and answer for
+  // it.
   const listening = await listen({
     fetch: (request) => app.fetch(request),
     place: { host: "127.0.0.1", port: 0 },
-    isOwner: ({ cookie }) => session.isIn(cookie),
+    isOwner: ({ cookie }) => session.isAdmitted(cookie),
     log,
   })
   const addressWith = (code: string, path: string) =>
-    `${listening.url}${ENTER}?${new URLSearchParams({ code, ...(path !== "" && { to: path }) })}`
-  const entry = (wanted: EntryWanted): Entry => {
+    `${listening.url}${ENTER_PATH}?${new URLSearchParams({ code, ...(path !== "" && { to: path }) })}`
+  const entry = (wanted: EntryRequest): Entry => {
     const code = session.makeCode()
     const address = addressWith(code, wanted.to)
     const page = wanted.page ? opening.write(code, address) : undefined
@@ -127,8 +127,11 @@ function newBase(): string {
   return `/${randomBytes(12).toString("base64url").replaceAll(/[_-]/g, "0")}`
 }
 
-/** The files that let a browser in. Each is removed when its code is used or expires; the door removes the rest at the end. */
-function createOpening(door: Door | undefined) {
+/**
+ * Manages the files that let a browser in. Each is removed when its code is used or expires; the door removes the rest at the
+ * end.
+ */
+function createEntryFiles(door: Door | undefined) {
   const pages = new Map<string, string>()
   const used = (code: string) => {
     const page = pages.get(code)
@@ -141,14 +144,14 @@ function createOpening(door: Door | undefined) {
       const page = door?.writePage(address)
       if (page === undefined) return undefined
       pages.set(code, page)
-      setTimeout(() => used(code), CODE_LASTS_MS).unref()
+      setTimeout(() => used(code), CODE_LIFETIME_MS).unref()
       return page
     },
   }
 }
 
-/** Calls `onIdle` after this long without a request. */
-function createIdle(idleMs: number) {
+/** Calls `onIdle` after `idleMs` without a request. */
+function createIdleTimer(idleMs: number) {
   const { promise: ended, resolve: end } = Promise.withResolvers<"idle" | "stopped">()
   let usedAt = Date.now()
   let onIdle = () => {}
@@ -178,8 +181,8 @@ function createIdle(idleMs: number) {
 
 type Start = { env: Record<string, string | undefined>; cwd: string; version: string }
 
-/** While a page is open, reads what agents write, like `dex watch`. If a `dex watch` is running, leaves it to that one. */
-function createWatching(start: Start, log: (line: string) => void) {
+/** Reads what agents write while a page is open, like `dex watch`. Leaves that to a `dex watch` if one is running. */
+function createPageWatch(start: Start, log: (line: string) => void) {
   let stopping: AbortController | undefined
   let last: Promise<void> = Promise.resolve()
   const watchUntil = async (signal: AbortSignal) => {
@@ -190,7 +193,7 @@ function createWatching(start: Start, log: (line: string) => void) {
       try {
         await watchAll({
           dex,
-          connectors: await dex.everyConnector(),
+          connectors: await dex.allConnectors(),
           signal,
           say: (event) => void (event.event === "problem" && log(event.message)),
         })
@@ -224,13 +227,13 @@ const TYPES: Record<ShareFormat, [ending: string, type: string]> = {
 /** The conversation as one file, in the form that `dex share` writes. */
 function exportPage(format: ShareFormat): PageRoute["render"] {
   return async ({ dex, params }) => {
-    const { title, text = "" } = await askTool(dex, share, { id: params.ref ?? "", format, print: true })
+    const { title, text = "" } = await runToolForPage(dex, share, { id: params.ref ?? "", format, print: true })
     const [ending, type] = TYPES[format]
-    return { title, body: html``, file: { name: `${nameForFile(title)}.${ending}`, type, text } }
+    return { title, body: html``, file: { name: `${fileNameFromTitle(title)}.${ending}`, type, text } }
   }
 }
 
-/** Every page, with its path below the base. */
+/** Every page, with its path under the base. */
 export const pages: readonly PageRoute[] = [
   { path: "/", render: homePage },
   { path: "/year", render: yearPart },
@@ -257,8 +260,8 @@ export const pages: readonly PageRoute[] = [
   { path: "/fix/:id", render: fixPage },
 ]
 
-const MOST_ROWS = 200
-const AROUND = 80
+const MAX_ROWS = 200
+const CHARS_AROUND = 80
 
 /** Finds every message of a conversation that contains this text. */
 async function withinPage(request: PageRequest): Promise<ViewPage> {
@@ -267,9 +270,9 @@ async function withinPage(request: PageRequest): Promise<ViewPage> {
   const words = (query.get("q") ?? "").trim()
   const name = formatRef(row.ref)
   const messages = words === "" ? [] : await (await dex.store()).messages(row.ref)
-  const found = messages.flatMap((message) => foundIn(message, words))
+  const found = messages.flatMap((message) => markedMatch(message, words))
   const rows = found
-    .slice(0, MOST_ROWS)
+    .slice(0, MAX_ROWS)
     .map(
       ({ number, role, snippet }) =>
         html`<li><a href="${to.read(name, number)}" data-number="${number}"><span class="number">#${number}</span> <span class="role">${role}</span> ${snippet}</a></li>`,
@@ -277,7 +280,7 @@ async function withinPage(request: PageRequest): Promise<ViewPage> {
   const count =
     words === ""
       ? "Type what to look for."
-      : `${many(found.length, "message")} with “${words}”${found.length > MOST_ROWS ? `, the first ${MOST_ROWS} shown` : ""}`
+      : `${many(found.length, "message")} with “${words}”${found.length > MAX_ROWS ? `, the first ${MAX_ROWS} shown` : ""}`
   const list = html`<div class="found"><p>${count}</p><ol>${rows}</ol></div>`
   if (query.has("part")) return { title: "", isPart: true, body: list }
   const { title } = conversationOf(row)
@@ -288,11 +291,11 @@ async function withinPage(request: PageRequest): Promise<ViewPage> {
   }
 }
 
-function foundIn(message: StoredMessage, words: string): { number: number; role: string; snippet: Html }[] {
+function markedMatch(message: StoredMessage, words: string): { number: number; role: string; snippet: Html }[] {
   const text = messageText(message, "full")
   const at = text.toLowerCase().indexOf(words.toLowerCase())
   if (at === -1) return []
   const end = at + words.length
-  const snippet = html`${text.slice(Math.max(0, at - AROUND), at)}<mark>${text.slice(at, end)}</mark>${text.slice(end, end + AROUND)}`
+  const snippet = html`${text.slice(Math.max(0, at - CHARS_AROUND), at)}<mark>${text.slice(at, end)}</mark>${text.slice(end, end + CHARS_AROUND)}`
   return [{ number: message.number, role: message.role, snippet }]
 }

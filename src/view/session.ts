@@ -1,24 +1,24 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 
 export type ViewSession = {
-  /** A code that lets one browser in, once, within a minute. */
+  /** Creates a code that lets one browser in, once, within a minute. */
   makeCode(): string
-  /** Returns the cookie for a code. Undefined if the code was used, has expired, or was never given. */
+  /** Returns the cookie for a code. Undefined if the code was used, has expired or never existed. */
   enter(code: string): string | undefined
-  /** Whether a request's Cookie header contains the cookie. */
-  isIn(cookies: string | undefined): boolean
-  /** Every request that changes something must contain it. */
+  /** True if a request's Cookie header contains the cookie. */
+  isAdmitted(cookies: string | undefined): boolean
+  /** Every request that changes something must contain this token. */
   actionToken: string
   isActionToken(token: string): boolean
 }
 
 const COOKIE = "dex_view"
-export const CODE_LASTS_MS = 60_000
-const MOST_CODES = 20
+export const CODE_LIFETIME_MS = 60_000
+const MAX_CODES = 20
 
 /**
- * Controls who can see the pages. A browser sends a cookie to every port of a host, so this one is bound to a path that only the
- * admitted browser knows: another server on this machine never receives it. Cookie and path end with this process.
+ * Controls who can see the pages. A browser sends a cookie to every port of a host, so this cookie is bound to a path that only
+ * the admitted browser knows, and another server on this machine never receives it. Cookie and path end with this process.
  */
 export function createSession(base: string, now: () => number): ViewSession {
   const key = randomBytes(32).toString("base64url")
@@ -27,8 +27,8 @@ export function createSession(base: string, now: () => number): ViewSession {
   return {
     makeCode() {
       const code = randomBytes(24).toString("base64url")
-      codes.set(code, now() + CODE_LASTS_MS)
-      for (const [old] of codes) if (codes.size > MOST_CODES) codes.delete(old)
+      codes.set(code, now() + CODE_LIFETIME_MS)
+      for (const [old] of codes) if (codes.size > MAX_CODES) codes.delete(old)
       return code
     },
     enter(code) {
@@ -37,17 +37,17 @@ export function createSession(base: string, now: () => number): ViewSession {
       if (until === undefined || now() > until) return undefined
       return `${COOKIE}=${key}; Path=${base}; HttpOnly; SameSite=Strict`
     },
-    isIn: (cookies = "") =>
+    isAdmitted: (cookies = "") =>
       cookies
         .split(/;\s*/)
-        .some((cookie) => cookie.startsWith(`${COOKIE}=`) && isSame(cookie.slice(COOKIE.length + 1), key)),
+        .some((cookie) => cookie.startsWith(`${COOKIE}=`) && isSameSecret(cookie.slice(COOKIE.length + 1), key)),
     actionToken,
-    isActionToken: (token) => isSame(token, actionToken),
+    isActionToken: (token) => isSameSecret(token, actionToken),
   }
 }
 
 /** Compares in constant time. */
-export function isSame(given: string, wanted: string): boolean {
+export function isSameSecret(given: string, wanted: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest()
   return timingSafeEqual(digest(given), digest(wanted))
 }

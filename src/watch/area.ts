@@ -1,22 +1,22 @@
 import { existsSync, type FSWatcher, realpathSync, statSync, watch } from "node:fs"
 import { basename, dirname, relative, sep } from "node:path"
-import { type Area, entryAt, listFolder, type Watching, type WatchProblem, watchFolders } from "./folders.ts"
+import { type Area, entryAt, type FolderWatch, listFolder, type WatchProblem, watchFolders } from "./folders.ts"
 
 export type AreaSpec = {
   folder: string
   depth: number
   /** Matched against the path relative to the folder, with slashes. If absent, every file matches. */
   files?: RegExp
-  /** Gets the path with its links resolved. */
+  /** Returns true for folders to skip. The path has its links resolved. */
   skips(path: string): boolean
-  /** False: while the folder does not exist, only `recheck` looks for it. */
+  /** If false, only `recheck` looks for the folder while it does not exist. */
   awaits?: boolean
-  /** How often to poll if the system cannot watch it. Undefined: it is not polled. */
+  /** How often to poll if the system cannot watch the folder, in milliseconds. Undefined if it is not polled. */
   pollEveryMs?: number
 }
 
 export type AreaEvents = {
-  /** The path relative to the folder, with slashes. Undefined if it is not known which file changed. */
+  /** The path is relative to the folder, with slashes. Undefined if it is not known which file changed. */
   changed(path: string | undefined): void
   problem(problem: WatchProblem): void
 }
@@ -26,30 +26,33 @@ export type AreaWatch = {
   /** Checks whether the folder exists now. */
   recheck(): void
   /** Starts watching again, for when the set of skipped folders has changed. */
-  renew(): void
+  restart(): void
   close(): void
 }
 export type AreaState = { how: "watching" | "polling" | "waiting" | "nothing"; folders: number }
 
-/** How many changed files to remember; forgetting them costs one unnecessary look. */
-const MOST_STAMPS = 2_000
+/** How many changed files to remember. Forgetting one costs one unnecessary look. */
+const MAX_STAMPS = 2_000
 /** A walk takes at most one part in this many of the time. */
 const POLL_SHARE = 100
 
 /** Watches a folder until closed, also if it appears later, disappears, or cannot be watched. */
 export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
-  let watching: Watching | undefined
+  let watching: FolderWatch | undefined
   let waiting: FSWatcher | undefined
   let polling: NodeJS.Timeout | undefined
   let closed = false
 
   const stamps = new Map<string, string>()
-  /** Reading can look like a change: as root, SQLite sets the owner of another program's files again when it reads them. */
+  /**
+   * True if the file really changed. Reading can look like a change: as root, SQLite sets the owner of another program's files
+   * again when it reads them.
+   */
   const isOther = (path: string) => {
     const file = entryAt(path)
     const stamp = file?.isFile() ? `${file.size}:${file.mtimeMs}` : ""
     if (stamp !== "" && stamps.get(path) === stamp) return false
-    if (stamps.size >= MOST_STAMPS) stamps.clear()
+    if (stamps.size >= MAX_STAMPS) stamps.clear()
     stamps.set(path, stamp)
     return true
   }
@@ -84,7 +87,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
     watching = made
     if (isNew) events.changed(undefined)
   }
-  /** Until the folder exists, only its nearest existing parent is watched, which is a single watch. */
+  /** Watches the nearest existing parent until the folder exists, which needs a single watch. */
   const wait = () => {
     if (spec.awaits === false) return
     const above = nearestAbove(spec.folder)
@@ -96,9 +99,9 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
       watcher.on("error", () => watcher.close())
       waiting = watcher
     } catch {
-      return // cannot be watched; `recheck` checks now and then
+      return // cannot be watched; `recheck` looks for the folder from time to time
     }
-    // It may have appeared before the watch began.
+    // The folder may have appeared before the watch began.
     if (realFolder(spec.folder) !== undefined || nearestAbove(spec.folder) !== above) open(true)
   }
   const poll = (area: Area, before: number | undefined) => {
@@ -123,7 +126,7 @@ export function watchArea(spec: AreaSpec, events: AreaEvents): AreaWatch {
     recheck: () => {
       if (!watching && !polling && realFolder(spec.folder) !== undefined) open(true)
     },
-    renew: () => open(false),
+    restart: () => open(false),
     close: () => {
       closed = true
       release()

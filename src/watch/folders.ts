@@ -3,9 +3,9 @@ import { basename, join, relative, sep } from "node:path"
 import { codeOf, messageOf } from "../core/error.ts"
 
 export type Area = {
-  /** With links resolved. */
+  /** The folder, with links resolved. */
   folder: string
-  /** How many levels of folders below it to watch. */
+  /** How many levels of subfolders to watch. */
   depth: number
   /** Folders that are not entered. */
   skips(path: string): boolean
@@ -16,27 +16,30 @@ export type FolderEvents = {
   changed(path: string): void
   /** The folder itself is gone. */
   gone(): void
-  /** The system no longer watches it: there will be no more events. */
+  /** The system no longer watches the folder, so there will be no more events. */
   failed(problem: WatchProblem): void
 }
 
-/** `limit`: the system's limit on what one user may watch was reached. */
+/** `limit`: the system's limit for one user was reached. */
 export type WatchProblem = { limit: boolean; message: string }
 
-export type Watching = { folders(): number; close(): void }
+export type FolderWatch = { folders(): number; close(): void }
 
-/** An area with more folders is neither an agent's history nor a project, and every folder takes some of the system's memory. */
-const MOST_FOLDERS = 50_000
+/**
+ * The most folders in an area. An area with more is neither an agent's history nor a project, and every folder takes some of the
+ * system's memory.
+ */
+const MAX_FOLDERS = 50_000
 
 /**
  * Reports changes in a folder and its subfolders. On Linux this watches folder by folder: Node's own recursive watch uses one
  * watch for every file, cannot exclude folders and takes six times the memory. The other systems can watch complete trees.
  */
-export function watchFolders(area: Area, events: FolderEvents, platform = process.platform): Watching {
+export function watchFolders(area: Area, events: FolderEvents, platform = process.platform): FolderWatch {
   return platform === "linux" ? byFolder(area, events) : asTree(area, events)
 }
 
-function byFolder(area: Area, events: FolderEvents): Watching {
+function byFolder(area: Area, events: FolderEvents): FolderWatch {
   const open = new Map<string, FSWatcher>()
   let closed = false
   const close = () => {
@@ -56,16 +59,16 @@ function byFolder(area: Area, events: FolderEvents): Watching {
       open.delete(folder)
     }
   }
-  /** `isNew`: its contents were created before the watch began, so they are reported. */
+  /** `isNew`: the contents were created before the watch began, so they are reported. */
   const add = (folder: string, level: number, isNew: boolean) => {
     if (closed || open.has(folder)) return
-    if (open.size >= MOST_FOLDERS) throw new TooMany()
+    if (open.size >= MAX_FOLDERS) throw new TooManyFoldersError()
     try {
       const watcher = watch(folder, (event, name) => take(folder, level, event, name))
       watcher.on("error", () => drop(folder)) // it was removed; its parent reports that
       open.set(folder, watcher)
     } catch (error) {
-      if (isOwnMatter(error)) return
+      if (isLocalError(error)) return
       throw error
     }
     if (level >= area.depth && !isNew) return
@@ -96,7 +99,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
       fail(error)
     }
   }
-  /** It may have been recreated immediately, and the old watch is on the folder that is gone. */
+  /** Watches a folder again. It may have been recreated immediately, and the old watch is on the removed folder. */
   const renew = (folder: string, level: number) => {
     drop(folder)
     if (entryAt(folder)?.isDirectory()) return add(folder, level, true)
@@ -112,7 +115,7 @@ function byFolder(area: Area, events: FolderEvents): Watching {
   return { folders: () => open.size, close }
 }
 
-function asTree(area: Area, events: FolderEvents): Watching {
+function asTree(area: Area, events: FolderEvents): FolderWatch {
   let watcher: FSWatcher | undefined
   const isOutside = (path: string) => {
     const steps = relative(area.folder, path).split(sep).slice(0, -1)
@@ -138,8 +141,8 @@ function asTree(area: Area, events: FolderEvents): Watching {
   return { folders: () => 1, close: () => watcher?.close() }
 }
 
-class TooMany extends Error {
-  override message = `it has more than ${MOST_FOLDERS} folders`
+class TooManyFoldersError extends Error {
+  override message = `it has more than ${MAX_FOLDERS} folders`
 }
 
 function problemOf(error: unknown): WatchProblem {
@@ -147,12 +150,12 @@ function problemOf(error: unknown): WatchProblem {
   return { limit: code === "ENOSPC" || code === "EMFILE", message: messageOf(error) }
 }
 
-/** It no longer exists, or we may not read it: no reason to stop watching the others. */
-function isOwnMatter(error: unknown): boolean {
+/** True if the error concerns only this folder, which no longer exists or is not readable: the others are still watched. */
+function isLocalError(error: unknown): boolean {
   return ["ENOENT", "ENOTDIR", "EACCES", "EPERM"].includes(codeOf(error))
 }
 
-/** Undefined if nothing is there, a parent is a file, or we have no permission. */
+/** Undefined if nothing exists at the path, a parent is a file, or there is no permission. */
 export function entryAt(path: string): Stats | undefined {
   try {
     return lstatSync(path)

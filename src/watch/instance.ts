@@ -8,16 +8,17 @@ import { stateShape, type WatchState } from "./state.ts"
 
 type Place = Pick<Home, "dir">
 
-const TRIES = 4
-const BETWEEN_MS = 60
+const MAX_TRIES = 4
+const RETRY_AFTER_MS = 60
 
 /**
- * Only one `dex watch` runs at a time. Undefined: another one is running. The system releases the lock, however the process ends.
+ * Takes the lock with which only one `dex watch` runs at a time. Undefined if another one is running. The system releases the
+ * lock, however the process ends.
  */
 export async function takeInstance(home: Place): Promise<{ release(): void } | undefined> {
-  // A process that checks whether one is running takes the lock for a moment.
-  for (let attempt = 0; attempt < TRIES; attempt++) {
-    if (attempt > 0) await pause(BETWEEN_MS)
+  // A process that checks whether dex watch is running takes the lock for a moment.
+  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+    if (attempt > 0) await pause(RETRY_AFTER_MS)
     const lock = tryLock(lockFile(home))
     if (lock) return lock
   }
@@ -31,23 +32,23 @@ export function isRunning(home: Place): boolean {
   return lock === undefined
 }
 
-/** The last state that was written; current only while one is running. */
+/** The last written state, which is current only while dex watch is running. */
 export function readState(home: Place): WatchState | undefined {
   try {
     const state = readAs(stateShape, JSON.parse(readFileSync(stateFile(home), "utf8")) as unknown)
     return "ok" in state ? state.ok : undefined
   } catch {
-    return undefined // none yet, or from another version
+    return undefined // no state yet, or one of another version
   }
 }
 
-/** Never fails; in that case readers see an older state. */
+/** Writes the state. Never fails; readers then see an older state. */
 export function writeState(home: Place, state: WatchState): void {
   try {
     writeFileSync(`${stateFile(home)}.new`, `${JSON.stringify(state)}\n`, { mode: 0o600 })
     renameSync(`${stateFile(home)}.new`, stateFile(home))
   } catch {
-    // A full disk or a read-only folder; the sync reports it and says what to do.
+    // The disk is full or the folder is read-only; the sync reports that and says what to do.
   }
 }
 

@@ -6,11 +6,11 @@ import type { HistoryReader } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Listeners, ProjectChange } from "./listeners.ts"
 
-/** An order from the waiting process to the reading one. `after`: the revision of the history at the listeners' last call. */
+/** An order from the waiting process to the reading one. `after` is the revision of the history at the listeners' last call. */
 export type Order = { type: "sync"; source?: SourceId; after?: string } | ({ type: "project" } & ProjectChange)
 
 export type OrderReport = {
-  /** Another process is doing it. */
+  /** True if another process is doing the work. */
   busy: boolean
   conversations: number
   messages: number
@@ -62,7 +62,7 @@ export async function carryOutOrder(order: Order, dex: Dex, listeners: Listeners
   return answer
 }
 
-/** One agent's sessions, or, without a source, everything that `dex sync` reads. */
+/** Syncs one agent's sessions or, without a source, everything that `dex sync` reads. */
 async function syncOf(dex: Dex, source: SourceId | undefined) {
   if (source === undefined) {
     const { sync } = await import("../tools/sync/sync.ts")
@@ -76,7 +76,7 @@ async function syncOf(dex: Dex, source: SourceId | undefined) {
   })
 }
 
-/** Regardless of which process read them: another dex may have been faster. */
+/** The conversations that changed, whichever process read them. */
 async function changedSince(store: HistoryReader, before: string): Promise<{ refs: Ref[]; token: string }> {
   const refs: Ref[] = []
   let token = before

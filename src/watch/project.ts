@@ -5,29 +5,29 @@ import { type AreaWatch, watchArea } from "./area.ts"
 import type { WatchProblem } from "./folders.ts"
 import type { ProjectChange } from "./listeners.ts"
 
-/** No project has source files deeper than this. */
+/** The most levels of folders to watch. No project has source files deeper than this. */
 const PROJECT_DEPTH = 40
-/** More than this at once is a checkout or a build; reading everything is cheaper then. */
-const MOST_FILES = 1_000
+/** The most changed files to list. More at once are a checkout or a build, and reading everything is then cheaper. */
+const MAX_FILES = 1_000
 
 export type Project = {
   areas: AreaWatch[]
   /** The changes since the last call. */
   take(): ProjectChange
-  /** The taken changes could not be used, so the next call returns everything. */
+  /** Call this if the taken changes could not be used. The next call of `take` returns everything. */
   missed(): void
   /** Reads again what git ignores. If the files are not being watched, anything may have changed. */
-  lookAgain(): Promise<void>
+  recheck(): Promise<void>
   close(): void
 }
 
-/** Watches a project's source files and its git history. `own`: dex's folder. */
+/** Watches a project's source files and its git history. `own` is dex's folder. */
 export async function openProject(
   project: string,
   own: string,
   on: { touched(): void; problem(problem: WatchProblem): void },
 ): Promise<Project> {
-  const [root, mine] = [realOr(project), realOr(own)]
+  const [root, mine] = [resolveLinks(project), resolveLinks(own)]
   let files: Set<string> | undefined = new Set()
   let git = false
   let skipped = await skippedFolders(root)
@@ -36,11 +36,11 @@ export async function openProject(
     git = true
   }
   const changed = (names: string[] | undefined) => {
-    if (names === undefined || (files && files.size + names.length > MOST_FILES)) files = undefined
+    if (names === undefined || (files && files.size + names.length > MAX_FILES)) files = undefined
     else for (const name of names) files?.add(name)
     on.touched()
   }
-  const sieve = createSieve((names) => ignoredFiles(root, names), changed)
+  const sieve = createIgnoreFilter((names) => ignoredFiles(root, names), changed)
   const tree = watchArea(
     { folder: project, depth: PROJECT_DEPTH, skips: (path) => path === mine || skipped(path), awaits: false },
     {
@@ -48,7 +48,7 @@ export async function openProject(
       problem: on.problem,
     },
   )
-  // Every commit, checkout, merge and reset adds a line there.
+  // Every commit, checkout, merge and reset adds a line to this file.
   const log = watchArea(
     { folder: join(project, ".git", "logs"), depth: 0, files: /^HEAD$/, skips: () => false },
     {
@@ -69,10 +69,10 @@ export async function openProject(
       git = false
       return change
     },
-    lookAgain: async () => {
+    recheck: async () => {
       skipped = await skippedFolders(root)
       sieve.forget()
-      if (tree.state().how === "watching") return tree.renew()
+      if (tree.state().how === "watching") return tree.restart()
       missed()
       on.touched()
     },
@@ -83,8 +83,8 @@ export async function openProject(
   }
 }
 
-/** Resolves links, as in reported changes. */
-export function realOr(path: string): string {
+/** The path with links resolved, as in reported changes, or the path itself. */
+export function resolveLinks(path: string): string {
   try {
     return realpathSync(path)
   } catch {
@@ -92,28 +92,28 @@ export function realOr(path: string): string {
   }
 }
 
-type Sieve = {
+type IgnoreFilter = {
   /** A changed file, relative to the project. */
   take(name: string): void
-  /** The ignore rules may have changed. */
+  /** Forgets the answers, because the ignore rules may have changed. */
   forget(): void
   close(): void
 }
 
-/** More than this at once is a checkout or a build: nobody can say which of them matter. */
-const MOST_AT_ONCE = 10_000
-/** Forgetting costs one more question to git. */
-const MOST_REMEMBERED = 20_000
+/** The most names to check at once. More are a checkout or a build, in which it is unknown what matters. */
+const MAX_AT_ONCE = 10_000
+/** The most answers to remember. Forgetting costs one more question to git. */
+const MAX_REMEMBERED = 20_000
 
 /**
  * Passes on files that git does not ignore. Asks git once for all names that arrive together, and remembers the answer, so that a
- * log that a program writes all the time costs nothing. `ask` returns the ignored ones, or undefined if git cannot say; then all
+ * log that a program writes all the time costs nothing. `ask` returns the ignored names, or undefined if git cannot say; then all
  * of them pass. `pass` gets undefined if there were too many.
  */
-function createSieve(
+function createIgnoreFilter(
   ask: (names: string[]) => Promise<ReadonlySet<string> | undefined>,
   pass: (names: string[] | undefined) => void,
-): Sieve {
+): IgnoreFilter {
   let remembered = new Map<string, boolean>()
   let waiting = new Set<string>()
   let asking = false
@@ -130,7 +130,7 @@ function createSieve(
     const ignored = await ask(names)
     asking = false
     if (closed) return
-    if (memory.size + names.length > MOST_REMEMBERED) memory.clear()
+    if (memory.size + names.length > MAX_REMEMBERED) memory.clear()
     if (ignored) for (const name of names) memory.set(name, ignored.has(name))
     const passed = names.filter((name) => !ignored?.has(name))
     if (passed.length > 0) pass(passed)
@@ -143,7 +143,7 @@ function createSieve(
       const isIgnored = remembered.get(name)
       if (isIgnored === true) return
       if (isIgnored === false) return pass([name])
-      if (waiting.size >= MOST_AT_ONCE) {
+      if (waiting.size >= MAX_AT_ONCE) {
         waiting.clear()
         return pass(undefined)
       }
@@ -156,8 +156,8 @@ function createSieve(
   }
 }
 
-/** Generated by programs in any project: nobody works in them, and they contain more folders than the project itself. */
-const MADE = new Set([
+/** Folders that programs generate in any project. Nobody works in them, and they contain more folders than the project itself. */
+const GENERATED_FOLDERS = new Set([
   ".git",
   ".hg",
   ".svn",
@@ -180,43 +180,46 @@ const MADE = new Set([
   ".terraform",
   "DerivedData",
 ])
-/** The usual build folders, for projects without git. */
-const BUILT = new Set(["dist", "build", "out", "target", "coverage"])
-const GIT_MS = 5_000
-const MOST_BYTES = 16 << 20
+/** Common build folders, for projects without git. */
+const BUILD_FOLDERS = new Set(["dist", "build", "out", "target", "coverage"])
+const GIT_TIMEOUT_MS = 5_000
+const MAX_BYTES = 16 << 20
 
-function isMadeFolder(path: string): boolean {
-  return MADE.has(basename(path))
+function isGeneratedFolder(path: string): boolean {
+  return GENERATED_FOLDERS.has(basename(path))
 }
 
-/** The folders of a project that nobody works in: those that git ignores, or the usual ones if there is no git. */
+/**
+ * Returns a function that is true for folders in which nobody works: those that git ignores, or common build folders if there is
+ * no git.
+ */
 export async function skippedFolders(project: string): Promise<(path: string) => boolean> {
   const args = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"]
   const listed = await askGit(project, args)
-  if (listed?.code !== 0) return (path) => isMadeFolder(path) || BUILT.has(basename(path))
+  if (listed?.code !== 0) return (path) => isGeneratedFolder(path) || BUILD_FOLDERS.has(basename(path))
   const folders = listed.paths.filter((path) => path.endsWith("/"))
   const ignored = new Set(folders.map((path) => join(project, path.slice(0, -1))))
-  return (path) => isMadeFolder(path) || ignored.has(path)
+  return (path) => isGeneratedFolder(path) || ignored.has(path)
 }
 
-/** Which of these files git ignores, relative to the project. It never ignores tracked files. Undefined if git cannot say. */
+/** The files that git ignores, relative to the project. Tracked files are never ignored. Undefined if git cannot say. */
 export async function ignoredFiles(project: string, names: string[]): Promise<Set<string> | undefined> {
   if (!existsSync(join(project, ".git"))) return new Set()
-  // Without the dot, git would interpret a name that begins with a colon as pathspec magic.
+  // Without the leading dot, git would interpret a name that begins with a colon as pathspec magic.
   const input = names.map((name) => `./${name}\0`).join("")
   const checked = await askGit(project, ["check-ignore", "--stdin", "-z"], input)
   if (checked?.code !== 0 && checked?.code !== 1) return undefined
   return new Set(checked.paths.map((path) => path.slice(2)))
 }
 
-/** Undefined if there is no git, or if it takes too long. */
+/** Runs git. Undefined if there is no git, or if it takes too long. */
 async function askGit(project: string, args: string[], input?: string) {
   const chunks: Buffer[] = []
   try {
     const { code } = await runGit(args, {
       folder: project,
-      timeoutMs: GIT_MS,
-      mostBytes: MOST_BYTES,
+      timeoutMs: GIT_TIMEOUT_MS,
+      mostBytes: MAX_BYTES,
       readsOnly: true,
       ceiling: dirname(project),
       onOutput: (bytes) => void chunks.push(bytes),

@@ -5,7 +5,7 @@ import { listeners } from "./listeners.ts"
 import { carryOutOrder, type Order, type OrderReport } from "./orders.ts"
 
 // The process that reads for `dex watch`. It loads what reading needs and ends after a while without work, so that the waiting
-// process stays small. Each order reopens the databases, because the index may have been switched.
+// process stays small. Each order reopens the databases, because the index may have been replaced.
 
 const PROGRESS_EVERY_MS = 500
 
@@ -13,7 +13,7 @@ const [version = ""] = process.argv.slice(2)
 
 serveOrders<Order, OrderReport, SyncProgress>(
   async (order, { signal, emit }) => {
-    let reportedAt = performance.now() // quick work needs no progress
+    let reportedAt = performance.now() // quick work shows no progress
     const onProgress = (progress: SyncProgress) => {
       if (performance.now() - reportedAt < PROGRESS_EVERY_MS) return
       reportedAt = performance.now()

@@ -10,7 +10,7 @@ import type { WatchState } from "./state.ts"
 export type WatchEvent =
   | { event: "watching"; at: string; pid: number; folders: number; sources: SourceId[]; projects: string[] }
   | { event: "progress"; at: string; done: number; total: number }
-  /** Without a source: everything was checked. */
+  /** `source` is absent if everything was checked. */
   | { event: "looked"; at: string; source?: SourceId; conversations: number; messages: number; duration_ms: number }
   | { event: "project"; at: string; project: string; files?: number; git: boolean }
   | { event: "problem"; at: string; message: string }
@@ -18,13 +18,13 @@ export type WatchEvent =
 
 export type AgentArea = { source: SourceId; area: AreaWatch }
 
-/** How often to check folders that the system does not watch. */
+/** How often to check folders that the system does not watch, in milliseconds. */
 export const POLL_MS = 3_000
 
-const LIMIT =
+const WATCH_LIMIT_MESSAGE =
   "the system's limit is reached. To lift it: sudo sysctl fs.inotify.max_user_watches=524288 fs.inotify.max_user_instances=512."
 
-/** Reports what happens, stores it for `dex watch --status`, and never reports the same problem twice in a row. */
+/** Reports what happens and stores it for `dex watch --status`. Never reports the same problem twice in a row. */
 export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchEvent) => void) {
   const at = () => new Date(dex.now()).toISOString()
   const problems = new Map<string, string>()
@@ -48,9 +48,9 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
     area: (folder: string, isPolled: boolean, why: WatchProblem) => {
       if (isPolled) polled.add(folder)
       const instead = isPolled
-        ? `dex looks there every ${POLL_MS / 1000} seconds instead.`
-        : "What changed there is read every ten minutes instead."
-      problem(folder, `${folder} cannot be watched: ${why.limit ? LIMIT : `${why.message}.`} ${instead}`)
+        ? `dex checks it every ${POLL_MS / 1000} seconds instead.`
+        : "dex reads changes there every ten minutes instead."
+      problem(folder, `${folder} cannot be watched: ${why.limit ? WATCH_LIMIT_MESSAGE : `${why.message}.`} ${instead}`)
     },
     progress: ({ done, total }: { done: number; total: number }) => say({ event: "progress", at: at(), done, total }),
     looked: (
@@ -65,7 +65,7 @@ export function createReport(dex: Pick<Dex, "home" | "now">, say: (event: WatchE
     },
     project: ({ project, files, git }: ProjectChange) =>
       say({ event: "project", at: at(), project, files: files?.length, git }),
-    /** Reports what is being watched if that has changed. */
+    /** Reports which folders are watched, if that has changed. */
     state: (agents: AgentArea[], areas: AreaWatch[], projects: string[]) => {
       const there = agents.filter(({ area }) => ["watching", "polling"].includes(area.state().how))
       const sources = [...new Set(there.map(({ source }) => source))].filter((source) => !isDexSource(source))

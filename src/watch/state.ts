@@ -7,9 +7,9 @@ export const stateShape = object({
   last_look: optional(text("When it last looked for something new.")),
   last_message: optional(text("When it last found a new message.")),
   messages: integer("New messages since it started."),
-  folders: integer("Folders that the system watches for it."),
-  polled: listOf(text(), "Folders that it checks every few seconds, because the system cannot watch more."),
+  folders: integer("Folders that the system watches."),
+  polled: listOf(text(), "Folders that dex checks every few seconds, because the system cannot watch more."),
   projects: listOf(text()),
-  problem: optional(text("What it could not do, when it last tried.")),
+  problem: optional(text("Problems of the last attempt.")),
 })
 export type WatchState = Infer<typeof stateShape>

@@ -11,7 +11,7 @@ import type { Dex } from "../tools/context.ts"
 import { watchArea } from "./area.ts"
 import { listeners } from "./listeners.ts"
 import type { Order, OrderReport } from "./orders.ts"
-import { openProject, type Project, realOr } from "./project.ts"
+import { openProject, type Project, resolveLinks } from "./project.ts"
 import { type AgentArea, createReport, POLL_MS, type WatchEvent } from "./report.ts"
 
 type WatchOptions = {
@@ -21,10 +21,10 @@ type WatchOptions = {
   say(event: WatchEvent): void
 }
 
-const ALL = "*"
-const PROJECT = "project:"
-/** Events can be lost, because of a full queue or a network disk. */
-const LOOK_AT_ALL_MS = 600_000
+const ALL_AGENTS_KEY = "*"
+const PROJECT_KEY_PREFIX = "project:"
+/** How often to read everything, in milliseconds, because events can be lost in a full queue or on a network disk. */
+const READ_ALL_EVERY_MS = 600_000
 const RECHECK_MS = 60_000
 
 /** Keeps the history and the opted-in projects current until the signal is aborted. */
@@ -38,7 +38,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
   let seen: string | undefined
   const syncOrder = (key: string) => ({
     type: "sync" as const,
-    source: key !== ALL ? (key as SourceId) : undefined,
+    source: key !== ALL_AGENTS_KEY ? (key as SourceId) : undefined,
     after: seen,
   })
   const readAgents = async (key: string): Promise<LookOutcome> => {
@@ -46,7 +46,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     if (answer.busy) return "busy"
     seen = answer.seen
     report.problem(key, answer.problems[0])
-    report.looked(key === ALL ? undefined : (key as SourceId), answer)
+    report.looked(key === ALL_AGENTS_KEY ? undefined : (key as SourceId), answer)
     return { tookMs: answer.duration_ms }
   }
   const readProject = async (project: Project): Promise<LookOutcome> => {
@@ -55,7 +55,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     if (listeners.project.length === 0) return "done"
     try {
       const { busy, problems } = await reader.ask({ type: "project", ...change }, () => {})
-      report.problem(PROJECT + change.project, problems[0])
+      report.problem(PROJECT_KEY_PREFIX + change.project, problems[0])
       if (busy) project.missed()
       return busy ? "busy" : "done"
     } catch (error) {
@@ -65,8 +65,8 @@ export async function watchAll(options: WatchOptions): Promise<void> {
   }
   const look = async (key: string): Promise<LookOutcome> => {
     try {
-      if (!key.startsWith(PROJECT)) return await readAgents(key)
-      const project = projects.get(key.slice(PROJECT.length))
+      if (!key.startsWith(PROJECT_KEY_PREFIX)) return await readAgents(key)
+      const project = projects.get(key.slice(PROJECT_KEY_PREFIX.length))
       return project ? await readProject(project) : "done"
     } catch (error) {
       if (signal.aborted) return "done"
@@ -74,7 +74,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
       return "failed"
     }
   }
-  const pace = createPace(look)
+  const pace = createLookSchedule(look)
   const areas = watchAgents(options, pace, report.area)
   const all = () => [...areas.map(({ area }) => area), ...[...projects.values()].flatMap((project) => project.areas)]
   const state = () => report.state(areas, all(), [...projects.keys()])
@@ -88,7 +88,7 @@ export async function watchAll(options: WatchOptions): Promise<void> {
     }
     for (const path of wanted) {
       if (projects.has(path)) continue
-      const touched = () => pace.touch(PROJECT + path)
+      const touched = () => pace.touch(PROJECT_KEY_PREFIX + path)
       const project = await openProject(path, dex.home.dir, {
         touched,
         problem: (why) => report.area(path, false, why),
@@ -108,16 +108,16 @@ export async function watchAll(options: WatchOptions): Promise<void> {
   prepareProjects(dex.home)
   const list = watchFile(projectsFile(dex.home), () => void followProjects())
   await followProjects()
-  pace.touch(ALL)
+  pace.touch(ALL_AGENTS_KEY)
   const timers = [
     setInterval(() => {
       for (const area of all()) area.recheck()
       state()
     }, RECHECK_MS),
     setInterval(() => {
-      pace.touch(ALL)
-      for (const project of projects.values()) void project.lookAgain()
-    }, LOOK_AT_ALL_MS),
+      pace.touch(ALL_AGENTS_KEY)
+      for (const project of projects.values()) void project.recheck()
+    }, READ_ALL_EVERY_MS),
   ]
   report.onLook(state)
   await aborted(signal)
@@ -130,10 +130,10 @@ export async function watchAll(options: WatchOptions): Promise<void> {
 
 function watchAgents(
   { dex, connectors }: WatchOptions,
-  pace: Pace,
+  pace: LookSchedule,
   problem: ReturnType<typeof createReport>["area"],
 ): AgentArea[] {
-  const own = realOr(dex.home.dir)
+  const own = resolveLinks(dex.home.dir)
   const everything = (root: string): Watched[] => [{ folder: root, depth: Infinity }]
   return connectors.flatMap((connector) =>
     connector.roots(dex.machine).flatMap((root) =>
@@ -146,7 +146,7 @@ function watchAgents(
             files,
             skips: (path) => path === own || basename(path) === "node_modules" || skip.includes(basename(path)),
             pollEveryMs: POLL_MS,
-            // Waiting for it would mean waking up at every write of our own.
+            // dex does not wait for folders inside its own, because each of its own writes would wake it up.
             awaits: !folder.startsWith(dex.home.dir),
           },
           {
@@ -167,7 +167,8 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * A small file that is replaced, never modified in place. It is watched itself, because its folder also contains the databases.
+ * Watches a small file that is replaced, never modified in place. The file itself is watched, because its folder also contains
+ * the databases.
  */
 function watchFile(path: string, changed: () => void): { close(): void } {
   let watcher: FSWatcher | undefined
@@ -182,7 +183,7 @@ function watchFile(path: string, changed: () => void): { close(): void } {
       })
       watcher.on("error", () => watcher?.close())
     } catch {
-      // It always exists; if it cannot be watched, a restart reads it.
+      // The file always exists. If it cannot be watched, a restart reads it.
     }
   }
   open()
@@ -194,33 +195,36 @@ function watchFile(path: string, changed: () => void): { close(): void } {
   }
 }
 
-/** `busy`: another process is doing it, so try again soon. `tookMs`: done; the duration without what only a first look needs. */
+/**
+ * `busy`: another process is doing the work, so try again soon. `tookMs`: done; the duration without what only the first look
+ * needs.
+ */
 export type LookOutcome = "done" | { tookMs: number } | "busy" | "failed"
 
-type Pace = {
-  /** Something changed there: it will be looked at soon, once, however often this is called. */
+type LookSchedule = {
+  /** Marks a key as changed. It is looked at soon, and once, however often this is called. */
   touch(key: string): void
-  /** Starts nothing more; resolves when the current look is done. */
+  /** Starts nothing more, and resolves when the current look is done. */
   stop(): Promise<void>
 }
 
-/** A program writes a message in several pieces; waiting this long after the first one reads them together. */
+/** How long to wait after the first change, in milliseconds, because a program writes a message in several pieces. */
 const GATHER_MS = 100
-/** Something that changes all the time is read at most this often, */
-const EVERY_MS = 1_000
-/** and less often if reading takes long: at most one part in five of the time. */
-const SHARE = 5
-const SELDOMEST_MS = 60_000
+/** How often something that changes all the time is read at most, in milliseconds. */
+const MIN_INTERVAL_MS = 1_000
+/** Reading takes at most one part in this many of the time; slow reads are therefore rarer. */
+const TIME_SHARE = 5
+const MAX_INTERVAL_MS = 60_000
 const FIRST_RETRY_MS = 5_000
-const LAST_RETRY_MS = 300_000
+const MAX_RETRY_MS = 300_000
 
 type Line = { wantedAt?: number; notBefore: number; failures: number }
 
 /** Decides when to look at each key: soon after it changed, never continuously, one at a time, and less often after failures. */
-export function createPace(
+export function createLookSchedule(
   look: (key: string) => Promise<LookOutcome>,
   now: () => number = () => performance.now(),
-): Pace {
+): LookSchedule {
   const lines = new Map<string, Line>()
   let timer: NodeJS.Timeout | undefined
   let running: Promise<void> | undefined
@@ -250,11 +254,12 @@ export function createPace(
     line.failures = outcome === "failed" ? line.failures + 1 : 0
     if (outcome === "done" || typeof outcome === "object") {
       const took = typeof outcome === "object" ? outcome.tookMs : now() - started
-      line.notBefore = started + Math.min(SELDOMEST_MS, Math.max(EVERY_MS, took * SHARE))
+      line.notBefore = started + Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, took * TIME_SHARE))
       return
     }
     line.wantedAt ??= now()
-    const wait = outcome === "busy" ? EVERY_MS : Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (line.failures - 1))
+    const wait =
+      outcome === "busy" ? MIN_INTERVAL_MS : Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (line.failures - 1))
     line.notBefore = now() + wait
   }
   return {
@@ -276,17 +281,17 @@ export function createPace(
 type ReaderStart = { env: Record<string, string | undefined>; cwd: string; version: string }
 
 type ReaderProcess = {
-  /** One order at a time. Throws if the order failed, if the process ended, or if it cannot be started. */
+  /** Sends one order at a time. Throws if the order failed, if the process ended, or if it cannot be started. */
   ask(order: Order, onProgress: (progress: SyncProgress) => void): Promise<OrderReport>
   stop(): Promise<void>
 }
 
-/** The process is kept while there is work; after this long without any it ends and frees its memory. */
+/** How long the process is kept without work, in milliseconds. Then it ends and frees its memory. */
 const IDLE_MS = 20_000
-/** By default, V8 lets new garbage grow to 50 MB and more before it collects. */
+/** A small space for new objects. By default, V8 lets garbage grow to 50 MB and more before it collects. */
 const HEAP = ["--max-semi-space-size=4"]
 
-/** Reads in a separate process, started when there is something to do. */
+/** Reads in a separate process, which is started when there is something to do. */
 export function createReader({ env, cwd, version }: ReaderStart, log: (line: string) => void): ReaderProcess {
   let current: Subprocess<Order, OrderReport, SyncProgress> | undefined
   let idle: NodeJS.Timeout | undefined
@@ -309,7 +314,9 @@ export function createReader({ env, cwd, version }: ReaderStart, log: (line: str
         return await running().ask(order, { onEvent })
       } catch (error) {
         if (!isSubprocessEnded(error)) throw error
-        throw error.isNotStarted ? notStarted(error) : new Error(`The reading process ended early (${error.message}).`)
+        throw error.isNotStarted
+          ? notStarted(error)
+          : new Error(`The reading process ended unexpectedly (${error.message}).`)
       } finally {
         idle = setTimeout(() => void end(), IDLE_MS).unref()
       }

@@ -15,8 +15,8 @@ import {
   PROJECT,
   put,
   putSession,
+  readHome,
   SESSION,
-  tell,
   text,
   type Writer,
   writer,
@@ -99,7 +99,7 @@ describe("roots", () => {
     ]) {
       put(home, path, "")
     }
-    expect(tell(home).map(({ unit }) => unit.key)).toEqual([
+    expect(readHome(home).map(({ unit }) => unit.key)).toEqual([
       `${PROJECT}/${SESSION}/subagents/agent-new.jsonl`,
       `${PROJECT}/${SESSION}/subagents/workflows/wf/agent-deep.jsonl`,
       `${PROJECT}/${SESSION}.jsonl`,
@@ -326,7 +326,7 @@ describe("the origin of text in a user record", () => {
     main.answer("m", [call("t", "Read", { file_path: "/x.png" })])
     main.result("t", [image], { toolUseResult: { type: "image", file: { base64: data, type: "image/png" } } })
     putSession(home, main.records)
-    const [parsed] = tell(home)
+    const [parsed] = readHome(home)
     expect(JSON.stringify(parsed!.records)).not.toContain(data.slice(0, 100))
     const kept = {
       type: "image",
@@ -696,7 +696,7 @@ describe("subagents", () => {
     main.add(progress(steps[0]!))
     for (const one of steps.slice(1)) main.add(progress(one, "a1", [steps[0], spoken, steps[1], steps[2]]))
     putSession(home, main.records)
-    const parsed = tell(home)[0]!
+    const parsed = readHome(home)[0]!
     expect(lines(parsed.conversations[1]!)[1]).toBe('assistant agent:I list them. | tool_call agent:{"command":"ls"}')
     expect(parsed.conversations[1]!.messages.length).toBe(4)
     expect(JSON.stringify(parsed.records).match(/a\.ts/g)!.length).toBe(2) // the result and the answer, each once
@@ -732,7 +732,7 @@ describe("subagents", () => {
     const agent = writer({ isSidechain: true })
     agent.prompt("Look")
     put(home, `.claude/projects/${PROJECT}/${SESSION}/subagents/agent-a1.jsonl`, agent.records)
-    const unit = tell(home)[0]!.unit
+    const unit = readHome(home)[0]!.unit
     const read = (after?: Parameters<typeof claudeCodeConnector.read>[1]) => {
       const reading = claudeCodeConnector.read(unit, after) as Exclude<
         ReturnType<typeof claudeCodeConnector.read>,
@@ -1000,7 +1000,7 @@ describe("facts about a conversation", () => {
       { type: "summary", summary: "x", leafUuid: "y" },
       { type: "mode", mode: "normal" },
     ])
-    expect(tell(home)[0]).toMatchObject({ conversations: [], unknown: {} })
+    expect(readHome(home)[0]).toMatchObject({ conversations: [], unknown: {} })
   })
 
   test("a hook's text is injected, and cut", () => {
@@ -1152,7 +1152,7 @@ describe("what is stored of a record", () => {
     const summary = { type: "summary", summary: "The title", leafUuid: "u1" }
     const path = `.claude/projects/${PROJECT}/${SESSION}.jsonl`
     put(home, path, `${jsonl(main.records)}${JSON.stringify(tick)}${JSON.stringify(summary)}\n`)
-    expect(tell(home)[0]).toMatchObject({ skipped: 1, conversations: [{ title: { text: "The title" } }] })
+    expect(readHome(home)[0]).toMatchObject({ skipped: 1, conversations: [{ title: { text: "The title" } }] })
   })
 })
 
@@ -1168,7 +1168,7 @@ describe("unknown records", () => {
     main.add({ type: "progress", data: { type: "brand_new" } })
     main.answer("m", [{ type: "brand_new" }, text("hi")])
     putSession(home, main.records)
-    const parsed = tell(home)[0]!
+    const parsed = readHome(home)[0]!
     expect(parsed.unknown).toEqual({
       tool_use: 1,
       untyped: 1,
@@ -1292,7 +1292,7 @@ test.skipIf(!existsSync(samples))("other projects' samples have no unexpected un
   for (const name of readdirSync(samples)) {
     if (name.endsWith(".jsonl")) writeFileSync(join(dir, name), readFileSync(join(samples, name)))
   }
-  const unknown = tell(home).map(({ unit, unknown: counts }) => [unit.key.split("/").at(-1), counts])
+  const unknown = readHome(home).map(({ unit, unknown: counts }) => [unit.key.split("/").at(-1), counts])
   expect(unknown.filter(([, counts]) => Object.keys(counts as object).length > 0)).toEqual([
     ["ccl-edge_cases.jsonl", { untyped: 1 }],
     ["schema-drift-unknown-types.jsonl", { tool_use: 1, tool_result: 1 }],

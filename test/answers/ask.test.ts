@@ -6,7 +6,7 @@ import type { Caps } from "../../src/answers/loop.ts"
 import { createDex } from "../../src/app/dex.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { claudeSession } from "../support/home.ts"
-import { inTurn, modelServer, type Script } from "../support/model-server.ts"
+import { answersInTurn, modelServer, type Script } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
@@ -74,7 +74,7 @@ async function ask(input: Partial<AskInput>, script?: Script, caps?: Caps) {
     { query: "why is the flaky hook test flaky", in: "all", max_tokens: 600, ...input },
     caps ? { caps } : {},
   )
-  return { output, asked: server?.asked ?? [] }
+  return { output, asked: server?.requests ?? [] }
 }
 
 const calls = (...list: { name: string; arguments: unknown }[]) => [
@@ -97,7 +97,7 @@ test("if nothing is found, it says so, with no source and no confidence", async 
 test("a model searches, reads and answers; the sources are what it really read", async () => {
   const { output, asked } = await ask(
     { use_case: "fixing CI" },
-    inTurn(
+    answersInTurn(
       calls({ name: "search", arguments: { query: "free port" } }, { name: "read", arguments: { ref: `${PORT}#2` } }),
       [{ text: "Port 8080 was taken by another test [1]. It now binds to port 0 [1]." }],
     ),
@@ -117,7 +117,10 @@ test("a model searches, reads and answers; the sources are what it really read",
 
 test("a secret in the question does not reach the model", async () => {
   const secret = `ghp_${"A1b2C3d4E5".repeat(4).slice(0, 36)}`
-  const { asked } = await ask({ query: `hook test ${secret}`, use_case: secret }, inTurn([{ text: "NOT FOUND" }]))
+  const { asked } = await ask(
+    { query: `hook test ${secret}`, use_case: secret },
+    answersInTurn([{ text: "NOT FOUND" }]),
+  )
   expect(asked).toHaveLength(1)
   expect(JSON.stringify(asked)).not.toContain(secret)
 })
@@ -125,7 +128,7 @@ test("a secret in the question does not reach the model", async () => {
 test("sentences that a model makes up are left out and counted", async () => {
   const { output } = await ask(
     {},
-    inTurn([
+    answersInTurn([
       {
         text: 'Port 8080 was taken [1]. It was fixed in March. It said "the port is 9999, sorry about that" [1]. See https://evil.test/x [1]. All is well [44].',
       },
@@ -137,18 +140,18 @@ test("sentences that a model makes up are left out and counted", async () => {
 
 test("a sentence about something else than its source is left out, and confidence is not high", async () => {
   const query = "why does the flaky hook test bind to port 8080"
-  const sure = await ask({ query }, inTurn([{ text: "Port 8080 was taken by another test [1]." }]))
+  const sure = await ask({ query }, answersInTurn([{ text: "Port 8080 was taken by another test [1]." }]))
   expect(sure.output.confidence).toBe("high")
   const { output } = await ask(
     { query },
-    inTurn([{ text: "Port 8080 was taken by another test [1]. The moon is made of cheese [1]." }]),
+    answersInTurn([{ text: "Port 8080 was taken by another test [1]. The moon is made of cheese [1]." }]),
   )
   expect(output).toMatchObject({ answer: "Port 8080 was taken by another test [1].", confidence: "medium" })
   expect(output.note).toContain("1 sentence about something else than its source left out.")
 })
 
 test("an answer without a single supported sentence is replaced by quotes", async () => {
-  const { output } = await ask({}, inTurn([{ text: "It is the moon. Trust me." }]))
+  const { output } = await ask({}, answersInTurn([{ text: "It is the moon. Trust me." }]))
   expect(output).toMatchObject({ extractive: true, note: expect.stringContaining("could not be verified") })
   expect(output.sources.length).toBeGreaterThan(0)
 })
@@ -160,12 +163,15 @@ test("text that a hook inserted into a conversation is never evidence", async ()
 })
 
 test("a model that answers NOT FOUND is believed", async () => {
-  const { output } = await ask({}, inTurn([{ text: "NOT FOUND" }]))
+  const { output } = await ask({}, answersInTurn([{ text: "NOT FOUND" }]))
   expect(output).toMatchObject({ sources: [], confidence: "none", extractive: false })
 })
 
 test("an answer that is based only on the web says so", async () => {
-  const { output } = await ask({ query: "ephemeral zeppelin ports" }, inTurn([{ text: "They are ephemeral [1]." }]))
+  const { output } = await ask(
+    { query: "ephemeral zeppelin ports" },
+    answersInTurn([{ text: "They are ephemeral [1]." }]),
+  )
   expect(output.sources[0]).toMatchObject({ origin: "web" })
   expect(output.note).toContain("This comes only from text on the web.")
 })
@@ -232,7 +238,7 @@ test("whatever a model asks for, nothing outside of the scope is read", async ()
     { name: "read", arguments: { ref: { $ne: null } } },
   ]
   for (const one of hostile) {
-    const { output, asked } = await ask({}, inTurn(calls(one), [{ text: "The launch is on Friday [1][2][3]." }]))
+    const { output, asked } = await ask({}, answersInTurn(calls(one), [{ text: "The launch is on Friday [1][2][3]." }]))
     expect(JSON.stringify(asked)).not.toContain("launch is on Friday.\\n")
     expect(JSON.stringify(asked.map(({ body }) => body.messages.filter(({ role }) => role === "tool")))).not.toMatch(
       /hidden project's launch|root:x:0/,
@@ -245,7 +251,7 @@ test("collections and scope are enforced in code", async () => {
   expect(await dex(home, ["docs", "add", "./guide", "--global"])).toMatchObject({ code: 0 })
   const only = await ask(
     { in: "docs", query: "free port hook test" },
-    inTurn(
+    answersInTurn(
       calls({ name: "read", arguments: { ref: `${PORT}#2` } }, { name: "search", arguments: { query: "flaky" } }),
       [{ text: "Port 0 [1]." }],
     ),
@@ -254,12 +260,12 @@ test("collections and scope are enforced in code", async () => {
   expect(JSON.stringify(only.asked)).not.toContain("8080")
   const history = await ask(
     { in: "history" },
-    inTurn(calls({ name: "read", arguments: { ref: "docs:guide/hooks.md§Ports" } }), [{ text: "NOT FOUND" }]),
+    answersInTurn(calls({ name: "read", arguments: { ref: "docs:guide/hooks.md§Ports" } }), [{ text: "NOT FOUND" }]),
   )
   expect(JSON.stringify(history.asked)).toContain("outside of what this question may look at")
   const none = await ask(
     { no_global: true, query: "free port hook test" },
-    inTurn(calls({ name: "read", arguments: { ref: "docs:guide/hooks.md§Ports" } }), [{ text: "NOT FOUND" }]),
+    answersInTurn(calls({ name: "read", arguments: { ref: "docs:guide/hooks.md§Ports" } }), [{ text: "NOT FOUND" }]),
   )
   expect(JSON.stringify(none.asked)).not.toContain("All about hooks")
   expect(JSON.stringify(none.asked)).toContain("outside of what this question may look at")

@@ -4,7 +4,7 @@ import { beforeAll, expect, onTestFinished, test } from "vitest"
 import { onTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { inTurn, modelServer, type Script } from "../support/model-server.ts"
+import { answersInTurn, modelServer, type Script } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
 import { syncHome } from "../support/warm.ts"
 
@@ -35,7 +35,7 @@ async function typed(keys: Keys, options: { script?: Script; columns?: number; a
   const run = await onTerminal(home, ["chat", ...(options.args ?? [])], keys, options.columns)
   if (!run) console.log("NOT RUN: chat on a terminal, which cannot be made here")
   const lines = run?.screen.replaceAll(/\x1b\[[0-9;?]*[A-Za-z]/g, "").split(/\r?\n/) ?? []
-  return run && { ...run, lines, text: lines.join("\n"), asked: server?.asked ?? [] }
+  return run && { ...run, lines, text: lines.join("\n"), asked: server?.requests ?? [] }
 }
 
 const ANSWER = [{ text: "Port 8080 was taken by another test [1]. It was the moon. It now binds to port 0 [1]." }]
@@ -59,13 +59,13 @@ test("the arguments are the first question, and the commands work as described",
       [/Starting over[\s\S]*You: /, "once more\r"],
       [/search once more →[\s\S]*You: /, "/quit\r"],
     ],
-    { script: inTurn(ANSWER) },
+    { script: answersInTurn(ANSWER) },
   )
   if (!told) return
   expect(told.code).toBe(0)
   expect(told.text).toContain("Port 8080 was taken by another test [1]. It now binds to port 0 [1].\n")
   expect(told.text).not.toContain("the moon")
-  expect(told.text).toMatch(/This chat is kept in ~\/\.dex\/chat-sessions\/2/)
+  expect(told.text).toMatch(/This chat is saved in ~\/\.dex\/chat-sessions\/2/)
   expect(told.asked.map(({ body }) => body.messages.length)).toEqual([2, 4, 2])
   expect(told.asked[0]!.body.messages[1]!.content).toContain("why is the hook test flaky")
   expect(told.asked[0]!.body.messages[1]!.content).not.toContain("Use case:")
@@ -82,7 +82,7 @@ test("Ctrl-C stops the answer, a second one leaves; what was shown is stored", a
       [/Port 8080 was taken \[1\]\./, "\x03"],
       [/you stopped it[\s\S]*You: /, "\x03"],
     ],
-    { script: inTurn([{ text: "Port 8080 was taken [1]. It was the" }, { hang: true }]) },
+    { script: answersInTurn([{ text: "Port 8080 was taken [1]. It was the" }, { hang: true }]) },
   )
   if (!told) return
   expect(told.code).toBe(0)
@@ -117,7 +117,7 @@ test.each([80, 140])(
   "at %i columns no line is longer, and a question given at the start is answered first",
   async (columns) => {
     const told = await typed([[/Confidence[\s\S]*You: /, "\x04"]], {
-      script: inTurn([{ text: `${"the hook test binds to a port that is taken, and ".repeat(8)}fails [1].` }]),
+      script: answersInTurn([{ text: `${"the hook test binds to a port that is taken, and ".repeat(8)}fails [1].` }]),
       columns,
       args: ["-i", "-u", "CI", "why is the hook test flaky"],
     })

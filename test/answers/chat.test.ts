@@ -7,7 +7,7 @@ import { createDex } from "../../src/app/dex.ts"
 import { openModel } from "../../src/llm/model.ts"
 import { startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { inTurn, modelServer, type Script } from "../support/model-server.ts"
+import { answersInTurn, modelServer, type Script } from "../support/model-server.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
@@ -54,7 +54,7 @@ async function chatWith(script?: Script, options: Partial<ChatOptions> = {}) {
     chat,
     shown,
     steps,
-    asked: server?.asked ?? [],
+    asked: server?.requests ?? [],
     server,
     ask: (question: string, signal?: AbortSignal) =>
       chat.ask(question, {
@@ -72,7 +72,11 @@ describe("while an answer arrives", () => {
   test("a sentence is shown before the model continues", async () => {
     const seen = Promise.withResolvers<void>()
     const { chat } = await chatWith(
-      inTurn([{ text: "Port 8080 was taken [1]. It" }, { wait: seen.promise }, { text: " now binds to port 0 [1]." }]),
+      answersInTurn([
+        { text: "Port 8080 was taken [1]. It" },
+        { wait: seen.promise },
+        { text: " now binds to port 0 [1]." },
+      ]),
     )
     const shown: string[] = []
     const turn = await chat.ask(QUESTION, {
@@ -93,7 +97,9 @@ describe("while an answer arrives", () => {
       "See https://evil.test/x?q=1 [1].",
     ]
     const { ask, shown } = await chatWith(
-      inTurn(slowly(`${lies[0]} Port 8080 was taken [1]. ${lies.slice(1).join(" ")}\n- It binds to port 0 [1]\n`)),
+      answersInTurn(
+        slowly(`${lies[0]} Port 8080 was taken [1]. ${lies.slice(1).join(" ")}\n- It binds to port 0 [1]\n`),
+      ),
     )
     const turn = await ask(QUESTION)
     expect(shown).toEqual(["Port 8080 was taken [1].", "- It binds to port 0 [1]"])
@@ -102,7 +108,7 @@ describe("while an answer arrives", () => {
 
   test("if the connection breaks in the middle, nothing is shown twice, and never half a sentence", async () => {
     const { ask, shown, asked } = await chatWith(
-      inTurn(
+      answersInTurn(
         [...slowly("Port 8080 was taken [1]. It was the mo"), { reset: true }],
         slowly("Port 8080 was taken [1]. It now binds to port 0 [1]."),
       ),
@@ -135,7 +141,7 @@ describe("while an answer arrives", () => {
   })
 
   test("an answer without a supported sentence shows nothing, and returns quotes", async () => {
-    const { ask, shown } = await chatWith(inTurn(slowly("It is the moon. Trust me.")))
+    const { ask, shown } = await chatWith(answersInTurn(slowly("It is the moon. Trust me.")))
     expect(await ask(QUESTION)).toMatchObject({
       extractive: true,
       note: expect.stringContaining("could not be verified"),
@@ -144,14 +150,14 @@ describe("while an answer arrives", () => {
   })
 
   test("NOT FOUND is believed and not shown", async () => {
-    const { ask, shown } = await chatWith(inTurn(slowly("NOT FOUND")))
+    const { ask, shown } = await chatWith(answersInTurn(slowly("NOT FOUND")))
     expect(await ask(QUESTION)).toMatchObject({ sources: [], confidence: "none" })
     expect(shown).toEqual([])
   })
 
   test("every search and read is reported, and words before one are not part of the answer", async () => {
     const { ask, steps, shown } = await chatWith(
-      inTurn(
+      answersInTurn(
         [{ text: "Let me look. " }, { calls: [{ id: "c", name: "read", arguments: { ref: `${PORT}#2` } }] }],
         [{ text: "Port 8080 was taken [1]." }],
       ),
@@ -172,7 +178,7 @@ describe("while an answer arrives", () => {
 test("if it is stopped in the middle, it keeps what was shown, closes the connection, and answers the next question", async () => {
   const stop = new AbortController()
   const { chat, ask, server } = await chatWith(
-    inTurn([{ text: "Port 8080 was taken [1]. It was the" }, { hang: true }], [{ text: "To port 0 [1]." }]),
+    answersInTurn([{ text: "Port 8080 was taken [1]. It was the" }, { hang: true }], [{ text: "To port 0 [1]." }]),
   )
   const turn = await chat.ask(QUESTION, { signal: stop.signal, onSentence: () => stop.abort() })
   expect(turn).toMatchObject({ stopped: true, partial: true, answer: "Port 8080 was taken [1]." })
@@ -187,7 +193,7 @@ describe("a series of questions", () => {
 
   test("the model sees the earlier exchange and its passages; a passage keeps its number", async () => {
     const { ask, asked } = await chatWith(
-      inTurn([{ text: "Port 8080 was taken [1]. It is a lie." }], [{ text: "Another test has taken it [1]." }]),
+      answersInTurn([{ text: "Port 8080 was taken [1]. It is a lie." }], [{ text: "Another test has taken it [1]." }]),
     )
     await ask(QUESTION)
     const second = await ask("zebra")
@@ -210,7 +216,9 @@ describe("a series of questions", () => {
   })
 
   test("after a clear the next question is independent, and the use case can change", async () => {
-    const { chat, ask, asked } = await chatWith(inTurn([{ text: "Port 8080 was taken [1]." }]), { use_case: "CI" })
+    const { chat, ask, asked } = await chatWith(answersInTurn([{ text: "Port 8080 was taken [1]." }]), {
+      use_case: "CI",
+    })
     await ask(QUESTION)
     chat.clear()
     chat.setUseCase("a talk")
@@ -245,11 +253,11 @@ describe("the stored chat", () => {
   test("every line is stored at once, for its owner only, without secrets; nothing before the first question", async () => {
     const at = tempDir()
     const started = await startChat(open({}, at), {})
-    expect(started.kept.folder()).toBeUndefined()
-    started.kept.question("is password=hunter2hunter2 ours?")
-    const folder = started.kept.folder()!
+    expect(started.stored.folder()).toBeUndefined()
+    started.stored.question("is password=hunter2hunter2 ours?")
+    const folder = started.stored.folder()!
     expect(linesOf(folder).map(({ type }) => type)).toEqual(["chat", "question"])
-    started.kept.answer(await started.chat.ask("is it our key"))
+    started.stored.answer(await started.chat.ask("is it our key"))
     expect(linesOf(folder).map(({ type }) => type)).toEqual(["chat", "question", "answer"])
     expect(readFileSync(join(folder, "messages.jsonl"), "utf8")).not.toContain("hunter2")
     const mode = (path: string) => statSync(path).mode & 0o777
@@ -264,11 +272,11 @@ describe("the stored chat", () => {
     const at = tempDir()
     mkdirSync(join(at, ".dex"))
     writeFileSync(join(at, ".dex/chat-sessions"), "")
-    const { chat, kept } = await startChat(open({}, at), {})
-    kept.question("zebra")
-    kept.answer(await chat.ask("zebra"))
-    expect(kept.problem()).toMatch(/EEXIST|ENOTDIR/)
-    expect(kept.folder()).toBeUndefined()
+    const { chat, stored } = await startChat(open({}, at), {})
+    stored.question("zebra")
+    stored.answer(await chat.ask("zebra"))
+    expect(stored.problem()).toMatch(/EEXIST|ENOTDIR/)
+    expect(stored.folder()).toBeUndefined()
   })
 
   test("if it is killed while the model is silent, the question is stored, and the next chat is not disturbed", async () => {
@@ -297,7 +305,7 @@ describe("the stored chat", () => {
     const server = await modelServer((asked) =>
       JSON.stringify(asked.body.messages).includes("zeppelin")
         ? [{ text: "The zeppelin test was flaky as port 8080 was taken [1]." }]
-        : inTurn([{ text: "NOT FOUND" }])(asked, 0),
+        : answersInTurn([{ text: "NOT FOUND" }])(asked, 0),
     )
     const env = { DEX_LLM_PROVIDER: server.url }
     const first = await dex(at, ["chat", `${QUESTION}, zeppelin`], env)
@@ -327,7 +335,7 @@ describe("the stored chat", () => {
 describe("on the command line", () => {
   test("for one question, the answer and its sources are on stdout, steps and notes on stderr", async () => {
     const server = await modelServer(
-      inTurn(
+      answersInTurn(
         [{ calls: [{ id: "c", name: "search", arguments: { query: "free \u001b[31mport" } }] }],
         [{ text: "Port 8080 \u001b]0;x\u0007was taken [1]. It is the moon." }],
       ),
@@ -344,12 +352,14 @@ describe("on the command line", () => {
     expect(run.stderr).toMatch(/Confidence: \w+\. Written by a model from these sources\./)
     expect(run.stderr).toContain("1 sentence without a source left out.")
     expect(run.stdout + run.stderr).not.toContain("\u001b")
-    expect(server.asked[0]!.body).toMatchObject({ model: "other", temperature: 0.5 })
+    expect(server.requests[0]!.body).toMatchObject({ model: "other", temperature: 0.5 })
   })
 
   test("with --verbose it says when a request failed and is repeated", async () => {
     const server = await modelServer(
-      inTurn({ status: 503, headers: { "retry-after": "0" }, body: "busy" }, [{ text: "Port 8080 was taken [1]." }]),
+      answersInTurn({ status: 503, headers: { "retry-after": "0" }, body: "busy" }, [
+        { text: "Port 8080 was taken [1]." },
+      ]),
     )
     const run = await dex(home, ["chat", QUESTION, "--verbose", "--model", "m"], { DEX_LLM_PROVIDER: server.url })
     expect(run.stderr).toMatch(/ask the model again in .* → .*503/)

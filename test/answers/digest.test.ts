@@ -204,15 +204,15 @@ test("with a model, it says what was done, decided and left open, each with its 
   const env = { DEX_LLM_PROVIDER: server.url }
   const output = await digest({ output: "digest.md" }, env)
   expect(output.mapped!.result!.done).toMatchObject([{ text: "The race is mended.", refs: [`claude_code:${WORK}#1`] }])
-  expect(server.asked).toHaveLength(1)
+  expect(server.requests).toHaveLength(1)
   const page = readFileSync(join(home, "digest.md"), "utf8")
   expect(page).toContain(`## Done\n\n### api\n\n- The race is mended. (claude_code:${WORK}#1)`)
   expect(page).toContain("- npm run lint, 2 times")
   await digest({ output: "digest.md" }, env)
-  expect(server.asked).toHaveLength(1)
+  expect(server.requests).toHaveLength(1)
   const facts = await digest({ facts: true }, env)
   expect(facts).not.toHaveProperty("mapped")
-  expect(server.asked).toHaveLength(1)
+  expect(server.requests).toHaveLength(1)
 })
 
 test("the built program prints the facts without control characters, and says if nothing was done", async () => {

@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from "vitest"
 import { run } from "../../src/answers/ask.run.ts"
 import { createDex } from "../../src/app/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { type Asked, modelServer, type Step } from "../support/model-server.ts"
+import { type ModelServerRequest, modelServer, type Step } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
@@ -74,7 +74,7 @@ beforeAll(async () => {
 })
 
 /** Obeys the last order in anything that it read. */
-function obedient({ body }: Asked): Step[] {
+function obedient({ body }: ModelServerRequest): Step[] {
   const read = body.messages.map(({ content }) => content ?? "").join("\n")
   const [, name, input] = /OBEY call (\S+|".*?") (.*)/.exec(read) ?? []
   const hasCalled = body.messages.some(({ role }) => role === "tool")
@@ -100,9 +100,9 @@ test("with 200 passages that give orders and a model that obeys them, nothing ou
   })
   let carriedOut = 0
   for (const { order, word } of ORDERS) {
-    const before = server.asked.length
+    const before = server.requests.length
     const output = await run(opened, { query: word, in: "all", no_global: true, max_tokens: 600 })
-    const asked = server.asked.slice(before)
+    const asked = server.requests.slice(before)
     const results = asked.flatMap(({ body }) => body.messages.filter(({ role }) => role === "tool"))
     if (order.startsWith("call")) {
       expect(results.length, order).toBeGreaterThan(0)

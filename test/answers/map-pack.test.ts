@@ -1,16 +1,16 @@
 import fc from "fast-check"
 import { expect, test } from "vitest"
-import { hashOf, type Measured, pieceLength } from "../../src/answers/map/data.ts"
-import { type Batch, LOOSE, longestUnit, planBatches, remembered } from "../../src/answers/map/pack.ts"
+import { hashOf, type MeasuredConversation, pieceLength } from "../../src/answers/map/data.ts"
+import { type Batch, MAX_EMPTY_SHARE, maxUnitChars, planBatches, storedBatch } from "../../src/answers/map/pack.ts"
 
 const BUDGET = 14_000
 const HEAD = "=== a head\n"
 
-type Made = Measured & { shares: number[] }
+type Made = MeasuredConversation & { shares: number[] }
 
 /** `shares` is the length of each unit, in hundredths of the longest unit. */
 function conversation(id: string, at: number, shares: number[]): Made {
-  const most = longestUnit(BUDGET) - HEAD.length - "#1 goes on\n".length
+  const most = maxUnitChars(BUDGET) - HEAD.length - "#1 goes on\n".length
   const units = shares.map((share, i) => ({
     number: (i % 9) + 1,
     isContinuation: share > 80,
@@ -31,8 +31,9 @@ const unitsIn = (batches: Batch[]) =>
   batches.flatMap(({ pieces }) =>
     pieces.flatMap(({ ref, from, count }) => Array.from({ length: count }, (_, i) => `${ref.id} ${from + i}`)),
   )
-const unitsOf = (history: Measured[]) => history.flatMap(({ ref, units }) => units.map((_, i) => `${ref.id} ${i}`))
-const isFull = ({ chars }: Batch) => chars >= BUDGET * (1 - LOOSE)
+const unitsOf = (history: MeasuredConversation[]) =>
+  history.flatMap(({ ref, units }) => units.map((_, i) => `${ref.id} ${i}`))
+const isFull = ({ chars }: Batch) => chars >= BUDGET * (1 - MAX_EMPTY_SHARE)
 
 test("every unit is in one batch, no batch is too large, and all but the last are full", () => {
   fc.assert(
@@ -64,7 +65,7 @@ test("when a history grows, full and answered batches stay, and only new units a
   fc.assert(
     fc.property(growth, fc.boolean(), ([history, more, grown, tail], wasDone) => {
       const first = planBatches(history, BUDGET)
-      const known = first.map(remembered)
+      const known = first.map(storedBatch)
       const later = [
         ...history.map((one, i) =>
           grown.includes(i) ? conversation(one.ref.id, one.at, [...one.shares, ...tail]) : one,
@@ -92,7 +93,7 @@ test("if a conversation changes, only its own batches change, and what was lost 
     .map(({ hash }) => hash)
   expect(kept.length).toBeGreaterThan(3)
   const again = (later: Made[]) => {
-    const second = planBatches(later, BUDGET, first.map(remembered))
+    const second = planBatches(later, BUDGET, first.map(storedBatch))
     expect(unitsIn(second).sort()).toEqual(unitsOf(later).sort())
     expect(second.map(({ hash }) => hash)).toEqual(expect.arrayContaining(kept))
     expect(second.every(({ chars }) => chars <= BUDGET)).toBe(true)

@@ -1,19 +1,19 @@
-import type { Asked, Script } from "../support/model-server.ts"
+import type { ModelServerRequest, Script } from "../support/model-server.ts"
 
 // A model for maps that follows the task: one item for every conversation it is shown, and merges that lose nothing.
 
 export type Item = { text: string; refs: string[] }
 
-export function promptOf({ body }: Asked): string {
+export function promptOf({ body }: ModelServerRequest): string {
   return body.messages.at(-1)!.content!
 }
 
-export function isMerge(asked: Asked): boolean {
+export function isMerge(asked: ModelServerRequest): boolean {
   return asked.body.messages[0]!.content!.startsWith("You merge")
 }
 
 /** The refs of the messages in the data, by conversation. */
-export function refsIn(asked: Asked): string[] {
+export function refsIn(asked: ModelServerRequest): string[] {
   let conversation = ""
   return promptOf(asked)
     .split("\n")
@@ -24,7 +24,7 @@ export function refsIn(asked: Asked): string[] {
     })
 }
 
-export function itemsFor(asked: Asked): Item[] {
+export function itemsFor(asked: ModelServerRequest): Item[] {
   if (isMerge(asked)) return [...promptOf(asked).matchAll(/^\| (\{.*\})$/gm)].map(([, json]) => JSON.parse(json!))
   const refs = refsIn(asked)
   const conversations = [...new Set(refs.map((ref) => ref.split("#")[0]!))]

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, expect, onTestFinished, test } from "vitest"
-import { forgetMapped } from "../../src/answers/map/cache.ts"
+import { forgetMapAnswers } from "../../src/answers/map/cache.ts"
 import { type MapInput, run } from "../../src/answers/map.run.ts"
 import { recipePrompts } from "../../src/answers/recipes.ts"
 import { createDex } from "../../src/app/dex.ts"
@@ -51,14 +51,14 @@ async function map(at: string, input: Partial<MapInput>, script: Script = faithf
   })
   onTestFinished(() => opened.close())
   const output = await run(opened, { task: "collect", batch_tokens: 4_000, parallel: 1, ...input })
-  return { output, asked: server.asked, server }
+  return { output, asked: server.requests, server }
 }
 
 /** One server for several runs, as the cache needs it. */
 async function mapper(at: string, script: Script = faithful) {
   const server = await modelServer((asked, turn) => script(asked, turn))
   return async (input: Partial<MapInput> = {}) => {
-    const before = server.asked.length
+    const before = server.requests.length
     const opened = createDex({
       env: { HOME: at, DEX_HOME: join(at, ".dex"), DEX_LLM_PROVIDER: server.url },
       cwd: at,
@@ -66,7 +66,7 @@ async function mapper(at: string, script: Script = faithful) {
     })
     try {
       const output = await run(opened, { task: "collect", batch_tokens: 4_000, parallel: 1, ...input })
-      return { output, asked: server.asked.slice(before), server }
+      return { output, asked: server.requests.slice(before), server }
     } finally {
       opened.close()
     }
@@ -575,7 +575,7 @@ test("the built program prints Markdown with refs, a file, JSON, exit codes and 
   expect(page.code, page.stderr).toBe(0)
   expect(page.stdout).toContain(`- seen ${refOf(0)} (${refOf(0)}#1, ${refOf(0)}#2)`)
   expect(page.stderr).toMatch(/batches: \d+ asked, 0 answered before; 1 merge/)
-  const paid = server.asked.length
+  const paid = server.requests.length
   const file = await dex(at, ["map", "collect", "--batch-tokens", "4000", "--output", "out.md"], env)
   expect(file.stdout).toBe("")
   expect(readFileSync(join(at, "out.md"), "utf8").trim()).toBe(page.stdout.trim())
@@ -583,7 +583,7 @@ test("the built program prints Markdown with refs, a file, JSON, exit codes and 
   expect(JSON.parse(readFileSync(join(at, "out.json"), "utf8")).items.length).toBeGreaterThanOrEqual(8)
   const json = await dex(at, ["map", "collect", "--batch-tokens", "4000", "--json"], env)
   expect(JSON.parse(json.stdout)).toMatchObject({ conversations: 8, batches: { asked: 0 } })
-  expect(server.asked).toHaveLength(paid)
+  expect(server.requests).toHaveLength(paid)
   expect(await dex(at, ["map", "collect", "--project", "nowhere"], env)).toMatchObject({ code: 1, stdout: "" })
   const none = await dex(at, ["map", "collect"])
   expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining("dex config set llm.provider") })
@@ -623,7 +623,7 @@ test("answers made from a forgotten conversation are deleted with it, and nothin
   const go = await mapper(at)
   const { output } = await go()
   const before = mapFiles(at).length
-  const gone = forgetMapped(join(at, ".dex"), [{ source: "claude_code", id: idOf(0) }])
+  const gone = forgetMapAnswers(join(at, ".dex"), [{ source: "claude_code", id: idOf(0) }])
   expect(gone).toBe(2)
   expect(mapFiles(at)).toHaveLength(before - 2)
   for (const name of mapFiles(at).filter((one) => !one.startsWith("plan")))

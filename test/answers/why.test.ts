@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
-import { withinAMinute } from "../../src/answers/why-page.ts"
+import { shortenToOneMinute } from "../../src/answers/why-page.ts"
 import { connect } from "../mcp/client.ts"
 import { call, putSession, writer } from "../support/claude-code.ts"
 import { modelServer } from "../support/model-server.ts"
@@ -154,7 +154,7 @@ test("however long a conversation is, the explanation can be read in a minute, a
     },
     ...{ asked: said(2), decided: said(4), rejected: said(2), tests: [], open: said(3) },
   }
-  const shown = withinAMinute([one, one, one])
+  const shown = shortenToOneMinute([one, one, one])
   const words = JSON.stringify(shown.map(({ asked, decided, rejected, open }) => [asked, decided, rejected, open]))
   expect(words.match(/\bword\b/g)!.length).toBeLessThanOrEqual(300)
   expect(shown[0]!.asked).toHaveLength(2)

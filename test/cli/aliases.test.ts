@@ -4,15 +4,15 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
-import { isRetired } from "../../src/cli/forms.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { hasOldName } from "../../src/cli/forms.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { TYPED_AFTER_DEX } from "../../src/cli/print/words.ts"
 import { dex as dexAlone } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
-const retired = commands.flatMap(({ tool }) => (isRetired(tool) ? [tool.name] : []))
+const retired = commands.flatMap(({ tool }) => (hasOldName(tool) ? [tool.name] : []))
 const TRIED = { ls: "list", find: "search", open: "show", rm: "forget", index: "list", get: "show" }
 
 describe("names that people try", () => {
@@ -49,13 +49,13 @@ describe("names that people try", () => {
   })
 
   test("a name belongs to one command only", () => {
-    const listed = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const listed = listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases])
     const names = [...listed, ...retired]
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
 
   test("`asTyped` knows every alias", () => {
-    const names = everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const names = listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases])
     expect([...TYPED_AFTER_DEX].sort()).toEqual(
       [...names, ...retired, "version", "-v", "-V", "--version", "--plain"].sort(),
     )

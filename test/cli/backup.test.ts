@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
-import { killedAt } from "../support/killed-at.ts"
+import { runKilledAt } from "../support/killed-at.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
@@ -231,7 +231,7 @@ describe("import", () => {
     await json(other, "backup", join(other, "laptop.db"))
     let midway = 0
     for (let n = 1, ended = false; !ended; n += 3) {
-      ended = await killedAt(home, ["import", join(other, "laptop.db")], n, "blocks")
+      ended = await runKilledAt(home, ["import", join(other, "laptop.db")], n, "blocks")
       const store = openStore(join(home, ".dex", "history.db"))
       const shown = (await store.list({ limit: 100, offset: 0 })).rows
       const kept = (await store.list({ limit: 100, offset: 0, inside: "/clients/acme" })).rows

@@ -299,7 +299,7 @@ describe("dex show", () => {
       })
     await syncHome(home)
     expect((await warmDex(home, ["show", "abcabcab"])).stderr).toMatch(
-      /matches several: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
+      /matches several conversations: claude_code:abcabcab-000[12]-.*, claude_code:abcabcab-000[12]-.*Type more of it/,
     )
     expect(await warmDex(home, ["show", "nothing"])).toMatchObject({
       code: 2,
@@ -407,7 +407,7 @@ describe("dex forget and private", () => {
     expect((await warmDex(home, ["private", project])).stdout).toMatch(/is private/)
     const outside = await json(home, ["search", "invoice"])
     expect(outside.results).toEqual([])
-    expect(outside.notes).toContain("1 match in private projects, not shown.")
+    expect(outside.notes).toContain("Not shown: 1 match in private projects.")
     expect((await json(home, ["list"])).conversations).toEqual([])
     expect((await warmDex(home, ["show", "55555555"])).stderr).toMatch(/private project/)
     expect((await warmDex(home, ["private", project, "--off"])).stdout).toMatch(/no longer private/)

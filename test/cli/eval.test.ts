@@ -9,8 +9,15 @@ import { formatRef } from "../../src/core/ref.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
-import { intervalOf, maskedStore, newestWithin, queryOf, questionsOf, subjectMask } from "../../src/tools/eval/run.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import {
+  confidenceInterval,
+  maskedStore,
+  newestConversations,
+  queryOf,
+  questionsOf,
+  subjectMask,
+} from "../../src/tools/eval/run.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession, type Turn } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
@@ -190,16 +197,17 @@ type Hit = { score_parts: { name: string; value: number }[] }
 
 test("measures only the newest conversations of a history that is too large, with only their commits as questions", async () => {
   const store = openStore(join(tempDir(), "history.db"))
-  const made = (hash: string, subject: string) => said(hash, "x", { effects: [{ type: "commit", hash, subject }] })
+  const made = (hash: string, subject: string) =>
+    textMessage(hash, "x", { effects: [{ type: "commit", hash, subject }] })
   for (const n of [1, 2, 3])
     await store.writeUnit(
       unit(`u${n}`, [
-        conversation(`c${n}`, [said(`k${n}`, "one"), made(`${n}a2b3c4`, `subject with many words ${n}`)], {
+        conversation(`c${n}`, [textMessage(`k${n}`, "one"), made(`${n}a2b3c4`, `subject with many words ${n}`)], {
           ended_at: n,
         }),
       ]),
     )
-  const { refs, searched } = await newestWithin(store, 4, "")
+  const { refs, searched } = await newestConversations(store, 4, "")
   expect(searched).toEqual({ conversations: 2, messages: 4, of_messages: 6, of_conversations: 3 })
   expect([...refs]).toEqual(["claude_code:c3", "claude_code:c2"])
   const { questions, left_out } = questionsOf(await store.commits({ limit: 10 }), refs, 10)
@@ -211,7 +219,7 @@ test("measures only the newest conversations of a history that is too large, wit
 test("commands that commit, show the log or talk to the forge are blanked with their results, whatever the agent's tools are called", async () => {
   const store = openStore(join(tempDir(), "history.db"))
   const call = (tool: string, input: unknown, id?: string) =>
-    said(`${tool} ${JSON.stringify(input)}`, "", {
+    textMessage(`${tool} ${JSON.stringify(input)}`, "", {
       role: "assistant",
       parts: [
         {
@@ -224,7 +232,7 @@ test("commands that commit, show the log or talk to the forge are blanked with t
       ],
     })
   const result = (id: string, text: string) =>
-    said(`result ${id}`, "", {
+    textMessage(`result ${id}`, "", {
       role: "tool",
       parts: [{ type: "tool_result", text, origin: "local_tool", call_id: id, is_error: false }],
     })
@@ -305,6 +313,6 @@ test("a subject is searched for by its words, without its punctuation", () => {
 })
 
 test("the interval of a share is Wilson's", () => {
-  expect(intervalOf(0.5, 100).low).toBeCloseTo(0.4038, 3)
-  expect(intervalOf(0.5, 100).high).toBeCloseTo(0.5962, 3)
+  expect(confidenceInterval(0.5, 100).low).toBeCloseTo(0.4038, 3)
+  expect(confidenceInterval(0.5, 100).high).toBeCloseTo(0.5962, 3)
 })

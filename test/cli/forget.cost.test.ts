@@ -42,7 +42,7 @@ test.each([
     if (form.length > 0) expect(JSON.parse(printed.stdout)).toMatchObject({ count: 1, pinned: names })
     else
       expect(printed.stderr.replaceAll("\n", " ")).toMatch(
-        /Another program still reads the old pages of history\.db, index-\d\.db and knowledge-\d\.db: .* next `dex sync` or `dex doctor gc`/,
+        /Another program still reads old pages of history\.db, index-\d\.db and knowledge-\d\.db, .* next `dex sync` or `dex doctor gc`/,
       )
     expect(printed.stderr).not.toContain("Deleted from")
     expect((await dex(home, ["search", canary("lost", 5)], { DEX_TRACES: "off" })).code).toBe(1)

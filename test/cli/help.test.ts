@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { allHelp, shortHelp, toolHelp } from "../../src/cli/help.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { COMMAND_GROUPS } from "../../src/core/tool.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { tempDir } from "../support/temp.ts"
@@ -13,7 +13,7 @@ import { warmDex } from "../support/warm.ts"
 const NARROW = { columns: 60, color: false, interactive: true }
 const named = (name: string) => commands.find(({ tool }) => tool.name === name)!.tool
 const help = (name: string, terminal = { ...NARROW, columns: 80 }) => toolHelp(named(name), terminal)
-const everything = everyCommand()
+const everything = listedCommands()
 /** The commands that a list of them shows. */
 const namesIn = (shown: string) =>
   [...shown.matchAll(/^(?:[A-Z][a-z]+)? +([a-z]+) +[A-Z]\w+ /gm)].map(([, name]) => name!)
@@ -28,7 +28,7 @@ const errorOf = (name: string, ...argv: string[]): string => {
 
 test("every command that is declared for agents is offered to agents", () => {
   const declared = commands.flatMap(({ tool }) => (tool.mcp ? [tool.mcp.name] : []))
-  expect(offered.map(({ mcp }) => mcp.name).sort()).toEqual(declared.sort())
+  expect(offeredTools.map(({ mcp }) => mcp.name).sort()).toEqual(declared.sort())
 })
 
 describe("dex --help", () => {
@@ -147,7 +147,7 @@ describe("--help", () => {
 
   test("dex serve names every tool that agents get", async () => {
     const { stdout } = await dex(tempDir(), ["serve", "--help"])
-    expect(offered.filter(({ mcp }) => !stdout.includes(mcp.name)).map(({ name }) => name)).toEqual([])
+    expect(offeredTools.filter(({ mcp }) => !stdout.includes(mcp.name)).map(({ name }) => name)).toEqual([])
   })
 })
 
@@ -169,7 +169,7 @@ describe("errors in arguments", () => {
 
   test("a value that begins with a dash is reported in one line that says how to write it", async () => {
     expect(errorOf("subscribe", "x", "--cooldown-ms", "-1")).toBe(
-      "--cooldown-ms has no value, or one that begins with a dash: then write --cooldown-ms=-1. See: dex subscribe --help",
+      "--cooldown-ms needs a value. If the value begins with a dash, write --cooldown-ms=-1. See: dex subscribe --help",
     )
     expect(errorOf("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
     expect(errorOf("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)

@@ -81,14 +81,14 @@ describe("search by meaning", () => {
     const { home, env, server } = await synced()
     const lexical = await find(home, {})
     expect(lexical).toMatchObject({ results: [], mode: "lexical" })
-    server.asked.length = 0
+    server.requests.length = 0
     const found = await find(home, env, PARAPHRASE, "--explain")
     expect(found).toMatchObject({ mode: "hybrid", matched: "some" })
     expect(found.degraded).toBe(undefined)
     expect(found.results[0]).toMatchObject({ id: SIGNED_OUT, message_index: 1, rank_source: "vector" })
     expect(found.results[0].score_vec).toBeGreaterThan(0.5)
     expect(found.results[0].score_lex).toBe(undefined)
-    expect(server.asked).toHaveLength(1)
+    expect(server.requests).toHaveLength(1)
     const { trace } = await json(home, ["trace"])
     expect(trace).toMatchObject({ mode: "hybrid", query: PARAPHRASE })
     for (const row of trace.ranking) expect([row, addsUp(row)]).toEqual([row, true])
@@ -160,20 +160,20 @@ describe("search by meaning", () => {
 
   test("a secret in a query does not reach the server", async () => {
     const { home, env, server } = await synced()
-    server.asked.length = 0
+    server.requests.length = 0
     await find(home, env, "thrown off with ghp_16C7e42F292c6912E7710c838347Ae178B4a project:api")
-    expect(server.asked[0]!.texts[0]).toContain("thrown off with")
-    expect(JSON.stringify(server.asked)).not.toMatch(/ghp_|project:api/)
+    expect(server.requests[0]!.texts[0]).toContain("thrown off with")
+    expect(JSON.stringify(server.requests)).not.toMatch(/ghp_|project:api/)
   })
 
   test("without an embedder no request is sent and nothing is reported", async () => {
     const { home, server } = await synced()
-    server.asked.length = 0
+    server.requests.length = 0
     const found = await find(home, {}, "invoice export")
     expect(found).toMatchObject({ mode: "lexical", results: [{ id: INVOICE }] })
     expect(found.degraded).toBe(undefined)
     await syncHome(home)
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 })
 
@@ -182,7 +182,7 @@ describe("a server that fails during a search", () => {
     ["does not answer in time", [{ hang: true }], { DEX_EMBED_TIMEOUT_MS: "50" }, /within 50 ms \(embed\.timeout_ms\)/],
     ["fails", [{ status: 500 }, { status: 500 }], {}, /failed \(500\)/],
     ["sends a vector of another size", [{ vectors: () => [[1, 2, 3]] }], {}, /3 numbers instead of 256/],
-    ["sends something else", [{ json: { data: "none" } }], {}, /another format/],
+    ["sends something else", [{ json: { data: "none" } }], {}, /unexpected format/],
   ]
   test.each(odd)("%s: the answer is by words, with the reason", async (_, next, more, reason) => {
     const { home, env, server } = await synced()
@@ -217,14 +217,14 @@ describe("dex sync with an embedder", () => {
     const run = await dex(home, ["sync"], env)
     expect(run).toMatchObject({ code: 0 })
     expect(run.stderr).toMatch(/ messages embedded by openai:words@-:256:p0 in /)
-    const texts = server.asked.flatMap((request) => request.texts)
+    const texts = server.requests.flatMap((request) => request.texts)
     expect(texts).toContain("Customers get signed out at random")
     expect(texts).toContain('Bash: {"command":"npm test"}')
     expect(texts.join("\n")).not.toContain("FAIL src/auth.test.ts")
-    server.asked.length = 0
+    server.requests.length = 0
     const again = await done(home, ["sync"], env)
     expect(again.embedding).toMatchObject({ embedder: "openai:words@-:256:p0", embedded: 0, left: 0 })
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
   test("a server that fails does not fail the sync, and the next one continues", async () => {
@@ -275,7 +275,7 @@ describe("dex sync with an embedder", () => {
     const env = settingsFor(server)
     server.next.push({ vectors: (vectors) => vectors }, { vectors: (vectors) => vectors }, { hang: true })
     const child = startDex(home, ["sync"], undefined, env)
-    await expect.poll(() => server.asked.length).toBe(3)
+    await expect.poll(() => server.requests.length).toBe(3)
     child.kill("SIGINT")
     expect(await new Promise((resolve) => child.once("exit", resolve))).toBe(0)
     expect((await done(home, ["sync"], env)).embedding).toMatchObject({ left: 0 })
@@ -337,10 +337,10 @@ describe("dex doctor reindex and dex doctor gc", () => {
   test("a new index keeps the vectors of unchanged messages", async () => {
     const { home, env, server } = await synced()
     const before = await find(home, env)
-    server.asked.length = 0
+    server.requests.length = 0
     expect((await dex(home, ["reindex"], env)).code).toBe(0)
     expect((await done(home, ["sync"], env)).embedding).toMatchObject({ embedded: 0, left: 0 })
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
     expect(await find(home, env)).toEqual(before)
   })
 
@@ -388,7 +388,7 @@ describe("reranking", () => {
     const lengths = again.results.map((hit: { snippet: string }) => hit.snippet.replaceAll("*", "").length)
     expect(lengths).toEqual(lengths.toSorted((a: number, b: number) => b - a))
     for (const hit of again.results) expect(addsUp({ score_final: hit.score_final, terms: hit.score_parts })).toBe(true)
-    expect(server.asked.at(-1)).toMatchObject({ path: "/rerank", model: "judge" })
+    expect(server.requests.at(-1)).toMatchObject({ path: "/rerank", model: "judge" })
   })
 
   test("if a reranker is too slow or does not answer, the order stays and a note says so", async () => {

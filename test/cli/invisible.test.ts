@@ -3,14 +3,14 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, expect, test } from "vitest"
 import { commands } from "../../src/cli/commands.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { itemsFor, refsIn } from "../answers/map-script.ts"
 import { connect } from "../mcp/client.ts"
 import { connectHttp, serveHttp } from "../mcp/http-client.ts"
 import { call, putSession, SESSION, writer } from "../support/claude-code.ts"
 import { DEX, dex, PATIENT } from "../support/dex.ts"
-import { HIDDEN, hidden } from "../support/hidden.ts"
+import { HIDDEN, hiddenIn } from "../support/hidden.ts"
 import { modelServer } from "../support/model-server.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { sharedTempDir } from "../support/temp.ts"
@@ -158,7 +158,7 @@ test("no command prints invisible characters, as JSON or as text", async () => {
       const found = new Set(
         run.stdout === ""
           ? []
-          : [...hidden(JSON.stringify(textsIn(JSON.parse(last)))), ...hidden(run.stdout.replaceAll("\n", ""))],
+          : [...hiddenIn(JSON.stringify(textsIn(JSON.parse(last)))), ...hiddenIn(run.stdout.replaceAll("\n", ""))],
       )
       if (found.size > 0) leaks.push([name, form, [...found].join(" ")])
       // One command runs in its own process, the others in this one; test/support/warm.test.ts proves that both print the same.
@@ -166,7 +166,7 @@ test("no command prints invisible characters, as JSON or as text", async () => {
       const text = await (isOwnProcess
         ? dex(home, [name, ...form], env, DEX, "", project)
         : inside([name, ...form], env))
-      const shown = new Set(hidden(text.stdout + text.stderr))
+      const shown = new Set(hiddenIn(text.stdout + text.stderr))
       if (shown.size > 0) leaks.push([`${name} as text`, form, [...shown].join(" ")])
     }
   }
@@ -198,16 +198,16 @@ const CALLS: Record<string, object> = {
 }
 
 test("nor does any MCP tool or resource, over either transport; the answer says how many were removed", async () => {
-  expect(offered.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
+  expect(offeredTools.map((tool) => tool.mcp.name).filter((name) => !Object.hasOwn(CALLS, name))).toEqual([])
   const client = await connect(home, { cwd: project })
   const http = await connectHttp(await serveHttp(home), "2025-11-25")
   let reported = 0
   for (const [name, input] of Object.entries(CALLS)) {
     const answer = await client.call(name, input)
     expect([name, answer.isError ?? false]).toEqual([name, false])
-    expect([name, hidden(textsIn(answer))]).toEqual([name, []])
+    expect([name, hiddenIn(textsIn(answer))]).toEqual([name, []])
     if (/\d+ invisible characters? w(as|ere) removed/.test(answer.content[0]!.text)) reported++
-    expect([name, hidden(textsIn(await http.call(name, input)))]).toEqual([name, []])
+    expect([name, hiddenIn(textsIn(await http.call(name, input)))]).toEqual([name, []])
   }
   expect(reported).toBeGreaterThan(3)
   const plain = await client.call("dex_guide")
@@ -216,7 +216,7 @@ test("nor does any MCP tool or resource, over either transport; the answer says 
     ["resources/list", {}],
     ["resources/read", { uri: `dex://conversation/${encodeURIComponent(REF)}` }],
   ] as const)
-    expect(hidden(textsIn((await client.request(method, params)).result))).toEqual([])
+    expect(hiddenIn(textsIn((await client.request(method, params)).result))).toEqual([])
 })
 
 test("nor does a hook", async () => {
@@ -228,7 +228,7 @@ test("nor does a hook", async () => {
     encoding: "utf8",
   }).stdout
   expect(printed).toContain("token")
-  expect(hidden(textsIn(JSON.parse(printed)))).toEqual([])
+  expect(hiddenIn(textsIn(JSON.parse(printed)))).toEqual([])
 })
 
 function failedCommand(session: string): string {

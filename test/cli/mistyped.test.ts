@@ -107,7 +107,9 @@ describe("--source", () => {
     expect(await errorFor("cladue")).toBe('dex: No agent is called "cladue". Did you mean claude_code?')
     expect(await errorFor("gemni-cli")).toMatch(/Did you mean gemini_cli\?$/)
     expect(await errorFor("codx")).toMatch(/Did you mean codex or vscode\?$/)
-    expect(await errorFor("opencl")).toBe('dex: "opencl" matches several: openclaw, openclaude. Type more of it.')
+    expect(await errorFor("opencl")).toBe(
+      'dex: "opencl" matches several agents: openclaw, openclaude. Type more of it.',
+    )
     expect(await errorFor("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
   })
 })

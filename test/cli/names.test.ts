@@ -1,9 +1,9 @@
 import { expect, test } from "vitest"
 import { byName, createCounts } from "../../src/core/by-name.ts"
 import { listOf, object, optional, readAs, text } from "../../src/core/schema.ts"
-import { namedAgents } from "../../src/integrations/agents.ts"
-import { inCalls } from "../../src/serve/mcp/calls.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { resolveAgents } from "../../src/integrations/agents.ts"
+import { commandsToCalls } from "../../src/serve/mcp/calls.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { putSession, writer } from "../support/claude-code.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -42,8 +42,8 @@ test("no such name is accepted as a field, an agent, a status or a command", () 
     expect(readAs(object({ query: text(), ids: optional(listOf(text())) }), input)).toEqual({
       wrong: `${name} is not known`,
     })
-    expect(() => namedAgents([name])).toThrow(/dex knows no agent/)
+    expect(() => resolveAgents([name])).toThrow(/dex does not know the agent/)
     const line = `\`dex search x --${name.toLowerCase()} 1\``
-    expect(inCalls(line, offered)).toBe(line)
+    expect(commandsToCalls(line, offeredTools)).toBe(line)
   }
 })

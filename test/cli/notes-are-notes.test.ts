@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
-import { rowsRanked, rowsTyped } from "../../src/cli/picker/look-up.ts"
+import { findQuickRows, findRankedRows } from "../../src/cli/picker/look-up.ts"
 import { connect } from "../mcp/client.ts"
 import { environment } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
@@ -59,10 +59,10 @@ test("the picker shows conversations, and says that a note matches too", async (
   onTestFinished(() => own.close())
   const typed = (text: string) => ({ text, filter: { here: false }, limit: 10 })
   for (const text of ["", "tunnel"]) {
-    const { rows } = await rowsTyped(own, typed(text), new Map())
+    const { rows } = await findQuickRows(own, typed(text), new Map())
     expect(rows.map(({ title }) => title)).toEqual(["Deploy waits"])
   }
-  const { rows, note } = await rowsRanked(own, typed("tunnel"))
+  const { rows, note } = await findRankedRows(own, typed("tunnel"))
   expect(rows.map(({ title }) => title)).toEqual(["Deploy waits"])
   expect(note).toBe("Not shown: 2 notes; `dex search` shows them.")
 })

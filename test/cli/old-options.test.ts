@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest"
 import { flagsOf, readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
-import { completions } from "../../src/cli/completions.ts"
+import { completionScript } from "../../src/cli/completions.ts"
 import { asForm } from "../../src/cli/forms.ts"
 import { toolHelp } from "../../src/cli/help.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
 import { readInput, type Tool } from "../../src/core/tool.ts"
-import { definitionOf, inputOf, offered } from "../../src/serve/mcp/definitions.ts"
+import { agentInputOf, definitionOf, offeredTools } from "../../src/serve/mcp/definitions.ts"
 
 /** Options that have another name now: the command, what else is typed, the old name and the new one, and a value. */
 const OLD: [command: string, words: string[], old: string, now: string, value?: string][] = [
@@ -71,21 +71,21 @@ describe.each(OLD)("dex %s %j --%s", (name, words, old, now, value) => {
 
 test("no shell completes an old option", () => {
   for (const shell of ["bash", "zsh", "fish"]) {
-    const script = completions(shell, tools, everyCommand())
+    const script = completionScript(shell, tools, listedCommands())
     for (const gone of ["scope", "tail", "undo", "preview", "collection"])
       expect(script, `${shell} ${gone}`).not.toMatch(new RegExp(`(--|-l )${gone}\\b`))
   }
 })
 
 test("agents see only new names of fields, and may send old ones", () => {
-  for (const tool of offered)
+  for (const tool of offeredTools)
     for (const [old, now] of Object.entries(tool.renamed ?? {})) {
       const { properties } = definitionOf(tool).inputSchema
       expect(properties).toHaveProperty(now)
       expect(properties).not.toHaveProperty(old)
     }
-  const list = offered.find(({ mcp }) => mcp.name === "dex_list")!
-  expect(readInput(inputOf(list), list, { collection: "guide" })).toMatchObject({ ok: { collections: ["guide"] } })
+  const list = offeredTools.find(({ mcp }) => mcp.name === "dex_list")!
+  expect(readInput(agentInputOf(list), list, { collection: "guide" })).toMatchObject({ ok: { collections: ["guide"] } })
 })
 
 test("an option has one name in all commands", () => {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest"
 import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
-import { lessCharset, pagerCommand, readPaged } from "../../src/cli/terminal/pager.ts"
+import { pagerCommand, showInPager, withLessCharset } from "../../src/cli/terminal/pager.ts"
 import { onTerminal, shellOnTerminal } from "../integrations/terminal.ts"
 import { dex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
@@ -133,7 +133,7 @@ describe("the pager", () => {
         yield "first\n".repeat(2_000)
         throw new Error("the second is damaged")
       }
-      await expect(readPaged(lines, true)).rejects.toThrow("the second is damaged")
+      await expect(showInPager(lines, true)).rejects.toThrow("the second is damaged")
       expect(readFileSync(file, "utf8")).toMatch(/^first\n/)
     },
   )
@@ -153,9 +153,9 @@ describe("the pager", () => {
   })
 
   test("sets UTF-8 for less only if nothing else sets a charset", () => {
-    expect(lessCharset({ LANG: "" })).toEqual({ LESSCHARSET: "utf-8" })
+    expect(withLessCharset({ LANG: "" })).toEqual({ LESSCHARSET: "utf-8" })
     for (const set of [{ LANG: "C" }, { LC_ALL: "de_DE.UTF-8" }, { LESSCHARSET: "latin1" }])
-      expect(lessCharset(set)).toEqual({})
+      expect(withLessCharset(set)).toEqual({})
   })
 
   test("only commands with paged output accept --no-pager", () => {

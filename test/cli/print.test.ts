@@ -4,7 +4,7 @@ import { printFix, printTests } from "../../src/cli/print/fix.ts"
 import { printMute } from "../../src/cli/print/keeping.ts"
 import { printSearch } from "../../src/cli/print/search.ts"
 import { printSubscribed, printSuggestionStats, printSuggestions } from "../../src/cli/print/suggestions.ts"
-import { printedError } from "../../src/cli/print/words.ts"
+import { formatError } from "../../src/cli/print/words.ts"
 import type { OutputOf } from "../../src/core/tool.ts"
 import { widthOf } from "../../src/render/terminal.ts"
 import { age } from "../../src/render/words.ts"
@@ -168,14 +168,14 @@ test("a subscription without a pause says so", () => {
 
 test("an error is wrapped between words on a terminal, and not at all in a pipe", () => {
   const message = `There is no folder of that name here, and ${"this goes on ".repeat(5)}\nSecond line.`
-  const shown = printedError(message, context.terminal)
+  const shown = formatError(message, context.terminal)
   expect(shown.split("\n")).toEqual([
     "dex: There is no folder of that name here, and this goes on this goes on this",
     "goes on this goes on this goes on ",
     "Second line.",
     "",
   ])
-  expect(printedError(message, { ...context.terminal, interactive: false })).toBe(`dex: ${message}\n`)
+  expect(formatError(message, { ...context.terminal, interactive: false })).toBe(`dex: ${message}\n`)
 })
 
 describe("if there is nothing, it suggests a step that was not just taken", () => {

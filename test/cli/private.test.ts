@@ -10,7 +10,7 @@ test("any folder can be made private, also before the first conversation there",
   const acme = join(home, "clients", "acme")
   mkdirSync(acme, { recursive: true })
   expect((await dex(home, ["private", "clients/acme"])).stdout).toBe(
-    "~/clients/acme is private: answered only from inside that project.\n",
+    "~/clients/acme is private: it is shown only inside that project.\n",
   )
   const turns = [{ user: "Where is the walrusword kept?", assistant: "In the cellar." }]
   claudeSession(home, { id: "77777777-7777-4777-8777-777777777777", cwd: acme, start: "2026-11-03T10:00:00Z", turns })

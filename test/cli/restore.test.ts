@@ -4,7 +4,7 @@ import Database from "better-sqlite3"
 import { beforeAll, describe, expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { claudeSession } from "../support/home.ts"
-import { killedAt } from "../support/killed-at.ts"
+import { runKilledAt } from "../support/killed-at.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -102,7 +102,7 @@ describe("a backup with a foreign schema is refused before any of its code runs"
     const home = tempDir()
     const { code, stdout, stderr } = await dex(home, ["restore", file])
     expect(code, stderr).toBe(0)
-    expect(stdout + stderr).toContain("suggest.db in the backup is damaged, or somebody changed it: it was left out.")
+    expect(stdout + stderr).toContain("suggest.db in the backup is damaged or was changed by someone else, so it was left out.")
     expect(readdirSync(join(home, ".dex")).filter((name) => !/^(history\.db|sync\.lock)/.test(name))).toEqual([])
     expect(await prompts(home)).toHaveLength(3)
   })
@@ -121,7 +121,7 @@ test("a restore that is killed at any step leaves a complete history, and the ne
   expect(await dex(home, ["backup", own])).toMatchObject({ code: 0 })
   let kept = 0
   for (let n = 1; ; n++) {
-    const ended = await killedAt(home, ["restore", backup, "--replace"], n, "files")
+    const ended = await runKilledAt(home, ["restore", backup, "--replace"], n, "files")
     expect(existsSync(join(home, ".dex", "history.db")), `killed at ${n}`).toBe(true)
     const now = await prompts(home)
     expect(now.length === restored || JSON.stringify(now) === JSON.stringify(old), `killed at ${n}: ${now}`).toBe(true)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
 import { commands } from "../../src/cli/commands.ts"
-import { isRetired } from "../../src/cli/forms.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { hasOldName } from "../../src/cli/forms.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
@@ -64,7 +64,7 @@ const CALLS: Record<string, [old: string[], now: string[]]> = {
     ["backup", "--restore", "nothing.db"],
   ],
 }
-const retired = commands.map(({ tool }) => tool).filter(isRetired)
+const retired = commands.map(({ tool }) => tool).filter(hasOldName)
 const nowOf = (name: string) => retired.find((tool) => tool.name === name)!.cli.formOf!.now
 
 test("every old name has an example here", () => {
@@ -72,7 +72,7 @@ test("every old name has an example here", () => {
 })
 
 test("help lists at most 40 commands", () => {
-  expect(everyCommand().length).toBeLessThanOrEqual(40)
+  expect(listedCommands().length).toBeLessThanOrEqual(40)
 })
 
 test("without words a command is its form that lists, but its help is its own", async () => {
@@ -105,7 +105,7 @@ describe.each(Object.keys(CALLS))("dex %s", (name) => {
 
   test("is in no list of commands and no completion", async () => {
     expect(commands.map(({ tool }) => tool.name)).toContain(name)
-    expect(everyCommand().filter((one) => one.name === name)).toEqual([])
+    expect(listedCommands().filter((one) => one.name === name)).toEqual([])
     expect((await dex(home, ["help", "all"])).stdout).not.toMatch(new RegExp(`^(?:[A-Z][a-z]+)? +${name} `, "m"))
     const script = async (shell: string) => (await dex(home, ["completions", shell])).stdout
     expect(/compgen -W "([^"]+)"/.exec(await script("bash"))![1]!.split(" ")).not.toContain(name)

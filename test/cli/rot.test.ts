@@ -132,7 +132,7 @@ describe("a damaged index", () => {
       const { stdout } = await dex(home, ["search", "mutex", "--json"])
       expect(JSON.parse(stdout)).toMatchObject({ mode: "scan", results: [{ id: AUTH }] })
       expect(stdout).toMatch(
-        /The search index is damaged: \d of \d conversations, subagents and notes were read one by one instead/,
+        /The search index is damaged, so \d of \d conversations, subagents and notes were read one by one/,
       )
     }
     expect((await dex(home, ["doctor"])).stdout).toMatch(/problem +index: The search index is damaged[\s\S]*→ dex sync/)

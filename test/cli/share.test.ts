@@ -49,9 +49,9 @@ test("newer rules remove secrets that older rules missed", async () => {
   const store = openStore(join(place, ".dex", "history.db"))
   const [row] = (await store.list({ limit: 1, offset: 0 })).rows
   const [first] = await store.messages(row!.ref, [1])
-  const { redactedAgain } = await import("../../src/tools/share/redacted-again.ts")
+  const { redactForOthers } = await import("../../src/tools/share/redacted-again.ts")
   const secret = { ...first!, parts: [{ type: "text" as const, text: `key ${KEY}`, origin: "person" as const }] }
-  const redacted = JSON.stringify(redactedAgain([secret], KEY, "/home/me", false))
+  const redacted = JSON.stringify(redactForOthers([secret], KEY, "/home/me", false))
   expect(redacted).not.toContain(KEY.slice(20, 60))
   expect(redacted).toContain('"count":2')
   store.close()

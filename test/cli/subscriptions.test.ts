@@ -212,9 +212,9 @@ test("a private project's subscriptions are shown only inside it, and nothing ab
   kept(home).save(suggestionOf("aaaa", { moment: { project: secret } }), { subscription: id })
   expect(JSON.parse((await inside(["suggestions", "--json"])).stdout).suggestions).toHaveLength(1)
   const outside = JSON.parse((await dex(home, ["suggestions", "--all", "--json"])).stdout)
-  expect(outside).toEqual({ suggestions: [], notes: ["1 in private projects, not shown."] })
+  expect(outside).toEqual({ suggestions: [], notes: ["Not shown: 1 in private projects."] })
   const listed = JSON.parse((await dex(home, ["subscriptions", "--all", "--json"])).stdout)
-  expect(listed).toMatchObject({ subscriptions: [], notes: ["1 more in private projects, not shown."] })
+  expect(listed).toMatchObject({ subscriptions: [], notes: ["1 more in private projects are not shown."] })
 })
 
 test("suggestions about a forgotten conversation are deleted", async () => {

@@ -201,7 +201,7 @@ describe("dex trace and dex trace", () => {
       code: 2,
       stderr: expect.stringMatching(/No trace "T-xyz" was found. `dex trace --list` lists them/),
     })
-    expect((await dex(home, ["trace", "T-"])).stderr).toMatch(/matches several: T-[0-9a-f]{16}, T-[0-9a-f]{16}/)
+    expect((await dex(home, ["trace", "T-"])).stderr).toMatch(/matches several traces: T-[0-9a-f]{16}, T-[0-9a-f]{16}/)
   })
 
   test("a wrong sum is reported, not shown as if it were right", async () => {

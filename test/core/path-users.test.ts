@@ -6,7 +6,7 @@ import { spokenKinds } from "../../src/config/proactive.ts"
 import { optedIn, optIn, optOut } from "../../src/config/projects.ts"
 import type { Subscription } from "../../src/core/suggestion.ts"
 import { pathBelow } from "../../src/learn/paths.ts"
-import { matching } from "../../src/suggest/subscriptions/matching.ts"
+import { matchingSubscriptions } from "../../src/suggest/subscriptions/matching.ts"
 import { tempDir } from "../support/temp.ts"
 
 // Other code that compares paths, on systems where several spellings mean one file.
@@ -39,8 +39,8 @@ test("a subscription is notified about its project in every spelling", () => {
     patterns: [{ type: "file", pattern: "src/**", priority: "medium" }],
   } as unknown as Subscription
   const trigger = { project: OTHER, at: 1, file: "src/a.ts" } as never
-  expect(matching([subscription], trigger, "darwin")).toHaveLength(1)
-  expect(matching([subscription], trigger, "linux")).toHaveLength(0)
+  expect(matchingSubscriptions([subscription], trigger, "darwin")).toHaveLength(1)
+  expect(matchingSubscriptions([subscription], trigger, "linux")).toHaveLength(0)
 })
 
 test("a project is opted in once, and opted out in every spelling", () => {

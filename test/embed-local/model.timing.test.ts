@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
 import { createTokenizer } from "../../packages/embed-local/src/wordpiece.ts"
-import { askHelper, type Helper, helperNow } from "../../src/embed/ask-helper.ts"
+import { askHelper, type Helper, helperState } from "../../src/embed/ask-helper.ts"
 import type { EmbedRole } from "../../src/embed/embedder.ts"
 import { localFolder, localPackage } from "../../src/embed/local-package.ts"
 import { tempDir } from "../support/temp.ts"
@@ -28,8 +28,8 @@ function installed(): string {
 async function started(dexDir: string, role: EmbedRole): Promise<Helper> {
   const helper: Helper = { dexDir, local: localPackage(dexDir)!, role }
   await askHelper(helper, ["hello"]).catch(() => {}) // a query starts the process and does not wait for it
-  await expect.poll(async () => (await helperNow(helper))?.pid).toBeTypeOf("number")
-  const { pid } = (await helperNow(helper))!
+  await expect.poll(async () => (await helperState(helper))?.pid).toBeTypeOf("number")
+  const { pid } = (await helperState(helper))!
   onTestFinished(() => void process.kill(pid, "SIGKILL"))
   return helper
 }
@@ -64,7 +64,7 @@ test.skipIf(!isBuilt)(
         Array.from({ length: 16 }, (_, k) => text.slice(0, 200 + 12 * k)),
       )
     const rate = 96_000 / (performance.now() - began)
-    const { bytes } = (await helperNow(helper))!
+    const { bytes } = (await helperState(helper))!
     console.log(`${rate.toFixed(1)} messages/s, ${Math.round(bytes / 1e6)} MB`)
     expect(bytes).toBeLessThan(550e6)
   },

@@ -12,7 +12,7 @@ function settingsFor(provider: Provider, server: EmbeddingServer, more: Partial<
 
 async function opened(provider: Provider, server: EmbeddingServer, more: Partial<EmbedSettings> = {}) {
   const embedder = (await openEmbedder(settingsFor(provider, server, more)))!
-  server.asked.length = 0
+  server.requests.length = 0
   return embedder
 }
 
@@ -43,7 +43,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     expect(again).toEqual(race)
     expect(cosine(race, race)).toBeCloseTo(1, 5)
     expect(cosine(race, token)).toBeGreaterThan(cosine(race, theme) + 0.2)
-    expect(server.asked[0]!.path).toBe(provider === "openai" ? "/v1/embeddings" : "/api/embed")
+    expect(server.requests[0]!.path).toBe(provider === "openai" ? "/v1/embeddings" : "/api/embed")
   })
 
   test("has an id that names provider, model, revision, size and prompts", async () => {
@@ -69,7 +69,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     const embedder = await opened(provider, server)
     const texts = Array.from({ length: 70 }, (_, i) => `message number${i}`)
     const together = await embedder.embed(texts, asDocuments)
-    expect(server.asked.map((request) => request.texts.length)).toEqual([32, 32, 6])
+    expect(server.requests.map((request) => request.texts.length)).toEqual([32, 32, 6])
     const alone = await Promise.all([0, 31, 32, 69].map((i) => embedder.embed([texts[i]!], asDocuments)))
     expect([0, 31, 32, 69].map((i) => together[i])).toEqual(alone.map(([vector]) => vector))
   })
@@ -79,7 +79,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     const embedder = await opened(provider, server)
     server.next.push({ status })
     expect(await embedder.embed(["hello"], asDocuments)).toHaveLength(1)
-    expect(server.asked).toHaveLength(2)
+    expect(server.requests).toHaveLength(2)
   })
 
   test("gives up after the second failure and repeats the server's message", async () => {
@@ -91,7 +91,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
       code: "embed_failed",
       message: expect.stringMatching(/failed \(503: loading the model\), also after a retry/),
     })
-    expect(server.asked).toHaveLength(2)
+    expect(server.requests).toHaveLength(2)
   })
 
   test.each([
@@ -116,8 +116,8 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
   test.each([
     ["text instead of JSON", { status: 200, body: "<html>hello</html>" }, /did not answer in JSON/],
     ["nothing", { status: 200, body: "" }, /did not answer in JSON/],
-    ["JSON of another kind", { json: { hello: 1 } }, /another format/],
-    ["null", { json: null }, /another format/],
+    ["JSON of another kind", { json: { hello: 1 } }, /unexpected format/],
+    ["null", { json: null }, /unexpected format/],
   ])("rejects an answer of %s", async (_, answer, message) => {
     const server = await embeddingServer()
     const embedder = await opened(provider, server)
@@ -178,7 +178,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     const embedder = await opened(provider, server, { apiKey })
     server.next.push({ status: 401, body: JSON.stringify({ error: { message: `Incorrect key: ${apiKey}` } }) })
     const error = await embedder.embed(["x"], asDocuments).catch((error: Error) => error)
-    expect(server.asked[0]!.authorization).toBe(`Bearer ${apiKey}`)
+    expect(server.requests[0]!.authorization).toBe(`Bearer ${apiKey}`)
     expect(String(error)).toMatch(/refused the key \(401: Incorrect key: \[key\]\)/)
     expect(`${String(error)}${(error as Error).stack}`).not.toContain(apiKey)
   })
@@ -189,7 +189,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     const embedder = await opened(provider, server)
     server.next.push({ status: 307, headers: { location: `${other.url}/v1/embeddings` } })
     await expect(embedder.embed(["private words"], asDocuments)).rejects.toThrow(/points to another address \(307\)/)
-    expect(other.asked).toEqual([])
+    expect(other.requests).toEqual([])
   })
 
   test("stops when its signal is aborted", async () => {
@@ -220,7 +220,7 @@ test("requests fewer dimensions only if the model supports it", async () => {
   const plain = await opened("openai", server, { dims: 64 })
   await shortened.embed(["x"], asDocuments)
   await plain.embed(["x"], asDocuments)
-  expect(server.asked.map((request) => request.body.dimensions)).toEqual([64, undefined])
+  expect(server.requests.map((request) => request.body.dimensions)).toEqual([64, undefined])
   expect(shortened.id).toBe("openai:text-embedding-3-small@-:64:p0")
 })
 
@@ -228,7 +228,7 @@ describe("the input of a model", () => {
   const sent = async (model: string, texts: string[], role: "query" | "document") => {
     const server = await embeddingServer()
     await (await opened("openai", server, { model, dims: 64 })).embed(texts, { role })
-    return server.asked[0]!.texts
+    return server.requests[0]!.texts
   }
 
   test.each([

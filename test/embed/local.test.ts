@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect, onTestFinished, test } from "vitest"
-import { askHelper, type Helper, helperNow } from "../../src/embed/ask-helper.ts"
+import { askHelper, type Helper, helperState } from "../../src/embed/ask-helper.ts"
 import { embedQuery } from "../../src/embed/embed-query.ts"
 import type { EmbedRole } from "../../src/embed/embedder.ts"
 import { helperPlace, localFolder, localPackage } from "../../src/embed/local-package.ts"
-import { keptId, openEmbedder } from "../../src/embed/open-embedder.ts"
+import { matchingStoredId, openEmbedder } from "../../src/embed/open-embedder.ts"
 import { loadsOf, writeLocalModel } from "../support/local-model.ts"
 import { isAlive } from "../support/processes.ts"
 import { tempDir } from "../support/temp.ts"
@@ -25,7 +25,7 @@ async function opened(dexDir: string) {
   return (await openEmbedder({ provider: "local", dexDir }))!
 }
 
-const running = (helper: Helper) => expect.poll(async () => (await helperNow(helper))?.pid)
+const running = (helper: Helper) => expect.poll(async () => (await helperState(helper))?.pid)
 const cosine = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 
 test("embeds documents in a separate process, which it starts and waits for", async () => {
@@ -67,7 +67,7 @@ test("many searches at the same time load the model once", async () => {
   await running(helper).toBeTypeOf("number")
   const vectors = await Promise.all(Array.from({ length: 6 }, () => askHelper(helper, ["a"])))
   expect(vectors).toHaveLength(6)
-  expect(loadsOf(dexDir)).toEqual([(await helperNow(helper))!.pid])
+  expect(loadsOf(dexDir)).toEqual([(await helperState(helper))!.pid])
 })
 
 test("a killed process leaves a dead socket, and the next one replaces it", async () => {
@@ -108,7 +108,7 @@ test("after an upgrade the old model answers nobody, and its process ends", asyn
   await running(now).toBeTypeOf("number")
   await askHelper(now, ["one"])
   const [first, second] = loadsOf(dexDir)
-  expect((await helperNow(now))!.pid).toBe(second)
+  expect((await helperState(now))!.pid).toBe(second)
   await expect.poll(() => isAlive(first!)).toBe(false)
   expect(isAlive(second!)).toBe(true)
 })
@@ -154,12 +154,12 @@ test("the runtime is part of the id: vectors of the two are never mixed", async 
   const dexDir = installed()
   const wasm = await opened(dexDir)
   expect(wasm.id).toBe("local:words@1.wasm:64:p0")
-  expect(keptId({ provider: "local", dexDir }, ["local:words@1.native:64:p0", wasm.id])).toBe(wasm.id)
+  expect(matchingStoredId({ provider: "local", dexDir }, ["local:words@1.native:64:p0", wasm.id])).toBe(wasm.id)
   const native = join(localFolder(dexDir), "node_modules/onnxruntime-node")
   mkdirSync(native)
   writeFileSync(join(native, "package.json"), "{}")
   expect((await opened(dexDir)).id).toBe("local:words@1.native:64:p0")
-  expect(keptId({ provider: "local", dexDir }, [wasm.id])).toBeUndefined()
+  expect(matchingStoredId({ provider: "local", dexDir }, [wasm.id])).toBeUndefined()
 })
 
 test("without the package, it says how to install it and starts nothing", async () => {

@@ -11,7 +11,7 @@ test("returns the score of each text, in the order of the texts", async () => {
   server.next.push(results([2, 0.9], [0, 0.5], [1, 0.1]))
   const reranker = openReranker({ url: `${server.url}/v1`, model: "judge", apiKey: "sk-1" })
   expect(await reranker.rerank("why", ["a", "b", "c"])).toEqual([0.5, 0.1, 0.9])
-  expect(server.asked[0]).toMatchObject({ path: "/v1/rerank", model: "judge", authorization: "Bearer sk-1" })
+  expect(server.requests[0]).toMatchObject({ path: "/v1/rerank", model: "judge", authorization: "Bearer sk-1" })
 })
 
 test("rejects an answer that leaves one out, and sends no request for no texts", async () => {
@@ -20,7 +20,7 @@ test("rejects an answer that leaves one out, and sends no request for no texts",
   server.next.push(results([0, 0.5]))
   await expect(reranker.rerank("why", ["a", "b"])).rejects.toThrow(/did not score all of the 2 texts/)
   expect(await reranker.rerank("why", [])).toEqual([])
-  expect(server.asked).toHaveLength(1)
+  expect(server.requests).toHaveLength(1)
 })
 
 test("says which settings are missing", () => {

@@ -5,7 +5,7 @@ import type { ModelAgent } from "../../src/core/model-run.ts"
 import { openAgentModel } from "../../src/headless/agent-model.ts"
 import { chooseAgent } from "../../src/headless/choose.ts"
 import { isAlive } from "../support/processes.ts"
-import { claudeAnswer, printing, standIn } from "../support/stand-in.ts"
+import { claudeAnswer, printScript, standIn } from "../support/stand-in.ts"
 import { tempDir } from "../support/temp.ts"
 
 const SEARCH = { name: "search", description: "Search.", input_schema: { type: "object" } }
@@ -58,7 +58,7 @@ describe("an agent as a model", () => {
 
   test("never sees an @ that names a file, and its answer has them again", async () => {
     const root = tempDir()
-    const model = await modelOf(printing(claudeAnswer("Ask ＠ana."), `${root}/input`), { root })
+    const model = await modelOf(printScript(claudeAnswer("Ask ＠ana."), `${root}/input`), { root })
     expect(await model.reply(ask("| @/etc/passwd ana@example.org"))).toMatchObject({ text: "Ask @ana." })
     expect(readFileSync(join(root, "input"), "utf8")).toBe("| ＠/etc/passwd ana＠example.org")
   })
@@ -66,7 +66,7 @@ describe("an agent as a model", () => {
   test("requests tools in words, and gets the results under a mark that nobody could have guessed", async () => {
     const root = tempDir()
     const call = '```json\n{"tool": "search", "input": {"query": "port"}}\n```'
-    const model = await modelOf(printing(claudeAnswer(call), `${root}/input`), { root })
+    const model = await modelOf(printScript(claudeAnswer(call), `${root}/input`), { root })
     const heard: string[] = []
     const first = await model.reply({ ...ask("Which port?"), tools: [SEARCH], onText: (piece) => heard.push(piece) })
     expect(first).toMatchObject({
@@ -94,14 +94,14 @@ describe("an agent as a model", () => {
 
   test("reports calls that cannot be run: a tool that does not exist, an input that is not an object", async () => {
     const reply = async (result: string) =>
-      (await modelOf(printing(claudeAnswer(result)))).reply({ ...ask("x"), tools: [SEARCH] })
+      (await modelOf(printScript(claudeAnswer(result)))).reply({ ...ask("x"), tools: [SEARCH] })
     expect((await reply('{"tool": "bash", "input": {}}')).calls[0]?.invalid?.reason).toMatch(/no tool of that name/)
     expect((await reply('{"tool": "search", "input": "x"}')).calls[0]?.invalid?.reason).toMatch(/JSON object/)
     expect(await reply('Use {"tool": "search"} as in [1].')).toMatchObject({ calls: [], finish: "stop" })
   })
 
   test("whose answer is far too long is cut off", async () => {
-    const model = await modelOf(printing(claudeAnswer("x".repeat(50_000))))
+    const model = await modelOf(printScript(claudeAnswer("x".repeat(50_000))))
     const reply = await model.reply({ ...ask("x"), max_tokens: 100 })
     expect(reply.finish).toBe("length")
     expect(reply.text.length).toBeLessThan(5_000)
@@ -121,7 +121,7 @@ describe("every failure of an agent is a readable sentence", () => {
 
   test("it is not logged in", async () => {
     const refused = claudeAnswer("Not logged in · Please run /login", { is_error: true })
-    const { error, used } = await failing(`${printing(refused)}\nexit 1`)
+    const { error, used } = await failing(`${printScript(refused)}\nexit 1`)
     expect(`${error.code}: ${error.message}`).toMatch(
       /^llm_refused: Claude Code is not logged in.*Log in \(claude, then \/login\)/,
     )
@@ -135,19 +135,19 @@ describe("every failure of an agent is a readable sentence", () => {
 
   test("it received too many requests, and may have read the prompt before it said so", async () => {
     const busy = claudeAnswer("API Error", { is_error: true, api_error_status: 429 })
-    const { error, used } = await failing(`${printing(busy)}\nexit 1`)
+    const { error, used } = await failing(`${printScript(busy)}\nexit 1`)
     expect(error.code).toBe("llm_busy")
     expect(used).toMatchObject({ is_estimate: true, input: expect.any(Number) })
     expect(used.input).toBeGreaterThan(0)
     const limit = '{"type":"turn.failed","error":{"message":"You have hit your usage limit."}}'
-    expect(await says(`${printing(limit)}\nexit 1`, { agent: "codex", program: "codex" })).toMatch(
+    expect(await says(`${printScript(limit)}\nexit 1`, { agent: "codex", program: "codex" })).toMatch(
       /^llm_busy: Codex received too many requests/,
     )
   })
 
   test("it has no such model", async () => {
     const error = '{"type":"error","error":{"name":"APIError","data":{"message":"model: nosuch","statusCode":404}}}'
-    expect(await says(`${printing(error)}\nexit 1`, { agent: "opencode", program: "opencode" })).toMatch(
+    expect(await says(`${printScript(error)}\nexit 1`, { agent: "opencode", program: "opencode" })).toMatch(
       /^llm_no_model: OpenCode has no such model \(404: model: nosuch\)/,
     )
   })
@@ -162,11 +162,11 @@ describe("every failure of an agent is a readable sentence", () => {
 
   test("it crashes, prints something else, or prints nothing", async () => {
     expect(await says("echo 'Segmentation fault' >&2; exit 139")).toMatch(
-      /^llm_failed: Claude Code ended with code 139 and without an answer \(Segmentation fault\)/,
+      /^llm_failed: Claude Code ended with code 139 without an answer \(Segmentation fault\)/,
     )
     expect(await says("kill -9 $$")).toMatch(/^llm_failed: Claude Code ended early/)
-    expect(await says(printing("Welcome!"))).toMatch(/^llm_wrong_answer: What Claude Code printed is not an answer/)
-    expect(await says(printing(claudeAnswer("  ")))).toMatch(
+    expect(await says(printScript("Welcome!"))).toMatch(/^llm_wrong_answer: What Claude Code printed is not an answer/)
+    expect(await says(printScript(claudeAnswer("  ")))).toMatch(
       /^llm_failed: Claude Code could not answer \(its answer was empty\)/,
     )
   })
@@ -177,7 +177,7 @@ describe("every failure of an agent is a readable sentence", () => {
 
   test("its own words are shown without control characters and secrets", async () => {
     const message = "\u001b]0;evil\u0007\u202eAPI key ghp_abcdefghijklmnopqrstuvwxyz0123456789 is wrong"
-    const { error } = await failing(`${printing(claudeAnswer(message, { is_error: true }))}\nexit 1`)
+    const { error } = await failing(`${printScript(claudeAnswer(message, { is_error: true }))}\nexit 1`)
     expect(error.message).not.toMatch(/[\u001b\u0007\u202e]|ghp_abc/)
     expect(error.message).toContain("is wrong")
   })

@@ -10,7 +10,7 @@ import { onTerminal } from "../integrations/terminal.ts"
 import { DEX, dex as dexAlone, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { isAlive } from "../support/processes.ts"
-import { claudeAnswer, printing, standIn } from "../support/stand-in.ts"
+import { claudeAnswer, printScript, standIn } from "../support/stand-in.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
@@ -23,7 +23,11 @@ let path: string
 beforeEach(async () => {
   home = tempDir()
   mkdirSync(join(home, "tmp"))
-  path = standIn(home, "claude", `echo started >> ${home}/started\n${printing(claudeAnswer(ANSWER), `${home}/input`)}`)
+  path = standIn(
+    home,
+    "claude",
+    `echo started >> ${home}/started\n${printScript(claudeAnswer(ANSWER), `${home}/input`)}`,
+  )
   claudeSession(home, {
     id: "11111111-1111-4111-8111-111111111111",
     start: "2026-10-03T10:00:00Z",
@@ -133,7 +137,7 @@ describe("once the user has agreed", () => {
       digest: { done, decided: [], left_open: [] },
     }
     for (const [command, result] of Object.entries(answers)) {
-      standIn(home, "claude", printing(claudeAnswer(`\`\`\`json\n${JSON.stringify(result)}\n\`\`\``)))
+      standIn(home, "claude", printScript(claudeAnswer(`\`\`\`json\n${JSON.stringify(result)}\n\`\`\``)))
       const { code, stdout, stderr } = await run(command, ...(command === "map" ? ["ports"] : []))
       expect({ code, stdout, stderr }).toMatchObject({ code: 0, stdout: expect.stringContaining("Use port 0") })
       expect(stderr).toMatch(/claude_code: \d requests?, .*\$0\.0\d+ by its own count/)
@@ -150,7 +154,7 @@ describe("once the user has agreed", () => {
   })
 
   test("a model is passed on, and a temperature is refused", async () => {
-    standIn(home, "claude", `echo "$@" > ${home}/args\n${printing(claudeAnswer(ANSWER))}`)
+    standIn(home, "claude", `echo "$@" > ${home}/args\n${printScript(claudeAnswer(ANSWER))}`)
     await run(...ASK)
     expect(readFileSync(join(home, "args"), "utf8")).not.toContain("--model")
     await run(...ASK, "--model", "opus")

@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { DEX } from "../support/dex.ts"
-import { homeThatSolved } from "../support/solved.ts"
+import { createHomeWithFixes } from "../support/solved.ts"
 import { tempDir } from "../support/temp.ts"
 
 test("a stdin that never ends, and an agent that closes its end, do not block it", async () => {
   const home = tempDir()
-  await homeThatSolved(home, 1)
+  await createHomeWithFixes(home, 1)
   const child = spawn(process.execPath, [DEX, "hook", "claude_code", "PostToolUseFailure"], {
     env: { PATH: process.env.PATH, HOME: home, DEX_PROACTIVE_MODE: "speak" },
     stdio: ["pipe", "pipe", "pipe"],

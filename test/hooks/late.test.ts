@@ -4,13 +4,13 @@ import { join } from "node:path"
 import { beforeAll, expect, test } from "vitest"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import type { Run } from "../support/dex.ts"
-import { failedWith, homeThatSolved, readsUnknown } from "../support/solved.ts"
+import { createHomeWithFixes, failureInput, unknownReadInput } from "../support/solved.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
 const home = sharedTempDir()
-beforeAll(() => homeThatSolved(home, 3))
+beforeAll(() => createHomeWithFixes(home, 3))
 
 /** Nobody waits for an answer. */
 const NO_TIME = { DEX_HOOK_MS: "1" }
@@ -42,7 +42,7 @@ const waiting = (session: string) =>
 
 /** Runs a hook that nobody waits for and that finds something. */
 async function foundLate(session: string, i: number): Promise<void> {
-  expect(await hook(FAILED, failedWith(session, i), NO_TIME)).toEqual(SILENT)
+  expect(await hook(FAILED, failureInput(session, i), NO_TIME)).toEqual(SILENT)
   await expect.poll(() => waiting(session)).toHaveLength(1)
 }
 
@@ -50,9 +50,9 @@ test("what was found too late is printed at the session's next event, once", asy
   await foundLate("one", 0)
   expect(statSync(late()).mode & 0o077).toBe(0)
   expect(statSync(late(waiting("one")[0]!)).mode & 0o077).toBe(0)
-  expect(await hook(READS, readsUnknown("other"), PATIENT)).toEqual(SILENT)
+  expect(await hook(READS, unknownReadInput("other"), PATIENT)).toEqual(SILENT)
 
-  const { code, stdout, stderr } = await hook(READS, readsUnknown("one"), PATIENT)
+  const { code, stdout, stderr } = await hook(READS, unknownReadInput("one"), PATIENT)
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
   const { hookSpecificOutput } = JSON.parse(stdout)
   expect(hookSpecificOutput.hookEventName).toBe("PreToolUse")
@@ -60,15 +60,15 @@ test("what was found too late is printed at the session's next event, once", asy
   expect(hookSpecificOutput.additionalContext).toContain('session.run("\\\\0")')
 
   expect(waiting("one")).toEqual([])
-  expect(await hook(READS, readsUnknown("one"), PATIENT)).toEqual(SILENT)
-  expect(await hook(FAILED, failedWith("one", 0), PATIENT)).toEqual(SILENT)
+  expect(await hook(READS, unknownReadInput("one"), PATIENT)).toEqual(SILENT)
+  expect(await hook(FAILED, failureInput("one", 0), PATIENT)).toEqual(SILENT)
 })
 
 test("what is found in time is printed immediately, together with what was late", async () => {
   for (let i = 0; i < 40; i++) {
     const session = `both-${i}`
     await foundLate(session, 1)
-    const { stdout } = await hook(FAILED, failedWith(session, 2), PATIENT)
+    const { stdout } = await hook(FAILED, failureInput(session, 2), PATIENT)
     const context = JSON.parse(stdout).hookSpecificOutput.additionalContext
     expect(context).toContain("token1.ts")
     if (context.includes("token2.ts")) return expect(context.match(/<dex-context>/g)).toHaveLength(2)
@@ -77,7 +77,7 @@ test("what is found in time is printed immediately, together with what was late"
 })
 
 test("OpenCode's plugin gets the bare text", async () => {
-  const { session_id, cwd, tool_input, error } = JSON.parse(failedWith("ses_1", 0))
+  const { session_id, cwd, tool_input, error } = JSON.parse(failureInput("ses_1", 0))
   const failed = JSON.stringify({ session_id, cwd, tool_name: "bash", tool_input, exit: 1, output: error })
   const after = ["opencode", "tool.execute.after"]
   expect(await hook(after, failed, NO_TIME)).toEqual(SILENT)
@@ -91,7 +91,7 @@ test("after ten minutes it is no longer printed", async () => {
   const [name] = waiting("old")
   const then = Date.now() / 1000 - 11 * 60
   utimesSync(late(name!), then, then)
-  expect(await hook(READS, readsUnknown("old"), PATIENT)).toEqual(SILENT)
+  expect(await hook(READS, unknownReadInput("old"), PATIENT)).toEqual(SILENT)
   expect(waiting("old")).toEqual([])
 
   await foundLate("gone", 0)
@@ -106,7 +106,7 @@ test("a session's name cannot lead to another file", async () => {
   writeFileSync(join(home, ".dex", "up.1"), "SECRET")
   for (const session of ["../up", "*", "private*", "pri[v]ate", "a b", "$HOME", "`id`", "", ".", "x".repeat(200)]) {
     const before = readdirSync(late())
-    const { code, stdout, stderr } = await hook(READS, readsUnknown(session), PATIENT)
+    const { code, stdout, stderr } = await hook(READS, unknownReadInput(session), PATIENT)
     expect({ code, stdout, stderr }, session).toEqual(SILENT)
     expect(readdirSync(late()), session).toEqual(before)
   }
@@ -115,7 +115,7 @@ test("a session's name cannot lead to another file", async () => {
 
 test("if there is no history, nothing is printed and nothing is created", async () => {
   const empty = tempDir()
-  expect(await hook(FAILED, failedWith("x", 0), PATIENT, empty)).toEqual(SILENT)
+  expect(await hook(FAILED, failureInput("x", 0), PATIENT, empty)).toEqual(SILENT)
   expect(readdirSync(empty)).toEqual([])
 })
 

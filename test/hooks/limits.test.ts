@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
 import { DEX, type Run } from "../support/dex.ts"
-import { failedWith, homeThatSolved } from "../support/solved.ts"
+import { createHomeWithFixes, failureInput } from "../support/solved.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 
 const home = sharedTempDir()
-beforeAll(() => homeThatSolved(home, 1))
+beforeAll(() => createHomeWithFixes(home, 1))
 
 const FAILED = ["claude_code", "PostToolUseFailure"]
 const SILENT = { code: 0, stdout: "", stderr: "" }
@@ -62,7 +62,7 @@ describe("how long an agent waits for a hook", () => {
     writeFileSync(join(folder, "dex-hook"), program, { mode: 0o755 })
     const env: Record<string, string> = setting === undefined ? {} : { DEX_HOOK_MS: setting }
     const path = `${join(folder, "bin")}:/usr/bin:/bin`
-    const run = await start(join(folder, "dex-hook"), FAILED, { PATH: path, ...env }, failedWith("waits", 0))
+    const run = await start(join(folder, "dex-hook"), FAILED, { PATH: path, ...env }, failureInput("waits", 0))
     expect(run).toMatchObject({ code: 0, stderr: "" })
     expect(readFileSync(waited, "utf8")).toBe(`${seconds}\n`)
   })
@@ -85,7 +85,7 @@ String.prototype.toWellFormed = function () {
     )
     const env = { DEX_HOOK_MS: "900", NODE_OPTIONS: `--import=${slow}` }
     for (let i = 0; i < 40 && !existsSync(reached); i++)
-      expect(await start(process.execPath, [DEX, "hook", ...FAILED], env, failedWith(`slow ${i}`, 0))).toEqual(SILENT)
+      expect(await start(process.execPath, [DEX, "hook", ...FAILED], env, failureInput(`slow ${i}`, 0))).toEqual(SILENT)
     expect(existsSync(reached)).toBe(true)
     expect(readFileSync(join(home, ".dex", "hook.log"), "utf8")).toContain("stopped after 900 ms")
   })

@@ -22,8 +22,8 @@ test("what the session said and what a tool printed are distinguished, from the 
   const knowledge = openKnowledge(join(home, KNOWLEDGE_FILE))
   const session = sessionOf(knowledge, { ...moment, prompt: "and prompt.ts" }, transcript, new Set(["k"]))
   const names = ["token.ts", "session.ts", "prompt.ts", "ancient.ts"]
-  expect(names.filter(session.named)).toEqual(["token.ts", "prompt.ts"])
-  expect(names.filter(session.listed)).toEqual(["session.ts"])
+  expect(names.filter(session.hasMentioned)).toEqual(["token.ts", "prompt.ts"])
+  expect(names.filter(session.hasListed)).toEqual(["session.ts"])
   expect(session.seen.has("k")).toBe(true)
   knowledge.close()
 })
@@ -34,6 +34,6 @@ test.skipIf(process.platform === "win32")("a transcript that is not a regular fi
   execFileSync("mkfifo", [pipe])
   const knowledge = openKnowledge(join(home, KNOWLEDGE_FILE))
   for (const path of [pipe, home, join(home, "missing"), "/dev/zero"])
-    expect(sessionOf(knowledge, moment, path, new Set()).named("x")).toBe(false)
+    expect(sessionOf(knowledge, moment, path, new Set()).hasMentioned("x")).toBe(false)
   knowledge.close()
 })

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { DEX, dex, type Run } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
 import { standInHub, TOKEN } from "../support/stand-in-hub.ts"
@@ -70,7 +70,7 @@ test("from login to deletion, only what is shared is ever on the hub", async () 
     pushed: { sent: 2, refused: 0, complete: true },
   })
   expect(hub.consents.get(KEY)).toEqual(["said", "called", "returned"])
-  expect([...hub.kept.keys()].sort()).toEqual([`claude_code:${A}`, `claude_code:${B}`])
+  expect([...hub.stored.keys()].sort()).toEqual([`claude_code:${A}`, `claude_code:${B}`])
   expect(await json(["hub", "status"])).toMatchObject({
     reachable: true,
     waiting: 0,
@@ -83,12 +83,12 @@ test("from login to deletion, only what is shared is ever on the hub", async () 
   await expect.poll(() => hub.messagesOf(`claude_code:${A}`).length).toBe(4)
 
   expect(await json(["hub", "hold", B, "--forget"])).toMatchObject({ on_hub: 1, pushed: { removed: 1 } })
-  expect([...hub.kept.keys()]).toEqual([`claude_code:${A}`])
+  expect([...hub.stored.keys()]).toEqual([`claude_code:${A}`])
   expect(await json(["hub", "unshare", "--forget", "--yes"])).toMatchObject({
     unshared: project,
     pushed: { removed: 1 },
   })
-  expect(hub.kept.size).toBe(0)
+  expect(hub.stored.size).toBe(0)
   expect(hub.consents.size).toBe(0)
   expect(await json(["hub", "logout"])).toMatchObject({ logged_out: true })
   expect(readFileSync(file, "utf8")).not.toContain(TOKEN)
@@ -106,7 +106,7 @@ test("the preview shows the exact bytes that are sent, and sends nothing", async
   expect(preview.taken_out).toEqual([{ what: "your home folder's path", count: 4 }])
   await json(["hub", "share", "--yes"])
   for (const { id, head, lines } of preview.conversations) {
-    const kept = hub.kept.get(id)!
+    const kept = hub.stored.get(id)!
     expect(JSON.stringify(kept.head)).toBe(head)
     const sent = hub.messagesOf(id).map((message) => JSON.stringify(message))
     expect(sent.join("\n")).toBe(lines)
@@ -149,7 +149,7 @@ test("a private project, a project whose file forbids it, and the home folder ca
   writeFileSync(join(project, ".dex.json"), '{"hub.share": true, "hub.address": "https://evil.test"}')
   expect(await json(["hub", "status"])).toMatchObject({ shared: [] })
   expect((await run(["hub", "share", "--yes"], "", home)).stderr).toContain("home folder is not a project")
-  expect(hub.kept.size).toBe(0)
+  expect(hub.stored.size).toBe(0)
 })
 
 test("sharing stops when a project becomes private, and the status says why", async () => {
@@ -165,7 +165,7 @@ test("sharing stops when a project becomes private, and the status says why", as
 test("what was forgotten here is deleted on the hub automatically", async () => {
   const { hub, run } = await shared()
   expect(await run(["forget", A, "--yes"])).toMatchObject({ code: 0 })
-  await expect.poll(() => [...hub.kept.keys()]).toEqual([`claude_code:${B}`])
+  await expect.poll(() => [...hub.stored.keys()]).toEqual([`claude_code:${B}`])
 })
 
 test("consent for one hub is not consent for another", async () => {
@@ -203,11 +203,11 @@ test("a project without a remote needs a name, and a name is not a path", async 
   expect(await json(["hub", "share", "--yes", "--name", "acme/api", "--from", "2026-10-03"])).toMatchObject({
     summary: { key: "acme/api", conversations: 0, staying: { older: 2 } },
   })
-  expect(hub.kept.size).toBe(0)
+  expect(hub.stored.size).toBe(0)
 })
 
 test("agents are not offered the hub commands", () => {
-  expect(offered.map(({ name }) => name)).not.toContain("hub")
+  expect(offeredTools.map(({ name }) => name)).not.toContain("hub")
 })
 
 test("a backup contains what is on hold but never the token; doctor checks both files", async () => {
@@ -246,7 +246,7 @@ test("a project can be shared by a folder that no longer exists; a folder withou
     summary: { project, key: KEY, conversations: 2 },
     pushed: { sent: 2 },
   })
-  expect([...hub.kept.keys()].sort()).toEqual([`claude_code:${A}`, `claude_code:${B}`])
+  expect([...hub.stored.keys()].sort()).toEqual([`claude_code:${A}`, `claude_code:${B}`])
   const unknown = await inHome(["hub", "share", join(home, "code", "nope"), "--name", KEY, "--yes"])
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("There is no folder")])
 })

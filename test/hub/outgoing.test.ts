@@ -2,15 +2,15 @@ import { zstdDecompressSync } from "node:zlib"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import type { Effect, Part } from "../../src/core/conversation.ts"
-import { maskedPlaces, placesOf } from "../../src/hub-client/for-others.ts"
+import { createPlacePatterns, maskPlaces } from "../../src/hub-client/for-others.ts"
 import {
+  createOutgoing,
+  DEFAULT_SHARED,
   type OutgoingRules,
-  outgoingOf,
   pathInProject,
-  SHARED_BY_DEFAULT,
   sharedId,
 } from "../../src/hub-client/outgoing.ts"
-import { chunksOf, MAX_CHUNK_PLAIN, mostPlain, unpackChunk } from "../../src/hub-client/wire.ts"
+import { chunksOf, MAX_CHUNK_PLAIN, maxPlain, unpackChunk } from "../../src/hub-client/wire.ts"
 import { redactRecord, redactText } from "../../src/redact/redact.ts"
 import type { ConversationRow, StoredMessage } from "../../src/store/history/store.ts"
 
@@ -48,19 +48,19 @@ const message = (parts: Part[], effects: Effect[] = [], number = 1): StoredMessa
 const words = (text: string): Part => ({ type: "text", text, origin: "person" })
 
 const rules = (more: Partial<OutgoingRules> = {}): OutgoingRules => ({
-  what: SHARED_BY_DEFAULT,
+  what: DEFAULT_SHARED,
   folders: ["/home/alice/code/api"],
   home: "/home/alice",
   platform: "linux",
-  places: placesOf({ home: "/home/alice", folders: ["/home/alice/code/api"] }),
+  places: createPlacePatterns({ home: "/home/alice", folders: ["/home/alice/code/api"] }),
   ...more,
 })
 
 const leave = (parts: Part[], effects: Effect[] = [], more: Partial<OutgoingRules> = {}) =>
-  outgoingOf(row(), [message(parts, effects)], [{ number: 1, version: 7, copied: false }], rules(more))
+  createOutgoing(row(), [message(parts, effects)], [{ number: 1, version: 7, copied: false }], rules(more))
 
 /** Everything that would be sent, as text. */
-function bytesOf(outgoing: ReturnType<typeof outgoingOf>): string {
+function bytesOf(outgoing: ReturnType<typeof createOutgoing>): string {
   const chunks = [...chunksOf(outgoing.messages)].map(({ data }) => zstdDecompressSync(data).toString("utf8"))
   return [JSON.stringify(outgoing.head), ...chunks].join("\n")
 }
@@ -93,7 +93,7 @@ describe("what is sent", () => {
     ].map((outgoing) => outgoing!.messages[0]!.version)
     expect(again).toBe(plain)
     expect(more).not.toBe(plain)
-    const newer = outgoingOf(row(), [message(parts)], [{ number: 1, version: 8, copied: false }], rules())
+    const newer = createOutgoing(row(), [message(parts)], [{ number: 1, version: 8, copied: false }], rules())
     expect(newer.messages[0]!.version).toBeGreaterThan(plain!)
   })
 
@@ -148,7 +148,7 @@ describe("what is sent", () => {
   test("a message that is too large for a hub is shortened and says so; a chunk is never larger than a hub accepts", () => {
     const small = message([words("before")], [], 1)
     const large = message([words("é".repeat(5 << 20)), words("kept as it is")], [], 2)
-    const outgoing = outgoingOf(row(), [small, large, { ...small, number: 3 }], [], rules())
+    const outgoing = createOutgoing(row(), [small, large, { ...small, number: 3 }], [], rules())
     const [long, short] = outgoing.messages[1]!.parts as [Part, Part]
     expect(long.text).toMatch(/é\n\[4194304 more characters are only on the author's machine/)
     expect(short.text).toBe("kept as it is")
@@ -164,8 +164,7 @@ describe("what is sent", () => {
     for (const { messages } of [outgoing, escaped, changed]) {
       const chunks = [...chunksOf(messages)]
       expect(Math.max(...chunks.map(({ plain_bytes }) => plain_bytes))).toBeLessThanOrEqual(MAX_CHUNK_PLAIN)
-      for (const { data } of chunks)
-        expect(unpackChunk(data, mostPlain(data.length)).messages.length).toBeGreaterThan(0)
+      for (const { data } of chunks) expect(unpackChunk(data, maxPlain(data.length)).messages.length).toBeGreaterThan(0)
     }
   })
 
@@ -224,7 +223,7 @@ describe("paths below a project", () => {
 })
 
 describe("places in text", () => {
-  const places = placesOf({ home: "/home/alice", folders: ["/Users/ally/api"], user: ["asmith"] })
+  const places = createPlacePatterns({ home: "/home/alice", folders: ["/Users/ally/api"], user: ["asmith"] })
   test.each([
     ["see /home/alice/code/a.ts.", "see ~/code/a.ts."],
     ["in /home/alice.", "in ~."],
@@ -242,15 +241,15 @@ describe("places in text", () => {
     ["https://github.com/asmith/api and git@github.com:asmith/api.git", undefined],
     ["asmith said: and/or", undefined],
   ])("%s", (text, expected = text) => {
-    const { text: masked } = maskedPlaces(text, places)
+    const { text: masked } = maskPlaces(text, places)
     expect(masked).toBe(expected)
-    expect(maskedPlaces(masked, places).text).toBe(masked)
+    expect(maskPlaces(masked, places).text).toBe(masked)
   })
 
   test("a home that is the root, and an account name that identifies nobody, mask only themselves", () => {
-    expect(maskedPlaces("/etc/root/x", placesOf({ home: "/" })).text).toBe("/etc/root/x")
-    const root = placesOf({ home: "/root" })
-    expect(maskedPlaces("/root/x and /srv/root/y", root).text).toBe("~/x and /srv/root/y")
+    expect(maskPlaces("/etc/root/x", createPlacePatterns({ home: "/" })).text).toBe("/etc/root/x")
+    const root = createPlacePatterns({ home: "/root" })
+    expect(maskPlaces("/root/x and /srv/root/y", root).text).toBe("~/x and /srv/root/y")
   })
 })
 
@@ -310,7 +309,7 @@ test("no byte that is sent contains the home folder, the user's name in a path, 
     fc.property(planted, ({ name, homeOf, spelling, around, elsewhere, seed }) => {
       const home = homeOf(name)
       const project = `${home}${home.includes("\\") ? "\\" : "/"}api`
-      const places = placesOf({ home, folders: [project] })
+      const places = createPlacePatterns({ home, folders: [project] })
       const text = `${around(spelling(home))} ${spelling(elsewhere(name))} ${SECRET}`
       const texts: Part[] = [
         words(text),
@@ -341,7 +340,7 @@ test("no byte that is sent contains the home folder, the user's name in a path, 
         title: { text, from: "first_prompt" },
         git_branch: "feature",
       })
-      const outgoing = outgoingOf(
+      const outgoing = createOutgoing(
         conversation,
         [message(texts, effects)],
         [],

@@ -2,12 +2,12 @@ import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import type { Consent, HubChoices } from "../../src/config/hub.ts"
 import { openHub } from "../../src/hub-client/client.ts"
-import { placesOf } from "../../src/hub-client/for-others.ts"
+import { createPlacePatterns } from "../../src/hub-client/for-others.ts"
 import { type PushParts, pushAll } from "../../src/hub-client/push.ts"
 import { REDACTION_VERSION } from "../../src/redact/version.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openPushed } from "../../src/store/hub/pushed.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { type Mishap, standInHub, TOKEN } from "../support/stand-in-hub.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -53,7 +53,7 @@ async function setUp(mishap?: (call: string) => Mishap) {
           folders: [row.project!],
           home: "/home/alice",
           platform: "linux",
-          places: placesOf({ home: "/home/alice" }),
+          places: createPlacePatterns({ home: "/home/alice" }),
         }),
         allows: () => true,
         ...more,
@@ -69,7 +69,7 @@ async function setUp(mishap?: (call: string) => Mishap) {
         [
           conversation(
             id,
-            texts.map((text, i) => said(`${id}-${i}`, text)),
+            texts.map((text, i) => textMessage(`${id}-${i}`, text)),
             more,
           ),
         ],
@@ -101,7 +101,7 @@ describe("a push", () => {
     await write("b", ["three"])
     await write("c", ["of another project"], { project: "/code/other", cwds: ["/code/other"] })
     expect(await push()).toMatchObject({ sent: 2, refused: 0, complete: true })
-    expect([...hub.kept.keys()]).toEqual(["claude_code:a", "claude_code:b"])
+    expect([...hub.stored.keys()]).toEqual(["claude_code:a", "claude_code:b"])
     expect(textsOf(hub, "a")).toEqual(["one", "two"])
     const before = hub.calls.length
     expect(await push()).toMatchObject({ sent: 0 })
@@ -109,7 +109,7 @@ describe("a push", () => {
     await write("a", ["one", "two", "four"])
     expect(await push()).toMatchObject({ sent: 1 })
     expect(textsOf(hub, "a")).toEqual(["one", "two", "four"])
-    expect(hub.kept.get("claude_code:a")!.rev).toBe(2)
+    expect(hub.stored.get("claude_code:a")!.rev).toBe(2)
     expect(hub.received()).not.toContain("of another project")
   })
 
@@ -145,7 +145,7 @@ describe("a push", () => {
     expect(await push({ allows: () => false })).toMatchObject({ sent: 0 })
     expect(hub.calls).toEqual([])
     expect(await push()).toMatchObject({ sent: 1 })
-    expect([...hub.kept.keys()]).toEqual(["claude_code:c"])
+    expect([...hub.stored.keys()]).toEqual(["claude_code:c"])
   })
 
   test("what is on hold is not sent, nor its subagents and forks, until it is released", async () => {
@@ -157,7 +157,7 @@ describe("a push", () => {
     await write("fork", ["four"], { fork_of: "a" })
     await write("other", ["five"])
     expect(await push()).toMatchObject({ sent: 1 })
-    expect([...hub.kept.keys()]).toEqual(["claude_code:other"])
+    expect([...hub.stored.keys()]).toEqual(["claude_code:other"])
     expect(hub.received()).not.toMatch(/"(one|two|three|four)"/)
     pushed.release([ref("a")])
     expect(await push()).toMatchObject({ sent: 4 })
@@ -187,7 +187,7 @@ describe("a push", () => {
     await push()
     await store.forget([ref("a")])
     expect(await push()).toMatchObject({ removed: 1 })
-    expect([...hub.kept.keys()]).toEqual(["claude_code:b"])
+    expect([...hub.stored.keys()]).toEqual(["claude_code:b"])
     expect(pushed.get(ref("a"))).toBeUndefined()
     expect(await push()).toMatchObject({ removed: 0, sent: 0 })
   })
@@ -241,12 +241,12 @@ describe("a push", () => {
     hub.mishap = (call) => {
       if (call !== "POST /v1/push/commit") return undefined
       hub.mishap = () => undefined
-      const has = hub.kept.get("claude_code:a")!
-      hub.kept.set("claude_code:a", { ...has, rev: has.rev + 1, digest: "another" })
+      const has = hub.stored.get("claude_code:a")!
+      hub.stored.set("claude_code:a", { ...has, rev: has.rev + 1, digest: "another" })
       return undefined
     }
     expect(await push()).toMatchObject({ sent: 1, refused: 0 })
-    expect(hub.kept.get("claude_code:a")!.rev).toBe(3)
+    expect(hub.stored.get("claude_code:a")!.rev).toBe(3)
     expect(textsOf(hub, "a")).toEqual(["one", "two"])
   })
 
@@ -258,7 +258,7 @@ describe("a push", () => {
       return undefined
     }
     await push()
-    expect(hub.kept.size).toBeLessThanOrEqual(4)
+    expect(hub.stored.size).toBeLessThanOrEqual(4)
   })
 
   test("what becomes private or is forgotten during the push is not sent", async () => {
@@ -274,10 +274,10 @@ describe("a push", () => {
       }
       await push()
       await done
-      expect(hub.kept.size).toBeLessThanOrEqual(8)
+      expect(hub.stored.size).toBeLessThanOrEqual(8)
       if (change === "private") continue
       await push()
-      expect(hub.kept.size).toBe(0)
+      expect(hub.stored.size).toBe(0)
     }
   })
 
@@ -285,7 +285,7 @@ describe("a push", () => {
     const { hub, push, write } = await setUp()
     await write("a", ["one"])
     await push()
-    hub.kept.clear()
+    hub.stored.clear()
     expect(await push()).toMatchObject({ sent: 0 })
     expect(await push({ as: "acme/bob" })).toMatchObject({ sent: 1 })
   })
@@ -296,10 +296,10 @@ describe("a push", () => {
     let looked = 0
     const first = await push({ deadline: AT + 3, now: () => AT + looked++ })
     expect(first.complete).toBe(false)
-    expect(hub.kept.size).toBeLessThan(5)
+    expect(hub.stored.size).toBeLessThan(5)
     later(1)
     expect(await push()).toMatchObject({ complete: true })
-    expect(hub.kept.size).toBe(5)
+    expect(hub.stored.size).toBe(5)
     expect(hub.commits).toBe(5)
   })
 
@@ -324,8 +324,8 @@ describe("a push", () => {
     await push({ again: true })
     expect(broken).toBeGreaterThan(20)
     for (const [id, texts] of want) expect(textsOf(hub, id)).toEqual(texts)
-    expect(hub.kept.size).toBe(want.size)
-    const revs = [...hub.kept.values()].reduce((sum, { rev }) => sum + rev, 0)
+    expect(hub.stored.size).toBe(want.size)
+    const revs = [...hub.stored.values()].reduce((sum, { rev }) => sum + rev, 0)
     expect(hub.commits).toBe(revs)
     expect(revs).toBeLessThanOrEqual(60)
   })
@@ -336,11 +336,11 @@ describe("a push", () => {
     await push()
     const other = openStore(join(tempDir(), "history.db"))
     onTestFinished(() => other.close())
-    await other.writeUnit(unit("x", [conversation("x", [said("x", "new")])]))
-    await other.writeUnit(unit("y", [conversation("y", [said("y", "new")])]))
+    await other.writeUnit(unit("x", [conversation("x", [textMessage("x", "new")])]))
+    await other.writeUnit(unit("y", [conversation("y", [textMessage("y", "new")])]))
     await other.forget([ref("x")])
     expect(await push({ store: other })).toMatchObject({ sent: 1, removed: 0 })
-    expect([...hub.kept.keys()]).toEqual(["claude_code:a", "claude_code:y"])
+    expect([...hub.stored.keys()]).toEqual(["claude_code:a", "claude_code:y"])
     expect(pushed.get(ref("a"))!.state).toBe("sent")
   })
 })

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path"
 import { describe, expect, test } from "vitest"
 import { claudeCodeConnector } from "../../src/agents/claude-code/connector.ts"
 import { MAX_VALUES } from "../../src/core/record.ts"
-import { openReader, TooLarge } from "../../src/ingest/reader.ts"
+import { openReader, UnitTooLargeError } from "../../src/ingest/reader.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
@@ -179,7 +179,7 @@ describe("a file that is too large", () => {
       const read = units.map((unit) => reader.read("claude_code", unit, false).catch((error: Error) => error))
       const outcomes = await Promise.all(read)
       const failed = outcomes.filter((outcome) => outcome instanceof Error)
-      expect(failed.map((error) => error instanceof TooLarge)).toEqual([true])
+      expect(failed.map((error) => error instanceof UnitTooLargeError)).toEqual([true])
       expect(failed[0]!.message).toMatch(/too large to read: \d+ MB on disk.*tried again/)
       expect(outcomes.filter((outcome) => !(outcome instanceof Error))).toHaveLength(3)
     } finally {

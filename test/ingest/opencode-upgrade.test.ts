@@ -1,6 +1,13 @@
 import { join } from "node:path"
 import { expect, test } from "vitest"
-import { answered, asked, opencodeDatabase, reply, said, step } from "../support/opencode-databases.ts"
+import {
+  assistantMessage,
+  opencodeDatabase,
+  reply,
+  step,
+  textPart,
+  userMessage,
+} from "../support/opencode-databases.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 
@@ -24,11 +31,11 @@ test.each([
       "ses_q",
       "msg_1",
       T,
-      asked,
-      said("Why does the pangolin queue stall?"),
-      said("a note", { synthetic: true }),
+      userMessage,
+      textPart("Why does the pangolin queue stall?"),
+      textPart("a note", { synthetic: true }),
     )
-    db.message("ses_q", "msg_2", T + 1_000, answered, step(100, 10), said("A lock is held."), step(10, 2))
+    db.message("ses_q", "msg_2", T + 1_000, assistantMessage, step(100, 10), textPart("A lock is held."), step(10, 2))
     await syncHome(home)
     const [before] = await listed(home)
     expect(before).toMatchObject({ title: "Why the queue stalls", message_count: 2 })
@@ -38,9 +45,9 @@ test.each([
       time_updated integer, data text)`)
     db.row("ses_q", "msg_1", T, "user", { text: "Why does the pangolin queue stall?" })
     db.row("ses_q", "msg_1s", T, "synthetic", { text: "a note" })
-    db.row("ses_q", "msg_2", T + 1_000, "assistant", reply(said("A lock is held.")))
+    db.row("ses_q", "msg_2", T + 1_000, "assistant", reply(textPart("A lock is held.")))
     db.row("ses_q", "msg_3", T + 9_000, "user", { text: "And does the aardvark queue stall, too?" })
-    db.row("ses_q", "msg_4", T + 10_000, "assistant", reply(said("No.")))
+    db.row("ses_q", "msg_4", T + 10_000, "assistant", reply(textPart("No.")))
     await syncHome(home)
 
     const [after] = await listed(home)

@@ -4,7 +4,7 @@ import { expect, test } from "vitest"
 import type { Subscription } from "../../src/core/suggestion.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { matching } from "../../src/suggest/subscriptions/matching.ts"
+import { matchingSubscriptions } from "../../src/suggest/subscriptions/matching.ts"
 import { random } from "../redact/secrets.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
@@ -97,7 +97,7 @@ test("a token in what a subscription watches is stored and shown redacted, and t
   const all = subscriptions.subscriptions()
   subscriptions.close()
   const trigger = { project: all[0]!.project, at: Date.now() }
-  const hit = matching(all, { ...trigger, file: "src/[REDACTED:github-token].ts" })
+  const hit = matchingSubscriptions(all, { ...trigger, file: "src/[REDACTED:github-token].ts" })
   expect(hit.map(({ subscription }) => subscription.id)).toContain((JSON.parse(made.stdout) as Subscription).id)
 })
 

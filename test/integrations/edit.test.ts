@@ -3,7 +3,7 @@ import { getNodeValue, type ParseError, parseTree } from "jsonc-parser"
 import { describe, expect, test } from "vitest"
 import type { JsonAddition, TomlAddition } from "../../src/agents/kit/wiring.ts"
 import { undoEdits } from "../../src/integrations/edit.ts"
-import { addToJson, applyAll, findInJson, isEmptyJson, removeFromJson } from "../../src/integrations/edit-json.ts"
+import { addToJson, applyEdits, findInJson, isEmptyJson, removeFromJson } from "../../src/integrations/edit-json.ts"
 import { addToToml, findInToml, removeFromToml } from "../../src/integrations/plan.ts"
 import { tomlStatements } from "../../src/integrations/toml-lines.ts"
 import { JSON_FILES, TOML_FILES } from "./configs.ts"
@@ -42,9 +42,9 @@ function expected(value: Record<string, unknown>): Record<string, unknown> {
 
 function addBoth(text: string) {
   const server = addToJson(text, SERVER)
-  const withServer = applyAll(text, server.edits)
+  const withServer = applyEdits(text, server.edits)
   const hook = addToJson(withServer, HOOK)
-  return { after: applyAll(withServer, hook.edits), edits: [...server.edits, ...hook.edits], server, hook }
+  return { after: applyEdits(withServer, hook.edits), edits: [...server.edits, ...hook.edits], server, hook }
 }
 
 describe("JSON with comments", () => {
@@ -131,7 +131,7 @@ describe("JSON with comments", () => {
       '{"mcpServers": {"b": 1 /* , */ , "dex": {"a":[1]}}}',
     ],
   ])("our entry is formatted like the file: %s", (_, text, after) => {
-    expect(applyAll(text, addToJson(text, SHORT).edits)).toBe(after)
+    expect(applyEdits(text, addToJson(text, SHORT).edits)).toBe(after)
   })
 
   test.each([
@@ -173,7 +173,7 @@ describe("JSON with comments", () => {
     ["\ufeff// nothing\r\n", "\ufeff// nothing\r\n", "\r\n"],
   ])("an empty file gets an object on separate lines: %j", (text, before, nl) => {
     const { edits } = addToJson(text, { type: "property", path: ["a", "b"], value: 1 })
-    expect(applyAll(text, edits)).toBe(before + ["{", '  "a": {', '    "b": 1', "  }", "}", ""].join(nl))
+    expect(applyEdits(text, edits)).toBe(before + ["{", '  "a": {', '    "b": 1', "  }", "}", ""].join(nl))
   })
 
   test.each([
@@ -259,7 +259,7 @@ describe("TOML", () => {
     test(`${name}: dex adds its table at the end, and removes it byte for byte`, () => {
       expect(findInToml(text, TABLE)).toBe("absent")
       const edits = addToToml(text, TABLE)
-      const after = applyAll(text, edits)
+      const after = applyEdits(text, edits)
       expect(findInToml(after, TABLE)).toBe("same")
       expect(after.startsWith(text)).toBe(true)
       expect(statementsIn(after).slice(0, statementsIn(text).length)).toEqual(statementsIn(text))
@@ -269,14 +269,14 @@ describe("TOML", () => {
 
     test(`${name}: removing dex keeps what Codex appended meanwhile`, () => {
       const appended = '\n[projects."/x"]\ntrust_level = "trusted"\n'
-      const after = `${applyAll(text, addToToml(text, TABLE))}[mcp_servers.dex.env]\nA = "b"\n${appended}`
+      const after = `${applyEdits(text, addToToml(text, TABLE))}[mcp_servers.dex.env]\nA = "b"\n${appended}`
       const left = removeFromToml(after, TABLE)
       expect(statementsIn(left)).toEqual([...statementsIn(text), ...statementsIn(appended)])
     })
   }
 
   test("distinguishes our table with additions from a different one", () => {
-    const after = applyAll("", addToToml("", TABLE))
+    const after = applyEdits("", addToToml("", TABLE))
     expect(findInToml(`${after}startup_timeout_sec = 20\n`, TABLE)).toBe("more")
     expect(findInToml(`${after}[mcp_servers.dex.env]\nA = "b"\n`, TABLE)).toBe("more")
     expect(findInToml(`${after}[mcp_servers.dex.tools.dex_get]\napproval_mode = "approve"\n`, TABLE)).toBe("same")

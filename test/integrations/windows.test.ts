@@ -6,7 +6,7 @@ import { GEMINI_CLI_HOOKS } from "../../src/agents/gemini-cli/wiring.ts"
 import { additionalContext } from "../../src/agents/hooks.ts"
 import { hookStart, shellStart } from "../../src/agents/kit/wiring.ts"
 import { loadWirings } from "../../src/integrations/agents.ts"
-import { binOf, durableNode } from "../../src/integrations/launcher.ts"
+import { binOf, permanentNodePath } from "../../src/integrations/launcher.ts"
 import { unwireAgents, wireAgents } from "../../src/integrations/wiring.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -134,6 +134,6 @@ test("a Node in a folder of a single shell is named by its real path", async () 
   writeFileSync(join(home, "v22/node.exe"), "")
   mkdirSync(join(home, "fnm_multishells"))
   symlinkSync(join(home, "v22"), join(home, "fnm_multishells", "123_456"))
-  expect(durableNode(join(home, "fnm_multishells/123_456/node.exe"))).toBe(join(home, "v22/node.exe"))
-  expect(durableNode(NODE)).toBe(NODE)
+  expect(permanentNodePath(join(home, "fnm_multishells/123_456/node.exe"))).toBe(join(home, "v22/node.exe"))
+  expect(permanentNodePath(NODE)).toBe(NODE)
 })

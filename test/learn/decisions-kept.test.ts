@@ -5,7 +5,7 @@ import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { DecisionFilter, MadeDecision } from "../../src/store/knowledge/decisions.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { call, putSession, type Writer, writer } from "../support/claude-code.ts"
-import { inside } from "../support/inside.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -115,7 +115,7 @@ test("finds them by project, file, symbol and words", async () => {
   expect(await decisions(at, "--all", "--limit", "1")).toMatchObject({
     quotes: [SORTED],
     total: 3,
-    notes: ["1 to 1 of 3. For the next: --offset 1"],
+    notes: ["1 to 1 of 3. For more: --offset 1"],
   })
   const pages: unknown[] = []
   for (const offset of ["1", "2"]) {
@@ -123,7 +123,7 @@ test("finds them by project, file, symbol and words", async () => {
     pages.push([quotes, notes])
   }
   expect(pages).toEqual([
-    [[TO_DISABLED], ["2 to 2 of 3. For the next: --offset 2"]],
+    [[TO_DISABLED], ["2 to 2 of 3. For more: --offset 2"]],
     [[TO_ENABLED], ["3 to 3 of 3."]],
   ])
   expect(await decisions(at, "--all", "--offset", "3")).toMatchObject({ code: 1, quotes: [], total: 3 })
@@ -154,7 +154,7 @@ test("a private project's decisions are listed only inside it, and counted elsew
   expect(await decisions(at, "--all")).toMatchObject({
     quotes: [TO_ENABLED],
     total: 1,
-    notes: ["1 in private projects, not shown."],
+    notes: ["Not shown: 1 in private projects."],
   })
   expect(await decisions(at, "--project", "/home/dev/other")).toMatchObject({ code: 1, quotes: [] })
 })
@@ -167,7 +167,7 @@ test("forgotten decisions are in no byte of the file, and reverse nothing", asyn
   expect(left.quotes).toEqual([TO_ENABLED])
   expect(left.found[0]!.superseded_by).toBeUndefined()
   const knowledge = openKnowledge(join(at, ".dex", KNOWLEDGE_FILE))
-  expect(inside(knowledge).prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
+  expect(openKnowledgeFile(knowledge).prepare("select count(reversed_by) from decision").pluck().get()).toBe(0)
   knowledge.close()
 
   const bytes = () => {
@@ -299,8 +299,8 @@ test("while reversals are computed, others can write, and nothing that they writ
   }
   /** Each decision reverses the one before it. */
   const chained = (made: MadeDecision[]) => new Map(made.slice(1).map(({ key }, i) => [made[i]!.key, key]))
-  const kept = () => inside(ours).prepare("select key, reversed_by from decision order by id").raw().all()
-  const stale = () => inside(ours).prepare("select count(*) from decision_stale").pluck().get()
+  const kept = () => openKnowledgeFile(ours).prepare("select key, reversed_by from decision order by id").raw().all()
+  const stale = () => openKnowledgeFile(ours).prepare("select count(*) from decision_stale").pluck().get()
 
   decide(ours, "a")
   decide(ours, "b")

@@ -672,7 +672,7 @@ describe("dex fix", () => {
     const home = await solvedHome()
     const unsolved = await dex(home, ["fix", "error: Unexpected constant condition"])
     expect(unsolved.stdout).toContain("not seen solved there")
-    expect(unsolved.stderr).toContain("1 similar errors were edited but never seen to pass.")
+    expect(unsolved.stderr).toContain("For 1 similar errors, code was edited but no run is known to have passed.")
     const nothing = await dex(home, ["fix", "segmentation fault in libfoo"])
     expect(nothing).toMatchObject({ code: 1, stdout: "" })
     expect(nothing.stderr).toContain("No fix found.")

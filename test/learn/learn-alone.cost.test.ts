@@ -6,7 +6,7 @@ import { generateCorpus } from "../../bench/corpus.ts"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { DEX, dex } from "../support/dex.ts"
-import { inside } from "../support/inside.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
 
 test("six first questions at the same time cost little more than one", async () => {
@@ -44,7 +44,7 @@ function processorTime(home: string): Promise<number> {
 function learnedFrom(home: string): number {
   const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
   try {
-    return inside(knowledge).prepare("select count(*) from conversation").pluck().get() as number
+    return openKnowledgeFile(knowledge).prepare("select count(*) from conversation").pluck().get() as number
   } finally {
     knowledge.close()
   }

@@ -7,19 +7,19 @@ import { createDex } from "../../src/app/dex.ts"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
-import { learnedOf } from "../../src/tools/learned.ts"
+import { updatedKnowledge } from "../../src/tools/learned.ts"
 import { listeners } from "../../src/watch/listeners.ts"
 import { carryOutOrder } from "../../src/watch/orders.ts"
 import { connect } from "../mcp/client.ts"
 import { DEX, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { inside } from "../support/inside.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 
-const LEFT = "Another dex is learning right now: this is what is known so far. Ask again in a moment."
+const LEFT = "Another dex is updating the facts right now, so this answer may be incomplete. Try again in a moment."
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 
 const lockOf = (home: string) => join(home, ".dex", "knowledge.lock")
@@ -39,7 +39,7 @@ function holdLock(home: string): () => void {
 function learnedFrom(home: string): number {
   const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
   try {
-    return inside(knowledge).prepare("select count(*) from conversation").pluck().get() as number
+    return openKnowledgeFile(knowledge).prepare("select count(*) from conversation").pluck().get() as number
   } finally {
     knowledge.close()
   }
@@ -110,7 +110,7 @@ test("what was added while another process was learning is learned before that p
     },
   })
   onTestFinished(() => one.close())
-  expect((await learnedOf(one)).notes).toEqual([])
+  expect((await updatedKnowledge(one)).notes).toEqual([])
   expect(synced_again).toContain("1 new message")
   expect(learnedFrom(home)).toBe(4)
 })

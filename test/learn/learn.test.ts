@@ -8,7 +8,7 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
 import { DELETE_UNUSED_PROJECTS } from "../../src/store/knowledge/purge.ts"
 import { call, PROJECT, putSession, SESSION, type Writer, writer } from "../support/claude-code.ts"
-import { inside } from "../support/inside.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
@@ -109,7 +109,7 @@ test("forgotten conversations are in no byte of the facts, and another history's
   const another = await home([OTHER, (session) => session.prompt("hello again")])
   const [store, knowledge] = [storeOf(another), knowledgeOf(at)]
   expect(await learn(store, knowledge)).toMatchObject({ complete: true })
-  expect(inside(knowledge).prepare("select count(*) from conversation").pluck().get()).toBe(1)
+  expect(openKnowledgeFile(knowledge).prepare("select count(*) from conversation").pluck().get()).toBe(1)
   store.close()
   knowledge.close()
 })
@@ -155,7 +155,7 @@ test("a project with known facts is kept when the file is rewritten", () => {
   const path = join(tempDir(), KNOWLEDGE_FILE)
   const knowledge = openKnowledge(path)
   onTestFinished(() => void knowledge.close())
-  const tables = inside(knowledge)
+  const tables = openKnowledgeFile(knowledge)
     .prepare(
       "select m.name from sqlite_schema m join pragma_table_info(m.name) c on c.name = 'project_id' where m.type = 'table'",
     )
@@ -163,12 +163,12 @@ test("a project with known facts is kept when the file is rewritten", () => {
     .all() as string[]
   expect(tables).toContain("conversation")
   for (const table of tables) expect(DELETE_UNUSED_PROJECTS, table).toMatch(new RegExp(`from ${table}\\b`))
-  inside(knowledge).exec("insert into project (path) values ('/kept'), ('/left')")
-  inside(knowledge).exec(
+  openKnowledgeFile(knowledge).exec("insert into project (path) values ('/kept'), ('/left')")
+  openKnowledgeFile(knowledge).exec(
     "insert into git_read (project_id, head, shallow, read_at, left_out) values (1, 'h', '', 1, '[]')",
   )
   knowledge.projects.purgeKnowledge(path)
-  expect(inside(knowledge).prepare("select path from project").pluck().all()).toEqual(["/kept"])
+  expect(openKnowledgeFile(knowledge).prepare("select path from project").pluck().all()).toEqual(["/kept"])
 })
 
 test("git and code facts of a project that is no longer watched are in no byte; its conversations' facts remain", async () => {
@@ -217,7 +217,9 @@ test("facts in another version's format are learned again", async () => {
   const at = await home([SESSION, solved])
   await dex(at, ["fix", "x"])
   const knowledge = knowledgeOf(at)
-  inside(knowledge).exec("update meta set value = 'another' where key = 'schema'; alter table fix drop column edits")
+  openKnowledgeFile(knowledge).exec(
+    "update meta set value = 'another' where key = 'schema'; alter table fix drop column edits",
+  )
   knowledge.close()
   expect(await dex(at, ["fix", "quokkaword is not a function"])).toMatchObject({ code: 0 })
   expect(factsIn(at)).toMatchObject({ fixes: [{ edits: 1 }] })
@@ -231,10 +233,14 @@ test("facts of an older learner are removed even if forgetting them is interrupt
     store.close()
     knowledge.close()
   })
-  inside(knowledge).exec("update meta set value = '3' where key = 'learner'; update fix set edit = 'what 3 learned'")
-  inside(knowledge).exec("create trigger cut before delete on conversation begin select raise(abort, 'cut off'); end")
+  openKnowledgeFile(knowledge).exec(
+    "update meta set value = '3' where key = 'learner'; update fix set edit = 'what 3 learned'",
+  )
+  openKnowledgeFile(knowledge).exec(
+    "create trigger cut before delete on conversation begin select raise(abort, 'cut off'); end",
+  )
   await expect(learn(store, knowledge)).rejects.toThrow("cut off")
-  inside(knowledge).exec("drop trigger cut")
+  openKnowledgeFile(knowledge).exec("drop trigger cut")
   await learn(store, knowledge)
   expect(knowledge.fixes.fixesWithWords(["quokkaword"], { limit: 2 })).toMatchObject([
     { edit: expect.stringContaining("zebrafishword") },

@@ -415,11 +415,11 @@ describe("dex fix --tests", () => {
     const run = (...args: string[]) => dex(home, ["tests", ...args], {}, project)
     const all = await run("--limit", "40")
     expect(all.stdout).toMatch(
-      /31 {2}\$ make test\n {4}failed 2026-11-03 10:01, at least 1 test; its output names none/,
+      /31 {2}\$ make test\n {4}failed 2026-11-03 10:01, at least 1 test; the output does not name them/,
     )
     const few = JSON.parse((await run("--json")).stdout)
     expect(few).toMatchObject({ failing: { length: 20 }, unnamed: [{ command: "make test" }], total: 30 })
-    expect(few.notes).toEqual(["10 more are left out: a higher limit or max_tokens shows them."])
+    expect(few.notes).toEqual(["10 more were left out. Use a higher limit or max_tokens to see them."])
     const small = JSON.parse((await run("--json", "--max-tokens", "300")).stdout)
     expect(small.estimated_tokens).toBeLessThanOrEqual(300)
     expect(small.failing.length).toBeGreaterThan(0)

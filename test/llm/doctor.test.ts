@@ -21,15 +21,15 @@ describe("dex doctor", () => {
     const { ok, model } = await checked(server)
     expect(ok).toBe(true)
     expect(model).toMatchObject({ status: "ok", message: expect.stringMatching(/\/small answers \(\d+ ms\)/) })
-    expect(server.asked).toHaveLength(1)
-    expect(server.asked[0]!.body).toMatchObject({ model: "small", max_tokens: 16 })
+    expect(server.requests).toHaveLength(1)
+    expect(server.requests[0]!.body).toMatchObject({ model: "small", max_tokens: 16 })
   })
 
   test("sends nothing if none is configured", async () => {
     const server = await modelServer(() => [{ text: "ok" }])
     const run = await dex(tempDir(), ["doctor", "--json"], { OPENAI_API_KEY: KEY, OPENAI_BASE_URL: server.url })
     expect(run.stdout).not.toContain('"model"')
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
   test("says what is wrong and what to do, and never the key", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest"
-import { jsonIn } from "../../src/llm/reply.ts"
+import { findJson } from "../../src/llm/reply.ts"
 
 test.each([
   ['{"a":1}', { a: 1 }],
@@ -15,5 +15,5 @@ test.each([
   ["I cannot do that.", undefined],
   ["", undefined],
 ])("the JSON in %j is %j", (text, value) => {
-  expect(jsonIn(text)).toEqual(value)
+  expect(findJson(text)).toEqual(value)
 })

@@ -5,15 +5,22 @@ import { describe, expect, onTestFinished, test, vi } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import {
   type LlmSettings,
-  listenForSilence,
   type ModelDeps,
   type ModelReply,
   type ModelRequest,
   type ModelTool,
   openModel,
+  startSilenceTimer,
 } from "../../src/llm/model.ts"
 import { closedUrl } from "../support/embedding-server.ts"
-import { type Answer, inTurn, type ModelServer, modelServer, type Script, type Step } from "../support/model-server.ts"
+import {
+  type Answer,
+  answersInTurn,
+  type ModelServer,
+  modelServer,
+  type Script,
+  type Step,
+} from "../support/model-server.ts"
 
 const KEY = "sk-test-0123456789abcdefghij"
 const START = Date.parse("2026-03-01T12:00:00Z")
@@ -74,8 +81,8 @@ describe("a reply", () => {
 
   test("is requested once, with what the caller gave and nothing else", async () => {
     const { server } = await replyTo(() => ok, { tools, max_tokens: 50, temperature: 0.5 })
-    expect(server.asked).toHaveLength(1)
-    const [{ path, headers, body }] = server.asked as [ModelServer["asked"][number]]
+    expect(server.requests).toHaveLength(1)
+    const [{ path, headers, body }] = server.requests as [ModelServer["requests"][number]]
     expect(path).toBe("/v1/chat/completions")
     expect(headers).toMatchObject({ authorization: `Bearer ${KEY}`, "user-agent": "dex" })
     expect(body).toEqual({
@@ -98,7 +105,7 @@ describe("a reply", () => {
   test("needs no key", async () => {
     const server = await modelServer(() => ok)
     expect(await opened(server, { apiKey: undefined }).reply(hello)).toMatchObject({ text: "fine" })
-    expect(server.asked[0]!.headers.authorization).toBeUndefined()
+    expect(server.requests[0]!.headers.authorization).toBeUndefined()
   })
 
   test.each([1, 2, 3, 7, 64])("is assembled from pieces of %i bytes", async (bytes) => {
@@ -165,7 +172,7 @@ describe("tool calls", () => {
       { id: "a", name: "search", arguments: '{"q":"token"}' },
       { id: "b", name: "read", arguments: '{"ref":"x#1"}' },
     ]
-    const server = await modelServer(inTurn([{ text: "Let me look." }, { calls }], ok))
+    const server = await modelServer(answersInTurn([{ text: "Let me look." }, { calls }], ok))
     const model = opened(server)
     const first = await model.reply({ ...hello, tools })
     expect(first.calls).toEqual([
@@ -187,7 +194,7 @@ describe("tool calls", () => {
       ],
       tools,
     })
-    expect(server.asked[1]!.body.messages).toEqual([
+    expect(server.requests[1]!.body.messages).toEqual([
       { role: "user", content: "Hello" },
       {
         role: "assistant",
@@ -333,13 +340,13 @@ describe("tool calls", () => {
 
   test("that were invalid go back in a form that a strict server accepts", async () => {
     const bad = { name: "no such/tool\u001b[31m", arguments: "{oops" }
-    const server = await modelServer(inTurn([{ calls: [bad, { arguments: "{}" }] }], ok))
+    const server = await modelServer(answersInTurn([{ calls: [bad, { arguments: "{}" }] }], ok))
     const model = opened(server)
     const { calls } = await model.reply({ ...hello, tools })
     const results = calls.map(({ id, name, invalid }) => ({ id, name, output: invalid!.reason, is_error: true }))
     const more = [{ role: "assistant", content: "", calls } as const, { role: "tool", results } as const]
     await model.reply({ ...hello, messages: [...hello.messages, ...more], tools })
-    const sent = server.asked[1]!.body.messages[2]!.tool_calls!
+    const sent = server.requests[1]!.body.messages[2]!.tool_calls!
     expect(sent.map((call) => call.function)).toEqual([
       { name: "no_such_tool_31m", arguments: "{}" },
       { name: "invalid", arguments: "{}" },
@@ -348,20 +355,20 @@ describe("tool calls", () => {
 
   test("return the extra data that a server sent with them", async () => {
     const extra = { google: { thought_signature: "c2ln" } }
-    const server = await modelServer(inTurn([{ calls: [{ ...valid, extra }] }], ok))
+    const server = await modelServer(answersInTurn([{ calls: [{ ...valid, extra }] }], ok))
     const model = opened(server)
     const { calls } = await model.reply({ ...hello, tools })
     await model.reply({ ...hello, messages: [...hello.messages, { role: "assistant", content: "", calls }], tools })
-    expect(server.asked[1]!.body.messages[2]!.tool_calls![0]).toMatchObject({ extra_content: extra })
+    expect(server.requests[1]!.body.messages[2]!.tool_calls![0]).toMatchObject({ extra_content: extra })
   })
 })
 
 describe("a server that is busy or failing", () => {
   test.each([429, 500, 502, 503, 529])("with %i is retried", async (status) => {
-    const { reply, model, server } = await replyTo(inTurn({ status }, ok))
+    const { reply, model, server } = await replyTo(answersInTurn({ status }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([1000])
-    expect(server.asked[1]!.body).toEqual(server.asked[0]!.body)
+    expect(server.requests[1]!.body).toEqual(server.requests[0]!.body)
     expect(model.used()).toEqual({ input: 100, output: 10, requests: 2, is_estimate: false })
   })
 
@@ -372,7 +379,7 @@ describe("a server that is busy or failing", () => {
     const { error, model, server } = await replyTo(() => ({ status, json: { error: { message: "slow down" } } }))
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
     expect(model.slept).toEqual([1000, 2000, 4000])
-    expect(server.asked).toHaveLength(4)
+    expect(server.requests).toHaveLength(4)
     expect(server.mostAtOnce()).toBe(1)
   })
 
@@ -385,33 +392,33 @@ describe("a server that is busy or failing", () => {
     ["soon", 1000],
     ["-5", 1000],
   ])("that says Retry-After: %s is retried in %i ms", async (value, ms) => {
-    const { reply, model } = await replyTo(inTurn({ status: 429, headers: { "retry-after": value } }, ok))
+    const { reply, model } = await replyTo(answersInTurn({ status: 429, headers: { "retry-after": value } }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([ms])
   })
 
   test.each([
-    ["31", /to wait 31 s: try again then/],
-    ["3600", /to wait 60 minutes: try again then/],
-    [new Date(START + 90_000).toUTCString(), /to wait 90 s/],
+    ["31", /Try again in 31 s/],
+    ["3600", /Try again in 60 minutes/],
+    [new Date(START + 90_000).toUTCString(), /Try again in 90 s/],
   ])("that says Retry-After: %s is not waited for", async (value, message) => {
     const { error, model, server } = await replyTo(() => ({ status: 429, headers: { "retry-after": value } }))
     expect(error).toMatchObject({ code: "llm_busy", message: expect.stringMatching(message) })
     expect(model.slept).toEqual([])
-    expect(server.asked).toHaveLength(1)
+    expect(server.requests).toHaveLength(1)
   })
 
   test("that requires payment is not retried", async () => {
     const json = { error: { message: "You exceeded your current quota", code: "insufficient_quota" } }
     const { error, server } = await replyTo(() => ({ status: 429, json }))
     expect(error).toMatchObject({ code: "llm_no_credit" })
-    expect(server.asked).toHaveLength(1)
+    expect(server.requests).toHaveLength(1)
   })
 })
 
 describe("a connection", () => {
   test("that is reset before the first word is repeated", async () => {
-    const { reply, model, pieces } = await replyTo(inTurn({ reset: true }, ok))
+    const { reply, model, pieces } = await replyTo(answersInTurn({ reset: true }, ok))
     expect(reply).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([1000])
     expect(pieces).toEqual(["fine"])
@@ -423,7 +430,7 @@ describe("a connection", () => {
     ["reports that the model behind it failed", { chunk: { error: { code: 502, message: "upstream" } } }],
     ["reports that it is overloaded", { chunk: { error: { type: "overloaded_error", message: "busy" } } }],
   ])("that %s in mid-stream is repeated, and the streamed text is declared void", async (_, end) => {
-    const { reply, model, pieces } = await replyTo(inTurn([{ text: "half an ans" }, end], ok))
+    const { reply, model, pieces } = await replyTo(answersInTurn([{ text: "half an ans" }, end], ok))
     expect(reply).toMatchObject({ text: "fine", usage: { input: 100, output: 10, is_estimate: false } })
     expect(pieces).toEqual(["half an ans", "RESET", "fine"])
     expect(model.slept).toEqual([1000])
@@ -434,7 +441,7 @@ describe("a connection", () => {
   test("that always breaks is given up", async () => {
     const { error, server, model } = await replyTo(() => [{ text: "half" }, { reset: true }])
     expect(error).toMatchObject({ code: "llm_unreachable", message: expect.stringMatching(/broke \(ECONNRESET\)/) })
-    expect(server.asked).toHaveLength(4)
+    expect(server.requests).toHaveLength(4)
     expect(server.mostAtOnce()).toBe(1)
     expect(model.slept).toEqual([1000, 2000, 4000])
   })
@@ -488,7 +495,7 @@ describe("a connection", () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const onSilent = vi.fn()
-    const silence = listenForSilence(onSilent)
+    const silence = startSilenceTimer(onSilent)
     silence.touch()
     for (let i = 0; i < 3; i++) {
       vi.advanceTimersByTime(599_000)
@@ -532,7 +539,7 @@ describe("a server that refuses", () => {
     const { error, model, server } = await replyTo(() => answer)
     expect(error).toMatchObject({ name: "DexError", code, message: expect.stringMatching(message) })
     expect(model.slept).toEqual([])
-    expect(server.asked).toHaveLength(1)
+    expect(server.requests).toHaveLength(1)
   })
 
   test("in hostile words is quoted briefly, on one line, without control characters", async () => {
@@ -549,7 +556,7 @@ describe("a server that refuses", () => {
       const { error } = await replyTo(() => ({ status, headers: { location } }))
       expect(error).toMatchObject({ code: "llm_failed", message: expect.stringMatching(/points to another address/) })
     }
-    expect(other.asked).toEqual([])
+    expect(other.requests).toEqual([])
   })
 })
 
@@ -557,7 +564,7 @@ describe("the caller's signal", () => {
   test("that is already aborted sends nothing", async () => {
     const { error, server } = await replyTo(() => ok, { signal: AbortSignal.abort() })
     expect(error).toMatchObject({ code: "llm_stopped" })
-    expect(server.asked).toEqual([])
+    expect(server.requests).toEqual([])
   })
 
   test.each<[string, (stop: () => void) => Step[]]>([
@@ -568,7 +575,7 @@ describe("the caller's signal", () => {
     const { error, server } = await replyTo(() => answer(() => stop.abort()), { signal: stop.signal })
     expect(error).toMatchObject({ code: "llm_stopped" })
     await server.left
-    expect(server.asked).toHaveLength(1)
+    expect(server.requests).toHaveLength(1)
   })
 
   test("ends a request that is not answered at all", async () => {
@@ -584,11 +591,11 @@ describe("the caller's signal", () => {
 
   test("ends the wait for a retry", async () => {
     const stop = new AbortController()
-    const script = inTurn([{ text: "half" }, { reset: true }], ok)
+    const script = answersInTurn([{ text: "half" }, { reset: true }], ok)
     const onReset = () => void setImmediate(() => stop.abort())
     const { error, server } = await replyTo(script, { signal: stop.signal, onReset }, { sleep: undefined })
     expect(error).toMatchObject({ code: "llm_stopped" })
-    expect(server.asked).toHaveLength(1)
+    expect(server.requests).toHaveLength(1)
   })
 })
 
@@ -598,7 +605,7 @@ describe("tokens", () => {
     async (usage) => {
       const text = "a long answer ".repeat(50)
       const { reply, server, model } = await replyTo(() => [{ text }, { usage }])
-      const sent = JSON.stringify([server.asked[0]!.body.messages, null])
+      const sent = JSON.stringify([server.requests[0]!.body.messages, null])
       expect(reply).toMatchObject({
         usage: { input: estimateTokens(sent), output: estimateTokens(text), is_estimate: true },
       })
@@ -651,23 +658,28 @@ describe("a server that accepts other parameters", () => {
     const request = { ...hello, json_schema: { type: "object" } }
     expect(await model.reply(request)).toMatchObject({ text: "fine" })
     expect(model.slept).toEqual([])
-    expect(server.asked).toHaveLength(5)
-    expect(Object.keys(server.asked[4]!.body).sort()).toEqual(["max_completion_tokens", "messages", "model", "stream"])
+    expect(server.requests).toHaveLength(5)
+    expect(Object.keys(server.requests[4]!.body).sort()).toEqual([
+      "max_completion_tokens",
+      "messages",
+      "model",
+      "stream",
+    ])
     await model.reply(request)
-    expect(server.asked).toHaveLength(6)
+    expect(server.requests).toHaveLength(6)
   })
 
   test("but refuses every request the same way is given up", async () => {
     const all = "max_completion_tokens temperature response_format stream_options"
     const { error, server } = await replyTo(() => refuses(all))
     expect(error).toMatchObject({ code: "llm_failed" })
-    expect(server.asked).toHaveLength(5)
+    expect(server.requests).toHaveLength(5)
   })
 
   test("gets the schema of the answer", async () => {
     const schema = { type: "object", properties: { a: { type: "string" } } }
     const { server } = await replyTo(() => ok, { json_schema: schema })
-    expect(server.asked[0]!.body.response_format).toEqual({
+    expect(server.requests[0]!.body.response_format).toEqual({
       type: "json_schema",
       json_schema: { name: "response", schema, strict: false },
     })

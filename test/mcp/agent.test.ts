@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { claudeSession } from "../support/home.ts"
-import { inTurn, modelServer } from "../support/model-server.ts"
+import { answersInTurn, modelServer } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
 import { warmDex as dex, syncHome } from "../support/warm.ts"
 import { connect, connectOnce } from "./client.ts"
@@ -68,7 +68,7 @@ test("a caller may narrow the limits of the server, but never widen them", async
 
 test("a model's answer is returned with its sources, and without the steps in between", async () => {
   const server = await modelServer(
-    inTurn(
+    answersInTurn(
       [{ calls: [{ id: "a", name: "search", arguments: { query: "free port" } }] }],
       [{ text: "Port 8080 is taken [1]." }],
     ),

@@ -3,10 +3,10 @@ import { connect as openSocket } from "node:net"
 import { Server } from "@modelcontextprotocol/server"
 import { expect, test } from "vitest"
 import { createApp } from "../../src/serve/http/app.ts"
-import { bucketOf, foreignTo, isLoopback } from "../../src/serve/http/guard.ts"
+import { createTokenBucket, foreignHeader, isLoopback } from "../../src/serve/http/guard.ts"
 import { dex } from "../support/dex.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
-import { refusedDex } from "../support/warm.ts"
+import { runRefused } from "../support/warm.ts"
 import { type Answer, JSON_POST, type Served, serveHttp, serveHttpOnce, tokenFile } from "./http-client.ts"
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
@@ -151,11 +151,11 @@ test("listens on this machine's own address only", async () => {
 test("an address that others can reach is refused, unless TLS ends in front of it under a name", async () => {
   const home = tempDir()
   for (const host of ["0.0.0.0", "192.0.2.7", "::", "dex.example.com"]) {
-    const refused = await refusedDex(home, ["serve", "--port", "0", "--host", host])
+    const refused = await runRefused(home, ["serve", "--port", "0", "--host", host])
     expect(refused).toMatchObject({ code: 2, stdout: "" })
     expect(refused.stderr).toContain("--behind-tls dex.example.com")
   }
-  expect(await refusedDex(home, ["serve", "--port", "0", "--behind-tls", "https://x/"])).toMatchObject({ code: 2 })
+  expect(await runRefused(home, ["serve", "--port", "0", "--behind-tls", "https://x/"])).toMatchObject({ code: 2 })
   const served = await serveHttp(home, { args: ["--host", "0.0.0.0", "--behind-tls", "dex.example.com"] })
   const status = async (headers: Record<string, string>) => (await served.ask({ path: "/nothing", headers })).status
   expect(await status({ host: "dex.example.com" })).toBe(404)
@@ -187,13 +187,13 @@ test("the token is made once, for its owner only, and never printed", async () =
 })
 
 test("says what to do about a port that is taken, and about invalid options", async () => {
-  expect((await refusedDex(home, ["serve", "--help"])).stdout).toContain("--port N")
+  expect((await runRefused(home, ["serve", "--help"])).stdout).toContain("--port N")
   const { port } = shared()
   const taken = await dex(home, ["serve", "--port", String(port)])
   expect(taken).toMatchObject({ code: 2, stdout: "" })
-  expect(taken.stderr).toContain(`Port ${port} is taken`)
+  expect(taken.stderr).toContain(`Port ${port} on 127.0.0.1 is in use`)
   for (const args of [["--port", "70000"], ["--port", "a"], ["--host", "127.0.0.1"], ["--prot", "1"], ["x"]])
-    expect(await refusedDex(home, ["serve", ...args])).toMatchObject({
+    expect(await runRefused(home, ["serve", ...args])).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringMatching(/^dex: /),
@@ -261,7 +261,7 @@ test("a caller that loops is asked to wait, and one without the token does not u
 
 test("a bucket fills at its rate, never above its size, and not if the clock goes back", () => {
   let time = 0
-  const wait = bucketOf({ burst: 2, perSecond: 10 }, () => time)
+  const wait = createTokenBucket({ burst: 2, perSecond: 10 }, () => time)
   expect([wait(), wait(), wait()]).toEqual([0, 0, 100])
   time = 40
   expect(wait()).toBe(60)
@@ -275,7 +275,7 @@ test("what is loopback, and what is foreign there", () => {
   for (const host of ["localhost", "127.0.0.1", "127.8.9.10", "::1", "[::1]"]) expect(isLoopback(host), host).toBe(true)
   for (const host of ["127.0.0.1.evil.example", "0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", ""])
     expect(isLoopback(host), host).toBe(false)
-  const foreign = foreignTo({ host: "::1", port: 80 })
+  const foreign = foreignHeader({ host: "::1", port: 80 })
   expect(foreign({ host: "[::1]" })).toBeUndefined()
   expect(foreign({ host: "[::1]:80", origin: "http://[::1]" })).toBeUndefined()
   expect(foreign({})).toBe("Host")

@@ -73,7 +73,7 @@ describe("over MCP", () => {
       "../none",
     ])
       expect(await answerOf("dex_why", { target })).toBe(
-        `No file and no commit here is called "${target}". Name a file, a commit or a range.`,
+        `There is no file or commit called "${target}" here. Give a file, a commit or a range of commits.`,
       )
     expect((await dex(home, ["why", "../other/a.ts"], {}, own)).stderr).toContain("No conversation is known")
   })

@@ -67,7 +67,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
   test("a failure is an error that says what to do", async () => {
     const client = spoken()
     const cases: [string, RegExp][] = [
-      ["dex://conversation/zzzz", /^No conversation "zzzz" was found. `dex_list` shows/],
+      ["dex://conversation/zzzz", /^No conversation "zzzz" was found. `dex_list` lists/],
       [uriOf(`${AUTH}#99`), /^There is no message 99 in this conversation; the last one is 10/],
       ["dex://conversation/", /A conversation is dex:\/\/conversation\/\{ref\}/],
       ["dex://conversation/%", /A conversation is/],

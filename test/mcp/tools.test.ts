@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest"
 import { opencodeAgent, RETRIEVAL_TOOLS } from "../../src/agents/kit/wiring.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { claudeSession, smallHome } from "../support/home.ts"
 import { synced, syncedOnce } from "../support/synced.ts"
 import { tempDir, treeHash } from "../support/temp.ts"
@@ -94,7 +94,7 @@ describe.each(ERAS)("in protocol %s", (era) => {
     const cases: [string, object, RegExp][] = [
       ["dex_search", {}, /^A search needs words, or at least a file, project/],
       ["dex_search", { query: "x", limit: "many" }, /^limit must be a whole number/],
-      ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" was found. `dex_list` shows/],
+      ["dex_get", { ids: ["zzzz"] }, /^No conversation "zzzz" was found. `dex_list` lists/],
       ["dex_get", { ids: ["7"] }, /^There is no row 7/],
       ["dex_get", { ids: [AUTH], max_tokens: 30_000 }, /^max_tokens must be at most 20000/],
       ["dex_get", { ids: [AUTH], max_tokens: 20 }, /smallest answer takes about \d+. Try max_tokens \d+/],
@@ -280,7 +280,7 @@ test("an outline shows the cost of reading each message, and is not longer than 
 })
 
 test("agents that may only read get tools that only read", () => {
-  const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => mcp.name)
+  const writing = offeredTools.filter(({ mcp }) => mcp.writes).map(({ mcp }) => mcp.name)
   expect(writing).toContain("dex_note")
   expect(RETRIEVAL_TOOLS.filter((tool) => writing.includes(tool))).toEqual([])
   const { content } = opencodeAgent("dex")

@@ -8,7 +8,7 @@ import { commands } from "../../src/cli/commands.ts"
 import { chosenForm } from "../../src/cli/forms.ts"
 import { printList } from "../../src/cli/print/list.ts"
 import { printRead, printScan, printShow, printTimeline } from "../../src/cli/print/show.ts"
-import type { Printed } from "../../src/cli/print/words.ts"
+import type { PrintedOutput } from "../../src/cli/print/words.ts"
 import type { Part } from "../../src/core/conversation.ts"
 import { isDexError } from "../../src/core/error.ts"
 import { FORMATS, type Format } from "../../src/core/format.ts"
@@ -134,7 +134,7 @@ async function history() {
 type Answer = Record<string, unknown> & { estimated_tokens: number }
 
 const HOME = "/home/dev"
-const PRINTERS: Record<string, (output: never, context: never) => Printed> = {
+const PRINTERS: Record<string, (output: never, context: never) => PrintedOutput> = {
   scan: printScan as never,
   timeline: printTimeline as never,
   read: printRead as never,

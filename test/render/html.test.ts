@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
 import type { Part } from "../../src/core/conversation.ts"
 import { outcomesOf } from "../../src/render/fold.ts"
-import { highlightedLines } from "../../src/render/html/code-html.ts"
+import { highlightLines } from "../../src/render/html/code-html.ts"
 import { html } from "../../src/render/html/html.ts"
 import { markdownHtml } from "../../src/render/html/markdown-html.ts"
 import { diffHtml, messageHtml, terminalHtml } from "../../src/render/html/message-html.ts"
@@ -25,7 +25,7 @@ describe("a template", () => {
 })
 
 describe("separate lines of code", () => {
-  const shown = (lines: string[]) => highlightedLines(lines, "typescript").map((line) => line.html)
+  const shown = (lines: string[]) => highlightLines(lines, "typescript").map((line) => line.html)
 
   test("what spans several lines is closed on each, and no line is lost", () => {
     expect(shown(["/* <one>", "", "two */ let a"])).toEqual([

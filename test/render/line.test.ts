@@ -164,7 +164,7 @@ describe("show and hide", () => {
 
   test("list the known names if a name is unknown", () => {
     expect(() => readFields({ show: ["thoughts"] })).toThrow(
-      /"thoughts" is not a part of a message. There are: text, thinking/,
+      /"thoughts" is not a part of a message. The parts are text, thinking/,
     )
   })
 })

@@ -2,7 +2,7 @@ import { expect, test } from "vitest"
 import { parseQuery } from "../../src/search/query.ts"
 import { type SearchInput, searchHistory } from "../../src/search/search.ts"
 import type { ConversationWrite } from "../../src/store/history/store.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { newHistory } from "../support/indexed.ts"
 
 const DAY = 86_400_000
@@ -20,7 +20,7 @@ async function world(talks: Talk[]) {
   const { store, index } = newHistory()
   for (const [n, { id, says, more = {} }] of talks.entries()) {
     const messages = says.map((text, i) =>
-      said(`${id}${i}`, text, { role: i === 0 ? "user" : "assistant", at: START + n * DAY + i }),
+      textMessage(`${id}${i}`, text, { role: i === 0 ? "user" : "assistant", at: START + n * DAY + i }),
     )
     await store.writeUnit(unit(id, [conversation(id, messages, more)]))
   }

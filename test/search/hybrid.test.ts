@@ -14,7 +14,7 @@ import type { ConversationWrite, MessageWrite } from "../../src/store/history/st
 import { openIndex } from "../../src/store/index/search-index.ts"
 import type { Term } from "../../src/store/index/terms.ts"
 import type { VectorFilter } from "../../src/store/index/vector-index.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { hashedVector } from "../support/embedding-server.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -57,12 +57,15 @@ async function history(conversations: ConversationWrite[], source: "claude_code"
 }
 
 describe("fusion", () => {
-  const some = (i: number) => said(`m${i}`, `refresh token number ${i} of the auth service`, { at: START + i })
+  const some = (i: number) => textMessage(`m${i}`, `refresh token number ${i} of the auth service`, { at: START + i })
   const ready = () =>
     history([
-      conversation("a", [some(1), some(2), said("x1", "something else entirely")]),
-      conversation("b", [said("b1", "token rotation in the auth service"), said("b2", "the sidebar flickers")]),
-      conversation("c", [said("c1", "rotate credentials of the login service")]),
+      conversation("a", [some(1), some(2), textMessage("x1", "something else entirely")]),
+      conversation("b", [
+        textMessage("b1", "token rotation in the auth service"),
+        textMessage("b2", "the sidebar flickers"),
+      ]),
+      conversation("c", [textMessage("c1", "rotate credentials of the login service")]),
     ])
   const near = (vectors: Awaited<ReturnType<typeof history>>["vectors"], text: string, from = -1) => ({
     hits: vectors.scan(EMBEDDER, vectorOf(text), { limit: 100, filter: {} }),
@@ -118,11 +121,11 @@ describe("fusion", () => {
   })
 
   test("if words cover little, the nearest two get rows 4 and 5, and the parts still add up", async () => {
-    const word = (id: string) => conversation(id, [said(`${id}1`, `token ${"token ".repeat(9)}`, { at: START })])
+    const word = (id: string) => conversation(id, [textMessage(`${id}1`, `token ${"token ".repeat(9)}`, { at: START })])
     const { index, vectors } = await history([
       ...["a", "b", "c", "d", "e", "f"].map(word),
-      conversation("x", [said("x1", "sign the customers out token")]),
-      conversation("y", [said("y1", "customers are signed out again")]),
+      conversation("x", [textMessage("x1", "sign the customers out token")]),
+      conversation("y", [textMessage("y1", "customers are signed out again")]),
     ])
     const lexical = await rank(index, parseQuery("token"), {})
     const found = {
@@ -145,7 +148,7 @@ describe("fusion", () => {
 
   test("equal rows are ordered by time, newest first, then by name: two indexes give the same", async () => {
     const twins = ["d", "b", "a", "c"].map((id) =>
-      conversation(id, [said(`${id}1`, "exactly the same words", { at: id === "c" ? START + DAY : START })]),
+      conversation(id, [textMessage(`${id}1`, "exactly the same words", { at: id === "c" ? START + DAY : START })]),
     )
     const order = async (conversations: ConversationWrite[]) => {
       const { index, vectors } = await history(conversations)
@@ -183,7 +186,7 @@ describe("filters apply to vectors", () => {
     const text = `${WORDS[i % 6]} ${WORDS[(i * 7 + 1) % 6]} remark ${key}`
     const parts: Part[] = [{ type: "text", text, origin: role === "user" ? "person" : "agent" }]
     if (i % 4 === 0) parts.push({ type: "tool_call", text: "{}", origin: "agent", tool: TOOLS[i % 8 === 0 ? 0 : 1]! })
-    return said(key, "", { role, parts, at: START + i * DAY })
+    return textMessage(key, "", { role, parts, at: START + i * DAY })
   }
   const all = Array.from({ length: 12 }, (_, c) =>
     conversation(
@@ -274,7 +277,7 @@ describe("filters apply to vectors", () => {
       conversation(
         `crowd${c}`,
         Array.from({ length: 500 }, (_, m) =>
-          said(`q${c}m${m}`, c < 11 ? `refresh token ${m % 50}` : "refresh token", {
+          textMessage(`q${c}m${m}`, c < 11 ? `refresh token ${m % 50}` : "refresh token", {
             role: c < 11 ? "assistant" : "user",
             at: START + m,
           }),
@@ -309,11 +312,11 @@ describe("filters apply to vectors", () => {
 
 describe("vectors follow the messages", () => {
   test("a number that was given to another message in the meantime gets no vector", async () => {
-    const { store, index, vectors } = await history([conversation("a", [said("a1", "the first words")])])
+    const { store, index, vectors } = await history([conversation("a", [textMessage("a1", "the first words")])])
     vectors.drop()
     const [waiting] = vectors.missing(EMBEDDER, 10)
     await store.forget([{ source: "claude_code", id: "a" }])
-    await store.writeUnit(unit("b.jsonl", [conversation("b", [said("b1", "other words")])]))
+    await store.writeUnit(unit("b.jsonl", [conversation("b", [textMessage("b1", "other words")])]))
     await index.follow(store)
     const [now] = vectors.missing(EMBEDDER, 10)
     expect(now!.doc).toBe(waiting!.doc) // the number is reused
@@ -326,9 +329,9 @@ describe("vectors follow the messages", () => {
 
   test("a message that changes loses its vector, and gets a new one", async () => {
     const { store, index, vectors, embed } = await history([
-      conversation("a", [said("a1", "the first words"), said("a2", "they stay")]),
+      conversation("a", [textMessage("a1", "the first words"), textMessage("a2", "they stay")]),
     ])
-    const changed = conversation("a", [said("a1", "entirely others"), said("a2", "they stay")])
+    const changed = conversation("a", [textMessage("a1", "entirely others"), textMessage("a2", "they stay")])
     await store.writeUnit(unit("a.jsonl", [changed], { mode: "replace" }))
     await index.follow(store)
     expect(vectors.missing(EMBEDDER, 10).map(({ number }) => number)).toEqual([1])

@@ -13,7 +13,7 @@ import type { ConversationWrite, MessageWrite } from "../../src/store/history/st
 import type { IndexFilter } from "../../src/store/index/query.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import type { Term } from "../../src/store/index/terms.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 const DAY = 86_400_000
@@ -38,9 +38,9 @@ async function history(conversations: ConversationWrite[], source: "claude_code"
 }
 
 const called = (key: string, tool: string, text: string): MessageWrite =>
-  said(key, "", { role: "assistant", parts: [{ type: "tool_call", text, origin: "agent", tool }] })
+  textMessage(key, "", { role: "assistant", parts: [{ type: "tool_call", text, origin: "agent", tool }] })
 const returned = (key: string, text: string): MessageWrite =>
-  said(key, "", {
+  textMessage(key, "", {
     role: "tool",
     parts: [{ type: "tool_result", text, origin: "local_tool", tool: "Bash", is_error: false }],
   })
@@ -49,29 +49,35 @@ const ids = (outcome: Awaited<ReturnType<typeof searchHistory>>) => outcome.hits
 describe("ranking", () => {
   test("a person's words count for more than a tool's output", async () => {
     const { ask } = await history([
-      conversation("printed", [returned("p1", "the retry budget is exhausted"), said("p2", "unrelated words here")]),
-      conversation("asked", [said("a1", "the retry budget is exhausted"), said("a2", "unrelated words here")]),
+      conversation("printed", [
+        returned("p1", "the retry budget is exhausted"),
+        textMessage("p2", "unrelated words here"),
+      ]),
+      conversation("asked", [
+        textMessage("a1", "the retry budget is exhausted"),
+        textMessage("a2", "unrelated words here"),
+      ]),
     ])
     expect(ids(await ask("retry budget exhausted"))).toEqual(["asked", "printed"])
   })
 
   test("adjacent words count for more than separate ones", async () => {
     const { ask } = await history([
-      conversation("apart", [said("a1", "token of the user, then we refresh the page and look again")]),
-      conversation("together", [said("t1", "the page, then we look again and user refresh token of it")]),
+      conversation("apart", [textMessage("a1", "token of the user, then we refresh the page and look again")]),
+      conversation("together", [textMessage("t1", "the page, then we look again and user refresh token of it")]),
     ])
     expect(ids(await ask("refresh token"))).toEqual(["together", "apart"])
   })
 
   test("a conversation that mentions it often ranks above one that mentions it once", async () => {
     const filler = (name: string) =>
-      Array.from({ length: 6 }, (_, i) => said(`${name}f${i}`, `filler number ${i} of ${name}`))
+      Array.from({ length: 6 }, (_, i) => textMessage(`${name}f${i}`, `filler number ${i} of ${name}`))
     const { ask } = await history([
-      conversation("once", [said("o1", "we saw a deadlock in the scheduler"), ...filler("o")]),
+      conversation("once", [textMessage("o1", "we saw a deadlock in the scheduler"), ...filler("o")]),
       conversation("often", [
-        said("m1", "we saw a deadlock in the scheduler again"),
-        said("m2", "the deadlock comes from the scheduler lock"),
-        said("m3", "scheduler deadlock is fixed"),
+        textMessage("m1", "we saw a deadlock in the scheduler again"),
+        textMessage("m2", "the deadlock comes from the scheduler lock"),
+        textMessage("m3", "scheduler deadlock is fixed"),
         ...filler("m"),
       ]),
     ])
@@ -80,9 +86,9 @@ describe("ranking", () => {
 
   test("camelCase is found by its parts, and its parts by camelCase", async () => {
     const { ask } = await history([
-      conversation("camel", [said("c1", "look at HasUncommittedChanges in that file")]),
-      conversation("plain", [said("p1", "it has uncommitted changes in the tree")]),
-      conversation("other", [said("o1", "nothing of the kind")]),
+      conversation("camel", [textMessage("c1", "look at HasUncommittedChanges in that file")]),
+      conversation("plain", [textMessage("p1", "it has uncommitted changes in the tree")]),
+      conversation("other", [textMessage("o1", "nothing of the kind")]),
     ])
     expect(ids(await ask("uncommitted changes")).sort()).toEqual(["camel", "plain"])
     expect(ids(await ask("HasUncommittedChanges"))[0]).toBe("camel")
@@ -91,8 +97,8 @@ describe("ranking", () => {
 
   test("CJK text is found by a part of it", async () => {
     const { ask } = await history([
-      conversation("ja", [said("j1", "ログイン時の認証エラーを直す")]),
-      conversation("zh", [said("z1", "数据库连接池已满")]),
+      conversation("ja", [textMessage("j1", "ログイン時の認証エラーを直す")]),
+      conversation("zh", [textMessage("z1", "数据库连接池已满")]),
     ])
     expect(ids(await ask("認証エラー"))).toEqual(["ja"])
     expect(ids(await ask("连接池"))).toEqual(["zh"])
@@ -109,8 +115,8 @@ describe("ranking", () => {
     const edit = called("e2", "Edit", "{}")
     edit.effects = [{ type: "file", action: "edited", path: "/code/api/src/quota/limiter.ts" }]
     const { ask } = await history([
-      conversation("work", [said("e1", "please go on"), edit], { git_branch: "feature/invoice-export" }),
-      conversation("none", [said("n1", "please go on")]),
+      conversation("work", [textMessage("e1", "please go on"), edit], { git_branch: "feature/invoice-export" }),
+      conversation("none", [textMessage("n1", "please go on")]),
     ])
     expect(ids(await ask("invoice export"))).toEqual(["work"])
     expect(ids(await ask("limiter"))).toEqual(["work"])
@@ -120,17 +126,17 @@ describe("ranking", () => {
     const titled = (id: string, text: string, messages: MessageWrite[]) =>
       conversation(id, messages, { title: { text, from: "first_prompt" } })
     const about = titled("about", "Retry uploads with a growing delay · ENT-221", [
-      said("a1", "Retry uploads with a growing delay"),
-      said("a2", "done, on ENT-221", { role: "assistant" }),
-      said("a3", "thanks"),
+      textMessage("a1", "Retry uploads with a growing delay"),
+      textMessage("a2", "done, on ENT-221", { role: "assistant" }),
+      textMessage("a3", "thanks"),
     ])
     /** Contains it more often. */
     const scattered = titled("scattered", "What is open this week?", [
-      said("s1", "ENT-221, ENT-221: delay, uploads, retry"),
-      said("s2", "uploads of ENT-221", { role: "assistant" }),
+      textMessage("s1", "ENT-221, ENT-221: delay, uploads, retry"),
+      textMessage("s2", "uploads of ENT-221", { role: "assistant" }),
     ])
     const others = Array.from({ length: 30 }, (_, i) =>
-      titled(`o${i}`, `Another matter ${i}`, [said(`o${i}`, `another matter, number ${i}`)]),
+      titled(`o${i}`, `Another matter ${i}`, [textMessage(`o${i}`, `another matter, number ${i}`)]),
     )
 
     test("that contains the query ranks its conversation above those that contain it elsewhere", async () => {
@@ -158,8 +164,8 @@ describe("ranking", () => {
 
   test("the same text in two conversations is one result", async () => {
     const { ask } = await history([
-      conversation("a", [said("a1", "run the nightly vacuum job on the replica")]),
-      conversation("b", [said("b1", "run the nightly vacuum job on the replica")]),
+      conversation("a", [textMessage("a1", "run the nightly vacuum job on the replica")]),
+      conversation("b", [textMessage("b1", "run the nightly vacuum job on the replica")]),
     ])
     const outcome = await ask("nightly vacuum")
     expect(outcome.hits).toHaveLength(1)
@@ -169,7 +175,7 @@ describe("ranking", () => {
   test("three words of which hardly any occur find nothing, and the outcome names what came near", async () => {
     const { ask } = await history(
       Array.from({ length: 40 }, (_, i) =>
-        conversation(`c${i}`, [said(`k${i}`, `message number ${i} about the server`)]),
+        conversation(`c${i}`, [textMessage(`k${i}`, `message number ${i} about the server`)]),
       ),
     )
     const outcome = await ask("hydration mismatch kubernetes server")
@@ -180,11 +186,11 @@ describe("ranking", () => {
   test("the parts of every score add up to it, for messages and conversations", async () => {
     const { index } = await history([
       conversation("a", [
-        said("a1", "refresh token race"),
-        said("a2", "the token race again"),
-        said("a3", "refresh it"),
+        textMessage("a1", "refresh token race"),
+        textMessage("a2", "the token race again"),
+        textMessage("a3", "refresh it"),
       ]),
-      conversation("b", [said("b1", "a race of tokens"), said("b2", "other")]),
+      conversation("b", [textMessage("b1", "a race of tokens"), textMessage("b2", "other")]),
     ])
     const { messages, conversations } = await rank(index, parseQuery("refresh token race"), {})
     for (const { score, parts } of [...messages, ...conversations])
@@ -193,7 +199,7 @@ describe("ranking", () => {
   })
 
   test("the index's own message ids are only passed back to it, never counted with or ordered by", async () => {
-    const { index } = await history([conversation("a", [said("1", "the mutex"), said("2", "the token")])])
+    const { index } = await history([conversation("a", [textMessage("1", "the mutex"), textMessage("2", "the token")])])
     const { messages } = await rank(index, parseQuery("mutex token"), {})
     const docs = messages.map(({ doc }) => doc)
     expect((await index.containing({ words: "token" }, docs)).size).toBe(1)
@@ -204,7 +210,7 @@ describe("ranking", () => {
   })
 
   test("equal results are ordered by time, newest first, then by name", async () => {
-    const same = (id: string, at: number) => conversation(id, [said(`${id}1`, `identical words ${id}`, { at })])
+    const same = (id: string, at: number) => conversation(id, [textMessage(`${id}1`, `identical words ${id}`, { at })])
     const { ask } = await history([same("m", START), same("n", START + DAY), same("l", START)])
     expect(ids(await ask("identical words"))).toEqual(["n", "l", "m"])
   })
@@ -214,8 +220,8 @@ describe("common words", () => {
   const many = () =>
     Array.from({ length: 60 }, (_, i) =>
       conversation(`c${i}`, [
-        said(`a${i}`, `error in file ${i === 7 ? "zebra" : "other"}`),
-        said(`b${i}`, "error again"),
+        textMessage(`a${i}`, `error in file ${i === 7 ? "zebra" : "other"}`),
+        textMessage(`b${i}`, "error again"),
       ]),
     )
 
@@ -249,7 +255,7 @@ describe("common words", () => {
 
 describe("filters", () => {
   test("an empty list of allowed values matches nothing, and an empty list of exclusions matches everything", async () => {
-    const { index } = await history([conversation("a", [said("1", "the mutex is held")])])
+    const { index } = await history([conversation("a", [textMessage("1", "the mutex is held")])])
     const match = [{ words: "mutex" }]
     const total = async (query: IndexFilter) => (await index.count(query)).total
     expect(await total({ match: [] })).toBe(0)
@@ -402,8 +408,8 @@ describe("the snippet", () => {
       conversation("both", [
         called("c1", "Edit", `${JSON_CALL}\n${JSON_CALL}`),
         returned("c2", "12\u2192 quokka limit\n13\u2192 quokka limit quokka limit"),
-        said("c3", "Now about something else."),
-        said("c4", "We keep a limit on each quokka."),
+        textMessage("c3", "Now about something else."),
+        textMessage("c4", "We keep a limit on each quokka."),
       ]),
     ])
     const [hit] = (await ask("quokka limit", { prose: true })).hits
@@ -414,7 +420,7 @@ describe("the snippet", () => {
     const many = Array.from({ length: 40 }, (_, i) => returned(`r${i}`, `${i}\u2192 quokka quokka quokka`))
     const thought: Part = { type: "thinking", text: "Is the quokka the cause?", origin: "agent" }
     const { ask } = await history([
-      conversation("thought", [...many, said("t", "", { role: "assistant", parts: [thought] })]),
+      conversation("thought", [...many, textMessage("t", "", { role: "assistant", parts: [thought] })]),
     ])
     expect((await ask("quokka", { prose: true })).hits[0]).toMatchObject({
       number: 41,
@@ -425,9 +431,12 @@ describe("the snippet", () => {
   test("is searched for only in messages that contain the word, and in those that the index does not know", async () => {
     const many = (name: string) =>
       Array.from({ length: 40 }, (_, i) => returned(`${name}${i}`, `${i}\u2192 ${name} quokka quokka quokka`))
-    const others = Array.from({ length: 20 }, (_, i) => said(`o${i}`, "Quokk and wombat, but not the word."))
+    const others = Array.from({ length: 20 }, (_, i) => textMessage(`o${i}`, "Quokk and wombat, but not the word."))
     const thought: Part = { type: "thinking", text: "The quokka moved to another file.", origin: "agent" }
-    const shared = [said("asked", "Where is it?"), said("copied", "", { role: "assistant", parts: [thought] })]
+    const shared = [
+      textMessage("asked", "Where is it?"),
+      textMessage("copied", "", { role: "assistant", parts: [thought] }),
+    ]
     const { store, index } = await history([
       conversation("first", [...shared, ...many("a"), ...others]),
       conversation("fork", [...shared, ...many("b")]),
@@ -453,7 +462,9 @@ describe("the snippet", () => {
   })
 
   test("is a machine's text if only machines wrote the words", async () => {
-    const { ask } = await history([conversation("called", [said("a", "Do it."), called("b", "Edit", JSON_CALL)])])
+    const { ask } = await history([
+      conversation("called", [textMessage("a", "Do it."), called("b", "Edit", JSON_CALL)]),
+    ])
     expect((await ask("quokka", { prose: true })).hits[0]).toMatchObject({
       number: 2,
       snippet: expect.stringContaining("[Edit] {"),
@@ -464,7 +475,7 @@ describe("the snippet", () => {
     const { ask } = await history([
       conversation("both", [
         called("b", "Edit", JSON_CALL),
-        said("a", "The quokka, and much more about other things."),
+        textMessage("a", "The quokka, and much more about other things."),
       ]),
     ])
     const { hits } = await ask("quokka", { by: "message" })

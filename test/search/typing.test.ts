@@ -1,7 +1,7 @@
 import { expect, test } from "vitest"
 import { searchAsTyped, type TypedQuery, type TypedSearchCache } from "../../src/search/typing.ts"
 import type { ConversationWrite } from "../../src/store/history/store.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { newHistory } from "../support/indexed.ts"
 
 const DAY = 86_400_000
@@ -13,7 +13,10 @@ async function world(talks: Talk[]) {
   const { store, index } = newHistory()
   for (const [n, { id, user, agent = "Noted.", more = {}, source }] of talks.entries()) {
     const at = START + n * DAY
-    const messages = [said(`${id}1`, user, { at }), said(`${id}2`, agent, { role: "assistant", at: at + 1 })]
+    const messages = [
+      textMessage(`${id}1`, user, { at }),
+      textMessage(`${id}2`, agent, { role: "assistant", at: at + 1 }),
+    ]
     await store.writeUnit(unit(id, [conversation(id, messages, more)], { ...(source && { source }) }))
   }
   await index.follow(store)

@@ -5,9 +5,9 @@ import { expect, test } from "vitest"
 import { agents, isDexSource, sourceIds } from "../../src/agents/registry.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { asForm } from "../../src/cli/forms.ts"
-import { everyCommand } from "../../src/cli/other-commands.ts"
+import { listedCommands } from "../../src/cli/other-commands.ts"
 import { referencePage } from "../../src/cli/reference.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 
 const ROOT = join(import.meta.dirname, "../..")
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8")
@@ -40,8 +40,8 @@ test("every line of the promises names a test, or says that there is none yet", 
 test("docs/mcp.md lists every tool that agents get, with its command, and which of them write", () => {
   const page = read("docs/mcp.md")
   const rows = [...page.matchAll(/^\| `(\w+)` \| `dex ([^`]+)` \|/gm)].map(([, tool, command]) => `${tool} ${command}`)
-  expect(rows.sort()).toEqual(offered.map((tool) => `${tool.mcp.name} ${asForm(tool).name}`).sort())
-  const writing = offered.filter(({ mcp }) => mcp.writes).map(({ mcp }) => `\`${mcp.name}\``)
+  expect(rows.sort()).toEqual(offeredTools.map((tool) => `${tool.mcp.name} ${asForm(tool).name}`).sort())
+  const writing = offeredTools.filter(({ mcp }) => mcp.writes).map(({ mcp }) => `\`${mcp.name}\``)
   expect(page.replaceAll("\n", " ")).toContain(
     `All tools but ${new Intl.ListFormat("en-GB").format(writing)} are read-only`,
   )
@@ -50,7 +50,7 @@ test("docs/mcp.md lists every tool that agents get, with its command, and which 
 test("the README is short, and its commands exist", () => {
   const readme = read("README.md")
   expect(readme.split("\n").length).toBeLessThan(150)
-  const names = new Set(everyCommand().flatMap(({ name, aliases = [] }) => [name, ...aliases]))
+  const names = new Set(listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases]))
   const used = [...readme.matchAll(/^(?:\$ )?dex ([a-z]+)/gm)].map(([, name]) => name!)
   expect(used.length).toBeGreaterThan(4)
   expect(used.filter((name) => !names.has(name))).toEqual([])

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 export const A = { source: "claude_code" as const, id: "a" }
@@ -14,7 +14,7 @@ export async function fullHistory(): Promise<{ path: string; store: HistoryWrite
   onTestFinished(() => store.close())
   await writeA(store)
   await writeB(store)
-  await store.writeUnit(unit("gone", [conversation("gone", [said("g1", "to be forgotten")])]))
+  await store.writeUnit(unit("gone", [conversation("gone", [textMessage("g1", "to be forgotten")])]))
   await store.forget([{ source: "claude_code", id: "gone" }])
   await store.saveContainer("cursor", "/home/dev/state.vscdb", "12-34")
   await store.saveProgress({ done: 2, total: 2, at: 1_760_000_000_000 })
@@ -31,17 +31,25 @@ const EFFECTS = [
   { type: "command" as const, command: "npm test", exit_status: 1, failed: true },
   { type: "commit" as const, hash: "1a2b3c4", subject: "auth: one refresh at a time", branch: "main" },
 ]
-const MESSAGES = [said("k1", "one"), said("k2", "two", { role: "assistant", effects: EFFECTS }), said("k3", "three")]
+const MESSAGES = [
+  textMessage("k1", "one"),
+  textMessage("k2", "two", { role: "assistant", effects: EFFECTS }),
+  textMessage("k3", "three"),
+]
 const RAW = MESSAGES.map((message) => JSON.stringify(message))
 
-/** Writes the unit of one of its conversations, also again. */
+/** Writes the unit [conversation("b", [textMessage("b1", "x".repeat(200_000)), textMessage("b2", "y")])], {
+      raw: raw.slice(1),
+    }),
+  )
+  await of its [textMessage("g1", also again. */
 export async function writeA(store: HistoryWriter): Promise<void> {
   const a = conversation("a", MESSAGES, { title: { text: "A title", from: "person" } })
   await store.writeUnit(unit("a", [a], { raw: RAW, mode: "replace" }))
 }
 
 export async function writeB(store: HistoryWriter): Promise<void> {
-  const b = conversation("b", [said("b1", "x".repeat(200_000)), said("b2", "y")])
+  const b = conversation("b", [textMessage("b1", "x".repeat(200_000)), textMessage("b2", "y")])
   await store.writeUnit(unit("b", [b], { raw: RAW.slice(1), mode: "replace" }))
 }
 

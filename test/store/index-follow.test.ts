@@ -4,7 +4,7 @@ import { expect, test } from "vitest"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { claudeSession } from "../support/home.ts"
 import { newHistory } from "../support/indexed.ts"
 import { tempDir } from "../support/temp.ts"
@@ -39,7 +39,7 @@ test("if forgetting was interrupted, the next sync removes its words from every 
 test("a conversation that reuses a forgotten one's number is indexed, and the forgotten one is not", async () => {
   const { store, index } = newHistory()
   const write = (id: string, word: string) =>
-    store.writeUnit(unit(id, [conversation(id, [said("1", `${word} one`), said("2", `${word} two`)])]))
+    store.writeUnit(unit(id, [conversation(id, [textMessage("1", `${word} one`), textMessage("2", `${word} two`)])]))
   const found = async (word: string) => (await index.count({ match: [{ words: word }] })).total
   await write("a", "zebra")
   await index.follow(store)
@@ -54,7 +54,7 @@ test("with a small memory limit the index is the same, with fewer conversations 
   const { store, index } = newHistory()
   const ids = Array.from({ length: 40 }, (_, i) => `c${i}`)
   for (const id of ids)
-    await store.writeUnit(unit(id, [conversation(id, [said(`${id}1`, `quokka ${"x ".repeat(500)}`)])]))
+    await store.writeUnit(unit(id, [conversation(id, [textMessage(`${id}1`, `quokka ${"x ".repeat(500)}`)])]))
   const steps: number[] = []
   await index.follow(store, { mostBytes: 5_000, onProgress: (indexed) => steps.push(indexed) })
   expect((await index.count({ match: [{ words: "quokka" }] })).total).toBe(ids.length)

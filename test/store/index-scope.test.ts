@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest"
 import { scopedIndex } from "../../src/store/index/scoped.ts"
 import type { SearchIndex } from "../../src/store/index/search-index.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { newHistory } from "../support/indexed.ts"
 
 async function indexed(...ids: string[]) {
   const { store, index } = newHistory()
   const write = async (...written: string[]) => {
-    for (const id of written) await store.writeUnit(unit(id, [conversation(id, [said(`${id}1`, `quokka ${id}`)])]))
+    for (const id of written)
+      await store.writeUnit(unit(id, [conversation(id, [textMessage(`${id}1`, `quokka ${id}`)])]))
     await index.follow(store)
   }
   await write(...ids)
@@ -74,7 +75,7 @@ describe("the scores and counts of a user who may see a part", () => {
   async function holding(all: Record<string, string[]>, order: (ids: string[]) => string[] = (ids) => ids) {
     const { store, index } = newHistory()
     for (const id of order(Object.keys(all))) {
-      const messages = all[id]!.map((text, i) => said(`${id}-${i}`, text))
+      const messages = all[id]!.map((text, i) => textMessage(`${id}-${i}`, text))
       await store.writeUnit(unit(id, [conversation(id, messages, { title: { text: `about ${id}`, from: "person" } })]))
     }
     await index.follow(store)

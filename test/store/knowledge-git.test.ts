@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest"
 import { syncProjectGit } from "../../src/ingest/project-git.ts"
 import { type CommitWrite, MASS_COMMIT, type TouchWrite } from "../../src/store/knowledge/git.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { inside } from "../support/inside.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { commitStream, makeRepository } from "../support/repository.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -171,7 +171,7 @@ describe("files that change together", () => {
     expect(db.git.gitProject(PROJECT)).toMatchObject({ commits: 5, left_out: ["more"] })
     expect(db.git.currentFileName(PROJECT, "f2")).toBeUndefined()
     expect(db.git.currentFileName(PROJECT, "f3")).toBeDefined()
-    expect(inside(db).prepare("select count(*) from git_file").pluck().get()).toBe(5)
+    expect(openKnowledgeFile(db).prepare("select count(*) from git_file").pluck().get()).toBe(5)
     db.close()
   })
 })
@@ -219,7 +219,7 @@ describe("a project's commits in the knowledge", () => {
     db.git.forgetProjectGit(folder)
     expect(db.git.gitProject(folder)).toBeUndefined()
     for (const table of ["git_commit", "git_file", "git_name", "git_touch", "git_read"])
-      expect(inside(db).prepare(`select count(*) from ${table}`).pluck().get(), table).toBe(0)
+      expect(openKnowledgeFile(db).prepare(`select count(*) from ${table}`).pluck().get(), table).toBe(0)
     db.close()
   })
 
@@ -282,7 +282,7 @@ describe("a project's commits in the knowledge", () => {
     const db = openKnowledge(join(dir, "knowledge.db"))
     const counts = async () => {
       const { read_anew } = await syncProjectGit(db, copy, { now })
-      const files = inside(db).prepare("select file_count from git_commit order by id").pluck().all()
+      const files = openKnowledgeFile(db).prepare("select file_count from git_commit order by id").pluck().all()
       return { read_anew, files }
     }
     expect(await counts()).toEqual({ read_anew: false, files: [0, 1] })
@@ -312,7 +312,7 @@ describe("a project's commits in the knowledge", () => {
         .join(""),
     )
     await syncProjectGit(db, repository.folder, { now })
-    inside(db).pragma("wal_checkpoint(truncate)")
+    openKnowledgeFile(db).pragma("wal_checkpoint(truncate)")
     expect(db.git.gitProject(repository.folder)?.commits).toBe(3)
     const bytes = Buffer.concat(
       readdirSync(dir, { withFileTypes: true })

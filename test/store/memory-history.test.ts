@@ -11,8 +11,8 @@ import { run as list } from "../../src/tools/list/run.ts"
 import { run as search } from "../../src/tools/search/run.ts"
 import { run as show } from "../../src/tools/show/run-show.ts"
 import { run as timeline } from "../../src/tools/show/run-timeline.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
-import { type Filling, memoryHistory } from "../support/memory-history.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
+import { type HistoryFiller, memoryHistory } from "../support/memory-history.ts"
 import { tempDir } from "../support/temp.ts"
 import { describeReading } from "./suite.ts"
 
@@ -27,15 +27,15 @@ const ref = (id: string, source = "claude_code"): Ref => ({ source, id })
 const edited = (path: string, added = 1): Effect => ({ type: "file", path, action: "edited", added, removed: 1 })
 const usage = { input: 10, output: 5, cache_read: 0, cache_write: 0 }
 
-const QUESTION = said("k1", "why does the refresh token race", at(1))
-const ANSWERED = said("k2", "the mutex is released too early in refreshToken", {
+const QUESTION = textMessage("k1", "why does the refresh token race", at(1))
+const ANSWERED = textMessage("k2", "the mutex is released too early in refreshToken", {
   ...at(2),
   role: "assistant",
   model: "claude-opus-9",
   usage,
   effects: [edited("/code/api/src/auth.ts", 3), edited("/code/api/src/auth.ts", 2), edited("/code/api/src/lock.ts")],
 })
-const COMMITTED = said("k3", "committed the fix of the race", {
+const COMMITTED = textMessage("k3", "committed the fix of the race", {
   ...at(3),
   role: "assistant",
   effects: [
@@ -45,26 +45,32 @@ const COMMITTED = said("k3", "committed the fix of the race", {
   ],
 })
 
-async function fill(history: Filling): Promise<void> {
+async function fill(history: HistoryFiller): Promise<void> {
   const title = { text: "Race in refresh", from: "person" as const }
   const first = conversation("first", [QUESTION, ANSWERED, COMMITTED], { title, git_branch: "main" })
-  const fork = conversation("fork", [QUESTION, said("f2", "another way: no mutex at all", at(30))])
-  const helper = conversation("helper", [said("h1", "looked for every mutex", { ...at(2), role: "assistant" })], {
-    kind: "subagent",
-    parent: { id: "first" },
-  })
+  const fork = conversation("fork", [QUESTION, textMessage("f2", "another way: no mutex at all", at(30))])
+  const helper = conversation(
+    "helper",
+    [textMessage("h1", "looked for every mutex", { ...at(2), role: "assistant" })],
+    {
+      kind: "subagent",
+      parent: { id: "first" },
+    },
+  )
   const web = { project: "/code/web", cwds: ["/code/web"] }
   const sidebar = conversation(
     "sidebar",
-    [said("w1", "the sidebar flickers", at(20)), said("w2", "no time known", { at: undefined })],
+    [textMessage("w1", "the sidebar flickers", at(20)), textMessage("w2", "no time known", { at: undefined })],
     web,
   )
-  const secret = conversation("secret", [said("s1", "the secret token of the race", at(40))], {
+  const secret = conversation("secret", [textMessage("s1", "the secret token of the race", at(40))], {
     project: "/code/secret",
     cwds: ["/code/secret"],
   })
-  const left = conversation("left", [said("l1", "a token that was left behind", { ...at(50), superseded: true })])
-  const page = conversation("handbook/auth.md", [said("d1", "# Tokens\nA refresh token is used once.", at(5))], {
+  const left = conversation("left", [
+    textMessage("l1", "a token that was left behind", { ...at(50), superseded: true }),
+  ])
+  const page = conversation("handbook/auth.md", [textMessage("d1", "# Tokens\nA refresh token is used once.", at(5))], {
     kind: "document",
     project: undefined,
     cwds: [],
@@ -83,7 +89,7 @@ async function fill(history: Filling): Promise<void> {
 }
 
 /** Writes the same conversations to both. */
-async function both(): Promise<[HistoryReader & Filling, HistoryReader & Filling]> {
+async function both(): Promise<[HistoryReader & HistoryFiller, HistoryReader & HistoryFiller]> {
   const sqlite = openStore(join(tempDir(), "history.db"))
   onTestFinished(() => sqlite.close())
   const memory = memoryHistory()
@@ -180,7 +186,7 @@ describe("a history in memory answers like SQLite", () => {
       const count = async (words: string) => (await index.count({ match: [{ words }] })).total
       expect(await count("mutex")).toBe(3)
       await history.forget([ref("fork")])
-      await history.writeUnit(unit("late", [conversation("late", [said("x1", "a mutex at last", at(60))])]))
+      await history.writeUnit(unit("late", [conversation("late", [textMessage("x1", "a mutex at last", at(60))])]))
       expect(await index.isBehind(history)).toBe(true)
       await index.follow(history)
       expect([await count("mutex"), await count("another"), await index.isBehind(history)]).toEqual([3, 0, false])

@@ -4,7 +4,7 @@ import { createDex } from "../../src/app/dex.ts"
 import { runTool } from "../../src/app/run.ts"
 import { formatRef, parseCompleteRef, parseRef, type Ref, refFrom, sourceWithOwner } from "../../src/core/ref.ts"
 import { learn } from "../../src/learn/learn.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { runCall } from "../../src/serve/mcp/run-call.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
@@ -16,7 +16,7 @@ import { timeline } from "../../src/tools/show/forms.ts"
 import { show } from "../../src/tools/show/show.ts"
 import { forgetTraces } from "../../src/trace/forget.ts"
 import { readTraces } from "../../src/trace/read.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { memoryHistory } from "../support/memory-history.ts"
 import { sharedTempDir, tempDir } from "../support/temp.ts"
 
@@ -48,7 +48,7 @@ describe("a ref with an owner", () => {
 
 test("on a laptop there are no owners", async () => {
   const history = openStore(join(tempDir(), "history.db"))
-  await history.writeUnit(unit("one", [conversation("same", [said("k1", "the marmalade race", { at: START })])]))
+  await history.writeUnit(unit("one", [conversation("same", [textMessage("k1", "the marmalade race", { at: START })])]))
   const [own, other] = [refFrom("claude_code", "same"), refFrom("alice/claude_code", "same")]
   expect(await history.resolve(parseRef("claude_code:sa")!)).toHaveLength(1)
   expect(await history.resolve(parseRef("alice/claude_code:sa")!)).toEqual([])
@@ -65,11 +65,15 @@ describe("two people's conversations with one id", () => {
   beforeAll(async () => {
     const history = memoryHistory("team", ({ key }) => key.split("/")[0])
     const race = (name: string, minute: number) => [
-      said("k1", `why does the marmalade race, asks ${name}`, { at: START + minute * 60_000 }),
-      said("k2", `because ${name} holds no mutex`, { at: START + (minute + 1) * 60_000, role: "assistant" }),
+      textMessage("k1", `why does the marmalade race, asks ${name}`, { at: START + minute * 60_000 }),
+      textMessage("k2", `because ${name} holds no mutex`, { at: START + (minute + 1) * 60_000, role: "assistant" }),
     ]
     const helper = { kind: "subagent" as const, parent: { id: "same" } }
-    const help = conversation("helper", [said("h1", "looked for marmalade", { at: START, role: "assistant" })], helper)
+    const help = conversation(
+      "helper",
+      [textMessage("h1", "looked for marmalade", { at: START, role: "assistant" })],
+      helper,
+    )
     await history.writeUnit(unit("alice/one", [conversation("same", race("alice", 1)), help]))
     await history.writeUnit(unit("bob/one", [conversation("same", race("bob", 5))]))
     const index = openIndex(join(dir, "index.db"))
@@ -114,7 +118,7 @@ describe("two people's conversations with one id", () => {
 
   test("an ambiguous name is not guessed", async () => {
     await expect(answer(show, { ids: ["claude_code:same"], format: "full" })).rejects.toThrow(
-      `matches several: ${ALICE}, ${BOB}`,
+      `matches several conversations: ${ALICE}, ${BOB}`,
     )
   })
 
@@ -122,7 +126,12 @@ describe("two people's conversations with one id", () => {
     const fresh = { pickUp: async () => {}, learn: async () => [], asOf: () => undefined, stop: async () => true }
     const parts = { version: "0", use: <T>(work: (dex: Dex) => Promise<T>) => work(dex), fresh, log: () => {} }
     const call = (name: string, input: Record<string, unknown>) =>
-      runCall(offered.find(({ mcp }) => mcp.name === name)!, input, { signal: new AbortController().signal }, parts)
+      runCall(
+        offeredTools.find(({ mcp }) => mcp.name === name)!,
+        input,
+        { signal: new AbortController().signal },
+        parts,
+      )
     expect((await call("dex_search", { query: "marmalade race" }))?.text).toContain(`${ALICE}#1`)
     expect((await call("dex_get", { ids: [`${ALICE}#2`] }))?.text).toContain("because alice holds no mutex")
   })

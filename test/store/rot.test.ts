@@ -8,9 +8,9 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
 import { checkRows } from "../support/check-rows.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
-import { makeOld } from "../support/old-history.ts"
-import { bytesOf, flip, type StoredRow } from "../support/sqlite-bytes.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
+import { downgradeHistory } from "../support/old-history.ts"
+import { bytesOf, flipBitAt, type StoredRow } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 import { A, everything, fullHistory, writeA, writeB } from "./full-history.ts"
 
@@ -93,7 +93,7 @@ test("writing to a damaged row does not make it count as undamaged", async () =>
   db.exec("update conversation set title = 'something that nobody ever said' where native_id = 'a'")
   db.close()
   await store.writeUnit(
-    unit("other", [conversation("fork", [said("k1", "one"), said("f2", "two")])], { bornAt: 1 } as never),
+    unit("other", [conversation("fork", [textMessage("k1", "one"), textMessage("f2", "two")])], { bornAt: 1 } as never),
   )
   expect((await store.inspect()).conversations.map(({ ref }) => ref.id)).toContain("a")
   expect(await store.conversation(A)).toBeUndefined()
@@ -104,7 +104,7 @@ test("a history from an older dex opens as it is, and gets its checksums gradual
   const { path, store } = await fullHistory()
   const before = await everything(store)
   store.close()
-  makeOld(path)
+  downgradeHistory(path)
   const now = openStore(path)
   onTestFinished(() => now.close())
   expect(await everything(now)).toEqual(before)
@@ -192,7 +192,9 @@ test("a table whose rows are out of order is not written to", async () => {
 
 test("a message that claims to belong to another conversation is reported for its own", async () => {
   const { path, store } = await fullHistory()
-  await store.writeUnit(unit("c", [conversation("c", [said("c1", "x"), said("c2", "y"), said("c3", "z")])]))
+  await store.writeUnit(
+    unit("c", [conversation("c", [textMessage("c1", "x"), textMessage("c2", "y"), textMessage("c3", "z")])]),
+  )
   const { native_id, id } = change(path, (db) =>
     db.prepare("select * from conversation order by id desc").get(),
   ) as never
@@ -321,7 +323,7 @@ function flipIn(
   change(path, (db) => db.pragma("wal_checkpoint(truncate)"))
   const row = choose(bytesOf(path, [table]).rows)!
   const { at, length } = row.values.find((value) => value.column === column)!.places.at(-1)!
-  flip(path, at + length - 1, bit)
+  flipBitAt(path, at + length - 1, bit)
 }
 
 function countIn(db: Db, table: Summed): number {

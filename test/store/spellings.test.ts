@@ -4,7 +4,7 @@ import { scopeOf } from "../../src/search/scope.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 // One folder in several spellings, as macOS and Windows have it.
@@ -27,7 +27,7 @@ async function write(store: HistoryWriter, id: string, project: string, file?: s
   const effects =
     file === undefined ? {} : { effects: [{ type: "file" as const, path: file, action: "edited" as const }] }
   await store.writeUnit(
-    unit(id, [conversation(id, [said(`${id}-1`, "secret plan", effects)], { cwds: [project], project })]),
+    unit(id, [conversation(id, [textMessage(`${id}-1`, "secret plan", effects)], { cwds: [project], project })]),
   )
 }
 

@@ -6,7 +6,7 @@ import { HISTORY_MIGRATIONS } from "../../src/store/history/migrations.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { isSafeSqlite, openDatabase } from "../../src/store/sqlite/database.ts"
 import { tryLock } from "../../src/store/sqlite/lock.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 import { describeReading, describeWriting } from "./suite.ts"
 
@@ -34,7 +34,7 @@ describe("the SQLite file", () => {
     onTestFinished(() => store.close())
     const secret = "Zanzibarquux"
     const messages = Array.from({ length: 300 }, (_, i) =>
-      said(`k${i}`, `${secret} number ${i} ${Math.random()}`, {
+      textMessage(`k${i}`, `${secret} number ${i} ${Math.random()}`, {
         effects: [
           { type: "command", command: `echo ${secret}` },
           { type: "file", path: `/code/api/${secret}.ts`, action: "read" },
@@ -46,7 +46,7 @@ describe("the SQLite file", () => {
         raw: messages.map((message) => JSON.stringify(message)),
       }),
     )
-    await store.writeUnit(unit("b", [conversation("b", [said("b1", "something else")])]))
+    await store.writeUnit(unit("b", [conversation("b", [textMessage("b1", "something else")])]))
     expect(readFileSync(join(dir, "history.db-wal")).includes(secret)).toBe(true)
     await store.forget([{ source: "claude_code", id: "a" }])
     for (const file of readdirSync(dir))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest"
 import type { HistoryReader, HistoryWriter } from "../../src/store/history/store.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
-import type { Filling } from "../support/memory-history.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
+import type { HistoryFiller } from "../support/memory-history.ts"
 
 // What a history promises, whatever is behind it. Every implementation passes this unchanged: the reading half where it is
 // filled in the plainest way, the writing half where it also keeps what agents' files say.
@@ -10,12 +10,12 @@ const ref = (id: string) => ({ source: "claude_code" as const, id })
 const texts = async (store: HistoryReader, id: string) =>
   (await store.messages(ref(id))).map((message) => message.parts[0]!.text)
 
-export function describeReading(name: string, open: () => Promise<HistoryReader & Filling>): void {
+export function describeReading(name: string, open: () => Promise<HistoryReader & HistoryFiller>): void {
   describe(`reading a history: ${name}`, () => {
     test("returns what was written, in order, numbered from 1", async () => {
       const store = await open()
       await store.writeUnit(
-        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two", { role: "assistant" })])]),
+        unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k2", "two", { role: "assistant" })])]),
       )
       const messages = await store.messages(ref("a"))
       expect(messages.map(({ number, role, parts }) => [number, role, parts[0]!.text])).toEqual([
@@ -32,7 +32,9 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
 
     test("reads selected messages of a long conversation", async () => {
       const store = await open()
-      const messages = Array.from({ length: 500 }, (_, i) => said(`k${i}`, `message ${i} ${"word ".repeat(200)}`))
+      const messages = Array.from({ length: 500 }, (_, i) =>
+        textMessage(`k${i}`, `message ${i} ${"word ".repeat(200)}`),
+      )
       await store.writeUnit(unit("a", [conversation("a", messages)]))
       const chosen = await store.messages(ref("a"), [3, 499])
       expect(chosen.map(({ number, parts }) => [number, parts[0]!.text.slice(0, 11)])).toEqual([
@@ -47,11 +49,15 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
     ])("finds copied messages in a fork and counts them once, %s", async (_, order) => {
       const store = await open()
       const usage = { input: 10, output: 1, cache_read: 0, cache_write: 0 }
-      const two = said("k2", "two", { role: "assistant", usage })
-      const ten = said("k10", "ten", { role: "assistant", usage })
+      const two = textMessage("k2", "two", { role: "assistant", usage })
+      const ten = textMessage("k10", "ten", { role: "assistant", usage })
       const writes = {
-        old: unit("old", [conversation("old", [said("k1", "one"), two, said("k3", "three")])], { bornAt: 1000 }),
-        fork: unit("fork", [conversation("fork", [said("k1", "one"), two, said("k9", "nine"), ten])], { bornAt: 2000 }),
+        old: unit("old", [conversation("old", [textMessage("k1", "one"), two, textMessage("k3", "three")])], {
+          bornAt: 1000,
+        }),
+        fork: unit("fork", [conversation("fork", [textMessage("k1", "one"), two, textMessage("k9", "nine"), ten])], {
+          bornAt: 2000,
+        }),
       }
       for (const key of order) await store.writeUnit(writes[key as "old" | "fork"])
       expect((await store.messages(ref("old"))).map(({ copied }) => copied)).toEqual([false, false, false])
@@ -67,7 +73,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       await store.writeUnit(
         unit("a", [
           conversation("a", [
-            said("k1", "one", {
+            textMessage("k1", "one", {
               effects: [
                 { type: "file", path: "/code/api/src/read.ts", action: "read" },
                 { type: "file", path: "/code/api/src/auth.ts", action: "edited", added: 3, removed: 1 },
@@ -98,22 +104,22 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       const edit = (path: string, added: number, removed: number) =>
         ({ type: "file", path: `/code/api/${path}`, action: "edited", added, removed }) as const
       const commit = (hash: string) => ({ type: "commit", hash, subject: "x" }) as const
-      const shared = said("k1", "one", { effects: [edit("a.ts", 5, 1), edit("b.ts", 2, 0), commit("1a2b3c4")] })
+      const shared = textMessage("k1", "one", { effects: [edit("a.ts", 5, 1), edit("b.ts", 2, 0), commit("1a2b3c4")] })
       await store.writeUnit(
         unit(
           "a",
           [
             conversation("a", [
               shared,
-              said("k2", "two", { effects: [edit("a.ts", 1, 1), commit("1a2b3c4"), commit("5d6e7f8")] }),
-              said("k3", "gone", { superseded: true, effects: [edit("z.ts", 100, 100)] }),
-              said("k4", "only read", { effects: [{ type: "file", path: "/code/api/c.ts", action: "read" }] }),
+              textMessage("k2", "two", { effects: [edit("a.ts", 1, 1), commit("1a2b3c4"), commit("5d6e7f8")] }),
+              textMessage("k3", "gone", { superseded: true, effects: [edit("z.ts", 100, 100)] }),
+              textMessage("k4", "only read", { effects: [{ type: "file", path: "/code/api/c.ts", action: "read" }] }),
             ]),
           ],
           { bornAt: 1 },
         ),
       )
-      await store.writeUnit(unit("f", [conversation("f", [shared, said("f2", "own")])], { bornAt: 2 }))
+      await store.writeUnit(unit("f", [conversation("f", [shared, textMessage("f2", "own")])], { bornAt: 2 }))
       expect(await store.work([ref("f"), ref("a"), ref("nowhere")])).toEqual([
         { lines_added: 0, lines_removed: 0, files: 0, commits: 0 },
         { lines_added: 8, lines_removed: 2, files: 2, commits: 2 },
@@ -124,7 +130,11 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
     test("lists the newest commits first, without a fork's copies, superseded ones and other projects' private ones", async () => {
       const store = await open()
       const commit = (hash: string, at: number, more: object = {}) =>
-        said(hash, "committed", { at, effects: [{ type: "commit", hash, subject: `subject of ${hash}` }], ...more })
+        textMessage(hash, "committed", {
+          at,
+          effects: [{ type: "commit", hash, subject: `subject of ${hash}` }],
+          ...more,
+        })
       const shared = commit("1a2b3c4", 1000)
       await store.writeUnit(
         unit(
@@ -156,7 +166,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
         unit(id, [
           conversation(
             id,
-            times.map((time, i) => said(`${id}${i}`, `${time}`, { at: time })),
+            times.map((time, i) => textMessage(`${id}${i}`, `${time}`, { at: time })),
             more,
           ),
         ])
@@ -187,11 +197,11 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
     test("its revision is the token of the newest change", async () => {
       const store = await open()
       const empty = await store.revision()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one")])]))
       const written = await store.revision()
       expect(written).not.toBe(empty)
       expect(written).toBe((await store.changes(undefined, 100)).token)
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one")])]))
       expect(await store.revision()).toBe(written)
       await store.forget([ref("a")])
       expect(await store.revision()).toBe((await store.changes(written, 100)).token)
@@ -199,11 +209,11 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
 
     test("feeds every change once, including deletions, and asks for a rebuild if it does not know the token", async () => {
       const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one")])]))
       const first = await store.changes(undefined, 100)
       expect(first.changes.map((change) => change.ref)).toEqual([ref("a")])
       expect((await store.changes(first.token, 100)).changes).toEqual([])
-      await store.writeUnit(unit("b", [conversation("b", [said("b1", "one")])]))
+      await store.writeUnit(unit("b", [conversation("b", [textMessage("b1", "one")])]))
       await store.forget([ref("a")])
       const later = await store.changes(first.token, 100)
       expect(later.changes.map(({ deleted }) => deleted)).toEqual([false, true])
@@ -213,7 +223,8 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
 
     test("pages through the feed without losing a change", async () => {
       const store = await open()
-      for (let i = 0; i < 25; i++) await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [said(`k${i}`, "one")])]))
+      for (let i = 0; i < 25; i++)
+        await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [textMessage(`k${i}`, "one")])]))
       const seen: string[] = []
       for (let token: string | undefined; ; ) {
         const page = await store.changes(token, 10)
@@ -230,13 +241,15 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
         unit(
           "a",
           [
-            conversation("a", [said("k1", "one")]),
-            conversation("s", [said("s1", "sub")], { kind: "subagent", parent: { id: "a" } }),
+            conversation("a", [textMessage("k1", "one")]),
+            conversation("s", [textMessage("s1", "sub")], { kind: "subagent", parent: { id: "a" } }),
           ],
           { bornAt: 1 },
         ),
       )
-      await store.writeUnit(unit("f", [conversation("f", [said("k1", "one"), said("f2", "own")])], { bornAt: 2 }))
+      await store.writeUnit(
+        unit("f", [conversation("f", [textMessage("k1", "one"), textMessage("f2", "own")])], { bornAt: 2 }),
+      )
       const family = await store.family([ref("a")])
       expect(family.map(({ id }) => id).sort()).toEqual(["a", "f", "s"])
       expect((await store.withSubagents([ref("a")])).map(({ id }) => id).sort()).toEqual(["a", "s"])
@@ -250,7 +263,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
         const kind = i === 4 ? "automation" : "person"
         await store.writeUnit(
           unit(`u${i}`, [
-            conversation(`c${i}`, [said(`k${i}`, "one", { at: i * day })], {
+            conversation(`c${i}`, [textMessage(`k${i}`, "one", { at: i * day })], {
               kind,
               project: i % 2 ? "/code/api" : "/code/web",
             }),
@@ -269,21 +282,21 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       expect(await listed({ in_project: "/code/api" })).toEqual(["c5", "c3", "c1"])
       expect(await listed({ in_project: "/code/ap" })).toEqual([])
       await store.writeUnit(
-        unit("s", [conversation("sub", [said("s1", "one")], { kind: "subagent", parent: { id: "c2" } })]),
+        unit("s", [conversation("sub", [textMessage("s1", "one")], { kind: "subagent", parent: { id: "c2" } })]),
       )
       expect((await listed({ conversation: ref("c2") })).sort()).toEqual(["c2", "sub"])
     })
 
     test("shows a private project's conversations only to those who ask from inside it", async () => {
       const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one")])]))
       expect(await store.setPrivate("/code/api", true)).toBe(true)
       expect((await store.list({ limit: 10, offset: 0 })).rows).toEqual([])
       expect(await store.spans({})).toEqual([])
       expect((await store.list({ limit: 10, offset: 0, inside: "/code/api" })).rows.length).toBe(1)
       expect((await store.spans({ inside: "/code/api" })).map(({ project }) => project)).toEqual(["/code/api"])
       expect(await store.setPrivate("/code/new", true)).toBe(true)
-      await store.writeUnit(unit("b", [conversation("b", [said("k2", "two")], { project: "/code/new" })]))
+      await store.writeUnit(unit("b", [conversation("b", [textMessage("k2", "two")], { project: "/code/new" })]))
       expect((await store.list({ limit: 10, offset: 0 })).rows).toEqual([])
       expect(await store.setPrivate("/no/such", false)).toBe(false)
     })
@@ -292,9 +305,9 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
       const store = await open()
       await store.writeUnit(
         unit("a", [
-          conversation("abc-1", [said("k1", "x")]),
-          conversation("abd-2", [said("k2", "x")]),
-          conversation("ab", [said("k3", "x")]),
+          conversation("abc-1", [textMessage("k1", "x")]),
+          conversation("abd-2", [textMessage("k2", "x")]),
+          conversation("ab", [textMessage("k3", "x")]),
         ]),
       )
       const found = async (prefix: string) => (await store.resolve({ prefix })).map((row) => row.ref.id)
@@ -319,7 +332,7 @@ export function describeReading(name: string, open: () => Promise<HistoryReader 
         unit("a'b", [
           conversation(
             "c'%_",
-            hard.map((text, i) => said(`k'${i}`, text)),
+            hard.map((text, i) => textMessage(`k'${i}`, text)),
           ),
         ]),
       )
@@ -334,7 +347,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       const store = await open()
       const write = unit("a", [
         conversation("a", [
-          said("k1", "one", { effects: [{ type: "file", path: "/code/api/a.ts", action: "edited" }] }),
+          textMessage("k1", "one", { effects: [{ type: "file", path: "/code/api/a.ts", action: "edited" }] }),
         ]),
       ])
       await store.writeUnit(write)
@@ -346,8 +359,12 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("never changes a message's number; messages found later are numbered after the last and shown in their place", async () => {
       const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two"), said("k3", "three")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k3", "three")])]))
+      await store.writeUnit(
+        unit("a", [
+          conversation("a", [textMessage("k1", "one"), textMessage("k2", "two"), textMessage("k3", "three")]),
+        ]),
+      )
       const messages = await store.messages(ref("a"))
       expect(messages.map(({ number, parts }) => [number, parts[0]!.text])).toEqual([
         [1, "one"],
@@ -358,19 +375,23 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("never reuses the number of a deleted message", async () => {
       const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k3", "three")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k2", "two")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k3", "three")])]))
       expect((await store.messages(ref("a"))).map(({ number }) => number)).toEqual([1, 3])
     })
 
     test("rewrites a message in place when its parts grow, as in a streamed answer", async () => {
       const store = await open()
       const long = "x".repeat(50_000)
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "tw"), said("k3", long)])]))
+      await store.writeUnit(
+        unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k2", "tw"), textMessage("k3", long)])]),
+      )
       const seen = await store.versions(ref("a"))
       await store.writeUnit(
-        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", long)])]),
+        unit("a", [
+          conversation("a", [textMessage("k1", "one"), textMessage("k2", "two, whole"), textMessage("k3", long)]),
+        ]),
       )
       expect(await texts(store, "a")).toEqual(["one", "two, whole", long])
       const now = await store.versions(ref("a"))
@@ -379,19 +400,23 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("returns new and changed messages as they would be read back", async () => {
       const store = await open()
-      const first = await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      const first = await store.writeUnit(
+        unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k2", "two")])]),
+      )
       expect(first.fresh).toEqual([{ ref: ref("a"), messages: await store.messages(ref("a")) }])
       const second = await store.writeUnit(
-        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two, whole"), said("k3", "three")])]),
+        unit("a", [
+          conversation("a", [textMessage("k1", "one"), textMessage("k2", "two, whole"), textMessage("k3", "three")]),
+        ]),
       )
       expect(second.fresh[0]!.messages.map(({ number }) => number).sort()).toEqual([2, 3])
     })
 
     test("keeps a message that a rewritten source no longer contains, and marks it superseded", async () => {
       const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k2", "two")])]))
       await store.writeUnit(
-        unit("a", [conversation("a", [said("k1", "one"), said("k2", "two", { superseded: true })])]),
+        unit("a", [conversation("a", [textMessage("k1", "one"), textMessage("k2", "two", { superseded: true })])]),
       )
       expect((await store.messages(ref("a"))).map(({ superseded }) => superseded)).toEqual([false, true])
       expect((await store.conversation(ref("a")))?.message_count).toBe(1)
@@ -400,10 +425,14 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
     describe("two units of the same authority contain one conversation", () => {
       const at = (minute: number) => ({ at: 1_760_000_000_000 + minute * 60_000 })
       const one = unit("one", [
-        conversation("a", [said("k1", "first", at(1)), said("k3", "third, wh", at(3))], { git_branch: "one" }),
+        conversation("a", [textMessage("k1", "first", at(1)), textMessage("k3", "third, wh", at(3))], {
+          git_branch: "one",
+        }),
       ])
       const two = unit("two", [
-        conversation("a", [said("k2", "second", at(2)), said("k3", "third, whole", at(3))], { git_branch: "two" }),
+        conversation("a", [textMessage("k2", "second", at(2)), textMessage("k3", "third, whole", at(3))], {
+          git_branch: "two",
+        }),
       ])
 
       test.each([
@@ -425,7 +454,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
       test("a message that one of them no longer contains stays as superseded, since the other may contain it", async () => {
         const store = await open()
         for (const write of [one, two]) await store.writeUnit(write)
-        await store.writeUnit(unit("one", [conversation("a", [said("k4", "fourth", at(4))])]))
+        await store.writeUnit(unit("one", [conversation("a", [textMessage("k4", "fourth", at(4))])]))
         const messages = await store.messages(ref("a"))
         expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
           ["first", true],
@@ -447,7 +476,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("a conversation that a unit no longer contains is kept, unless a better parser shows that there never was one", async () => {
       const store = await open()
-      const both = [conversation("a", [said("k1", "one")]), conversation("b", [said("k2", "two")])]
+      const both = [conversation("a", [textMessage("k1", "one")]), conversation("b", [textMessage("k2", "two")])]
       await store.writeUnit(unit("u", both))
       await store.writeUnit(unit("u", [both[0]!]))
       expect(await texts(store, "b")).toEqual(["two"])
@@ -458,8 +487,8 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
     test("a unit whose earlier records are not available removes nothing", async () => {
       const store = await open()
       const later = { at: 1_760_000_060_000 }
-      await store.writeUnit(unit("u", [conversation("a", [said("k1", "one"), said("k2", "two")])]))
-      await store.writeUnit(unit("u", [conversation("a", [said("k3", "three", later)])], { tellsAll: false }))
+      await store.writeUnit(unit("u", [conversation("a", [textMessage("k1", "one"), textMessage("k2", "two")])]))
+      await store.writeUnit(unit("u", [conversation("a", [textMessage("k3", "three", later)])], { tellsAll: false }))
       const messages = await store.messages(ref("a"))
       expect(messages.map(({ parts, superseded }) => [parts[0]!.text, superseded])).toEqual([
         ["one", true],
@@ -474,10 +503,12 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
     ])("keeps the version of the higher authority if two units contain one conversation, %s", async (_, order) => {
       const store = await open()
       const writes = {
-        file: unit("file", [conversation("sub", [said("u1", "whole"), said("u2", "more")], { authority: 10 })]),
+        file: unit("file", [
+          conversation("sub", [textMessage("u1", "whole"), textMessage("u2", "more")], { authority: 10 }),
+        ]),
         inline: unit("inline", [
-          conversation("sub", [said("u1", "part")], { authority: 5 }),
-          conversation("main", [said("m1", "main")]),
+          conversation("sub", [textMessage("u1", "part")], { authority: 5 }),
+          conversation("main", [textMessage("m1", "main")]),
         ]),
       }
       for (const key of order) await store.writeUnit(writes[key as "file" | "inline"])
@@ -488,7 +519,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("keeps raw records: appended, replaced, and those that a rewrite removed", async () => {
       const store = await open()
-      const conversations = [conversation("a", [said("k1", "one")])]
+      const conversations = [conversation("a", [textMessage("k1", "one")])]
       await store.writeUnit(unit("a", conversations, { raw: ['{"r":1}', '{"r":2}'] }))
       await store.writeUnit(unit("a", conversations, { raw: ['{"r":3}'] }))
       expect(await store.rawLines("claude_code", "a", "live")).toEqual(['{"r":1}', '{"r":2}', '{"r":3}'])
@@ -499,7 +530,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("archives what the source no longer has, keeps it, and restores it when it returns", async () => {
       const store = await open()
-      const write = unit("a", [conversation("a", [said("k1", "one")])])
+      const write = unit("a", [conversation("a", [textMessage("k1", "one")])])
       await store.writeUnit(write)
       expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 1, heirs: [] })
       expect(await store.archiveUnits("claude_code", ["a"])).toEqual({ archived: 0, heirs: [] })
@@ -510,9 +541,13 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("forgets permanently: not listed, no raw records, not written again", async () => {
       const store = await open()
-      const write = unit("a", [conversation("a", [said("k1", "one")]), conversation("b", [said("b1", "other")])], {
-        raw: ['{"r":1}'],
-      })
+      const write = unit(
+        "a",
+        [conversation("a", [textMessage("k1", "one")]), conversation("b", [textMessage("b1", "other")])],
+        {
+          raw: ['{"r":1}'],
+        },
+      )
       await store.writeUnit(write)
       expect(await store.forget([ref("a")])).toBe(1)
       expect(await store.conversation(ref("a"))).toBeUndefined()
@@ -526,7 +561,7 @@ export function describeWriting(name: string, open: () => Promise<HistoryWriter>
 
     test("is undamaged after all that", async () => {
       const store = await open()
-      await store.writeUnit(unit("a", [conversation("a", [said("k1", "one")])]))
+      await store.writeUnit(unit("a", [conversation("a", [textMessage("k1", "one")])]))
       expect(await store.check()).toEqual([])
     })
   })

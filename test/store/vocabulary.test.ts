@@ -4,7 +4,7 @@ import { INDEX_FILE } from "../../src/core/formats.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex, rebuildIndex } from "../../src/store/index/search-index.ts"
 import { createSeenWords, scanWords } from "../../src/store/index/vocabulary.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 function wordsOf(...texts: string[]): string[] {
@@ -55,7 +55,7 @@ function world() {
       unit(id, [
         conversation(
           id,
-          texts.map((text, n) => said(`${id}${n}`, text)),
+          texts.map((text, n) => textMessage(`${id}${n}`, text)),
         ),
       ]),
     )

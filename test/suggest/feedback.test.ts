@@ -3,7 +3,13 @@ import fc from "fast-check"
 import { expect, onTestFinished, test } from "vitest"
 import { KINDS } from "../../src/core/suggestion.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { adjusted, learnFromVerdict, MOST_FEATURE, MOST_KIND, MOST_SHIFT } from "../../src/suggest/feedback/feedback.ts"
+import {
+  adjustedRelevance,
+  learnFromVerdict,
+  MAX_FEATURE_WEIGHT,
+  MAX_KIND_WEIGHT,
+  MAX_SHIFT,
+} from "../../src/suggest/feedback/feedback.ts"
 import { usedItems } from "../../src/suggest/feedback/observe-use.ts"
 import { itemOf, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -25,10 +31,10 @@ test("used items weigh more from then on, dismissed ones less, and one command u
   expect(weights["kind:fix"]).toBeCloseTo(0.3)
   expect(weights["fix.likeness"]).toBeCloseTo(0.27)
   expect(weights["kind:decision"]).toBeCloseTo(-0.3)
-  expect(adjusted(fix, weights)).toBeGreaterThan(0.6)
-  expect(adjusted(decision, weights)).toBeLessThan(0.45)
+  expect(adjustedRelevance(fix, weights)).toBeGreaterThan(0.6)
+  expect(adjustedRelevance(decision, weights)).toBeLessThan(0.45)
   suggestions.resetWeights()
-  expect(adjusted(fix, suggestions.weights())).toBe(0.5)
+  expect(adjustedRelevance(fix, suggestions.weights())).toBe(0.5)
 })
 
 test("withdrawing a verdict leaves only the effect of the other verdict", () => {
@@ -60,9 +66,9 @@ test("no series of verdicts moves a kind by more than 1, a feature by more than 
           learnFromVerdict(itemOf(one), undefined, verdict, (name) => weights[name] ?? 0),
         )
       for (const [name, value] of Object.entries(weights))
-        expect(Math.abs(value)).toBeLessThanOrEqual(name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE)
-      const now = adjusted(asked, weights)
-      expect(Math.abs(logit(now) - logit(asked.relevance))).toBeLessThanOrEqual(MOST_SHIFT + 1e-9)
+        expect(Math.abs(value)).toBeLessThanOrEqual(name.startsWith("kind:") ? MAX_KIND_WEIGHT : MAX_FEATURE_WEIGHT)
+      const now = adjustedRelevance(asked, weights)
+      expect(Math.abs(logit(now) - logit(asked.relevance))).toBeLessThanOrEqual(MAX_SHIFT + 1e-9)
     }),
     { numRuns: 300, seed: 6 },
   )
@@ -79,7 +85,7 @@ test("a hundred equal verdicts end at the bounds", () => {
       )
     const sign = verdict === 1 ? 1 : -1
     expect(weights).toEqual({ "kind:fix": sign, "fix.a": sign / 2, "fix.b": sign / 2, "fix.c": sign / 2 })
-    expect(adjusted(item, weights)).toBeCloseTo(verdict === 1 ? 0.731 : 0.269, 3)
+    expect(adjustedRelevance(item, weights)).toBeCloseTo(verdict === 1 ? 0.731 : 0.269, 3)
   }
 })
 

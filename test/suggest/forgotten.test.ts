@@ -4,7 +4,7 @@ import { learn } from "../../src/learn/learn.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 const SECRET = "/code/secret"
@@ -36,7 +36,7 @@ const fixes = (knowledge: Knowledge) => knowledge.fixes.fixesWithWords(["quokkaw
 
 function ran(key: string, failed: boolean): MessageWrite {
   const error = failed ? "TypeError: quokkaword is not a function" : ""
-  return said(key, "", {
+  return textMessage(key, "", {
     role: "assistant",
     parts: [],
     effects: [{ type: "command", command: "npm test", failed, error }],
@@ -45,7 +45,7 @@ function ran(key: string, failed: boolean): MessageWrite {
 
 function edited(key: string, path: string): MessageWrite {
   const text = JSON.stringify({ old_string: "a", new_string: "zebrafishword" })
-  return said(key, "", {
+  return textMessage(key, "", {
     role: "assistant",
     parts: [{ type: "tool_call", tool: "Edit", text, call_id: key, origin: "agent" }],
     effects: [{ type: "file", action: "edited", path, added: 1, removed: 1, call_id: key }],
@@ -53,12 +53,17 @@ function edited(key: string, path: string): MessageWrite {
 }
 
 const delegated = (key: string, call_id: string): MessageWrite =>
-  said(key, "", {
+  textMessage(key, "", {
     role: "assistant",
     parts: [{ type: "tool_call", tool: "Task", text: "{}", call_id, origin: "agent" }],
   })
 
-const parentMessages = () => [said("p1", "make it pass"), ran("p2", true), delegated("p3", "x1"), ran("p4", false)]
+const parentMessages = () => [
+  textMessage("p1", "make it pass"),
+  ran("p2", true),
+  delegated("p3", "x1"),
+  ran("p4", false),
+]
 const subagent = (project: string): Partial<ConversationWrite> => ({
   kind: "subagent",
   parent: { id: "P", call_id: "x1" },
@@ -69,7 +74,7 @@ const subagent = (project: string): Partial<ConversationWrite> => ({
 test("a forgotten subagent's work is no longer part of its parent's facts", async () => {
   const { store, knowledge, rebuilt, put } = open()
   await put("P", parentMessages())
-  await put("S", [said("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
+  await put("S", [textMessage("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
   await learn(store, knowledge)
   expect(fixes(knowledge)).toMatchObject([{ id: "P", files: [{ path: "src/token.ts" }] }])
   await store.forget([{ source: "claude_code", id: "S" }])
@@ -81,11 +86,11 @@ test("a forgotten subagent's work is no longer part of its parent's facts", asyn
 test("a conversation that replaces a forgotten one in the feed does not hide that it was forgotten", async () => {
   const { store, knowledge, put } = open()
   await put("P", parentMessages())
-  await put("S", [said("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
+  await put("S", [textMessage("s1", "mend it"), edited("s2", "/code/api/src/token.ts")], subagent("/code/api"))
   await learn(store, knowledge)
   const before = (await store.changes(undefined, 9)).changes.map((change) => change.conversation)
   await store.forget([{ source: "claude_code", id: "S" }])
-  await put("N", [said("n1", "hello")])
+  await put("N", [textMessage("n1", "hello")])
   expect((await store.changes(undefined, 9)).changes).toContainEqual({
     conversation: before.at(-1),
     change: expect.any(Number),
@@ -99,7 +104,7 @@ test("a conversation that replaces a forgotten one in the feed does not hide tha
 test("a subagent's work in another project is never part of its parent's facts, private or not", async () => {
   const { store, knowledge, rebuilt, put } = open()
   await put("P", [...parentMessages(), ran("p5", true), edited("p6", "/code/api/src/own.ts"), ran("p7", false)])
-  await put("S", [said("s1", "mend it"), edited("s2", `${SECRET}/src/plan.ts`)], subagent(SECRET))
+  await put("S", [textMessage("s1", "mend it"), edited("s2", `${SECRET}/src/plan.ts`)], subagent(SECRET))
   for (const isPrivate of [false, true, false]) {
     await store.setPrivate(SECRET, isPrivate)
     await learn(store, knowledge)

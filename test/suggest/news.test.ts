@@ -5,7 +5,7 @@ import { expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../src/core/formats.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
+import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { call, putSession, writer } from "../support/claude-code.ts"
@@ -59,7 +59,7 @@ test("on return, new commits are shown first; unasked only if they changed the l
   const start: Moment = { event: "session_start", project, at: Date.now() }
   const said = (home: string, moment: Moment) => {
     const knowledge = openKnowledge(join(home, ".dex", KNOWLEDGE_FILE))
-    const options = { weights: RELEVANCE_WEIGHTS, floor: FLOOR, most: 5 }
+    const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
     const items = suggestItems({ knowledge }, moment, NEW_SESSION, options).filter(({ kind }) => kind === "change")
     knowledge.close()
     return items

@@ -5,7 +5,7 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryReader } from "../../src/store/history/store.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { observeUse } from "../../src/suggest/feedback/observe-use.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { claudeSession } from "../support/home.ts"
 import { itemOf, NOW, suggestionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
@@ -98,12 +98,14 @@ test("only sessions that changed, or received a suggestion, since the last time 
   }
   const write = (id: string, edits: string[], to = store) => {
     const messages = edits.map((file, i) =>
-      said(`${id}-${i}`, "done", {
+      textMessage(`${id}-${i}`, "done", {
         ...{ role: "assistant", at: NOW + 1 },
         effects: [{ type: "file", action: "edited", path: `/home/someone/api/${file}` }],
       }),
     )
-    return to.writeUnit(unit(id, [conversation(id, [said(`${id}-said`, "go on", { at: NOW - 1 }), ...messages])]))
+    return to.writeUnit(
+      unit(id, [conversation(id, [textMessage(`${id}-said`, "go on", { at: NOW - 1 }), ...messages])]),
+    )
   }
   const tell = (id: string, session: string, file: string) =>
     suggestions.save(suggestionOf(id, { moment: { session }, items: [itemOf({ key: id, file })] }))

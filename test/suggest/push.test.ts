@@ -7,7 +7,7 @@ import type { Moment } from "../../src/core/suggestion.ts"
 import { learn } from "../../src/learn/learn.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
+import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION } from "../../src/suggest/session.ts"
 import { suggestItems } from "../../src/suggest/suggest.ts"
 import { putSession, writer } from "../support/claude-code.ts"
@@ -51,7 +51,7 @@ test("in unrelated projects, at new files and for small talk, nothing is suggest
       ...here,
     },
   ]).flat()
-  const options = { weights: RELEVANCE_WEIGHTS, floor: FLOOR, most: 5 }
+  const options = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
   expect(moments).toHaveLength(200)
   expect(moments.flatMap((moment) => suggestItems({ knowledge }, moment, NEW_SESSION, options))).toEqual([])
   const known: Moment = { event: "before_edit", file: fileOf(3), project: PROJECT, branch: "work", ...here }

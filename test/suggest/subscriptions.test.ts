@@ -5,8 +5,14 @@ import { expect, onTestFinished, test } from "vitest"
 import type { Item, Moment, Pattern } from "../../src/core/suggestion.ts"
 import { redactText } from "../../src/redact/redact.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
-import { checkPatterns, type Glob, globOf, matching, type Trigger } from "../../src/suggest/subscriptions/matching.ts"
-import { tell } from "../../src/suggest/subscriptions/notify.ts"
+import {
+  checkPatterns,
+  type Glob,
+  globOf,
+  matchingSubscriptions,
+  type Trigger,
+} from "../../src/suggest/subscriptions/matching.ts"
+import { notifySubscriptions } from "../../src/suggest/subscriptions/notify.ts"
 import { itemOf, NOW, subscriptionOf } from "../support/suggestions.ts"
 import { tempDir } from "../support/temp.ts"
 
@@ -94,7 +100,7 @@ test("an invalid or slow glob is refused with a reason", () => {
 
 const trigger = (more: Partial<Trigger>): Trigger => ({ project: PROJECT, at: NOW, ...more })
 const fits = (pattern: Omit<Pattern, "priority">, more: Partial<Trigger>) =>
-  matching([subscriptionOf("s", { patterns: [{ priority: 1, ...pattern }] })], trigger(more)).length === 1
+  matchingSubscriptions([subscriptionOf("s", { patterns: [{ priority: 1, ...pattern }] })], trigger(more)).length === 1
 
 test("a subscription matches a file, a symbol, a topic's words or an entity's name", () => {
   expect(fits({ type: "file", pattern: "src/**" }, { file: "src/a.ts" })).toBe(true)
@@ -125,7 +131,7 @@ test("cooldown, project, enabled and priority are respected", () => {
     subscriptionOf("off", { enabled: false }),
     subscriptionOf("elsewhere", { project: "/home/someone/other" }),
   ]
-  const matched = matching(subscriptions, trigger({ file: "src/a.ts" }))
+  const matched = matchingSubscriptions(subscriptions, trigger({ file: "src/a.ts" }))
   expect(matched.map(({ subscription, pattern }) => [subscription.id, pattern.priority])).toEqual([
     ["high", 5],
     ["low", 1],
@@ -164,7 +170,7 @@ test("each subscription gets its suggestion: enough relevance, not too many, not
       return [0.9, 0.7, 0.5].map((relevance) => itemOf({ relevance, key: String(relevance) }))
     },
   }
-  const told = await tell(parts, trigger({ file: "src/a.ts", text: "password=hunter2hunter2" }))
+  const told = await notifySubscriptions(parts, trigger({ file: "src/a.ts", text: "password=hunter2hunter2" }))
   expect(told.map(({ subscription, items, kept }) => [subscription, items, kept.kept])).toEqual([
     ["best", 1, true],
     ["two", 2, true],
@@ -179,14 +185,16 @@ test("each subscription gets its suggestion: enough relevance, not too many, not
   ])
   expect(suggestions.due(NOW, 9)).toHaveLength(1)
   // The same item is not sent twice a day.
-  expect((await tell(parts, trigger({ file: "src/b.ts", at: NOW + 1 }))).map(({ items }) => items)).toEqual([1])
-  expect(await tell(parts, trigger({ file: "src/b.ts", at: NOW + 2 }))).toEqual([])
-  const later = await tell(parts, trigger({ file: "src/b.ts", at: NOW + 86_400_002 }))
+  expect(
+    (await notifySubscriptions(parts, trigger({ file: "src/b.ts", at: NOW + 1 }))).map(({ items }) => items),
+  ).toEqual([1])
+  expect(await notifySubscriptions(parts, trigger({ file: "src/b.ts", at: NOW + 2 }))).toEqual([])
+  const later = await notifySubscriptions(parts, trigger({ file: "src/b.ts", at: NOW + 86_400_002 }))
   expect(later.map(({ subscription, items }) => [subscription, items])).toEqual([
     ["best", 1],
     ["two", 2],
   ])
-  expect(await tell(parts, trigger({ file: "README.md", at: NOW + 9_000 }))).toEqual([])
+  expect(await notifySubscriptions(parts, trigger({ file: "README.md", at: NOW + 9_000 }))).toEqual([])
   expect(moments).toHaveLength(4)
 })
 
@@ -205,7 +213,7 @@ test("a secret in the name of a file or symbol is neither looked up nor stored f
     moments.push(moment)
     return [itemOf({ relevance: 0.9, key: "one" })]
   }
-  const told = await tell(
+  const told = await notifySubscriptions(
     { suggestions, clock: () => 0, suggest },
     trigger({ file: `src/${secret}.ts`, symbols: [secret] }),
   )

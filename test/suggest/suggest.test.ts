@@ -3,17 +3,17 @@ import { expect, test } from "vitest"
 import { DAY_MS, localDay } from "../../src/core/dates.ts"
 import type { Moment } from "../../src/core/suggestion.ts"
 import { type Knowledge, openKnowledge } from "../../src/store/knowledge/knowledge.ts"
-import { FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
+import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS, relevanceOf } from "../../src/suggest/relevance.ts"
 import { NEW_SESSION, type Session } from "../../src/suggest/session.ts"
-import { candidatesFor, MOST_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
-import { inside } from "../support/inside.ts"
+import { candidatesFor, MAX_SUGGESTED_TOKENS, suggestItems } from "../../src/suggest/suggest.ts"
+import { openKnowledgeFile } from "../support/inside.ts"
 import { tempDir } from "../support/temp.ts"
 
 const PROJECT = "/home/dev/shop"
 const DAY = 86_400_000
 const NOW = Date.UTC(2026, 9, 20)
 const ALL = { weights: RELEVANCE_WEIGHTS, floor: 0, most: 5 }
-const SAID = { weights: RELEVANCE_WEIGHTS, floor: FLOOR, most: 5 }
+const SAID = { weights: RELEVANCE_WEIGHTS, floor: RELEVANCE_FLOOR, most: 5 }
 
 type Past = {
   id: string
@@ -130,13 +130,13 @@ test("before an edit, it shows related files: same branch and name first, and no
   expect(files(session())).toEqual(["src/token.test.ts", "src/clock.ts", "README.md"])
   expect(files(session(), SAID)).toEqual(["src/token.test.ts"])
   expect(files(session({ files: ["src/clock.ts"] }))).toEqual(["src/token.test.ts", "README.md"])
-  expect(files(session({ named: (name) => name === "token.test.ts" }))).toEqual(["src/clock.ts", "README.md"])
+  expect(files(session({ hasMentioned: (name) => name === "token.test.ts" }))).toEqual(["src/clock.ts", "README.md"])
 })
 
 test("decisions about a file are the developer's words, an agent's only without a stranger's before; reversed ones are marked", () => {
   const decide = (id: string, origin: "person" | "agent", web = false) => {
     const knowledge = knowing({ id, daysAgo: 3, edited: [], ...(web && { web }) })
-    const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
+    const conversation = openKnowledgeFile(knowledge).prepare("select id from conversation").pluck().get() as number
     const decided = (key: string, quote: string, number: number) => ({
       key,
       kind: "said" as const,
@@ -170,7 +170,7 @@ test("nothing becomes likelier with age, and work of an hour ago is not less lik
     { id: "a", daysAgo: 0.05, branch: "tokens", edited: ["src/token.ts", "src/token.test.ts"], fixed: ERROR },
     { id: "b", daysAgo: 9, edited: ["src/token.ts", "README.md"] },
   )
-  const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
+  const conversation = openKnowledgeFile(knowledge).prepare("select id from conversation").pluck().get() as number
   const said = { kind: "said" as const, number: 2, at: NOW - DAY, symbols: [], subject: ["token"] }
   knowledge.decisions.saveDecisions(conversation, PROJECT, [
     { ...said, key: "k", quote: "tokens should never expire", files: ["src/token.ts"], origin: "person" },
@@ -288,13 +288,13 @@ test("never more than five items and 500 tokens", () => {
   })
   const items = suggestItems({ knowledge }, editing("src/a.ts", { branch: "x" }), session(), ALL)
   expect(items.length).toBeLessThanOrEqual(5)
-  expect(items.reduce((sum, item) => sum + item.estimated_tokens, 0)).toBeLessThanOrEqual(MOST_SUGGESTED_TOKENS)
+  expect(items.reduce((sum, item) => sum + item.estimated_tokens, 0)).toBeLessThanOrEqual(MAX_SUGGESTED_TOKENS)
 })
 
 test("the last decision is really the last, and a decision's title says what was decided", () => {
   const lastOf = (web: boolean) => {
     const knowledge = knowing({ id: "a", daysAgo: 1, edited: ["src/token.ts"], web })
-    const conversation = inside(knowledge).prepare("select id from conversation").pluck().get() as number
+    const conversation = openKnowledgeFile(knowledge).prepare("select id from conversation").pluck().get() as number
     const made = { number: 2, symbols: [], subject: ["token"], files: ["src/token.ts"] }
     knowledge.decisions.saveDecisions(conversation, PROJECT, [
       { ...made, kind: "said", key: "k", at: NOW - 2 * DAY, quote: "tokens never expire", origin: "person" },

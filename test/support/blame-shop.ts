@@ -10,7 +10,7 @@ export const ONE = "11111111-2222-4333-8444-555555555555"
 export const TWO = "22222222-2222-4333-8444-555555555555"
 export const refTo = (id: string) => `claude_code:${id}`
 
-/** What a conversation wrote, as code of some length: a line alone is hardly anybody's. */
+/** Code that a conversation wrote, with several lines, because a single line could be anybody's. */
 export const codeOf = (name: string, count = 12) =>
   Array.from({ length: count }, (_, i) => `\tconst ${name}${i} = compute("${name}", ${i * 7}, options.${name}${i})`)
 
@@ -18,7 +18,7 @@ export const FIRST = codeOf("quokka")
 export const SECOND = codeOf("wombat")
 export const OWN = codeOf("mine", 4)
 
-export type Told = {
+export type BlamedLine = {
   line: number
   text: string
   commit: string
@@ -26,7 +26,13 @@ export type Told = {
   conversation?: string
   recorded?: string
 }
-export type Answer = { kind: string; lines: Told[]; commits: Commit[]; agents: Counts[]; notes: string[] } & Counts
+export type Answer = {
+  kind: string
+  lines: BlamedLine[]
+  commits: Commit[]
+  agents: Counts[]
+  notes: string[]
+} & Counts
 export type Counts = { agent: string; total: number; proved: number; likely: number; unknown: number }
 export type Commit = {
   commit: string
@@ -77,7 +83,10 @@ export function commit(repository: Repository, at: string, message: string): str
   return repository.git("rev-parse", "HEAD")
 }
 
-/** A home with a project in which a first conversation wrote one part of a file, a second another, and the person the rest. */
+/**
+ * Creates a home with a project in which one conversation wrote a part of a file, a second one another part, and the person the
+ * rest.
+ */
 export async function shop(): Promise<{
   home: string
   repository: Repository
@@ -86,7 +95,7 @@ export async function shop(): Promise<{
   const home = tempDir()
   const repository = makeRepository(join(home, "shop"))
   await fill(home, repository)
-  return { home, repository, ask: asker(home, repository) }
+  return { home, repository, ask: createAsk(home, repository) }
 }
 
 export async function fill(home: string, repository: Repository): Promise<void> {
@@ -104,7 +113,7 @@ export async function fill(home: string, repository: Repository): Promise<void> 
   expect(await warmDex(home, ["sync"])).toMatchObject({ code: 0 })
 }
 
-export const asker =
+export const createAsk =
   (home: string, { folder }: Repository) =>
   async (...args: string[]): Promise<Answer> => {
     const { stdout, stderr } = await warmDex(home, ["blame", ...args, "--json"], {}, folder)
@@ -112,5 +121,5 @@ export const asker =
     return JSON.parse(stdout) as Answer
   }
 
-export const owners = ({ lines }: Answer) => lines.map(({ conversation }) => conversation ?? "")
+export const conversationsOfLines = ({ lines }: Answer) => lines.map(({ conversation }) => conversation ?? "")
 export const EXPECTED = [...OWN.map(() => ""), ...FIRST.map(() => refTo(ONE)), ...SECOND.map(() => refTo(TWO))]

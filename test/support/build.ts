@@ -4,7 +4,7 @@ import { builtFrom, keyOfSources } from "../../scripts/build-key.mjs"
 
 const ROOT = join(import.meta.dirname, "../..")
 
-/** Builds the program for tests that run it, unless the one that is there was built from the same sources. */
+/** Builds the program for tests that run it, unless the existing build was made from the same sources. */
 export default function setup(): void {
   if (builtFrom(ROOT) === keyOfSources(ROOT)) return
   execFileSync(process.execPath, ["scripts/build.mjs"], { cwd: ROOT, stdio: "inherit" })

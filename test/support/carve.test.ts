@@ -6,8 +6,8 @@ import { carve } from "./carve.ts"
 import { randomWords } from "./random-words.ts"
 import { tempDir } from "./temp.ts"
 
-/** A database that held two texts, one in a page and one over many, and holds them no longer. */
-function deleted(secureDelete: "on" | "off", checkpoint: boolean) {
+/** A database that contained two texts, one in a page and one across many, which were deleted. */
+function databaseWithDeletedTexts(secureDelete: "on" | "off", checkpoint: boolean) {
   const folder = tempDir()
   const db = openSqlite(join(folder, "a.db"))
   onTestFinished(() => void db.close())
@@ -19,7 +19,7 @@ function deleted(secureDelete: "on" | "off", checkpoint: boolean) {
   const words = randomWords(1)
   for (let i = 0; i < 40; i++) put(i, words(50))
   put(100, `${words(100)} smallcanary`)
-  // Of what is freed, SQLite keeps a list in the first page: the text that began there is lost, the next one is not.
+  // SQLite keeps a list of freed pages in the first of them: the text that began there is lost, the next one is not.
   put(101, words(60_000))
   put(102, `${words(60_000)} largecanary ${words(60_000)}`)
   db.pragma("wal_checkpoint(truncate)")
@@ -30,15 +30,15 @@ function deleted(secureDelete: "on" | "off", checkpoint: boolean) {
   return folder
 }
 
-test("finds what was deleted in free pages, in one page or over many, unless it was overwritten", () => {
-  const careless = deleted("off", true)
+test("finds deleted text in free pages, in one page or across many, unless it was overwritten", () => {
+  const careless = databaseWithDeletedTexts("off", true)
   expect(carve(careless, ["largecanary"])).toEqual(["a.db: frame"])
   expect(carve(careless, ["smallcanary"])).toEqual(["a.db: frame"])
-  expect(carve(deleted("on", true), ["smallcanary", "largecanary"])).toEqual([])
+  expect(carve(databaseWithDeletedTexts("on", true), ["smallcanary", "largecanary"])).toEqual([])
 })
 
-test("finds what the log has not yet overwritten in the file, and what stands in the log only", () => {
-  expect(carve(deleted("on", false), ["largecanary"])).toEqual(["a.db: frame"])
+test("finds text in the file that the log has not yet overwritten, and text that is only in the log", () => {
+  expect(carve(databaseWithDeletedTexts("on", false), ["largecanary"])).toEqual(["a.db: frame"])
   const folder = tempDir()
   const db = openSqlite(join(folder, "b.db"))
   onTestFinished(() => void db.close())

@@ -2,10 +2,11 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { zstdDecompressSync } from "node:zlib"
 
-// What somebody with a hex editor finds: pages that SQLite has given up keep their bytes unless they are overwritten, and
-// a search for bytes cannot see into what is compressed.
-
-/** Where one of these texts can be read below a folder: as bytes of a file, or in a zstd frame, of pages in use or free. */
+/**
+ * The locations below a folder at which one of these texts can be read: as bytes of a file, or in a zstd frame, in used or free
+ * pages. This is what somebody with a hex editor can find: freed pages of SQLite keep their bytes unless they are overwritten,
+ * and a search for bytes cannot see compressed text.
+ */
 export function carve(folder: string, texts: readonly string[]): string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -21,16 +22,18 @@ export function carve(folder: string, texts: readonly string[]): string[] {
 
 const FRAME = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
-/** What every zstd frame says that begins in a file: a database, its log, or any other file. */
+/** The contents of every zstd frame that begins in a file: a database, its log, or any other file. */
 function framesIn(path: string, bytes: Buffer): Buffer[] {
   const pages = path.endsWith("-wal")
     ? pagesOfLog(bytes, path)
     : bytes.toString("latin1", 0, 15) === "SQLite format 3"
       ? pagesOfDatabase(bytes)
       : undefined
-  if (!pages) return startsIn(bytes).flatMap((at) => decoded(bytes.subarray(at)) ?? [])
+  if (!pages) return startsIn(bytes).flatMap((at) => decodeFrame(bytes.subarray(at)) ?? [])
   return pages.all.flatMap((page) =>
-    startsIn(page).flatMap((at) => [...longest(page.subarray(at), pages)].flatMap((frame) => decoded(frame) ?? [])),
+    startsIn(page).flatMap((at) =>
+      [...possibleFrames(page.subarray(at), pages)].flatMap((frame) => decodeFrame(frame) ?? []),
+    ),
   )
 }
 
@@ -53,7 +56,7 @@ function pagesOfDatabase(bytes: Buffer): Pages {
 const LOG_HEADER = 32
 const FRAME_HEADER = 24
 
-/** Of a page that was written several times, every version is looked at; a chain goes on in the last one. */
+/** The pages in a log. If a page was written several times, every version is examined; a chain continues in the last one. */
 function pagesOfLog(bytes: Buffer, path: string): Pages {
   const below = pagesOfDatabase(readFileSync(path.slice(0, -"-wal".length)))
   if (bytes.length < LOG_HEADER) return { ...below, all: [] }
@@ -68,10 +71,10 @@ function pagesOfLog(bytes: Buffer, path: string): Pages {
 }
 
 /**
- * The bytes that a frame may consist of: to the end of its page, or, where what SQLite wrote did not fit there, up to any
- * four bytes that could name the page on which it goes on. Nothing says any more where that was.
+ * The bytes that a frame may consist of: up to the end of its page or, if it did not fit there, up to any four bytes that could
+ * name the page on which it continues. Nothing records where that was.
  */
-function* longest(start: Buffer, { numbered }: Pages): Generator<Buffer> {
+function* possibleFrames(start: Buffer, { numbered }: Pages): Generator<Buffer> {
   yield start
   for (let end = FRAME.length; end + 4 <= start.length; end++) {
     let next = start.readUInt32BE(end)
@@ -87,18 +90,18 @@ function* longest(start: Buffer, { numbered }: Pages): Generator<Buffer> {
   }
 }
 
-/** As many of a frame's blocks as are whole. Undefined where none is, or what follows is no frame. */
-function decoded(bytes: Buffer): Buffer | undefined {
-  const frame = wholeBlocks(bytes)
+/** The decompressed complete blocks of a frame. Undefined if there are none, or if the bytes are not a frame. */
+function decodeFrame(bytes: Buffer): Buffer | undefined {
+  const frame = completeBlocks(bytes)
   try {
     return frame && zstdDecompressSync(frame)
   } catch {
-    return undefined // not a frame after all, or pages that do not belong together
+    return undefined // not a frame, or pages that do not belong together
   }
 }
 
-/** RFC 8878, 3.1.1: a header of 2 to 14 bytes, blocks with a header of 3 bytes each, and a checksum where there is one. */
-function wholeBlocks(bytes: Buffer): Buffer | undefined {
+/** RFC 8878, 3.1.1: a header of 2 to 14 bytes, blocks with a header of 3 bytes each, and an optional checksum. */
+function completeBlocks(bytes: Buffer): Buffer | undefined {
   if (bytes.length < 6) return undefined
   const descriptor = bytes[4]!
   const single = (descriptor & 0x20) !== 0

@@ -1,10 +1,11 @@
 import type { Statement } from "../../src/store/sqlite/engine.ts"
 import { type ColumnType, checkRowsWith, type RowCheck, type Shape } from "../../src/store/sqlite/typed-query.ts"
 
-// Compares what SQLite returns with the shape that the query was given: the names of the columns and their declared types
-// when it is prepared, and the values of each row that is read.
-
-/** `values: false` is for tests that damage databases: a flipped bit may make a number of a text. */
+/**
+ * Compares what SQLite returns with the shape that the query was given: the names of the columns and their declared types when it
+ * is prepared, and the values of each row that is read. `values: false` is for tests that damage databases: a flipped bit may
+ * turn a text into a number.
+ */
 export function checkRows({ values }: { values: boolean }): void {
   checkRowsWith(rowCheck(values))
 }
@@ -16,7 +17,7 @@ function rowCheck(withValues: boolean): RowCheck {
     rows(statement, shape) {
       const names = statement.columns().map((column) => column.name)
       const wanted = Object.keys(shape)
-      // A table gets further columns in time.
+      // A table may get further columns later.
       const unwanted = /\bselect (\w+\.)?\*/.test(statement.source)
         ? []
         : names.filter((name) => !wanted.includes(name))
@@ -27,19 +28,19 @@ function rowCheck(withValues: boolean): RowCheck {
       ]
       if (differences.length > 0) refuse(statement, differences)
       compareDeclared(statement, (name) => shape[name])
-      return checked(statement, withValues, (row) => valuesOf(row, shape))
+      return checkedStatement(statement, withValues, (row) => valuesOf(row, shape))
     },
     values(statement, type) {
       const count = statement.columns().length
       if (count !== 1) refuse(statement, [`it has ${count} columns instead of one`])
       compareDeclared(statement, () => type)
-      return checked(statement, withValues, (value) => differenceOf("the value", value, type))
+      return checkedStatement(statement, withValues, (value) => differenceOf("the value", value, type))
     },
     tuples(statement, types) {
       const count = statement.columns().length
       if (count !== types.length) refuse(statement, [`it has ${count} columns instead of ${types.length}`])
       compareDeclared(statement, (_, i) => types[i]!)
-      return checked(statement, withValues, (row) =>
+      return checkedStatement(statement, withValues, (row) =>
         Array.isArray(row)
           ? types.flatMap((type, i) => differenceOf(`column ${i}`, row[i], type))
           : ["a row is no array"],
@@ -54,7 +55,7 @@ function rowCheck(withValues: boolean): RowCheck {
           .map((name) => `there is no column ${table}.${name}`),
       )
       if (missing.length > 0) refuse(statement, missing)
-      return checked(statement, withValues, (row) =>
+      return checkedStatement(statement, withValues, (row) =>
         typeof row !== "object" || row === null
           ? ["a row is no object"]
           : Object.entries(row).flatMap(([table, joined]) => {
@@ -91,7 +92,7 @@ function isOf(value: unknown, type: ColumnType): boolean {
 
 const DECLARED: Record<string, string> = { INTEGER: "integer", TEXT: "text", BLOB: "blob", REAL: "real" }
 
-/** An expression has no declared type. */
+/** Compares the declared types. An expression has none. */
 function compareDeclared(statement: Statement, typeOf: (name: string, i: number) => ColumnType | undefined): void {
   const differences = statement.columns().flatMap(({ name, type }, i) => {
     const declared = DECLARED[type?.toUpperCase() ?? ""]
@@ -109,8 +110,12 @@ function plainType(type: ColumnType): string {
   return type.some((one) => typeof one === "string") ? "text" : "integer"
 }
 
-/** The statement, with each row that it returns compared. The statement itself is shared, so it stays as it is. */
-function checked(statement: Statement, withValues: boolean, differencesOf: (row: unknown) => string[]): Statement {
+/** The statement, with each returned row compared. The statement itself is shared, so it is not changed. */
+function checkedStatement(
+  statement: Statement,
+  withValues: boolean,
+  differencesOf: (row: unknown) => string[],
+): Statement {
   if (!withValues) return statement
   const same = (row: unknown) => {
     const differences = differencesOf(row)

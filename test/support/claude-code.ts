@@ -5,12 +5,12 @@ import { isUnreadable, type Parsed, type Unit } from "../../src/agents/kit/conne
 import type { Conversation, Message } from "../../src/core/conversation.ts"
 import type { RawRecord } from "../../src/core/record.ts"
 
-// Records as Claude Code writes them, for what no recorded session shows.
+// Records as Claude Code writes them, for cases that no recorded session shows.
 
 export const SESSION = "11111111-2222-4333-8444-555555555555"
 export const PROJECT = "-home-dev-proj"
 
-/** Writes records that hang on one another, each a second after the one before. */
+/** Writes records that refer to one another, each a second after the previous one. */
 export type Writer = ReturnType<typeof writer>
 
 export function writer(envelope: RawRecord = {}, prefix = "u") {
@@ -38,17 +38,17 @@ export function writer(envelope: RawRecord = {}, prefix = "u") {
   }
   return {
     records: written,
-    /** A record as it is, without envelope. */
+    /** Writes a record as it is, without an envelope. */
     plain,
     add,
     last: () => last,
-    /** The next record hangs on this one. */
+    /** Makes the next record follow this one. */
     goTo: (uuid: string | null) => {
       last = uuid
     },
     prompt: (content: unknown, more: RawRecord = {}) =>
       add({ type: "user", message: { role: "user", content }, ...more }),
-    /** One record for each block, as Claude Code writes them. */
+    /** Writes one record for each block, as Claude Code does. */
     answer: (id: string, blocks: unknown[], more: RawRecord = {}) =>
       blocks.map((block, index) =>
         add({
@@ -103,16 +103,16 @@ export function putSession(home: string, records: readonly unknown[], session = 
   return put(home, `.claude/projects/${PROJECT}/${session}.jsonl`, records)
 }
 
-export type Told = Parsed & { unit: Unit; records: RawRecord[]; skipped: number }
+export type ReadUnit = Parsed & { unit: Unit; records: RawRecord[]; skipped: number }
 
-/** What the connector says of a home, unit by unit. */
-export function tell(home: string): Told[] {
+/** The connector's output for a home, unit by unit. */
+export function readHome(home: string): ReadUnit[] {
   const roots = claudeCodeConnector.roots({ home, env: {}, platform: "linux" })
   const found = roots.flatMap((root) => [...claudeCodeConnector.discover(root, () => false)])
-  return found.flatMap((unit) => (isUnreadable(unit) ? [] : [tellUnit(unit)]))
+  return found.flatMap((unit) => (isUnreadable(unit) ? [] : [readUnit(unit)]))
 }
 
-export function tellUnit(unit: Unit): Told {
+export function readUnit(unit: Unit): ReadUnit {
   const reading = claudeCodeConnector.read(unit)
   if (reading instanceof Promise) throw new Error("claude_code reads at once")
   const records = [...reading.records]
@@ -121,10 +121,10 @@ export function tellUnit(unit: Unit): Told {
 }
 
 export function conversations(home: string): Conversation[] {
-  return tell(home).flatMap((told) => told.conversations)
+  return readHome(home).flatMap((told) => told.conversations)
 }
 
-/** A message in one line: role, then its parts as origin:text. */
+/** A message on one line: the role, then the parts as origin:text. */
 export function lineOf(message: Message): string {
   const parts = message.parts.map((part) => `${part.type === "text" ? "" : `${part.type} `}${part.origin}:${part.text}`)
   return `${message.role} ${parts.join(" | ")}`

@@ -2,8 +2,8 @@ import type { Message, SourceId } from "../../src/core/conversation.ts"
 import { packLines } from "../../src/store/history/codec.ts"
 import type { ConversationWrite, MessageWrite, UnitWrite } from "../../src/store/history/store.ts"
 
-/** A message as short as a test can say it. Odd keys are a person's, the others the agent's, unless told otherwise. */
-export function said(key: string, text: string, more: Partial<MessageWrite> = {}): MessageWrite {
+/** A short message. Odd keys belong to a person, the others to the agent, unless `more` says otherwise. */
+export function textMessage(key: string, text: string, more: Partial<MessageWrite> = {}): MessageWrite {
   const role = more.role ?? "user"
   return {
     key,

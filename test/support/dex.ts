@@ -6,7 +6,7 @@ export const DEX = `${root}dist/dex.js`
 
 export type Run = { code: number | null; stdout: string; stderr: string }
 
-/** Runs the built command line in a home of its own. */
+/** Runs the built command line in the given home. */
 export function dex(
   home: string,
   args: string[],
@@ -42,10 +42,10 @@ export function startDex(
   })
 }
 
-/** For a hook: it has time for its answer on the busiest machine. */
+/** The environment for a hook that has time for its answer even on the busiest machine. */
 export const PATIENT = { DEX_HOOK_MS: "900", NODE_OPTIONS: `--import=${root}test/support/slow-clock.mjs` }
 
-/** Nothing of the machine's own agents may leak in: only what a process needs to start. */
+/** The variables that a process needs to start, so that nothing of this machine's own agents leaks in. */
 export function environment(home: string, more: Record<string, string>): Record<string, string> {
   const { PATH = "", STAND_IN_FILES, NODE_OPTIONS = "" } = process.env
   return {

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 import { onTestFinished } from "vitest"
 
-// A real server with a real, if weak, model: words and their beginnings, hashed. The same text gives the same vector on
-// every machine, and texts that share words give similar ones.
+// A weak model that hashes words and their beginnings. The same text gives the same vector on every machine, and texts that share
+// words give similar ones.
 
 export function hashedVector(text: string, dims: number, seed = "", synonyms: Record<string, string> = {}): number[] {
   const vector = new Array<number>(dims).fill(0)
@@ -20,7 +20,7 @@ export function hashedVector(text: string, dims: number, seed = "", synonyms: Re
   return vector
 }
 
-export type Asked = {
+export type EmbeddingRequest = {
   path: string
   model: string
   texts: string[]
@@ -30,10 +30,10 @@ export type Asked = {
 
 export type EmbeddingServer = {
   url: string
-  asked: Asked[]
-  /** What to do with the next requests instead of answering them; then it answers again. */
+  requests: EmbeddingRequest[]
+  /** What to do with the next requests instead of answering them. After that, the server answers again. */
   next: Misbehaviour[]
-  /** When the other side gave up a request that was left hanging. */
+  /** Resolves when the client gives up a request that was left hanging. */
   closed: Promise<void>
 }
 
@@ -43,19 +43,19 @@ export type Misbehaviour =
   | { vectors: (vectors: number[][]) => unknown[] }
   | { json: unknown }
 
-type Options = {
+type EmbeddingServerOptions = {
   dims?: number
   seed?: string
   digest?: string
   longest?: number
-  /** What the model has learnt: words that mean the same. */
+  /** Words that mean the same to the model. */
   synonyms?: Record<string, string>
 }
 
-export async function embeddingServer(options: Options = {}): Promise<EmbeddingServer> {
+export async function embeddingServer(options: EmbeddingServerOptions = {}): Promise<EmbeddingServer> {
   const { dims = 64, seed = "", digest = "sha256:0123456789abcdef", longest = Number.POSITIVE_INFINITY } = options
   const gone = Promise.withResolvers<void>()
-  const state: EmbeddingServer = { url: "", asked: [], next: [], closed: gone.promise }
+  const state: EmbeddingServer = { url: "", requests: [], next: [], closed: gone.promise }
   const server = createServer(async (request, response) => {
     if (request.url === "/api/tags")
       return send(response, 200, {
@@ -67,7 +67,7 @@ export async function embeddingServer(options: Options = {}): Promise<EmbeddingS
     const body = await readBody(request)
     const texts = (body.input ?? body.documents) as string[]
     const authorization = request.headers.authorization
-    state.asked.push({
+    state.requests.push({
       path: request.url!,
       model: String(body.model),
       texts,
@@ -83,11 +83,11 @@ export async function embeddingServer(options: Options = {}): Promise<EmbeddingS
     if (odd && "json" in odd) return send(response, 200, odd.json)
     if (texts.some((text) => text.length > longest))
       return send(response, 400, { error: { message: `This model's maximum context length is ${longest} tokens` } })
-    if (request.url === "/rerank") return send(response, 200, { results: reranked(texts) })
+    if (request.url === "/rerank") return send(response, 200, { results: rerankByLength(texts) })
     const real = texts.map((text) => hashedVector(text, dims, seed, options.synonyms))
     const vectors = odd && "vectors" in odd ? odd.vectors(real) : real
     if (request.url === "/v1/embeddings") {
-      // Backwards: the order is what `index` says, not how they come.
+      // In reverse: the order is given by `index`, not by the position.
       const data = vectors.map((embedding, index) => ({ object: "embedding", index, embedding })).reverse()
       return send(response, 200, { object: "list", data, model: body.model })
     }
@@ -103,12 +103,12 @@ export async function embeddingServer(options: Options = {}): Promise<EmbeddingS
   return state
 }
 
-/** A model that likes long texts. */
-function reranked(texts: string[]): { index: number; relevance_score: number }[] {
+/** A model that prefers long texts. */
+function rerankByLength(texts: string[]): { index: number; relevance_score: number }[] {
   return texts.map((text, index) => ({ index, relevance_score: text.length / 1000 })).reverse()
 }
 
-/** An address at which nobody listens any more. */
+/** An address at which nobody listens. */
 export async function closedUrl(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

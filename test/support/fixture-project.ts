@@ -5,12 +5,12 @@ import { homeOf } from "../agents/contract.ts"
 import { makeRepository } from "./repository.ts"
 import { syncHome, warmDex } from "./warm.ts"
 
-/** Where the sessions of fixtures were held. */
+/** The folder in which the sessions of fixtures took place. */
 const PROJECT = "/home/dev/proj"
 
 /**
- * A fixture's home that dex has read, its project a real repository in which `files` were committed after its sessions;
- * with a function that asks a command for its JSON, from within that repository.
+ * A home with a fixture that dex has read. Its project is a real repository in which `files` were committed after the sessions.
+ * Also returns a function that runs a command in that repository and returns its JSON.
  */
 export async function fixtureProject(fixture: string, files: Record<string, string>) {
   const home = await homeOf(fixture)

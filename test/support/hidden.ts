@@ -1,4 +1,5 @@
-// Signs that nobody sees and every model reads: listed here by hand, so that the tests do not ask the code what it removes.
+// Characters that nobody sees and every model reads. They are listed here by hand, so that the tests do not depend on the code
+// that removes them.
 
 const RANGES: [from: number, to: number][] = [
   [0x00, 0x08],
@@ -24,15 +25,15 @@ const RANGES: [from: number, to: number][] = [
   [0xe01f0, 0xe0fff],
 ]
 
-/** Which of them stand in a text, as hexadecimal numbers. */
-export function hidden(text: string): string[] {
+/** The hidden characters in a text, as hexadecimal numbers. */
+export function hiddenIn(text: string): string[] {
   return [...text]
     .map((sign) => sign.codePointAt(0)!)
     .filter((code) => RANGES.some(([from, to]) => code >= from && code <= to))
     .map((code) => code.toString(16))
 }
 
-/** One of every kind. */
+/** One character of every kind. */
 export const HIDDEN = [
   "\u0000",
   "\u0007",

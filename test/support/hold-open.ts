@@ -6,8 +6,8 @@ import { onTestFinished } from "vitest"
 export type Holder = { stopReading(): Promise<void> }
 
 /**
- * Another process that has these databases open, as a server has; with `reading`, in the middle of a transaction. It must
- * be another: a process that opens and closes a file by other means lets go of SQLite's own locks on it.
+ * Starts another process that has these databases open, as a server has; with `reading`, in the middle of a transaction. It must
+ * be another process: one that opens and closes a file by other means releases SQLite's own locks on it.
  */
 export async function holdOpen(paths: string[], { reading = false } = {}): Promise<Holder> {
   const program = fileURLToPath(new URL("holder.ts", import.meta.url))

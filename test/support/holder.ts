@@ -1,4 +1,4 @@
-// A process of its own that has databases open: idle|reading <path…>. A line on stdin ends the reading, not the process.
+// A process that has databases open: idle|reading <path…>. A line on stdin ends the reading, not the process.
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 
 const [how, ...paths] = process.argv.slice(2)

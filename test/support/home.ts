@@ -7,7 +7,7 @@ export type Turn = {
   tool?: { name: string; input: object; output: string; error?: boolean }
 }
 
-/** Writes a Claude Code transcript as short as a test can say it. Turns are a minute apart. */
+/** Writes a short Claude Code transcript. Turns are a minute apart. */
 export function claudeSession(
   home: string,
   session: { id: string; cwd?: string; start: string; turns: Turn[]; entrypoint?: string; title?: string },
@@ -77,7 +77,7 @@ export function claudeSession(
   return path
 }
 
-/** Three conversations in two projects, one of them a script's. */
+/** Writes three conversations in two projects, one of them by a script. */
 export function smallHome(home: string): void {
   claudeSession(home, {
     id: "11111111-1111-4111-8111-111111111111",

@@ -1,4 +1,4 @@
-/** The values that a field of a hostile record may have in place of the one that is meant. */
+/** The values that a field of a hostile record may have instead of the expected one. */
 const VALUES = [
   null,
   0,
@@ -16,7 +16,7 @@ const VALUES = [
   { type: null },
 ]
 
-/** Copies of a record, each with one field, at any depth, replaced by something else or gone. */
+/** Copies of a record, each with one field, at any depth, replaced or removed. */
 export function* hostileCopies(record: unknown): Generator<unknown> {
   if (typeof record !== "object" || record === null) return
   for (const [key, field] of Object.entries(record)) {
@@ -31,7 +31,7 @@ function replaced(record: object, key: string, value: unknown): unknown {
   return { ...record, [key]: value }
 }
 
-/** What a pattern may try again and again: runs of one sign, and of what stands around names, places and times. */
+/** Texts on which a pattern may backtrack: runs of one character, and of what surrounds names, paths and times. */
 const PIECES = [
   "a",
   "1",
@@ -64,7 +64,7 @@ const PIECES = [
   "\u001b[",
 ]
 
-/** Texts of about this size in one line and in many, each line with this beginning. */
+/** Texts of about this size, on one line and on many, each line with this beginning. */
 export function* hostileTexts(size: number, beginning = ""): Generator<string> {
   for (const piece of PIECES) {
     yield `${beginning}${piece.repeat(size / piece.length)}\u0001\n`
@@ -75,7 +75,7 @@ export function* hostileTexts(size: number, beginning = ""): Generator<string> {
   }
 }
 
-/** How long this process had a processor meanwhile: others on the machine do not count. */
+/** The processor time that `work` took, in milliseconds: other processes on the machine do not count. */
 export function processorMs(work: () => void): number {
   const before = process.cpuUsage()
   work()

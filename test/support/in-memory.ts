@@ -2,12 +2,12 @@ import { execFileSync } from "node:child_process"
 import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** More than the folders of all tests hold at one time. */
-const ROOM = 2e9
+/** The bytes that must be free: more than the folders of all tests contain at the same time. */
+const NEEDED_BYTES = 2e9
 
 /**
- * Puts the folders of tests in memory, where Linux has room for them: tests write and remove tens of thousands of small
- * files, and on a disk each of those takes longer. A TMPDIR that is set stays.
+ * Puts the folders of tests in memory if Linux has room for them: tests write and remove tens of thousands of small files, and on
+ * a disk each of those takes longer. A TMPDIR that is set stays.
  */
 export default function setup(): (() => void) | undefined {
   if (process.platform !== "linux" || process.env.TMPDIR !== undefined) return
@@ -26,10 +26,10 @@ export default function setup(): (() => void) | undefined {
 function folderInMemory(): string | undefined {
   try {
     const { bavail, bsize } = statfsSync("/dev/shm")
-    if (bavail * bsize < ROOM) return undefined
+    if (bavail * bsize < NEEDED_BYTES) return undefined
     const folder = mkdtempSync("/dev/shm/dex-tests-")
     chmodSync(folder, 0o711) // some tests read as another user
-    // Tests start programs in their folders, and some containers forbid that in memory.
+    // Tests start programs in their folders, which some containers forbid for folders in memory.
     const program = join(folder, "program")
     writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 })
     try {
@@ -40,6 +40,6 @@ function folderInMemory(): string | undefined {
       return undefined
     }
   } catch {
-    return undefined // there is no such place, or it may not be written to
+    return undefined // there is no such folder, or it is not writable
   }
 }

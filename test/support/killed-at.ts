@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { dex } from "./dex.ts"
 import { tempDir } from "./temp.ts"
 
-/** What is counted: calls that change files, or blocks that are packed, of which every conversation has some. */
+/** The steps that are counted: calls that change files, or blocks that are packed, of which every conversation has some. */
 const STEPS = {
   files: { module: "fs", names: ["renameSync", "linkSync", "rmSync", "copyFileSync", "writeFileSync"] },
   blocks: { module: "zlib", names: ["zstdCompressSync"] },
@@ -23,8 +23,8 @@ for (const name of ${JSON.stringify(names)}) {
 syncBuiltinESMExports()
 `
 
-/** Runs a command that kills itself (kill -9) just before its nth step of a kind. True if it ended before that. */
-export async function killedAt(home: string, args: string[], n: number, kind: keyof typeof STEPS): Promise<boolean> {
+/** Runs a command that kills itself (kill -9) just before its nth step of a kind. Returns true if it ended before that. */
+export async function runKilledAt(home: string, args: string[], n: number, kind: keyof typeof STEPS): Promise<boolean> {
   const preload = join(tempDir(), "preload.mjs")
   writeFileSync(preload, preloadOf(STEPS[kind]))
   const run = await dex(home, args, { NODE_OPTIONS: `--import=${preload}`, KILL_AT: String(n) })

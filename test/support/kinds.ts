@@ -2,14 +2,14 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
 const ROOT = join(import.meta.dirname, "../..")
-/** What a file that starts a process, a browser or the built program mentions. */
+/** Matches what a file mentions that starts a process, a browser or the built program. */
 const STARTS = /"node:child_process"|"playwright-core"|dist\/(?:dex|main|index|testing|agent)\.js/
-/** These start one although neither they nor their helpers mention it: code of dex or a library does. */
+/** Files that start a process although neither they nor their helpers mention it: code of dex or a library does. */
 const THROUGH_OTHERS = ["test/embed/local-files.test.ts", "test/watch/reader.test.ts"]
-/** These mention one that no test starts. */
+/** Files that mention one, but that no test starts. */
 const MENTION_ONLY = ["scripts/prices.ts"]
 
-/** The test files that start a process, themselves or through a helper. All others are unit tests. */
+/** The test files that start a process, directly or through a helper. All others are unit tests. */
 export function programTests(): string[] {
   const files = globSync("test/**/*.test.ts", { cwd: ROOT }).map((file) => file.replaceAll("\\", "/"))
   return files.filter((file) => THROUGH_OTHERS.includes(file) || [...withHelpers(file)].some(starts))
@@ -19,7 +19,7 @@ function starts(file: string): boolean {
   return !MENTION_ONLY.includes(file) && STARTS.test(textOf(file))
 }
 
-/** A file, and all that it imports, themselves or through others, outside src. */
+/** A file and everything outside src that it imports, directly or indirectly. */
 function withHelpers(file: string): Set<string> {
   const files = new Set([file])
   for (const one of files)

@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest"
 import { LOCAL_PACKAGE, localFolder } from "../../src/embed/local-package.ts"
 import { isAlive } from "./processes.ts"
 
-// A package like dexctx-embed-local with a real, if weak, model: words, hashed. Each process that loads it notes its pid.
+// A package like dexctx-embed-local with a weak model that hashes words. Each process that loads it records its pid.
 
 type Model = { version?: string; revision?: string; broken?: boolean; synonyms?: Record<string, string> }
 
@@ -15,7 +15,7 @@ export function writeLocalModel(dexDir: string, model: Model = {}): void {
   onTestFinished(() => endHelpers(dexDir))
 }
 
-/** `notes`: the folder in which the pids of those who load it are noted. */
+/** `notes` is the folder in which processes that load the package record their pids. */
 export function writePackage(folder: string, notes: string, model: Model = {}): void {
   const { version = "1.0.0", revision = "1", broken = false, synonyms = {} } = model
   mkdirSync(join(folder, "dist"), { recursive: true })
@@ -29,7 +29,7 @@ export function writePackage(folder: string, notes: string, model: Model = {}): 
   pin(folder)
 }
 
-/** The processes that this one starts from now on take the package as it is now for a published one. */
+/** Makes processes that this one starts from now on accept the package as a published one. */
 function pin(folder: string): void {
   const files = ["package.json", "dist/index.js"].map((name) => [
     name,

@@ -2,16 +2,16 @@ import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import type { TestSpecification } from "vitest/node"
-import { LONGEST, longestFirst } from "./longest-first.ts"
+import { LONGEST_FILES, sortLongestFirst } from "./longest-first.ts"
 
 const TESTS = join(import.meta.dirname, "..")
 
-test("every file that goes first exists", () => {
-  expect(LONGEST.filter((file) => !existsSync(join(TESTS, file)))).toEqual([])
+test("every file in the list exists", () => {
+  expect(LONGEST_FILES.filter((file) => !existsSync(join(TESTS, file)))).toEqual([])
 })
 
-test("the longest go first within their group, and the others stay in their order", () => {
-  const [first, second] = LONGEST as [string, string]
+test("the longest files come first within their group, and the others keep their order", () => {
+  const [first, second] = LONGEST_FILES as [string, string]
   const asked = [
     ["b.test.ts", 0],
     ["a.test.ts", 0],
@@ -22,10 +22,10 @@ test("the longest go first within their group, and the others stay in their orde
   ] as const
   const files = asked.map(
     ([file, groupOrder]) =>
-      // Of what vitest gives, only these are read.
+      // Only these properties are read.
       ({ moduleId: join(TESTS, file), project: { config: { sequence: { groupOrder } } } }) as TestSpecification,
   )
-  const sorted = longestFirst(files).map((file) => asked[files.indexOf(file)])
+  const sorted = sortLongestFirst(files).map((file) => asked[files.indexOf(file)])
   expect(sorted).toEqual([
     [first, 0],
     [second, 0],

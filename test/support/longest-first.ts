@@ -3,8 +3,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 const TESTS = join(import.meta.dirname, "..")
 
-/** The files that take longest, or wait longest, whatever their size. One that starts last keeps the other workers idle. */
-export const LONGEST = [
+/** The files that take longest, or wait longest, whatever their size. If one of them starts last, the other workers are idle. */
+export const LONGEST_FILES = [
   "view/browser.test.ts",
   "view/buttons.test.ts",
   "view/learning.test.ts",
@@ -21,22 +21,22 @@ export const LONGEST = [
 ]
 
 /**
- * Vitest begins with the files that took longest the last time, and in a new clone with the largest. The longest files here
- * are small, so they are named.
+ * Vitest begins with the files that took longest the last time, and in a new clone with the largest. The longest files here are
+ * small, so they are listed.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    return longestFirst(await super.sort(files))
+    return sortLongestFirst(await super.sort(files))
   }
 }
 
-/** Within a group; all others stay in their order. */
-export function longestFirst(files: TestSpecification[]): TestSpecification[] {
+/** Sorts the files within a group; all others keep their order. */
+export function sortLongestFirst(files: TestSpecification[]): TestSpecification[] {
   const groupOf = ({ project }: TestSpecification) => project.config.sequence.groupOrder
   return files.toSorted((a, b) => groupOf(a) - groupOf(b) || placeOf(a.moduleId) - placeOf(b.moduleId))
 }
 
 function placeOf(file: string): number {
-  const place = LONGEST.indexOf(relative(TESTS, file).replaceAll("\\", "/"))
-  return place === -1 ? LONGEST.length : place
+  const place = LONGEST_FILES.indexOf(relative(TESTS, file).replaceAll("\\", "/"))
+  return place === -1 ? LONGEST_FILES.length : place
 }

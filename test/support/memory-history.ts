@@ -19,34 +19,34 @@ import type {
   UnitWrite,
 } from "../../src/store/history/store.ts"
 
-/** What the reading half of the contract suite needs to write. */
-export type Filling = Pick<HistoryWriter, "setPrivate" | "saveCollection" | "saveProgress"> & {
+/** The methods that the reading half of the contract suite needs for writing. */
+export type HistoryFiller = Pick<HistoryWriter, "setPrivate" | "saveCollection" | "saveProgress"> & {
   writeUnit(write: UnitWrite): Promise<unknown>
   forget(refs: Ref[]): Promise<unknown>
 }
 
 type Numbered = { number: number; version: number; message: MessageWrite }
-/** `place`: when it first came; `seq`: its last change, in the feed. */
-type Kept = {
+/** `place`: the order of arrival; `seq`: the last change in the feed. */
+type StoredConversation = {
   ref: Ref
   place: number
   seq: number
   last: number
   unit: UnitWrite["unit"]
-  told: ConversationWrite
+  written: ConversationWrite
   messages: Numbered[]
 }
 
 /**
- * A history in plain arrays: everything is worked out when it is asked for, as plainly as it can be said. What it is given
- * takes the place of what it had: telling apart what several files say is a writer's work, and it is none.
+ * A history in plain arrays, which computes every answer in the simplest way. A new version of a conversation replaces the old
+ * one: merging what several files say is a writer's work.
  */
 export function memoryHistory(
   id = "memory",
-  /** Whose files they are, where several people share the history. */
+  /** The owner of a unit's files, if several people share the history. */
   ownerOf: (unit: UnitWrite["unit"]) => string | undefined = () => undefined,
-): HistoryReader & Filling {
-  let kept: Kept[] = []
+): HistoryReader & HistoryFiller {
+  let kept: StoredConversation[] = []
   let seq = 0
   let places = 0
   let progress: Progress | undefined
@@ -58,70 +58,80 @@ export function memoryHistory(
 
   const find = (ref: Ref) => kept.find((one) => isSameConversation(one.ref, ref))
   /** A fork repeats its parent's messages under the same keys: the conversation whose file is older has the original. */
-  const originals = (one: Kept) => kept.filter((other) => isBeside(other.ref, one.ref) && isOlder(other, one))
-  const isCopied = (one: Kept, { message }: Numbered) => originals(one).some((other) => keysOf(other).has(message.key))
-  const copiedIn = (one: Kept) => one.messages.filter((message) => isCopied(one, message))
-  const forkOf = (one: Kept) =>
+  const originals = (one: StoredConversation) =>
+    kept.filter((other) => hasSameOwnerAndSource(other.ref, one.ref) && isOlder(other, one))
+  const isCopied = (one: StoredConversation, { message }: Numbered) =>
+    originals(one).some((other) => keysOf(other).has(message.key))
+  const copiedIn = (one: StoredConversation) => one.messages.filter((message) => isCopied(one, message))
+  const forkOf = (one: StoredConversation) =>
     originals(one)
       .map((other) => ({ other, shared: one.messages.filter(({ message }) => keysOf(other).has(message.key)).length }))
       .filter(({ shared }) => shared > 0)
       .sort((a, b) => b.shared - a.shared)[0]?.other.ref.id
-  const counted = (one: Kept) =>
+  const counted = (one: StoredConversation) =>
     one.messages.filter((message) => !message.message.superseded && !isCopied(one, message))
-  const messagesOf = (one: Kept | undefined) =>
+  const messagesOf = (one: StoredConversation | undefined) =>
     (one?.messages ?? []).map((message) => toStored(message, isCopied(one!, message)))
 
-  const rowOf = (one: Kept): ConversationRow => {
-    const { told, unit, ref } = one
-    const live = told.messages.filter((message) => !message.superseded)
-    const shown = live.length > 0 ? live : told.messages
+  const rowOf = (one: StoredConversation): ConversationRow => {
+    const { written, unit, ref } = one
+    const live = written.messages.filter((message) => !message.superseded)
+    const shown = live.length > 0 ? live : written.messages
     const times = shown.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
-    return known({
+    return withoutUndefined({
       ref,
-      kind: told.kind,
-      title: told.title,
-      project: told.project,
-      private: told.project !== undefined && hidden.has(told.project),
-      cwds: told.cwds,
-      git_branch: told.git_branch,
-      agent_version: told.agent_version,
-      parent: told.parent,
-      fork_of: told.fork_of ?? forkOf(one),
-      started_at: told.started_at ?? times[0],
-      ended_at: told.ended_at ?? times.at(-1),
+      kind: written.kind,
+      title: written.title,
+      project: written.project,
+      private: written.project !== undefined && hidden.has(written.project),
+      cwds: written.cwds,
+      git_branch: written.git_branch,
+      agent_version: written.agent_version,
+      parent: written.parent,
+      fork_of: written.fork_of ?? forkOf(one),
+      started_at: written.started_at ?? times[0],
+      ended_at: written.ended_at ?? times.at(-1),
       models: [...new Set(shown.flatMap(({ model }) => model ?? []))],
       usage: totalUsage(counted(one).map(({ message }) => message.usage)),
       message_count: shown.length,
       superseded: live.length === 0 && shown.length > 0,
       copied_count: copiedIn(one).filter(({ message }) => !message.superseded).length,
       estimated_tokens: sum(shown.map((message) => estimateTokens(messageText(message, "stripped")))),
-      text_bytes: sum(told.messages.flatMap(({ parts }) => parts.map(({ text }) => Buffer.byteLength(text)))),
+      text_bytes: sum(written.messages.flatMap(({ parts }) => parts.map(({ text }) => Buffer.byteLength(text)))),
       path: unit.path,
       archived: false,
     })
   }
-  const countsOf = (list: Kept[]) => ({
+  const countsOf = (list: StoredConversation[]) => ({
     conversations: list.length,
     messages: sum(
       list.map((one) => rowOf(one)).map((row) => (row.superseded ? 0 : row.message_count) - row.copied_count),
     ),
   })
-  const isOpen = ({ told }: Kept, inside: string | undefined) =>
-    told.project === undefined || !hidden.has(told.project) || told.project === inside
+  const isOpen = ({ written }: StoredConversation, inside: string | undefined) =>
+    written.project === undefined || !hidden.has(written.project) || written.project === inside
 
-  const write = (unit: UnitWrite, told: ConversationWrite) => {
-    const ref = known({ owner: ownerOf(unit.unit), source: unit.source, id: told.id })
+  const write = (unit: UnitWrite, written: ConversationWrite) => {
+    const ref = withoutUndefined({ owner: ownerOf(unit.unit), source: unit.source, id: written.id })
     const before = find(ref)
-    if (gone.has(formatRef(ref)) || (before && JSON.stringify(before.told) === JSON.stringify(told))) return
-    const one: Kept = before ?? { ref, place: places++, seq: 0, last: 0, unit: unit.unit, told, messages: [] }
+    if (gone.has(formatRef(ref)) || (before && JSON.stringify(before.written) === JSON.stringify(written))) return
+    const one: StoredConversation = before ?? {
+      ref,
+      place: places++,
+      seq: 0,
+      last: 0,
+      unit: unit.unit,
+      written,
+      messages: [],
+    }
     const old = new Map(one.messages.map((message) => [message.message.key, message]))
     const version = seq + 1
-    one.messages = told.messages.map((message) => {
+    one.messages = written.messages.map((message) => {
       const same = old.get(message.key)
       if (same && JSON.stringify(same.message) === JSON.stringify(message)) return same
       return { number: same?.number ?? ++one.last, version, message }
     })
-    Object.assign(one, { told, unit: unit.unit })
+    Object.assign(one, { written, unit: unit.unit })
     if (!before) kept.push(one)
     // An original that comes after its fork makes copies of the fork's messages.
     const forks = kept.filter((other) => other !== one && originals(other).includes(one) && forkOf(other) === ref.id)
@@ -131,7 +141,7 @@ export function memoryHistory(
   return {
     writeUnit: async (unit) => {
       units.set(`${unit.source} ${unit.unit.key}`, unit)
-      for (const told of unit.conversations) write(unit, told)
+      for (const written of unit.conversations) write(unit, written)
     },
     forget: async (refs) => {
       for (const ref of refs) {
@@ -142,7 +152,7 @@ export function memoryHistory(
       }
     },
     setPrivate: async (project, isPrivate) => {
-      if (!isPrivate && !hidden.has(project) && !kept.some(({ told }) => told.project === project)) return false
+      if (!isPrivate && !hidden.has(project) && !kept.some(({ written }) => written.project === project)) return false
       hidden[isPrivate ? "add" : "delete"](project)
       return true
     },
@@ -201,7 +211,9 @@ export function memoryHistory(
         .filter((one) => isOpen(one, filter.inside))
         .map(rowOf)
         .filter((row) => isListed(row, filter) && (filter.kinds?.includes(row.kind) ?? true))
-        .map(({ ref, project, started_at, ended_at }) => known({ source: ref.source, project, started_at, ended_at })),
+        .map(({ ref, project, started_at, ended_at }) =>
+          withoutUndefined({ source: ref.source, project, started_at, ended_at }),
+        ),
     messages: async (ref, numbers) => messagesOf(find(ref)).filter(({ number }) => numbers?.includes(number) ?? true),
     versions: async (ref) => {
       const one = find(ref)
@@ -210,11 +222,11 @@ export function memoryHistory(
         .sort((a, b) => a.number - b.number)
     },
 
-    titles: async (refs) => refs.map((ref) => find(ref)?.told.title?.text ?? ""),
+    titles: async (refs) => refs.map((ref) => find(ref)?.written.title?.text ?? ""),
     touching: async (file) => {
       const wanted = file.replaceAll("\\", "/")
-      const holds = (one: Kept, path: string) =>
-        (isAbsolute(path) ? path : `${one.told.project}/${path}`).includes(wanted)
+      const holds = (one: StoredConversation, path: string) =>
+        (isAbsolute(path) ? path : `${one.written.project}/${path}`).includes(wanted)
       return kept.filter((one) => touched(one).some(({ path }) => holds(one, path))).map(({ ref }) => ref)
     },
     usingModel: async (model) =>
@@ -238,14 +250,14 @@ export function memoryHistory(
       effectsOf(find(ref)?.messages).flatMap(({ number, effect }) => {
         if (effect.type !== "command") return []
         const { command, exit_status, failed, error } = effect
-        return [known({ number, command, exit_status, failed, error })]
+        return [withoutUndefined({ number, command, exit_status, failed, error })]
       }),
     madeIn: async (ref) =>
       effectsOf(find(ref)?.messages).flatMap(({ number, effect }): MadeRow[] => {
         if (effect.type === "pull_request") return [{ number, kind: effect.type, name: effect.url }]
         if (effect.type !== "commit") return []
         const { hash: name, subject, branch } = effect
-        return [known({ number, kind: effect.type, name, subject, branch })]
+        return [withoutUndefined({ number, kind: effect.type, name, subject, branch })]
       }),
     commits: async ({ limit, inside }) =>
       kept
@@ -253,7 +265,7 @@ export function memoryHistory(
         .flatMap((one) => effectsOf(counted(one)).map((made) => ({ one, ...made })))
         .flatMap(({ one, number, at, effect }) =>
           effect.type === "commit"
-            ? [known({ ref: { ...one.ref, number }, hash: effect.hash, subject: effect.subject, at })]
+            ? [withoutUndefined({ ref: { ...one.ref, number }, hash: effect.hash, subject: effect.subject, at })]
             : [],
         )
         .sort((a, b) => (b.at ?? 0) - (a.at ?? 0))
@@ -275,7 +287,9 @@ export function memoryHistory(
     around: async ({ number, ...ref }, before, after) => {
       const own = find(ref)
       if (!own?.messages.some((message) => message.number === number)) return []
-      const mates = kept.filter((one) => one === own || (one.told.project && one.told.project === own.told.project))
+      const mates = kept.filter(
+        (one) => one === own || (one.written.project && one.written.project === own.written.project),
+      )
       const said = mates
         .flatMap((one) => counted(one).map((message) => ({ one, ...message })))
         .filter(({ message }) => message.at !== undefined)
@@ -286,11 +300,11 @@ export function memoryHistory(
     },
 
     stats: async () => {
-      const told = kept.filter(({ told }) => told.kind !== "document")
-      const rows = told.map(rowOf)
+      const written = kept.filter(({ written }) => written.kind !== "document")
+      const rows = written.map(rowOf)
       const times = rows.flatMap(({ started_at, ended_at }) => [started_at, ended_at]).filter((at) => at !== undefined)
-      return known({
-        ...countsOf(told),
+      return withoutUndefined({
+        ...countsOf(written),
         estimated_tokens: sum(rows.map((row) => row.estimated_tokens)),
         text_bytes: sum(rows.map((row) => row.text_bytes)),
         earliest: times.length > 0 ? Math.min(...times) : undefined,
@@ -309,12 +323,12 @@ export function memoryHistory(
         const own = read.filter((unit) => unit.source === source)
         const rows = kept.filter(({ ref }) => ref.source === source)
         const ends = rows.flatMap((one) => rowOf(one).ended_at ?? [])
-        return known({
+        return withoutUndefined({
           source,
           units: own.length,
           archived: 0,
           ...countsOf(rows),
-          kinds: tally(rows.map(({ told }) => told.kind)),
+          kinds: tally(rows.map(({ written }) => written.kind)),
           last_at: ends.length > 0 ? Math.max(...ends) : undefined,
           skipped: tally(own.flatMap(({ skipped }) => skipped.map(({ reason }) => reason))),
           unknown: total(own.map(({ unknown }) => unknown)),
@@ -333,12 +347,12 @@ export function memoryHistory(
       }
     },
     projects: async () => {
-      const paths = new Set([...kept.flatMap(({ told }) => told.project ?? []), ...hidden])
+      const paths = new Set([...kept.flatMap(({ written }) => written.project ?? []), ...hidden])
       return [...paths].sort().map((path) => ({ path, private: hidden.has(path) }))
     },
     busiestProjects: async (limit) => {
-      const busy = kept.filter(({ told }) => told.kind !== "subagent" && told.kind !== "document")
-      return Object.entries(tally(busy.flatMap(({ told }) => told.project ?? [])))
+      const busy = kept.filter(({ written }) => written.kind !== "subagent" && written.kind !== "document")
+      return Object.entries(tally(busy.flatMap(({ written }) => written.project ?? [])))
         .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
         .slice(0, limit)
         .map(([path]) => ({ path, private: hidden.has(path) }))
@@ -349,7 +363,7 @@ export function memoryHistory(
       for (const ref of found)
         for (const row of kept.map(rowOf))
           if (
-            isBeside(row.ref, ref) &&
+            hasSameOwnerAndSource(row.ref, ref) &&
             row.parent?.id === ref.id &&
             !found.some((one) => isSameConversation(one, row.ref))
           )
@@ -365,7 +379,7 @@ export function memoryHistory(
           .map(rowOf)
           .filter(
             (row) =>
-              isBeside(row.ref, ref) &&
+              hasSameOwnerAndSource(row.ref, ref) &&
               (row.parent?.id === ref.id ||
                 (row.fork_of === ref.id && isCopy(row)) ||
                 (own !== undefined && rowOf(own).fork_of === row.ref.id && isCopy(rowOf(own)))),
@@ -380,22 +394,22 @@ export function memoryHistory(
   }
 }
 
-/** Of the same person and agent. */
-function isBeside(a: Ref, b: Ref): boolean {
+/** True if both belong to the same person and agent. */
+function hasSameOwnerAndSource(a: Ref, b: Ref): boolean {
   return sourceWithOwner(a) === sourceWithOwner(b)
 }
 
-function isOlder(a: Kept, b: Kept): boolean {
+function isOlder(a: StoredConversation, b: StoredConversation): boolean {
   return a.unit.bornAt === b.unit.bornAt ? a.ref.id < b.ref.id : a.unit.bornAt < b.unit.bornAt
 }
 
-function keysOf({ messages }: Kept): Set<string> {
+function keysOf({ messages }: StoredConversation): Set<string> {
   return new Set(messages.map(({ message }) => message.key))
 }
 
 function toStored({ number, message }: Numbered, copied: boolean): StoredMessage {
   const { role, at, model, parts, effects = [], usage, abandoned = false, superseded = false } = message
-  return known({ number, role, at, model, parts, effects, usage, abandoned, superseded, copied })
+  return withoutUndefined({ number, role, at, model, parts, effects, usage, abandoned, superseded, copied })
 }
 
 function isListed(row: ConversationRow, filter: Omit<ListFilter, "limit" | "offset">): boolean {
@@ -405,7 +419,7 @@ function isListed(row: ConversationRow, filter: Omit<ListFilter, "limit" | "offs
     (filter.project === undefined || row.project?.toLowerCase().includes(filter.project.toLowerCase()) === true) &&
     (filter.in_project === undefined || row.project === filter.in_project) &&
     (conversation === undefined ||
-      (isBeside(row.ref, conversation) && [row.ref.id, row.parent?.id].includes(conversation.id))) &&
+      (hasSameOwnerAndSource(row.ref, conversation) && [row.ref.id, row.parent?.id].includes(conversation.id))) &&
     (filter.among === undefined || filter.among.some((ref) => isSameConversation(ref, row.ref))) &&
     (from === undefined || (row.ended_at !== undefined && row.ended_at >= from)) &&
     (to === undefined || (row.started_at !== undefined && row.started_at <= to)) &&
@@ -420,17 +434,17 @@ function effectsOf(messages: Numbered[] = []): { number: number; at: number | un
   )
 }
 
-/** Files by their path below the project, or where they are elsewhere by all of it. */
-function touched(one: Kept | undefined): { path: string; action: string }[] {
+/** Files by their path inside the project, or by the complete path if they are elsewhere. */
+function touched(one: StoredConversation | undefined): { path: string; action: string }[] {
   return effectsOf(one?.messages).flatMap(({ effect }) => {
     if (effect.type !== "file") return []
-    const below = isAbsolute(effect.path) ? relative(one?.told.project ?? "/", effect.path) : effect.path
+    const below = isAbsolute(effect.path) ? relative(one?.written.project ?? "/", effect.path) : effect.path
     return [{ path: below.startsWith("..") ? effect.path : below, action: effect.action }]
   })
 }
 
-/** Without what is not known. */
-function known<T extends object>(object: T): T {
+/** The object without undefined properties. */
+function withoutUndefined<T extends object>(object: T): T {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T
 }
 

@@ -2,11 +2,8 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from "node:net"
 import { onTestFinished } from "vitest"
 
-// A chat-completions server on loopback, whose model is a script: a function from what was asked to what is answered.
-// It speaks the real wire, so that whatever a server can do to a client can be done here.
-
-/** What came in. `body` is the request as it was sent. */
-export type Asked = {
+/** A received request. `body` is the request as it was sent. */
+export type ModelServerRequest = {
   path: string
   headers: IncomingHttpHeaders
   body: {
@@ -32,66 +29,69 @@ export type Step =
   | { text: string }
   | { reasoning: string }
   | { refusal: string }
-  /** All of them in parallel. Anything may be missing or wrong; arguments come in two pieces when they are text. */
+  /** All calls in parallel. Anything may be missing or wrong; arguments that are text come in two pieces. */
   | { calls: { id?: string | null; name?: string; arguments?: unknown; index?: number; extra?: object }[] }
   /** Any piece of a stream, as it is. */
   | { chunk: unknown }
   /** Bytes, as they are. */
   | { raw: string }
-  /** Goes on when this resolves: slow tokens, without a clock. */
+  /** Continues when this resolves: slow tokens, without a clock. */
   | { wait: Promise<unknown> | (() => Promise<unknown>) }
-  /** Tears the connection. Nothing comes after it. */
+  /** Breaks the connection. Nothing comes after it. */
   | { reset: true }
-  /** Ends the answer without saying that it is over. Nothing comes after it. */
+  /** Ends the answer without a final piece. Nothing comes after it. */
   | { end: true }
-  /** Nothing more, ever; the connection stays. */
+  /** Sends nothing more; the connection stays open. */
   | { hang: true }
-  /** Instead of stop, or tool_calls where there were calls. */
+  /** The finish reason, instead of stop, or of tool_calls if there were calls. */
   | { finish: string }
-  /** Instead of 100 and 10; null when the server does not say. */
+  /** The usage, instead of 100 and 10; null if the server does not report it. */
   | { usage: { prompt_tokens?: number; completion_tokens?: number } | null }
 
 export type Answer =
   | Step[]
-  /** The same, in pieces of so many bytes, or under another content type. */
+  /** The same steps, in pieces of so many bytes, or under another content type. */
   | { steps: Step[]; bytes?: number; type?: string }
   | Plain
-  /** The connection is torn before anything is said. */
+  /** The connection is broken before anything is sent. */
   | { reset: true }
   | { hang: true }
 
-/** An answer that is no stream. */
+/** An answer that is not a stream. */
 type Plain = { status?: number; headers?: Record<string, string>; body?: string; json?: unknown }
 
-/** `turn` counts from 0. */
-export type Script = (asked: Asked, turn: number) => Answer | Promise<Answer>
+/** The model's script: a function from a request to an answer. `turn` counts from 0. */
+export type Script = (asked: ModelServerRequest, turn: number) => Answer | Promise<Answer>
 
 export type ModelServer = {
-  /** As llm.provider wants it: with /v1. */
+  /** In the form that llm.provider needs: with /v1. */
   url: string
-  asked: Asked[]
+  requests: ModelServerRequest[]
   /** The most requests that were ever open at once. */
   mostAtOnce(): number
-  /** Resolves when the other side has closed a connection that was not finished. */
+  /** Resolves when the client has closed a connection that was not finished. */
   left: Promise<void>
   close(): void
 }
 
-/** A server of this test's own, gone when it ends. */
+/**
+ * Starts a chat-completions server on loopback that ends with the test. Its model is a script, but it uses the real wire format,
+ * so that it can do anything that a server can do to a client.
+ */
 export async function modelServer(script: Script): Promise<ModelServer> {
   const server = await startModelServer(script)
   onTestFinished(server.close)
   return server
 }
 
-/** The first answer to the first request, and so on; the last one to all that follow. */
-export function inTurn(...answers: Answer[]): Script {
+/** A script that gives the first answer to the first request, and so on; the last one to all that follow. */
+export function answersInTurn(...answers: Answer[]): Script {
   return (_, turn) => answers[Math.min(turn, answers.length - 1)]!
 }
 
 export async function startModelServer(script: Script): Promise<ModelServer> {
   const left = Promise.withResolvers<void>()
-  const asked: Asked[] = []
+  const requests: ModelServerRequest[] = []
   let open = 0
   let most = 0
   const server = createServer(async (request, response) => {
@@ -101,9 +101,9 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
       if (!response.writableEnded) left.resolve()
     })
     response.socket?.setNoDelay(true)
-    const body = (await readBody(request)) as Asked["body"]
+    const body = (await readBody(request)) as ModelServerRequest["body"]
     const one = { path: request.url!, headers: request.headers, body }
-    const turn = asked.push(one) - 1
+    const turn = requests.push(one) - 1
     if (request.url !== "/v1/chat/completions")
       return send(response, { status: 404, json: { error: { message: "no such address" } } })
     await answer(response, await script(one, turn), body.model ?? "")
@@ -111,7 +111,7 @@ export async function startModelServer(script: Script): Promise<ModelServer> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    asked,
+    requests,
     mostAtOnce: () => most,
     left: left.promise,
     close: () => {
@@ -139,7 +139,7 @@ async function stream(response: ServerResponse, { steps, bytes, type = "text/eve
     const size = bytes ?? all.length
     for (let at = 0; at < all.length && !response.destroyed; at += size) {
       response.write(all.subarray(at, at + size))
-      // So that every piece leaves by itself.
+      // So that every piece is sent separately.
       await new Promise(setImmediate)
     }
   }
@@ -179,7 +179,7 @@ async function stream(response: ServerResponse, { steps, bytes, type = "text/eve
   response.end()
 }
 
-/** As OpenAI streams them: who is called first, the arguments bit by bit. */
+/** Calls as OpenAI streams them: the name first, then the arguments in pieces. */
 function* callDeltas(calls: Extract<Step, { calls: unknown }>["calls"], before: number): Generator<object> {
   for (const [i, call] of calls.entries()) {
     const index = call.index ?? before + i

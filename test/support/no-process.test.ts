@@ -1,6 +1,6 @@
 import { expect, test } from "vitest"
 
-/** Not named in one piece: this file starts nothing. */
+/** The name is split, because this file starts nothing. */
 const NAME = "child_process"
 
 test("a unit test that starts a process fails, even if the error is caught", async () => {
@@ -10,7 +10,7 @@ test("a unit test that starts a process fails, even if the error is caught", asy
   >
   expect(() => spawn("true")).toThrow("A unit test may not start a process: spawn(true).")
   expect(() => execFileSync("true")).toThrow("execFileSync(true)")
-  // What is left in here when a file ends fails that file.
+  // Anything that is left in this list when a file ends fails that file.
   const { startedProcesses } = globalThis as { startedProcesses?: string[] }
   expect(startedProcesses?.splice(0)).toEqual(["spawn(true)", "execFileSync(true)"])
 })

@@ -2,7 +2,8 @@ import childProcess from "node:child_process"
 import { syncBuiltinESMExports } from "node:module"
 import { afterAll } from "vitest"
 
-// The unit tests load this first: whatever starts a process in one of them fails, even if the code under test catches the error.
+// Loaded before the unit tests: anything that starts a process in one of them fails, even if the code under test catches the
+// error.
 
 const STARTS = ["exec", "execFile", "execFileSync", "execSync", "fork", "spawn", "spawnSync"]
 

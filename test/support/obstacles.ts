@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path"
 
-/** What may stand where a file is expected, in a home or a project that somebody else controls. */
+/** What may be found instead of a file, in a home or a project that somebody else controls. */
 export const OBSTACLES = {
   "a pipe that nobody writes into": (path: string) => void execFileSync("mkfifo", [path]),
   "a link to a device without an end": (path: string) => symlinkSync("/dev/zero", path),
@@ -15,7 +15,7 @@ export const OBSTACLES = {
 
 export type Obstacle = keyof typeof OBSTACLES
 
-/** Puts it in the place of whatever is there. */
+/** Replaces whatever is at the path with the obstacle. */
 export function obstruct(path: string, with_: Obstacle): void {
   mkdirSync(dirname(path), { recursive: true })
   rmSync(path, { recursive: true, force: true })

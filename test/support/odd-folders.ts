@@ -4,12 +4,12 @@ import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import { tempDir } from "./temp.ts"
 
-/** A user who may not look everywhere: this one, or, where this one is root, nobody. */
+/** A user who may not read everything: this one or, if this one is root, nobody. */
 export const PLAIN_USER = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
 
 /**
- * Folders at which looking fails otherwise than by finding nothing, by the system's word for it. What this machine cannot
- * make (a dead mount without the right to mount) is not among them.
+ * Folders for which a lookup fails with another error than "not found", by the system's name for the error. Leaves out what this
+ * machine cannot make, such as a dead mount without permission to mount.
  */
 export function oddFolders(): Record<string, string> {
   const dir = tempDir()
@@ -29,7 +29,7 @@ export function oddFolders(): Record<string, string> {
   }
 }
 
-/** A file system whose program has gone, as sshfs leaves it. Undefined where this user may not mount one. */
+/** A file system whose program has ended, as sshfs leaves it. Undefined if this user may not mount one. */
 function deadMount(dir: string): string | undefined {
   mkdirSync(dir)
   const options = "fd=3,rootmode=40000,user_id=0,group_id=0,allow_other"

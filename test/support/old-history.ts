@@ -3,8 +3,8 @@ import { zstdCompressSync, zstdDecompressSync } from "node:zlib"
 import { HISTORY_MIGRATIONS } from "../../src/store/history/migrations.ts"
 import { openDatabase, removeDatabase } from "../../src/store/sqlite/database.ts"
 
-/** Makes a history what version 0.1.0 would have written: its schema, and nothing with a checksum. */
-export function makeOld(path: string): void {
+/** Turns a history into one that version 0.1.0 would have written: with its schema, and without checksums. */
+export function downgradeHistory(path: string): void {
   const old = openDatabase(`${path}.old`, HISTORY_MIGRATIONS.slice(0, 2))
   old.function("unchecked", (data) => zstdCompressSync(zstdDecompressSync(data as Buffer)))
   old.prepare("attach database ? as now").run(path)

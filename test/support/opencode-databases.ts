@@ -2,9 +2,10 @@ import { mkdirSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 
-// Databases of OpenCode as its two generations write them: the tables of 1.x, those of 2.x, and what the upgrade does.
-
-/** The upgrade of the databases made here finished at this time. */
+/**
+ * The time at which the upgrade of these databases finished. They are databases of OpenCode as its two generations write them:
+ * the tables of 1.x, those of 2.x, and the result of the upgrade.
+ */
 export const UPGRADED_AT = 1_790_000_000_000
 const HOUR = 3_600_000
 
@@ -32,7 +33,7 @@ create table kv (key text primary key, value text not null, time_created integer
 type Generations = { first?: boolean; second?: boolean; completed?: boolean }
 type Body = Record<string, unknown>
 
-/** A database with the tables of one generation or both. `completed`: the upgrade has noted that it is done. */
+/** Creates a database with the tables of one generation or both. `completed`: the upgrade has recorded that it is done. */
 export function opencodeDatabase(path: string, { first, second, completed }: Generations) {
   mkdirSync(dirname(path), { recursive: true })
   const db = new DatabaseSync(path)
@@ -88,12 +89,12 @@ export function opencodeDatabase(path: string, { first, second, completed }: Gen
 
 export type OpencodeDatabase = ReturnType<typeof opencodeDatabase>
 
-export const asked = { role: "user", agent: "build", model: { providerID: "mock", modelID: "scripted" } }
-export const answered = {
+export const userMessage = { role: "user", agent: "build", model: { providerID: "mock", modelID: "scripted" } }
+export const assistantMessage = {
   ...{ role: "assistant", agent: "build", modelID: "scripted", providerID: "mock", cost: 0.01, finish: "stop" },
   tokens: { input: 10, output: 2, reasoning: 0, cache: { read: 0, write: 0 } },
 }
-export const said = (text: string, more: Body = {}) => ({ type: "text", text, ...more })
+export const textPart = (text: string, more: Body = {}) => ({ type: "text", text, ...more })
 export const step = (input: number, output: number) => ({
   ...{ type: "step-finish", reason: "stop", cost: 0.01 },
   tokens: { input, output, reasoning: 0, cache: { read: 0, write: 0 } },

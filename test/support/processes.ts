@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process"
 
-/** The processes that it started and that are still there. */
+/** The running processes that a process started. */
 export function childrenOf(pid: number): number[] {
   try {
     const out = execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" })
@@ -10,7 +10,7 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** One that ended and that nobody asked after yet is not. */
+/** True if the process runs. One that has ended and was not waited for does not count. */
 export function isAlive(pid: number): boolean {
   try {
     return !execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" }).startsWith("Z")

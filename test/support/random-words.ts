@@ -1,4 +1,4 @@
-/** Words that nobody says, the same for the same seed: text that hardly compresses, and that no rule takes for a secret. */
+/** Meaningless words, the same for the same seed: text that hardly compresses, and that no rule takes for a secret. */
 export function randomWords(seed: number): (count: number) => string {
   let state = seed * 2_654_435_761 + 1
   const next = (below: number) => {

@@ -4,14 +4,14 @@ import { mkdirSync } from "node:fs"
 export type Repository = {
   folder: string
   git: (...args: string[]) => string
-  /** The same, committed at this time. */
+  /** Runs git with this time for commits. */
   gitAt: (at: string, ...args: string[]) => string
   import: (stream: string | Buffer) => void
 }
 
 const PERSON = { GIT_AUTHOR_NAME: "t", GIT_AUTHOR_EMAIL: "t@example.com" }
 
-/** A real repository in a folder of the test's own, untouched by the settings of whoever runs it. */
+/** A real repository in a folder of the test, independent of the settings of the person who runs it. */
 export function makeRepository(folder: string): Repository {
   mkdirSync(folder, { recursive: true })
   const env = {

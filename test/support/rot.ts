@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
 
-/** Changes what is stored behind dex's back, as a failing disk does. */
+/** Changes stored data without dex noticing, as a failing disk does. */
 export function rot(home: string, change: (db: Db) => void): void {
   const db = openSqlite(join(home, ".dex", "history.db"))
   db.unsafeMode(true)
@@ -21,7 +21,7 @@ export const flipBit = (data: Buffer, at = data.length >> 1) => {
   return flipped
 }
 
-/** A whole sector, as disks lose them. */
+/** Clears a complete sector, as disks lose them. */
 export const loseSector = (data: Buffer) => {
   const lost = Buffer.from(data)
   lost.fill(0, lost.length >> 1, (lost.length >> 1) + 64)

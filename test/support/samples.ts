@@ -5,7 +5,10 @@ import { recordsOf } from "../agents/contract.ts"
 
 const SAMPLES = join(import.meta.dirname, "../../../shared/samples")
 
-/** Where another project's sample is on this machine. It is never copied into this repository; where it is absent, that is said. */
+/**
+ * The path of another project's sample on this machine. It is never copied into this repository; if it is missing, a message says
+ * so.
+ */
 export function sampleAt(path: string): string | undefined {
   const sample = join(SAMPLES, path)
   if (existsSync(sample)) return sample
@@ -13,7 +16,7 @@ export function sampleAt(path: string): string | undefined {
   return undefined
 }
 
-/** What a connector says of one file where it is. */
+/** The connector's output for one file. */
 export async function parsedAt(connector: Connector, path: string, key: string): Promise<Parsed> {
   const unit: Unit = { key, path, stamp: "", bytes: statSync(path).size, modifiedAt: 0, bornAt: 0 }
   return connector.parse(await recordsOf(connector, unit), unit)

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import { tempDir } from "./temp.ts"
 
-/** A file system of so many kilobytes of this test's own. Undefined where this user may not mount one, which is said. */
+/** A file system with so many kilobytes for this test. Undefined, with a message, if this user may not mount one. */
 export function smallDisk(kilobytes: number): string | undefined {
   const dir = join(tempDir(), "disk")
   mkdirSync(dir)

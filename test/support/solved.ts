@@ -4,8 +4,8 @@ import { dex } from "./dex.ts"
 /** An error that a conversation of `/home/dev/proj` solved. */
 export const solvedError = (i: number): string => `TypeError: quokka${i}.refresh${i} is not a function`
 
-/** A home in which these many errors were solved, learned from, with agents' hooks wired. */
-export async function homeThatSolved(home: string, errors: number): Promise<void> {
+/** Creates a home in which this many errors were solved and learned from, with agents' hooks connected. */
+export async function createHomeWithFixes(home: string, errors: number): Promise<void> {
   for (let i = 0; i < errors; i++) {
     const sessionId = `${String(i).padStart(8, "0")}-aaaa-4aaa-8aaa-aaaaaaaaaaaa`
     const session = writer({ sessionId }, `s${i}-`)
@@ -30,8 +30,8 @@ export async function homeThatSolved(home: string, errors: number): Promise<void
   }
 }
 
-/** What Claude Code sends when a command failed with one of them. */
-export function failedWith(session: string, i: number): string {
+/** The input that Claude Code sends when a command failed with one of these errors. */
+export function failureInput(session: string, i: number): string {
   return JSON.stringify({
     session_id: session,
     cwd: "/home/dev/proj",
@@ -42,8 +42,8 @@ export function failedWith(session: string, i: number): string {
   })
 }
 
-/** What it sends before it reads a file of which nothing is known. */
-export function readsUnknown(session: string): string {
+/** The input that Claude Code sends before it reads a file of which nothing is known. */
+export function unknownReadInput(session: string): string {
   return JSON.stringify({
     session_id: session,
     cwd: "/home/dev/proj",

@@ -25,7 +25,7 @@ export function readSource(file: string): string {
   return readFileSync(join(SRC, fromSrc(file)), "utf8")
 }
 
-/** The file that a relative import in another one names. */
+/** The file that a relative import names. */
 export function importedFile(file: string, target: string): string {
   const path = normalize(join(dirname(fromSrc(file)), target))
   if (path.startsWith(MORE_FROM_SRC + sep)) return join(MORE, path.slice(MORE_FROM_SRC.length + 1))

@@ -1,29 +1,29 @@
 import { closeSync, fstatSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 
-// Where in a SQLite file each stored value stands, so that a test can flip a bit of just that.
+// The positions of stored values in a SQLite file, so that a test can flip a bit of exactly one.
 
 export type StoredRow = {
   table: string
-  /** The first value of its key: its own number, or whose it is. */
+  /** The first value of the row's key: its own number, or that of its owner. */
   owner: number | string
-  /** For each value that takes room: its column, and the places in the file where its bytes stand. */
+  /** For each value that takes space: its column, and the positions of its bytes in the file. */
   values: { column: number; places: Place[] }[]
 }
 export type Place = { at: number; length: number }
 
 export type FileBytes = {
   rows: StoredRow[]
-  /** Bytes that are SQLite's own, by what they are. */
+  /** Bytes of SQLite's own structures, by kind. */
   structure: Map<Structure, Place[]>
 }
 
-/** `head`: of the file; `chain`: the number of the page that a row goes on in. */
+/** `head`: the file's header; `chain`: the number of the page on which a row continues. */
 export type Structure = "head" | "schema" | "inner page" | "leaf page" | "row head" | "index" | "chain" | "free list"
 
 const PAGE = 4096
 
-/** Reads a whole file that is not damaged. `rowid` tables keep their first column as the row's number. */
+/** Reads a complete, undamaged file. `rowid` tables store their first column as the row's number. */
 export function bytesOf(path: string, tables: readonly string[]): FileBytes {
   const db = openSqlite(path, { readonly: true })
   const pages = db
@@ -51,7 +51,7 @@ export function bytesOf(path: string, tables: readonly string[]): FileBytes {
       const begin = cell + (isInner ? 4 : 0)
       const row = rowAt(file, begin, kind === 13, name)
       if (isTable) rows.push(row.row)
-      // What is not a value of a table: how long the row is, its number, the types of its values, indexes.
+      // Bytes that are not a value of a table: the row's length and number, the types of its values, indexes.
       later.push([isSchema ? "schema" : isTable ? "row head" : "index", begin, row.headEnd - begin])
       if (!isTable) later.push([isSchema ? "schema" : "index", row.headEnd, row.localEnd - row.headEnd])
       for (const at of row.links) later.push(["chain", at, 4])
@@ -150,12 +150,12 @@ export function byteIn(places: readonly Place[], n: number): number {
   throw new Error("There is no such byte")
 }
 
-export function bytesIn(places: readonly Place[]): number {
+export function countBytes(places: readonly Place[]): number {
   return places.reduce((sum, { length }) => sum + length, 0)
 }
 
 /** Flips one bit of a file in place. Flipping it again restores the file. */
-export function flip(path: string, at: number, bit: number): void {
+export function flipBitAt(path: string, at: number, bit: number): void {
   const file = openSync(path, "r+")
   try {
     const byte = Buffer.alloc(1)

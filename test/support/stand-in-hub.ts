@@ -10,12 +10,12 @@ import {
   type WireMessage,
 } from "../../src/hub-client/wire.ts"
 
-// A hub as the contract of src/hub-client/wire.ts describes it, in memory and on loopback: for what only a network can do to a
-// client. What the real one does with PostgreSQL is tested in hub/.
+// A token of the stand-in hub, which implements the contract of src/hub-client/wire.ts in memory and on loopback, to test what a
+// network can do to a client. The real hub is tested in hub/.
 
 export const TOKEN = "dexh_standin_0123456789abcdef"
 
-export type Kept = {
+export type HubConversation = {
   project: string
   visibility: string
   rev: number
@@ -24,30 +24,30 @@ export type Kept = {
   head: WireHead
 }
 
-/** What happens to a call: it is answered otherwise, or its answer is lost after it was carried out. */
+/** What happens to a call: it gets another answer, or its answer is lost after it was carried out. */
 export type Mishap = { status: number; body?: object; headers?: Record<string, string> } | "lost" | "cut" | undefined
 
 export type StandInHub = Awaited<ReturnType<typeof standInHub>>
 
 export async function standInHub(mishap: (call: string) => Mishap = () => undefined) {
-  const kept = new Map<string, Kept>()
+  const stored = new Map<string, HubConversation>()
   const chunks = new Map<string, Map<string, Buffer>>()
   const gone = new Set<string>()
   const consents = new Map<string, string[]>()
   const calls: string[] = []
   const bodies: Buffer[] = []
   const hub = {
-    kept,
+    stored,
     gone,
     consents,
     calls,
     url: "",
     mishap,
-    /** Changes that readers of its feed would have seen. */
+    /** The number of changes that readers of its feed would have seen. */
     commits: 0,
     messagesOf: (name: string): WireMessage[] =>
-      (kept.get(name)?.chunks ?? []).flatMap((hash) => unpackChunk(chunks.get(name)!.get(hash)!).messages),
-    /** Every byte that ever came in, chunks unpacked. */
+      (stored.get(name)?.chunks ?? []).flatMap((hash) => unpackChunk(chunks.get(name)!.get(hash)!).messages),
+    /** Every byte that was ever received, with chunks decompressed. */
     received: () => bodies.map((body) => plain(body)).join("\n"),
   }
   const server = createServer((request, response) => {
@@ -97,7 +97,7 @@ export async function standInHub(mishap: (call: string) => Mishap = () => undefi
             const name = `${source}:${id}`
             if (gone.has(name)) return { state: "gone" }
             if (!consents.has(project)) return { state: "refused", why: "You have not agreed to share this project." }
-            const has = kept.get(name)
+            const has = stored.get(name)
             if (has?.digest === digest && has.project === project) return { state: "have", rev: has.rev }
             const there = chunks.get(name)
             return { state: "send", rev: has?.rev ?? 0, chunks: wanted.filter((hash) => !there?.has(hash)) }
@@ -108,7 +108,7 @@ export async function standInHub(mishap: (call: string) => Mishap = () => undefi
     if (path === "/v1/push/commit") {
       const { project, head, digest, chunks: list, parent_rev, visibility } = JSON.parse(String(body)) as CommitRequest
       const name = `${head.source}:${head.id}`
-      const has = kept.get(name)
+      const has = stored.get(name)
       if (gone.has(name)) return problem(410, "gone")
       if (pushDigest(head, visibility, list) !== digest) return problem(400, "digest")
       if (has?.digest === digest && has.project === project)
@@ -116,13 +116,13 @@ export async function standInHub(mishap: (call: string) => Mishap = () => undefi
       if ((has?.rev ?? 0) !== parent_rev) return problem(409, "conflict")
       if (list.some((hash) => !chunks.get(name)?.has(hash))) return problem(409, "conflict")
       hub.commits++
-      kept.set(name, { project, visibility, rev: parent_rev + 1, digest, chunks: list, head })
+      stored.set(name, { project, visibility, rev: parent_rev + 1, digest, chunks: list, head })
       return [200, { rev: parent_rev + 1, seq: hub.commits, receipt: digest }]
     }
     if (names[0] === "conversations") {
       const name = `${names[1]}:${names[2]}`
       if (method === "DELETE") {
-        const was = kept.delete(name)
+        const was = stored.delete(name)
         chunks.delete(name)
         gone.add(name)
         return was ? [200, {}] : problem(404, "absent")

@@ -8,7 +8,7 @@ import { DEX } from "./dex.ts"
 
 const run = promisify(execFile)
 
-/** Whether terminals can be made here that keys are typed on and whose screen is read. */
+/** True if tests can open terminals, type on them and read their screens. */
 export const hasTmux: boolean = canRun("tmux", "-V")
 
 export function canRun(program: string, ...args: string[]): boolean {
@@ -21,12 +21,12 @@ export function canRun(program: string, ...args: string[]): boolean {
 }
 
 export type TmuxScreen = {
-  /** Keys by tmux's names: Enter, Down, C-c, M-h. */
+  /** Presses keys by tmux's names: Enter, Down, C-c, M-h. */
   keys(...names: string[]): Promise<void>
   type(text: string): Promise<void>
-  /** The screen without what is blank at its end; with `-e` with its colours. */
+  /** The screen without blanks at its end; with `-e`, with its colours. */
   text(...options: string[]): Promise<string>
-  /** Waits until the screen shows this, and returns it. */
+  /** Waits until the screen shows this, and returns the screen. */
   shows(expected: RegExp | string): Promise<string>
   tmux(...args: string[]): Promise<string>
 }
@@ -36,13 +36,13 @@ type ScreenOptions = {
   rows: number
   env?: Record<string, string>
   cwd?: string
-  /** With its arguments. */
+  /** The shell with its arguments. */
   shell?: string[]
-  /** Takes what closes it, where it is for more than one test. */
+  /** Receives the function that closes it, if it is for more than one test. */
   ended?: (close: () => Promise<void>) => void
 }
 
-/** A shell on a terminal of this test's own, in which `dex` is dex. `bin` in the home comes first on its PATH. */
+/** Opens a shell on a terminal for this test, in which `dex` is the built dex. `bin` in the home comes first on its PATH. */
 export async function openScreen(home: string, options: ScreenOptions): Promise<TmuxScreen> {
   const { columns, rows, cwd = home, shell = ["bash", "--norc", "--noprofile", "-i"], ended = onTestFinished } = options
   program(home, "dex", `exec '${process.execPath}' '${DEX}' "$@"`)
@@ -83,8 +83,8 @@ export async function openScreen(home: string, options: ScreenOptions): Promise<
 }
 
 /**
- * Sends commands to the terminal's server, and returns what each printed. All go through one client: a process for each look
- * at a screen would cost more than what is looked at.
+ * Sends commands to the terminal's server and returns their output. All go through one client, because a process for each look at
+ * a screen would cost more than the look.
  */
 function control(socket: string) {
   const client = spawn("tmux", ["-S", socket, "-u", "-C", "attach", "-f", "ignore-size,no-output"], {
@@ -104,7 +104,7 @@ function control(socket: string) {
     else {
       const text = printed.map((one) => `${one}\n`).join("")
       printed = undefined
-      // The first is what attaching printed.
+      // The first output is that of attaching.
       if (!isAttached) isAttached = true
       else if (word === "%end") waiting.shift()?.resolve(text)
       else waiting.shift()?.reject(new Error(`tmux: ${text}`))
@@ -133,7 +133,7 @@ function quoted(word: string): string {
   return `"${escaped.replaceAll(/[\x00-\x1f\x7f]/g, (sign) => `\\${sign.charCodeAt(0).toString(8).padStart(3, "0")}`)}"`
 }
 
-/** A program on the PATH of the shells that are opened for this home. */
+/** Writes a program to the PATH of the shells that are opened for this home. */
 export function program(home: string, name: string, script: string): void {
   const file = join(home, "bin", name)
   mkdirSync(join(home, "bin"), { recursive: true })

@@ -5,57 +5,59 @@ import { sharedTempDir } from "./temp.ts"
 
 const FIXTURES = join(import.meta.dirname, "../fixtures")
 
-/** Which fixtures of the agent whose format it has are moved to where a variant would keep them. */
-const MOVED: Record<string, { of: string; fixtures: string[]; from: string; to: string; database?: [string, string] }> =
-  {
-    openclaude: {
-      of: "claude_code",
-      fixtures: ["1.0.60-inline-sidechain-resume-copy", "2.1.42-compaction-rewind-progress"],
-      from: ".claude",
-      to: ".openclaude",
-    },
-    qoder: {
-      of: "claude_code",
-      fixtures: ["2.0.76-sibling-agents-summaries", "2.1.42-compaction-rewind-progress"],
-      from: ".claude",
-      to: ".qoder",
-    },
-    traex: { of: "codex", fixtures: ["0.98-fork", "0.98-legacy-events"], from: ".codex", to: ".trae/cli" },
-    open_interpreter: {
-      of: "codex",
-      fixtures: ["0.98-fork", "0.166-subagent-aborted"],
-      from: ".codex",
-      to: ".openinterpreter",
-    },
-    kilo: {
-      of: "opencode",
-      fixtures: ["1.18-traps", "1.18.33-tools-and-subagent"],
-      from: ".local/share/opencode",
-      to: ".local/share/kilo",
-      database: ["opencode.db", "kilo.db"],
-    },
-    mimocode: {
-      of: "opencode",
-      fixtures: ["1.18-traps", "1.18.33-tools-and-subagent"],
-      from: ".local/share/opencode",
-      to: ".local/share/mimocode",
-      database: ["opencode.db", "mimocode.db"],
-    },
-    tabnine_cli: {
-      of: "gemini_cli",
-      fixtures: ["0.40-json-and-jsonl", "0.60-patches"],
-      from: ".gemini",
-      to: ".tabnine/agent",
-    },
-    omp: { of: "pi", fixtures: ["0.73.1-tools", "0.87-tree"], from: ".pi", to: ".omp" },
-  }
+/** For each variant, the fixtures of the agent with the same format, and where the variant would keep them. */
+const VARIANTS: Record<
+  string,
+  { of: string; fixtures: string[]; from: string; to: string; database?: [string, string] }
+> = {
+  openclaude: {
+    of: "claude_code",
+    fixtures: ["1.0.60-inline-sidechain-resume-copy", "2.1.42-compaction-rewind-progress"],
+    from: ".claude",
+    to: ".openclaude",
+  },
+  qoder: {
+    of: "claude_code",
+    fixtures: ["2.0.76-sibling-agents-summaries", "2.1.42-compaction-rewind-progress"],
+    from: ".claude",
+    to: ".qoder",
+  },
+  traex: { of: "codex", fixtures: ["0.98-fork", "0.98-legacy-events"], from: ".codex", to: ".trae/cli" },
+  open_interpreter: {
+    of: "codex",
+    fixtures: ["0.98-fork", "0.166-subagent-aborted"],
+    from: ".codex",
+    to: ".openinterpreter",
+  },
+  kilo: {
+    of: "opencode",
+    fixtures: ["1.18-traps", "1.18.33-tools-and-subagent"],
+    from: ".local/share/opencode",
+    to: ".local/share/kilo",
+    database: ["opencode.db", "kilo.db"],
+  },
+  mimocode: {
+    of: "opencode",
+    fixtures: ["1.18-traps", "1.18.33-tools-and-subagent"],
+    from: ".local/share/opencode",
+    to: ".local/share/mimocode",
+    database: ["opencode.db", "mimocode.db"],
+  },
+  tabnine_cli: {
+    of: "gemini_cli",
+    fixtures: ["0.40-json-and-jsonl", "0.60-patches"],
+    from: ".gemini",
+    to: ".tabnine/agent",
+  },
+  omp: { of: "pi", fixtures: ["0.73.1-tools", "0.87-tree"], from: ".pi", to: ".omp" },
+}
 
-/** The sources whose fixtures are made of their parent's. */
-export const movedSources = Object.keys(MOVED)
+/** The sources whose fixtures are made from those of their parent. */
+export const movedSources = Object.keys(VARIANTS)
 
-/** A folder of fixtures for a variant, each with what its parent's golden file says; undefined for any other source. */
+/** A folder of fixtures for a variant, each with its parent's golden file; undefined for any other source. */
 export async function variantFixtures(source: string): Promise<string | undefined> {
-  const moved = MOVED[source]
+  const moved = VARIANTS[source]
   if (!moved) return undefined
   const folder = sharedTempDir()
   for (const name of moved.fixtures) {

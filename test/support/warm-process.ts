@@ -2,8 +2,8 @@ import { fileURLToPath } from "node:url"
 import { pinStandIns } from "./pin-stand-in.mjs"
 import type { CommandLine, Ended } from "./warm.ts"
 
-// Runs one command line of the built program after another. Each has the environment, the folder and the output of its own,
-// and has ended when a process of its own would have: when nothing is left to wait for.
+// Runs one command line of the built program after another. Each has its own environment, folder and output, and ends when a
+// process of its own would have ended: when nothing is left to wait for.
 
 const built = fileURLToPath(new URL("../../dist/main.js", import.meta.url))
 const { main } = (await import(built)) as typeof import("../../src/cli/main.ts")

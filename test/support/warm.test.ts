@@ -20,7 +20,7 @@ test.each([
   [["help", "all"]],
   [["search", "--help"]],
   [["serch", "token"]],
-])("%j says and ends the same in a process of its own as in one that runs many", async (args) => {
+])("%j has the same output and exit code in a process of its own and in one that runs many", async (args) => {
   const own = await dex(home, args)
   expect(await warmDex(home, args)).toEqual(own)
   expect(await warmDex(home, args)).toEqual(own)

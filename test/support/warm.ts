@@ -6,19 +6,22 @@ import { environment, type Run } from "./dex.ts"
 export type CommandLine = { args: string[]; env: Record<string, string>; cwd: string }
 export type Ended = Run & { code: number }
 
-/** They end the process, or talk through it. */
-const ALONE = ["hook", "mcp", "serve", "--version"]
+/** Commands that end the process, or use its streams. */
+const OWN_PROCESS_COMMANDS = ["hook", "mcp", "serve", "--version"]
 
-/** Far more than any command takes on a busy machine: what waits for ever must not keep all that come after it waiting. */
-const HANGS_MS = 100_000
+/**
+ * How long a command may take, in milliseconds: far more than any command takes on a busy machine. One that hangs must not block
+ * all that come after it.
+ */
+const TIMEOUT_MS = 100_000
 
 let running: Promise<ChildProcess> | undefined
 let last: Promise<unknown> = Promise.resolve()
 
 /**
- * Runs a command line of the built program as `dex` does, in a process that runs many of them, one at a time: starting one
- * takes ten times as long as what most commands do. For tests of what a command does and prints; not for what only a
- * process has: input, signals, a terminal, a working folder that vanishes.
+ * Runs a command line of the built program as `dex` does, in a process that runs many of them, one at a time: starting a process
+ * takes ten times as long as what most commands do. For tests of what a command does and prints, but not of what only a process
+ * has: input, signals, a terminal, a working folder that disappears.
  */
 export async function warmDex(
   home: string,
@@ -26,12 +29,15 @@ export async function warmDex(
   env: Record<string, string> = {},
   cwd = home,
 ): Promise<Run> {
-  if (ALONE.includes(args[0]!)) throw new Error(`dex ${args[0]} needs a process of its own`)
+  if (OWN_PROCESS_COMMANDS.includes(args[0]!)) throw new Error(`dex ${args[0]} needs a process of its own`)
   return inTurn(home, args, env, cwd)
 }
 
-/** The same for a command line that is refused before it would need a process of its own: not refused, it ends as one that hangs. */
-export function refusedDex(home: string, args: string[]): Promise<Run> {
+/**
+ * Runs a command line that is refused before it would need a process of its own. If it is not refused, it ends like one that
+ * hangs.
+ */
+export function runRefused(home: string, args: string[]): Promise<Run> {
   return inTurn(home, args, {}, home)
 }
 
@@ -57,7 +63,7 @@ async function runNext(line: CommandLine): Promise<Run> {
   const answered = once(child, "message", { signal: ended.signal })
   child.channel!.ref()
   child.send(line)
-  const hangs = setTimeout(() => child.kill("SIGKILL"), HANGS_MS)
+  const hangs = setTimeout(() => child.kill("SIGKILL"), TIMEOUT_MS)
   try {
     const [run] = (await Promise.race([answered, exited])) as [Ended]
     return run
@@ -72,7 +78,7 @@ async function runNext(line: CommandLine): Promise<Run> {
 
 async function start(): Promise<ChildProcess> {
   const file = join(import.meta.dirname, "warm-process.ts")
-  // None of them the terminal of whoever runs the tests.
+  // None of them is the terminal of the person who runs the tests.
   const stdio = ["ignore", "ignore", "ignore", "ipc"] as const
   const child = fork(file, { env: environment("/nowhere", {}), execArgv: [], stdio: [...stdio] })
   child.once("exit", () => {

@@ -12,7 +12,7 @@ import { redactRecord } from "../../src/redact/redact.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { faithful, isMerge } from "../answers/map-script.ts"
 import { connect, type Result } from "../mcp/client.ts"
-import { tellUnit } from "../support/claude-code.ts"
+import { readUnit } from "../support/claude-code.ts"
 import { dex } from "../support/dex.ts"
 import { modelServer } from "../support/model-server.ts"
 import { sharedTempDir } from "../support/temp.ts"
@@ -36,7 +36,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
     const found = [...claudeCodeConnector.discover(agent, () => false)]
     const told = found.map((unit) => {
       if (isUnreadable(unit)) throw new Error(unit.unreadable)
-      const { conversations, unknown, skipped } = tellUnit(unit)
+      const { conversations, unknown, skipped } = readUnit(unit)
       return {
         conversations: conversations.map(({ id, kind, messages }) => ({ id, kind, count: messages.length })),
         unknown,
@@ -182,7 +182,7 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
       return JSON.parse(stdout)
     }
     const dry = await json("--dry-run")
-    expect(server.asked).toHaveLength(0)
+    expect(server.requests).toHaveLength(0)
     expect(dry.conversations + dry.without_text).toBeGreaterThan(200)
     const sizes = dry.packed.map((batch: { estimated_tokens: number }) => batch.estimated_tokens)
     for (const size of sizes.slice(0, -1)) {
@@ -198,12 +198,12 @@ describe.skipIf(!existsSync(CORPUS))("a genuine history", () => {
       first.result.items.flatMap((item: { refs: string[] }) => item.refs.map((ref) => ref.split("#")[0])),
     )
     expect(named.size).toBe(dry.conversations)
-    const paid = server.asked.length
+    const paid = server.requests.length
     const again = await json()
-    expect(server.asked).toHaveLength(paid)
+    expect(server.requests).toHaveLength(paid)
     expect(again.result).toEqual(first.result)
     console.log(
-      `map of ${dry.conversations} conversations, ${dry.estimated_tokens} tokens: ${sizes.length} batches of ${Math.min(...sizes.slice(0, -1))} to ${Math.max(...sizes)} tokens, the last ${sizes.at(-1)}; ${server.asked.filter(isMerge).length} merges; ${took} ms with a model that answers at once; again: 0 calls`,
+      `map of ${dry.conversations} conversations, ${dry.estimated_tokens} tokens: ${sizes.length} batches of ${Math.min(...sizes.slice(0, -1))} to ${Math.max(...sizes)} tokens, the last ${sizes.at(-1)}; ${server.requests.filter(isMerge).length} merges; ${took} ms with a model that answers at once; again: 0 calls`,
     )
   })
 })

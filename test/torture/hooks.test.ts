@@ -3,7 +3,7 @@ import { loadavg } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { expect, onTestFinished, test } from "vitest"
-import { failedWith, homeThatSolved, readsUnknown } from "../support/solved.ts"
+import { createHomeWithFixes, failureInput, unknownReadInput } from "../support/solved.ts"
 import { tempDir } from "../support/temp.ts"
 
 /** 10 in CI, 100 by `npm run torture -- hooks`. */
@@ -20,7 +20,7 @@ test.skipIf(process.platform === "win32")(
   `beside ${BUSY} busy programs hooks end in time, and ${THINGS} things worth saying are said at the event or the next`,
   async () => {
     const home = tempDir()
-    await homeThatSolved(home, THINGS)
+    await createHomeWithFixes(home, THINGS)
     keepBusy()
     await setTimeout(1_000)
     const calls: Called[] = []
@@ -29,14 +29,14 @@ test.skipIf(process.platform === "win32")(
     for (let first = 0; first < THINGS; first += AGENTS) {
       const unsaid: number[] = []
       for (let i = first; i < Math.min(first + AGENTS, THINGS); i++) {
-        const event = await hook(home, "PostToolUseFailure", failedWith(`session-${i}`, i))
+        const event = await hook(home, "PostToolUseFailure", failureInput(`session-${i}`, i))
         calls.push(event)
         if (event.said.includes(`token${i}.ts`)) atOnce++
         else unsaid.push(i)
       }
       await setTimeout(AGENT_MS)
       for (const i of unsaid) {
-        const next = await hook(home, "PreToolUse", readsUnknown(`session-${i}`))
+        const next = await hook(home, "PreToolUse", unknownReadInput(`session-${i}`))
         calls.push(next)
         if (next.said.includes(`token${i}.ts`)) atNext++
       }

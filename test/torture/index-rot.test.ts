@@ -16,7 +16,7 @@ import { SCHEMA_MARK } from "../../src/store/knowledge/knowledge.ts"
 import { markDamaged, openDatabase, removeDatabase } from "../../src/store/sqlite/database.ts"
 import { openSqlite } from "../../src/store/sqlite/engine.ts"
 import { checkRows } from "../support/check-rows.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 // A flipped bit may make a number of a text: here only the columns of queries are checked.
@@ -165,7 +165,7 @@ test("where the index stands in the history is not what was written: it is built
   const index = openIndex(path)
   await index.follow(store)
   index.close()
-  await store.writeUnit(unit("n", [conversation("n", [said("n", "a numbat of its own")])]))
+  await store.writeUnit(unit("n", [conversation("n", [textMessage("n", "a numbat of its own")])]))
   const db = openSqlite(path)
   db.exec("update meta set value = replace(value, '1', '9') || '9' where key = 'token'")
   db.close()
@@ -187,7 +187,7 @@ test("no word of a whole index is taken for a damaged one, while it grows, shrin
     for (const word of WORDS) expect([round, word, await modeOf(store, index, word)]).toEqual([round, word, "lexical"])
     await store.forget([{ source: "claude_code", id: `c${round % WORDS.length}` }])
     const text = `${WORDS[round % WORDS.length]} ${Array.from({ length: 3000 }, (_, i) => `w${(i * 7919 * (round + 1)) % 9973}`).join(" ")}`
-    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, text)])]))
+    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [textMessage(`n${round}`, text)])]))
   }
 })
 
@@ -198,7 +198,7 @@ test("no word is taken for damaged while parts of the index are being merged", a
   const word = (n: number) => `${String.fromCharCode(97 + (n % 26))}${(n * 7919) % 99_991}`
   for (let round = 0; round < 40; round++) {
     const text = Array.from({ length: 4000 }, (_, i) => word(round * 4000 + i)).join(" ")
-    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, text)])]))
+    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [textMessage(`n${round}`, text)])]))
     await index.follow(store)
     index.checkpoint()
     const asked = Array.from(
@@ -219,7 +219,9 @@ test("two that write in turn never leave a wrong checksum", async () => {
   onTestFinished(() => [one, other].forEach((index) => void index.close()))
   for (let round = 0; round < 6; round++) {
     const index = round % 2 === 0 ? one : other
-    await store.writeUnit(unit(`n${round}`, [conversation(`n${round}`, [said(`n${round}`, `${WORDS[round]} again`)])]))
+    await store.writeUnit(
+      unit(`n${round}`, [conversation(`n${round}`, [textMessage(`n${round}`, `${WORDS[round]} again`)])]),
+    )
     await index.follow(store)
     if (round > 2) index.checkpoint()
     expect([round, index.check()]).toEqual([round, []])
@@ -286,7 +288,7 @@ async function history(
   const store = openStore(join(dir, "history.db"))
   onTestFinished(() => store.close())
   for (const [i, text] of texts.entries())
-    await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [said(`k${i}`, text)])]))
+    await store.writeUnit(unit(`u${i}`, [conversation(`c${i}`, [textMessage(`k${i}`, text)])]))
   return { dir, store }
 }
 

@@ -16,7 +16,7 @@ import { fileURLToPath } from "node:url"
 import { expect, test } from "vitest"
 import { generateCorpus } from "../../bench/corpus.ts"
 import { INDEX_FILE, KNOWLEDGE_FILE } from "../../src/core/formats.ts"
-import { offered } from "../../src/serve/mcp/definitions.ts"
+import { offeredTools } from "../../src/serve/mcp/definitions.ts"
 import { openSuggestions } from "../../src/store/suggestions/suggestions.ts"
 import { type Client, connect } from "../mcp/client.ts"
 import { dex } from "../support/dex.ts"
@@ -155,7 +155,7 @@ async function underLoad(
   expect(clients.map(({ stderr }) => stderr()).filter((said) => /busy|locked|SQLITE/i.test(said))).toEqual([])
   expect(calls.length).toBe(SECONDS * CALLS_PER_SECOND)
   // A note is a conversation more, and these count conversations.
-  const asked = offered.map(({ mcp }) => mcp.name).filter((name) => name !== "dex_note")
+  const asked = offeredTools.map(({ mcp }) => mcp.name).filter((name) => name !== "dex_note")
   expect(new Set(calls.map(({ name }) => name))).toEqual(new Set(asked))
   expect(largest).toBeLessThan(MOST_WAL_BYTES)
   expect(memory.at(-1)!).toBeLessThan(MOST_MEMORY_BYTES)

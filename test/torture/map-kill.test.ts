@@ -5,7 +5,7 @@ import { expect, test } from "vitest"
 import { faithful, isMerge, promptOf } from "../answers/map-script.ts"
 import { DEX, dex, startDex } from "../support/dex.ts"
 import { claudeSession } from "../support/home.ts"
-import { type Asked, modelServer, type Step } from "../support/model-server.ts"
+import { type ModelServerRequest, modelServer, type Step } from "../support/model-server.ts"
 import { tempDir } from "../support/temp.ts"
 
 const KILLS = 20
@@ -29,7 +29,7 @@ test(`kill -9 at ${KILLS} points of a map: the next run ends with the same resul
 
   // The point of a kill: before, in the middle of, or right after the answer to a request.
   let victim: { child: ChildProcess; request: number; when: "before" | "within" | "after" } | undefined
-  let served: Asked[] = []
+  let served: ModelServerRequest[] = []
   const server = await modelServer(async (asked, turn) => {
     served.push(asked)
     const hit = victim && served.length === victim.request ? victim : undefined

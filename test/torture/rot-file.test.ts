@@ -7,7 +7,7 @@ import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { removeDatabase } from "../../src/store/sqlite/database.ts"
 import { everything, fullHistory } from "../store/full-history.ts"
-import { byteIn, bytesIn, bytesOf } from "../support/sqlite-bytes.ts"
+import { byteIn, bytesOf, countBytes } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 
 /** All 800 bits of the head take a minute. */
@@ -24,7 +24,7 @@ test("a flipped bit in the head of the file changes nothing, or the file is refu
 test("a flipped bit in the schema changes nothing, or the file is refused as damaged", async () => {
   const { path, clean } = await closed()
   const places = bytesOf(path, SUMMED).structure.get("schema")!
-  const count = bytesIn(places) * 8
+  const count = countBytes(places) * 8
   const step = Math.floor(count / (process.env.DEX_FLIPS ? 1000 : 150))
   const bits = Array.from({ length: Math.floor(count / step) }, (_, i) => byteIn(places, (i * step) >> 3) * 8 + (i % 8))
   const { refused, wrong } = await flippedAndUsed(path, bits, clean)

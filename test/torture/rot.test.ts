@@ -41,7 +41,7 @@ import { sources } from "../../src/tools/sources/sources.ts"
 import { stats } from "../../src/tools/stats/stats.ts"
 import { checkRows } from "../support/check-rows.ts"
 import { dex } from "../support/dex.ts"
-import { byteIn, bytesIn, bytesOf, type FileBytes, flip, type StoredRow } from "../support/sqlite-bytes.ts"
+import { byteIn, bytesOf, countBytes, type FileBytes, flipBitAt, type StoredRow } from "../support/sqlite-bytes.ts"
 import { tempDir } from "../support/temp.ts"
 
 // Bits flip on disk, one at a time, in everything that is stored. What is shown must be what was written or be left out and
@@ -122,11 +122,11 @@ test(
     }
     while (counts.flips < FLIPS) {
       const flips = chosenRows(Math.min(AT_ONCE, FLIPS - counts.flips)).map(flipIn)
-      for (const { at, bit } of flips) flip(history, at, bit)
+      for (const { at, bit } of flips) flipBitAt(history, at, bit)
       try {
         await judge(clean, flips, counts)
       } finally {
-        for (const { at, bit } of flips) flip(history, at, bit)
+        for (const { at, bit } of flips) flipBitAt(history, at, bit)
         rmSync(join(home, ".dex", "damaged"), { force: true })
       }
       counts.flips += flips.length
@@ -156,9 +156,9 @@ test(
     for (; counts.flips < PAGE_FLIPS; counts.flips++) {
       const kind = kinds[counts.flips % kinds.length]!
       const places = bytes.structure.get(kind)!
-      const where = { at: byteIn(places, Math.floor(random() * bytesIn(places))), bit: Math.floor(random() * 8) }
+      const where = { at: byteIn(places, Math.floor(random() * countBytes(places))), bit: Math.floor(random() * 8) }
       const name = `${kind}: byte ${where.at} (page ${Math.floor(where.at / 4096) + 1}), bit ${where.bit}`
-      flip(history, where.at, where.bit)
+      flipBitAt(history, where.at, where.bit)
       const damaged = copyOf(history)
       if (await sound()) {
         if (isSame(rows, history)) counts.harmless++
@@ -215,7 +215,7 @@ test(
     const counts = { flips: 0, same: 0, said: 0, wrong: [] as string[] }
     for (; counts.flips < INDEX_FLIPS; counts.flips++) {
       const where = { at: Math.floor(random() * size), bit: Math.floor(random() * 8) }
-      flip(path, where.at, where.bit)
+      flipBitAt(path, where.at, where.bit)
       try {
         const found = await answers()
         const different = found.filter((rows, i) => rows !== clean[i])
@@ -224,7 +224,7 @@ test(
         else counts.wrong.push(`byte ${where.at}, bit ${where.bit}`)
         if (isGenuine && counts.flips % 50 === 49) say(`flips in the index: ${JSON.stringify(counts)}`)
       } finally {
-        flip(path, where.at, where.bit)
+        flipBitAt(path, where.at, where.bit)
         for (const end of ["-wal", "-shm", ".damaged"]) rmSync(path + end, { force: true })
       }
     }
@@ -248,7 +248,7 @@ test(
       cpSync(home, own, { recursive: true, preserveTimestamps: i % 2 === 0 })
       const [row] = chosenRows(1)
       const { at, bit, name, refs } = flipIn(row!)
-      flip(join(own, ".dex", "history.db"), at, bit)
+      flipBitAt(join(own, ".dex", "history.db"), at, bit)
       const problems = await restoredBySync(own, refs[0], before)
       wrong.push(...problems.map((problem) => `${name}: ${problem}`))
       rmSync(own, { recursive: true, force: true })
@@ -399,9 +399,9 @@ async function cleanOf(clean: Clean, name: string, ref: string, flips: Flip[]): 
   const known = clean.of.get(`${name} ${ref}`)
   if (known !== undefined) return known
   const [, tool, input] = OF_ONE.find(([one]) => one === name)!
-  for (const { at, bit } of flips) flip(history, at, bit)
+  for (const { at, bit } of flips) flipBitAt(history, at, bit)
   const answer = await asked(tool, input(ref))
-  for (const { at, bit } of flips) flip(history, at, bit)
+  for (const { at, bit } of flips) flipBitAt(history, at, bit)
   const output = "error" in answer ? `error ${answer.error.split("\n")[0]}` : answer.output
   clean.of.set(`${name} ${ref}`, output)
   return output
@@ -498,9 +498,9 @@ function chosenRows(n: number): StoredRow[] {
 
 function flipIn(row: StoredRow): Flip {
   const { column, places } = pick(
-    row.values.flatMap((value) => Array(1 + Math.floor(Math.log2(bytesIn(value.places)))).fill(value)),
+    row.values.flatMap((value) => Array(1 + Math.floor(Math.log2(countBytes(value.places)))).fill(value)),
   ) as StoredRow["values"][number]
-  const at = byteIn(places, Math.floor(random() * bytesIn(places)))
+  const at = byteIn(places, Math.floor(random() * countBytes(places)))
   const bit = Math.floor(random() * 8)
   return {
     at,

@@ -8,7 +8,7 @@ import { packLines } from "../../src/store/history/codec.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openIndex } from "../../src/store/index/search-index.ts"
 import { leakOf, type Planted, plant, random } from "../redact/secrets.ts"
-import { conversation, said, unit } from "../support/conversations.ts"
+import { conversation, textMessage, unit } from "../support/conversations.ts"
 import { tempDir } from "../support/temp.ts"
 
 /** Only what the rules find can be promised to be gone; what they miss is counted in redact.test.ts. */
@@ -33,7 +33,7 @@ test("what was kept under older rules is redacted again, also when its source is
   const write = unit("-code-api/old.jsonl", [
     conversation(
       "old",
-      some.map((planted, i) => said(`k${i}`, planted.text)),
+      some.map((planted, i) => textMessage(`k${i}`, planted.text)),
     ),
   ])
   await dex.deps.store.writeUnit({
@@ -56,7 +56,7 @@ test("what was kept under older rules is redacted again when its transcript grow
   const known = await dex.deps.store.knownUnit("claude_code", key!)
   const leaky = recordOf(detected[60]!, 999)
   await dex.deps.store.writeUnit({
-    ...unit(known!.key, [conversation("11111111-1111-4111-8111-111111111111", [said("x", detected[60]!.text)])]),
+    ...unit(known!.key, [conversation("11111111-1111-4111-8111-111111111111", [textMessage("x", detected[60]!.text)])]),
     cursor: known!.cursor,
     connector_version: claudeCodeConnector.version,
     redaction_version: 0,
@@ -75,7 +75,7 @@ test("what an older version kept behind colours is redacted again, in the histor
   const text = `\u001b[32mDB_PASSWORD\u001b[0m=${value} zebrafinch`
   const record = recordOf({ text } as Planted, 0)
   await dex.deps.store.writeUnit({
-    ...unit("-code-api/old.jsonl", [conversation("old", [said("k0", text)])]),
+    ...unit("-code-api/old.jsonl", [conversation("old", [textMessage("k0", text)])]),
     connector_version: claudeCodeConnector.version,
     redaction_version: 1,
     raw: { mode: "append", live: packLines([JSON.stringify(record)]), left: [] },

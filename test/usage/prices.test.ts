@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest"
 import { listedPrices, priceListText } from "../../scripts/prices.ts"
 import type { Spending } from "../../src/core/usage.ts"
 import { moneyFor, totalMoney } from "../../src/usage/money.ts"
-import { ownPrices, PRICE_LIST, plainName, priceBook } from "../../src/usage/price-of.ts"
+import { makerModelName, ownPrices, PRICE_LIST, priceBook } from "../../src/usage/price-of.ts"
 import { CONTEXT_STEPS, contextStep } from "../../src/usage/spending.ts"
 
 const book = priceBook()
@@ -70,7 +70,7 @@ describe("the list of prices", () => {
   test("a name that only resembles a model's has no price", () => {
     expect(book("gpt-5-codex-of-next-year", AT)).toBeUndefined()
     expect(book("<synthetic>", AT)).toBeUndefined()
-    expect(plainName("My/Own-Model")).toBe("own-model")
+    expect(makerModelName("My/Own-Model")).toBe("own-model")
   })
 })
 

@@ -7,8 +7,8 @@ import { addRequest } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openSpending } from "../../src/store/spending/spending-file.ts"
 import { daysBetween, fiveHourBlocks, localWeek } from "../../src/usage/periods.ts"
-import { SPENT_COUNTS, type SpentCounts, spentIn, sumOf, tokensIn } from "../../src/usage/spending.ts"
-import { attributed } from "../../src/usage/sums.ts"
+import { countTokens, SPENT_COUNTS, type SpentCounts, spendingInMessages, sumOf } from "../../src/usage/spending.ts"
+import { attributeSpending } from "../../src/usage/sums.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
 
@@ -83,7 +83,7 @@ const message = (number: number, minute: number, more: object = {}) => ({
 describe("the spending of a conversation", () => {
   test("answers of one quarter of an hour and one price are one part; a commit, a long request and a tier end it", () => {
     const commit = { type: "commit" as const, hash: "abc1234", subject: "s" }
-    const { spent, made } = spentIn([
+    const { spent, made } = spendingInMessages([
       message(1, 0, { usage: usage(1) }),
       message(2, 14, { usage: usage(2), effects: [commit] }),
       message(3, 14, { usage: usage(4) }),
@@ -104,7 +104,7 @@ describe("the spending of a conversation", () => {
   })
 
   test("copies were paid elsewhere, superseded messages are separate, and an undated answer has the time before it", () => {
-    const { spent } = spentIn(
+    const { spent } = spendingInMessages(
       [
         message(1, 0, { usage: usage(1), copied: true }),
         message(2, 1, { usage: usage(2), superseded: true }),
@@ -116,11 +116,11 @@ describe("the spending of a conversation", () => {
       [2, true, message(2, 1).at],
       [4, false, message(2, 1).at],
     ])
-    expect(spentIn([message(1, 0, { usage: usage(1), at: undefined })], 5).spent[0]!.at).toBe(5)
+    expect(spendingInMessages([message(1, 0, { usage: usage(1), at: undefined })], 5).spent[0]!.at).toBe(5)
   })
 
   test("a search by a tool belongs to the model before it; cache writes are complete, dated or not", () => {
-    const { spent } = spentIn([
+    const { spent } = spendingInMessages([
       message(1, 0, { usage: usage(0, { cache_write: 10, cache_write_5m: 3, cache_write_1h: 2 }) }),
       message(2, 1, { model: undefined, usage: { ...usage(0), output: 0, web_searches: 4 } }),
       message(3, 2, { model: undefined, usage: usage(7) }),
@@ -131,7 +131,7 @@ describe("the spending of a conversation", () => {
     ])
     const { cache_write_5m, cache_write_1h, cache_write_other } = spent[0]!
     expect([cache_write_5m, cache_write_1h, cache_write_other]).toEqual([3, 2, 5])
-    expect(tokensIn(spent[0]!)).toBe(11)
+    expect(countTokens(spent[0]!)).toBe(11)
     expect(SPENT_COUNTS.length).toBe(11)
   })
 })
@@ -159,7 +159,7 @@ describe("when and for what", () => {
       { name: "first", conversation: 1, at: 2 },
       { name: "elsewhere", conversation: 2, at: 1 },
     ]
-    const names = (afterwards: boolean) => [...attributed(rows, made, { afterwards }).values()]
+    const names = (afterwards: boolean) => [...attributeSpending(rows, made, { afterwards }).values()]
     expect(names(false)).toEqual(["first", "second", undefined])
     expect(names(true)).toEqual(["first", "second", "second"])
   })
@@ -169,6 +169,6 @@ test("of several requests of one message the longest decides the price, not thei
   const request = { input: 1, output: 1, cache_read: 150_000, cache_write: 0, service_tier: "standard" }
   const three = addRequest(addRequest(request, request), { ...request, cache_read: 199_999 })
   expect(three).toMatchObject({ cache_read: 499_999, longest: 200_000, service_tier: "standard" })
-  const { spent } = spentIn([message(1, 0, { usage: three })])
+  const { spent } = spendingInMessages([message(1, 0, { usage: three })])
   expect(spent[0]).toMatchObject({ cache_read: 499_999, context: 199_999, service_tier: "standard" })
 })

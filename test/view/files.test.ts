@@ -91,7 +91,7 @@ describe("a file", () => {
   test("that is not in git is reported, and not shown", async () => {
     const { status, text } = await file("ignored.env")
     expect(status).toBe(200)
-    expect(text).toContain("ignored.env is not in git, so there is no history of its lines.")
+    expect(text).toContain("ignored.env is not tracked by git, so its lines have no history.")
     expect(text).toContain(`/c/${encodeURIComponent(refTo(WOMBATS))}?at=`)
     expect(text).not.toContain("KEY=")
   })

@@ -45,7 +45,7 @@ test("learned facts are kept current, if they were ever requested", async () => 
   smallHome(home)
   const { dex } = reading(home)
   const first = await carryOutOrder({ type: "sync", source: "claude_code" }, dex, listeners)
-  expect(dex.knows()).toBe(false)
+  expect(dex.hasKnowledge()).toBe(false)
   const knowledge = await dex.knowledge()
   claudeSession(home, { id: "4".repeat(8), start: "2026-11-12T09:00:00Z", turns: [{ user: "one" }] })
   const second = await carryOutOrder({ type: "sync", source: "claude_code", after: first.seen! }, dex, listeners)

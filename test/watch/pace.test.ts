@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest"
-import { createPace, type LookOutcome } from "../../src/watch/watch.ts"
+import { createLookSchedule, type LookOutcome } from "../../src/watch/watch.ts"
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -13,7 +13,7 @@ function pace(takesMs: number, outcomes: LookOutcome[] = []) {
   const looks: { key: string; at: number }[] = []
   const began = Date.now()
   const now = () => Date.now() - began
-  const made = createPace(async (key) => {
+  const made = createLookSchedule(async (key) => {
     looks.push({ key, at: Math.round(now() / 10) * 10 }) // a timer of 0 is one of 1 here
     await new Promise((resolve) => setTimeout(resolve, takesMs))
     return outcomes.shift() ?? "done"

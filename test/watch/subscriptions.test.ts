@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest"
 import { createDex } from "../../src/app/dex.ts"
 import { optIn } from "../../src/config/projects.ts"
 import { syncProjectCode } from "../../src/ingest/project-code.ts"
-import { tellOfFiles, tellOfMessages } from "../../src/tools/subscriptions/notify-subscribers.ts"
+import { notifyAboutFiles, notifyAboutMessages } from "../../src/tools/subscriptions/notify-subscribers.ts"
 import { receiver } from "../suggest/deliver/receiver.ts"
 import { claudeSession } from "../support/home.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
@@ -61,11 +61,11 @@ test("a changed file notifies subscribers to what it defines, by symbol or as an
   optIn(local().home, project)
   await syncProjectCode({ knowledge: await local().knowledge(), project }, {})
   const changed = ["src/token.ts"]
-  expect(await tellOfFiles(local({ DEX_QUIET: "true" }), project, changed)).toBe(0)
-  expect(await tellOfFiles(local({ DEX_PROACTIVE_ENABLED: "false" }), project, changed)).toBe(0)
+  expect(await notifyAboutFiles(local({ DEX_QUIET: "true" }), project, changed)).toBe(0)
+  expect(await notifyAboutFiles(local({ DEX_PROACTIVE_ENABLED: "false" }), project, changed)).toBe(0)
   const without = { DEX_PROACTIVE_OFF: "related_code,conversation" }
-  expect(await tellOfFiles(local(without), project, changed)).toBe(0)
-  expect(await tellOfFiles(local(), project, changed)).toBe(3)
+  expect(await notifyAboutFiles(local(without), project, changed)).toBe(0)
+  expect(await notifyAboutFiles(local(), project, changed)).toBe(3)
   const suggestionsOf = async (of: string) =>
     JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
   const counts = await Promise.all(ids.map(async (id) => (await suggestionsOf(id)).suggestions.length))
@@ -83,8 +83,10 @@ test("a person's words on a topic notify its subscribers about the current file,
   const [wanted, other] = [await topic("refresh token"), await topic("refresh database")]
   const local = createDex({ env: { HOME: home }, cwd: project, version: "test" })
   onTestFinished(() => local.close())
-  expect(await tellOfMessages(local, [{ source: "claude_code", id }])).toBe(1)
-  expect(await tellOfMessages(local, [{ source: "claude_code", id: "11111111-1111-4111-8111-111111111111" }])).toBe(0)
+  expect(await notifyAboutMessages(local, [{ source: "claude_code", id }])).toBe(1)
+  expect(
+    await notifyAboutMessages(local, [{ source: "claude_code", id: "11111111-1111-4111-8111-111111111111" }]),
+  ).toBe(0)
   const suggestionsOf = async (of: string) =>
     JSON.parse((await run(["suggestions", "--subscription", of, "--json"])).stdout)
   expect((await suggestionsOf(wanted)).suggestions[0].items.length).toBeGreaterThan(0)

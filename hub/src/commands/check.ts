@@ -6,16 +6,16 @@ import { type ShardName, shardFile } from "../shards/files.ts"
 import { type Database, openDatabase } from "../store/connection.ts"
 import { countProblems, recount } from "../store/counts.ts"
 import { feeds } from "../store/feeds.ts"
-import { keyProblems, roleProblems, serverVersion, versionProblems, wallProblems } from "../store/health.ts"
+import { keyProblems, roleProblems, rowSecurityProblems, serverVersion, versionProblems } from "../store/health.ts"
 import { asOwner } from "../store/owner.ts"
 import { allShards, nodesSeen, type PlacedShard, type SeenNode, SILENT_S } from "../store/shards.ts"
 import { type Commands, say } from "./commands.ts"
 
 type Finding = { what: string; problems: string[] }
 
-/** Every shard is behind for a moment after a push. */
-const FAR_BEHIND = 1_000
-const LEAST_FREE_BYTES = 2e9
+/** The number of changes from which a shard counts as behind. Every shard is behind for a moment after a push. */
+const MAX_LAG = 1_000
+const MIN_FREE_BYTES = 2e9
 
 export const checkCommands: Commands = {
   check: async () => {
@@ -62,18 +62,18 @@ function roomProblems(data: string): string[] {
     mkdirSync(data, { recursive: true, mode: 0o700 })
     accessSync(data, constants.W_OK)
   } catch (error) {
-    return [`${data} cannot be written to (${codeOf(error)}). Give it to this user, or set DEX_HUB_DATA.`]
+    return [`${data} cannot be written to (${codeOf(error)}). Make it writable for this user, or set DEX_HUB_DATA.`]
   }
   const { bavail, bsize } = statfsSync(data)
   const free = bavail * bsize
-  return free < LEAST_FREE_BYTES
-    ? [`${data} has ${(free / 1e9).toFixed(1)} GB left. Make room, or set DEX_HUB_DATA.`]
+  return free < MIN_FREE_BYTES
+    ? [`${data} has ${(free / 1e9).toFixed(1)} GB left. Free some space, or set DEX_HUB_DATA.`]
     : []
 }
 
 async function databaseOf(db: Database, { data, node }: Settings): Promise<Finding[]> {
   const server = await serverVersion(db).catch((error: { code?: string }) => error)
-  if (!("version" in server)) return [{ what: "PostgreSQL", problems: [unanswered(server.code)] }]
+  if (!("version" in server)) return [{ what: "PostgreSQL", problems: [databaseProblem(server.code)] }]
   const version = await versionProblems(db)
   const before = [
     { what: `PostgreSQL ${server.version} answers`, problems: server.problems },
@@ -91,22 +91,22 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
   )
   return [
     ...before,
-    { what: "neither role can get around row-level security", problems: await roleProblems(db) },
-    { what: "every table is behind row-level security", problems: await wallProblems(db) },
+    { what: "neither role can bypass row-level security", problems: await roleProblems(db) },
+    { what: "row-level security is on for every table", problems: await rowSecurityProblems(db) },
     { what: `the master key opens the keys of ${count(tenants.length, "tenant")}`, problems: keys.flat() },
-    { what: "the counts of conversations can be right", problems: counts.flat() },
-    { what: "the search shards are near what was pushed", problems: behind.flat() },
-    { what: "the nodes that have shards run", problems: nodeProblems(shards, await nodesSeen(db), node.name) },
+    { what: "the counts of conversations are plausible", problems: counts.flat() },
+    { what: "the search shards are nearly up to date", problems: behind.flat() },
+    { what: "all nodes with shards are running", problems: nodeProblems(shards, await nodesSeen(db), node.name) },
   ]
 }
 
-/** PostgreSQL's error codes for a wrong role or password begin with this. */
-const LOGIN = "28"
+/** The first digits of PostgreSQL's error codes for a wrong role or password. */
+const LOGIN_ERROR_CLASS = "28"
 
-function unanswered(code = "no reason given"): string {
-  return code.startsWith(LOGIN)
-    ? `PostgreSQL refuses the login of DEX_HUB_DATABASE_URL (${code}), so it was not checked. \`dex-hub migrate\` makes the roles; look at the password too.`
-    : `PostgreSQL does not answer (${code}), so it was not checked. Look at DEX_HUB_DATABASE_URL, and whether it runs.`
+function databaseProblem(code = "no reason given"): string {
+  return code.startsWith(LOGIN_ERROR_CLASS)
+    ? `PostgreSQL refuses the login of DEX_HUB_DATABASE_URL (${code}), so it was not checked. \`dex-hub migrate\` creates the roles; check the password too.`
+    : `PostgreSQL does not answer (${code}), so it was not checked. Check DEX_HUB_DATABASE_URL, and whether PostgreSQL is running.`
 }
 
 async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): Promise<string[]> {
@@ -115,7 +115,7 @@ async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): P
   const followed = typeof index === "string" ? undefined : await index.followed()
   if (typeof index !== "string") index.close()
   const behind = seq - Number(followed?.split("@")[1] ?? 0)
-  if (behind <= FAR_BEHIND) return []
+  if (behind <= MAX_LAG) return []
   return [
     `Shard ${tenant}/${shard} is ${behind} changes behind. \`dex-hub serve\` on this machine brings it up to date.`,
   ]
@@ -127,7 +127,7 @@ function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): s
   const silence = (name: string): string | undefined => {
     const node = seen.get(name)
     if (!node) return "was never started"
-    return node.silent_s > SILENT_S ? `was last heard of ${node.silent_s} seconds ago` : undefined
+    return node.silent_s > SILENT_S ? `was last seen ${node.silent_s} seconds ago` : undefined
   }
   const nameOf = ({ tenant, shard }: ShardName) => `${tenant}/${shard}`
   const elsewhere = shards.filter(({ node }) => node !== null && node !== self)

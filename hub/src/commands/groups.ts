@@ -1,20 +1,20 @@
 import { SettingsProblem } from "../settings.ts"
 import { grantToGroup, groupLines, revokeFromGroup, setGroupRole, setProvider } from "../store/groups.ts"
-import { projectNamed } from "../store/people.ts"
+import { requireProject } from "../store/people.ts"
 import { type Commands, say } from "./commands.ts"
 import { inTenant } from "./people.ts"
 
 const ROLES = ["auditor", "admin", "member"] as const
 const LEVELS = ["read", "write", "own"]
 
-/** Who may log in with an identity provider, and what their groups give them. */
+/** Commands for who may log in with an identity provider, and what access their groups have. */
 export const groupCommands: Commands = {
   "tenant oidc": async ([name = "", off], { issuer = process.env.DEX_HUB_OIDC_ISSUER, domain, group, everyone }) => {
-    if (off !== undefined && off !== "off") throw new SettingsProblem(`Say \`dex-hub tenant oidc ${name} off\`.`)
+    if (off !== undefined && off !== "off") throw new SettingsProblem(`To turn it off: dex-hub tenant oidc ${name} off`)
     if (off === undefined && !issuer)
-      throw new SettingsProblem("Name the identity provider: --issuer https://login.example.com")
+      throw new SettingsProblem("Which identity provider? Give --issuer https://login.example.com")
     if (off === undefined && !domain && !group && !everyone)
-      throw new SettingsProblem("Say who may log in: --domain example.com, --group NAME, or --everyone.")
+      throw new SettingsProblem("Who may log in? Give --domain example.com, --group NAME, or --everyone.")
     if (domain !== undefined && !/^[a-z0-9][a-z0-9.-]*$/.test(domain))
       throw new SettingsProblem("--domain is the part after the @, in lower case: example.com")
     const rules = off ? undefined : { issuer: issuer!, domain: domain || undefined, group: group || undefined }
@@ -32,20 +32,20 @@ export const groupCommands: Commands = {
         "For example: dex-hub group grant engineers github.com/acme/api --tenant T --level read",
       )
     await inTenant(tenant, async (query, id) => {
-      if (!isNew) await projectNamed(query, id, key)
+      if (!isNew) await requireProject(query, id, key)
       await grantToGroup(query, { tenant: id, group, key, level })
     })
-    say(`Everyone who logs in with ${group} has ${key} (${level}).`)
+    say(`Everyone who logs in with the group ${group} has access to ${key} (${level}).`)
   },
   "group revoke": async ([group = "", key = ""], { tenant }) => {
     await inTenant(tenant, (query, id) => revokeFromGroup(query, { tenant: id, group, key }))
-    say(`${group} no longer gives ${key}. What was granted to a member by name stays.`)
+    say(`${group} no longer gives access to ${key}. Access that was granted to a member by name stays.`)
   },
   "group role": async ([group = "", typed = ""], { tenant }) => {
     const role = ROLES.find((one) => one === typed)
     if (group === "" || !role) throw new SettingsProblem("For example: dex-hub group role security auditor --tenant T")
     await inTenant(tenant, (query, id) => setGroupRole(query, { tenant: id, group, role }))
-    say(`Everyone who logs in with ${group} is ${role === "member" ? "a member" : `an ${role}`}.`)
+    say(`Everyone who logs in with the group ${group} is ${role === "member" ? "a member" : `an ${role}`}.`)
   },
   "group list": async (_, { tenant }) => {
     for (const line of await inTenant(tenant, groupLines)) say(JSON.stringify(line))

@@ -7,12 +7,12 @@ import { setMemberQuota, setTenantQuota } from "../store/quota.ts"
 import { forgetExpired, setRetention } from "../store/retention.ts"
 import { type Commands, say } from "./commands.ts"
 
-/** How long and how much a hub keeps. */
+/** Commands for how long and how much a hub stores. */
 export const keepingCommands: Commands = {
   "tenant quota": async ([name = "", size = ""]) => {
     const bytes = bytesOf(size, "dex-hub tenant quota NAME SIZE")
     await asOwner(ownerFrom(process.env), async (query) => setTenantQuota(query, await tenantNamed(query, name), bytes))
-    say(bytes === undefined ? `${name} may keep as much as there is room for.` : `${name} may keep ${size}.`)
+    say(bytes === undefined ? `${name} has no storage limit.` : `${name} may store ${size}.`)
   },
   "member quota": async ([name = "", size = ""], { tenant = "" }) => {
     const bytes = bytesOf(size, "dex-hub member quota NAME SIZE --tenant T")
@@ -20,7 +20,7 @@ export const keepingCommands: Commands = {
       const of = await tenantNamed(query, tenant)
       await setMemberQuota(query, of, (await memberNamed(query, of, name)).id, bytes)
     })
-    say(bytes === undefined ? `${name} has no limit of their own.` : `${name} may keep ${size}.`)
+    say(bytes === undefined ? `${name} has no limit of their own.` : `${name} may store ${size}.`)
   },
   "project keep": async ([key = "", days = ""], { tenant = "" }) => {
     if (!/^[1-9][0-9]{0,4}$|^forever$/.test(days))
@@ -41,7 +41,7 @@ export const keepingCommands: Commands = {
     say(`Deleted ${forgotten} ${forgotten === 1 ? "conversation" : "conversations"} that projects no longer keep.`)
     const abandoned = await removeAbandoned(owner)
     if (abandoned > 0)
-      say(`Removed what was left of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never finished.`)
+      say(`Removed the remains of ${abandoned} ${abandoned === 1 ? "push" : "pushes"} that never finished.`)
     const chunks = await removeUnnamedChunks(owner, keys)
     if (chunks > 0) say(`Removed ${chunks} ${chunks === 1 ? "piece" : "pieces"} that no conversation uses any more.`)
   },

@@ -12,15 +12,15 @@ import {
   addMember,
   addTenant,
   addToken,
+  defaultScopes,
   disableMember,
   grantProject,
   memberNamed,
   memberOrNew,
-  projectNamed,
+  requireProject,
   SCOPES,
   type Scope,
   tenantNamed,
-  usualScopes,
 } from "../store/people.ts"
 import { revokeToken, tokensForOperator } from "../store/tokens.ts"
 import { type Commands, say } from "./commands.ts"
@@ -40,10 +40,10 @@ export const peopleCommands: Commands = {
   },
   "member disable": async ([name = ""], { tenant }) => {
     await inTenant(tenant, (query, id) => disableMember(query, id, name))
-    say(`${name} has no access from now on. What they shared stays, under their name.`)
+    say(`${name} no longer has access. What they shared stays, under their name.`)
   },
   "member export": async ([name = ""], { tenant, to }) => {
-    if (!to) throw new SettingsProblem("Name a folder: --to FOLDER")
+    if (!to) throw new SettingsProblem("Which folder? Give --to FOLDER")
     const counts = await exportMember(name, tenant, to)
     say(
       `Wrote ${Object.entries(counts)
@@ -60,9 +60,9 @@ export const peopleCommands: Commands = {
     say(`${code}\n\nIt works once, for 7 days: ${name} runs \`dex hub login ${address}\` and pastes it.`)
   },
   "token add": async ([name = ""], { tenant, scopes, days, service, project, new: isNew }) => {
-    if (service && !project) throw new SettingsProblem("Name the project that the service reads: --project KEY")
+    if (service && !project) throw new SettingsProblem("Which project may the service read? Give --project KEY")
     const token = await inTenant(tenant, async (query, id) => {
-      if (service && !isNew) await projectNamed(query, id, project!)
+      if (service && !isNew) await requireProject(query, id, project!)
       const { id: member, role } = service
         ? await memberOrNew(query, { tenant: id, name, role: "service" })
         : await memberNamed(query, id, name)
@@ -78,7 +78,7 @@ export const peopleCommands: Commands = {
   },
   "token revoke": async ([id = ""], { tenant }) => {
     if (!/^\d{1,15}$/.test(id))
-      throw new SettingsProblem("Name a token by its number. `dex-hub token list` lists them.")
+      throw new SettingsProblem("Which token? Give its number. `dex-hub token list` lists them.")
     await inTenant(tenant, (query, of) => revokeToken(query, of, Number(id)))
     say(`Token ${id} is revoked.`)
   },
@@ -86,13 +86,13 @@ export const peopleCommands: Commands = {
     const level = LEVELS.find((one) => one === typed)
     if (name === "" || key === "" || !level)
       throw new SettingsProblem(
-        "For example: dex-hub grant bob github.com/acme/api --tenant T --level read. There are read, write, own and none.",
+        "For example: dex-hub grant bob github.com/acme/api --tenant T --level read. The levels are read, write, own and none.",
       )
     await inTenant(tenant, async (query, id) => {
-      if (!isNew) await projectNamed(query, id, key)
+      if (!isNew) await requireProject(query, id, key)
       await grantProject(query, { tenant: id, member: (await memberNamed(query, id, name)).id, key, level })
     })
-    say(level === "none" ? `${name} no longer has ${key}.` : `${name} has ${key} (${level}).`)
+    say(level === "none" ? `${name} no longer has access to ${key}.` : `${name} has access to ${key} (${level}).`)
   },
   audit: async (_, { tenant, limit = "1000" }) => {
     const lines = await inTenant(tenant, (query, id) => auditForOperator(query, { tenant: id, limit: Number(limit) }))
@@ -105,16 +105,19 @@ export function inTenant<T>(slug = "", work: (query: Query, tenant: number) => P
 }
 
 function tokenFor(role: string, scopes?: string, days?: string): { scopes: Scope[]; expires_at?: Date } {
-  const chosen = (scopes?.split(",") as Scope[] | undefined) ?? usualScopes(role)
+  const chosen = (scopes?.split(",") as Scope[] | undefined) ?? defaultScopes(role)
   const unknown = chosen.filter((scope) => !SCOPES.includes(scope))
-  if (unknown.length > 0) throw new SettingsProblem(`There is no scope ${unknown.join(", ")}: ${SCOPES.join(", ")}.`)
+  if (unknown.length > 0)
+    throw new SettingsProblem(`There is no scope ${unknown.join(", ")}. The scopes are ${SCOPES.join(", ")}.`)
   return { scopes: chosen, expires_at: days ? new Date(Date.now() + Number(days) * 86_400_000) : undefined }
 }
 
-/** Writes all data of one person as JSON lines into an empty folder that only its owner can read. Returns line counts by file. */
+/**
+ * Writes all data of one person as JSON lines into an empty folder that only its owner can read. Returns the line counts by file.
+ */
 async function exportMember(name: string, slug = "", folder: string): Promise<Record<string, number>> {
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  if (readdirSync(folder).length > 0) throw new SettingsProblem(`${folder} is not empty. Name another folder.`)
+  if (readdirSync(folder).length > 0) throw new SettingsProblem(`${folder} is not empty. Choose another folder.`)
   const db = openDatabase({ ...settingsFrom(process.env), connections: 1 })
   try {
     return await asOwner(ownerFrom(process.env), async (query) => {

@@ -4,10 +4,10 @@ import { addRule, removeRule, rulesOf } from "../store/rules.ts"
 import { type Commands, say } from "./commands.ts"
 import { inTenant } from "./people.ts"
 
-/** A folder of projects. The text before the star is used as it is. */
+/** Matches a folder of projects, such as `github.com/acme/*`. The text before the star is matched literally. */
 const PATTERN = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]*\/\*$/u
 
-/** Who owns a project, and who gets access without a request. */
+/** Commands for who owns a project, and who gets access without a request. */
 export const projectCommands: Commands = {
   "tenant rule": async ([name = "", pattern = "", off]) => {
     if (!PATTERN.test(pattern) || (off !== undefined && off !== "off"))
@@ -21,7 +21,7 @@ export const projectCommands: Commands = {
     say(
       off
         ? `${pattern} no longer grants anything in ${name}. What it granted stays.`
-        : `Members of ${name} who share a project of ${pattern} are granted it (write) at once. The hub cannot see whether they have the repository.`,
+        : `Members of ${name} who share a project of ${pattern} get write access at once. The hub cannot check whether they have the repository.`,
     )
   },
   "tenant rules": async ([name = ""]) => {
@@ -33,7 +33,7 @@ export const projectCommands: Commands = {
     )
     const left = before.map(
       (one) =>
-        ` ${one} owned it before and can still read and push: take that away with \`dex-hub grant ${one} ${key} --level none --tenant ${tenant}\`.`,
+        ` ${one} owned it before and can still read and push. To revoke that: \`dex-hub grant ${one} ${key} --level none --tenant ${tenant}\`.`,
     )
     say(`${name} owns ${key}.${left.join("")}`)
   },

@@ -6,22 +6,22 @@ import { MAX_CHUNK_BYTES, type WireProblem } from "../../../src/hub-client/wire.
 import { type HubLogin, resourceOf } from "../login/login.ts"
 import type { Metrics } from "../metrics.ts"
 import { type ChunkChecker, openChecker } from "../push/checker.ts"
-import { checkName, commitOf, decisionIn, levelIn, planOf, sharedIn } from "../push/incoming.ts"
+import { checkName, readCommit, readConsent, readDecision, readLevel, readPlan } from "../push/incoming.ts"
 import type { Readiness } from "../ready.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { TeamQuestion } from "../shards/answer.ts"
-import { placeOf, type Shards } from "../shards/pool.ts"
+import { type Shards, throwLocation } from "../shards/pool.ts"
 import { type Decider, decideRequest, grantAccess, membersOf, requestsFor } from "../store/access.ts"
 import { auditLines, recordAudit } from "../store/audit.ts"
 import { breakGlass, noticesFor } from "../store/break-glass.ts"
-import { type Database, databaseGone, type MemberRole } from "../store/connection.ts"
+import { type Database, databaseUnavailable, type MemberRole } from "../store/connection.ts"
 import { type Identity, identify } from "../store/identity.ts"
 import { redeemInvitation } from "../store/invitations.ts"
 import { quarantinedOf } from "../store/late-secrets.ts"
 import { isOwnToken, type Scope } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 import { consentTo, projectsOf, withdrawConsent } from "../store/projects.ts"
-import { commitPush, forgetPushed, keepChunk, planPush } from "../store/push.ts"
+import { commitPush, forgetPushed, planPush, storeChunk } from "../store/push.ts"
 import { createQuotas } from "../store/quota.ts"
 import { receiptsOf } from "../store/receipts.ts"
 import { ownTokens, revokeOwnToken } from "../store/tokens.ts"
@@ -38,6 +38,7 @@ import { createTeamMcp } from "./mcp.ts"
 import type { NodeRoutes } from "./nodes.ts"
 import { frontPage, PAGE_HEADERS } from "./page.ts"
 
+/** The parts of a running hub that its routes need. */
 type HubParts = {
   db: Database
   shards: Shards
@@ -45,11 +46,11 @@ type HubParts = {
   version: string
   log(event: Record<string, unknown>): void
   metrics?: Metrics
-  /** Called after a deletion. Returns when its key will be gone from PostgreSQL's files; absent if the hub cannot remove keys. */
+  /** Called after a deletion. Returns when the key will be gone from PostgreSQL's files; absent if the hub cannot remove keys. */
   forgot?(): Date
   ready?: Readiness
   limits?: RequestLimits & LoginLimits & UnknownLimits
-  /** A shard with this many messages gets no further project. */
+  /** The number of messages from which a shard gets no further project. */
   shardMessages?: number
   /** Absent if no identity provider is set. */
   login?: HubLogin
@@ -57,15 +58,17 @@ type HubParts = {
   nodes?: NodeRoutes
 }
 
+/** The values that the first handlers set for the later ones. */
 type Env = { Variables: { identity?: Identity } & Spending }
 
-const LONGEST_JSON = 8 << 20
-/** An access token of an identity provider is longer than the hub's own. */
+/** The most bytes of a JSON body. */
+const MAX_JSON_BYTES = 8 << 20
+/** An access token of an identity provider is longer than the hub's own tokens. */
 const BEARER = /^Bearer (\S{1,8192})$/i
-/** Lines of the audit log in one answer. */
-const MOST_LINES = 1_000
+/** The most lines of the audit log in one answer. */
+const MAX_LINES = 1_000
 
-/** The hub's routes. All but the front page, the health checks and the logins identify the caller first. */
+/** The hub's routes. All except the front page, the health checks and the logins identify the caller first. */
 export function createHubApp({
   db,
   shards,
@@ -84,10 +87,10 @@ export function createHubApp({
   app.use(async (c, next) => {
     const began = Date.now()
     await next()
-    // The pattern, never the path: that names conversations and projects.
+    // Logs the route's pattern, never the path, which names conversations and projects.
     const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - began]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
-    // A search makes many of these requests.
+    // Successful requests of nodes are not logged, because a search makes many of them.
     const isOfNode = route.startsWith("/internal/") && status < 400
     if (!isOfNode) log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
     metrics?.count("hub_requests_total", { route, status })
@@ -105,7 +108,7 @@ export function createHubApp({
     return why === undefined ? next() : problem(c, new HubProblem(503, "not_ready", why))
   })
 
-  const json = bodyLimit({ maxSize: LONGEST_JSON, onError: tooLarge })
+  const json = bodyLimit({ maxSize: MAX_JSON_BYTES, onError: tooLarge })
   const ask = auditedAsk(db, shards)
   const mcp = createTeamMcp({ ask, version, log })
   const identifiedBy = (lookUp: (token: string) => Promise<Identity | undefined>) => {
@@ -119,7 +122,7 @@ export function createHubApp({
       return next()
     }
   }
-  // No token opens these routes: they need a signature with the master key.
+  // No token gives access to these routes: they need a signature with the master key.
   if (nodes) {
     app.post("/internal/index", nodes.index)
     app.post("/internal/lines", nodes.lines)
@@ -139,7 +142,7 @@ export function createHubApp({
     )
     app.get("/.well-known/oauth-protected-resource/mcp", (c) => c.json(resourceMetadata(settings)))
     const eitherKind = identifiedBy((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
-    app.use("/mcp", challenged(settings), eitherKind)
+    app.use("/mcp", withChallenge(settings), eitherKind)
   }
   const identified = identifiedBy((token) => identify(db, token))
   app.use("/v1/*", identified)
@@ -156,7 +159,7 @@ export function createHubApp({
       const { scopes, viewer } = c.get("identity")!
       if (!scopes.includes(scope)) return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
       if (roles.includes(viewer.role)) return next()
-      return problem(c, new HubProblem(403, "forbidden", `This is not for the role ${viewer.role}.`))
+      return problem(c, new HubProblem(403, "forbidden", `The role ${viewer.role} may not do this.`))
     }
   const push = may("push", "member", "admin")
   const read = may("read", "member", "admin", "service")
@@ -176,7 +179,7 @@ export function createHubApp({
     return c.body(null, 204)
   })
   app.put("/v1/consents/:key", push, json, async (c) => {
-    await consentTo(db, viewerOf(c), named(c, "key"), sharedIn(await jsonOf(c)), shardMessages)
+    await consentTo(db, viewerOf(c), named(c, "key"), readConsent(await jsonOf(c)), shardMessages)
     return c.body(null, 204)
   })
   app.delete("/v1/consents/:key", push, async (c) => {
@@ -188,29 +191,29 @@ export function createHubApp({
     return c.json({ requests: await requestsFor(db, viewer, isAdmin) })
   })
   app.put("/v1/requests/:key/:name", push, json, async (c) => {
-    const decision = decisionIn(await jsonOf(c))
+    const decision = readDecision(await jsonOf(c))
     return c.json(await decideRequest(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), decision }))
   })
   app.get("/v1/projects/:key/members", push, async (c) =>
     c.json({ members: await membersOf(db, deciderOf(c), named(c, "key")) }),
   )
   app.put("/v1/projects/:key/members/:name", push, json, async (c) => {
-    const level = levelIn(await jsonOf(c))
+    const level = readLevel(await jsonOf(c))
     return c.json(await grantAccess(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), level }))
   })
   app.post("/v1/push/plan", push, json, async (c) =>
-    c.json({ conversations: await planPush(db, viewerOf(c), planOf(await jsonOf(c)), quotas) }),
+    c.json({ conversations: await planPush(db, viewerOf(c), readPlan(await jsonOf(c)), quotas) }),
   )
   app.put("/v1/conversations/:source/:id/chunks/:hash", push, chunk, async (c) => {
     const [of, hash] = [conversationIn(c), named(c, "hash")]
     const data = Buffer.from(await c.req.arrayBuffer())
     const checked = await checker.check(hash, data)
     c.get("spend")?.(checked.plainBytes)
-    await keepChunk(db, viewerOf(c), of, { hash, data, ...checked })
+    await storeChunk(db, viewerOf(c), of, { hash, data, ...checked })
     return c.body(null, 204)
   })
   app.post("/v1/push/commit", push, json, async (c) => {
-    const commit = commitOf(await jsonOf(c))
+    const commit = readCommit(await jsonOf(c))
     const receipt = await commitPush(db, viewerOf(c), commit)
     metrics?.count("hub_pushes_total")
     metrics?.count("hub_pushed_messages_total", {}, commit.head.message_count)
@@ -245,30 +248,28 @@ export function createHubApp({
       for (const rule of error.rules ?? []) metrics?.count("hub_refused_total", { rule })
       return problem(c, error)
     }
-    const gone = databaseGone(error)
-    // The message of a database error may quote what a client sent.
+    const gone = databaseUnavailable(error)
+    // Only the kind of error is logged, because the message of a database error may quote what a client sent.
     log({
       level: "error",
       route: c.req.routePath,
       error: error.name,
       code: codeOf(error) || undefined,
-      at: placeOf(error.stack ?? ""),
+      at: throwLocation(error.stack ?? ""),
     })
-    return problem(
-      c,
-      gone ?? new HubProblem(500, "failed", "An error that should not happen. The hub's log says more."),
-    )
+    return problem(c, gone ?? new HubProblem(500, "failed", "Unexpected error. The hub's log shows the details."))
   })
   return app
 }
 
 type DevicePoll = { login?: unknown }
 
+/** The member who sent the request, set by the first handlers. */
 function viewerOf(c: Context<Env>) {
   return c.get("identity")!.viewer
 }
 
-/** An admin's token without the admin scope decides only about their own projects. */
+/** The viewer as a decider. An admin's token without the admin scope decides only about the admin's own projects. */
 function deciderOf(c: Context<Env>): Decider {
   const { viewer, scopes } = c.get("identity")!
   return { viewer, isAdmin: viewer.role === "admin" && scopes.includes("admin") }
@@ -276,17 +277,19 @@ function deciderOf(c: Context<Env>): Decider {
 
 function named(c: Context, part: string): string {
   const name = c.req.param(part) ?? ""
-  // PostgreSQL's text has no NUL.
+  // A text in PostgreSQL cannot contain NUL.
   if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot contain a NUL character.")
   return name
 }
 
+/** The number of lines that the request asks for. */
 function limitOf(typed = "100"): number {
   const limit = Number(typed)
-  if (Number.isInteger(limit) && limit >= 1 && limit <= MOST_LINES) return limit
-  throw new HubProblem(400, "invalid", `limit is a number from 1 to ${MOST_LINES}.`)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LINES) return limit
+  throw new HubProblem(400, "invalid", `limit must be a number from 1 to ${MAX_LINES}.`)
 }
 
+/** The conversation in the path of the request. */
 function conversationIn(c: Context): { source: string; id: string } {
   const of = { source: named(c, "source"), id: named(c, "id") }
   checkName(of.source, of.id)
@@ -301,6 +304,7 @@ async function jsonOf<T>(c: Context): Promise<T> {
   }
 }
 
+/** The body of an answer that is not a success. */
 function problem(c: Context, { status, code, message, rules, afterSeconds }: HubProblem) {
   const body: WireProblem = { error: { code, message, rules } }
   return c.json(body, status as 400, afterSeconds === undefined ? {} : { "Retry-After": String(afterSeconds) })
@@ -310,9 +314,7 @@ function tooLarge(c: Context) {
   return problem(c, new HubProblem(413, "too_large", "The request has too many bytes."))
 }
 
-// The hub's MCP as an OAuth resource server: whose tokens it accepts, and how a client finds that out.
-
-/** RFC 9728. */
+/** The metadata of the hub's MCP as an OAuth resource server (RFC 9728): whose tokens it accepts. */
 function resourceMetadata(settings: OidcSettings) {
   return {
     resource: resourceOf(settings),
@@ -323,8 +325,8 @@ function resourceMetadata(settings: OidcSettings) {
   }
 }
 
-/** A refused client learns where tokens come from and which scope it needs. */
-function challenged({ url, mcpScope }: OidcSettings): MiddlewareHandler {
+/** Tells a refused client where tokens come from and which scope it needs. */
+function withChallenge({ url, mcpScope }: OidcSettings): MiddlewareHandler {
   const challenge = `scope="${mcpScope}", resource_metadata="${url}/.well-known/oauth-protected-resource/mcp"`
   return async (c, next) => {
     await next()
@@ -337,7 +339,9 @@ function challenged({ url, mcpScope }: OidcSettings): MiddlewareHandler {
   }
 }
 
-/** Asks the shards, and records who got which conversations before they get them. The question itself is not recorded. */
+/**
+ * Asks the shards. Before the viewer gets the answer, records which conversations are in it. The question itself is not recorded.
+ */
 function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
   return async (question) => {
     const { viewer, tool } = question
@@ -352,7 +356,7 @@ function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQ
   }
 }
 
-/** The conversations in an answer. Every tool calls their refs `id`. */
+/** The refs of the conversations in an answer. Every tool calls them `id`. */
 function refsIn(value: unknown, found = new Set<string>()): Set<string> {
   if (typeof value !== "object" || value === null) return found
   for (const [key, inner] of Object.entries(value)) {

@@ -3,36 +3,36 @@ import { type Bucket, createBucket } from "../bucket.ts"
 import { tokenHash } from "../store/people.ts"
 import { HubProblem } from "../store/problem.ts"
 
-/** Limits for each token on each hub. They are kept in memory, so that checking them writes nothing. 0 means no limit. */
+/** Limits for each token on each hub process. They are kept in memory, so that checking them writes nothing. 0 means no limit. */
 export type RequestLimits = {
   pushesPerMinute: number
   readsPerMinute: number
   atOnce: number
-  /** Unpacked size. */
+  /** Megabytes of uncompressed text. */
   pushedMbPerMinute?: number
 }
 
-/** Counts the unpacked bytes of a push against the token that sent it. */
+/** Counts the uncompressed bytes of a push against the token that sent it. */
 export type Spending = { spend?: (bytes: number) => void }
 
-/** Limits for each hub, all clients together: a client that starts to log in has no token to count by. 0 means no limit. */
+/** Limits for all clients of a hub together, because a client that starts to log in has no token yet. 0 means no limit. */
 export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
 
-/** Limits for tokens that the hub does not know, for each hub, all clients together. 0 means no limit. */
+/** The limit for unknown tokens, for all clients of a hub together. 0 means no limit. */
 export type UnknownLimits = { unknownTokensPerMinute: number }
 
 const MINUTE_MS = 60_000
-/** With more entries than this, unused ones are removed. */
-const MANY = 10_000
-/** Only chunks count against the bytes: a push that was sent can always be committed. */
+/** The number of entries from which unused ones are removed. */
+const MAX_ENTRIES = 10_000
+/** Matches the route of chunks. Only chunks count against the bytes, so that a push that was sent can always be committed. */
 const CHUNKS = /^\/v1\/conversations\/.+\/chunks\//
 const PUSHES = /^\/v1\/(push|conversations|consents)\//
 
-/** Limits a token's requests per minute and at the same time. Throws a HubProblem (429) that says when to try again. */
+/** Limits a token's requests per minute and its parallel requests. Throws a HubProblem (429) that says when to retry. */
 export function limitRequests(limits: RequestLimits, now: () => number = Date.now) {
   const { pushedMbPerMinute: mb = 0 } = limits
   const rates = { push: limits.pushesPerMinute, read: limits.readsPerMinute }
-  const tokens = new Map<string, { push: Bucket; read: Bucket; bytes: Bucket; use: Use; usedAt: number }>()
+  const tokens = new Map<string, { push: Bucket; read: Bucket; bytes: Bucket; use: TokenUse; usedAt: number }>()
   const known = (key: string) => {
     const token = tokens.get(key) ?? {
       push: createBucket(rates.push, now),
@@ -49,21 +49,21 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
     for (const [key, { usedAt, use }] of tokens) if (use.running === 0 && now() - usedAt > MINUTE_MS) tokens.delete(key)
   }
   return async (c: Context<{ Variables: Spending }>, next: () => Promise<void>) => {
-    if (tokens.size > MANY) removeUnused()
+    if (tokens.size > MAX_ENTRIES) removeUnused()
     const kind = PUSHES.test(c.req.path) ? "push" : "read"
     const { use, bytes, [kind]: bucket } = known(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
     const seconds = CHUNKS.test(c.req.path) ? bytes.take(0) : 0
-    if (seconds > 0) throw tooMany(`More than ${mb} MB a minute were pushed with this token.`, seconds)
+    if (seconds > 0) throw tooMany(`This token has pushed more than ${mb} MB in a minute.`, seconds)
     c.set("spend", bytes.spend)
     await within(next, use, bucket, {
       atOnce: limits.atOnce,
-      busy: `This token has ${limits.atOnce} requests under way. Wait for one of them.`,
-      often: `More than ${rates[kind]} requests a minute to ${kind} with this token.`,
+      busy: `This token has ${limits.atOnce} requests in progress. Wait until one of them is done.`,
+      often: `This token has sent more than ${rates[kind]} requests to ${kind} in a minute.`,
     })
   }
 }
 
-/** Limits logins of all clients together: starting one calls the identity provider, and an invitation reads the database. */
+/** Limits the logins of all clients together, because each one calls the identity provider or reads the database. */
 export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now: () => number = Date.now) {
   const use = { running: 0 }
   const bucket = createBucket(loginsPerMinute, now)
@@ -71,7 +71,7 @@ export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now:
     within(next, use, bucket, {
       atOnce: loginsAtOnce,
       busy: "Too many people are starting to log in at once. Try again in a moment.",
-      often: `More than ${loginsPerMinute} logins a minute were started on this hub. Try again in a minute.`,
+      often: `More than ${loginsPerMinute} logins were started on this hub in a minute. Try again in a minute.`,
     })
 }
 
@@ -89,9 +89,9 @@ export function limitUnknown<T>(
   return async (token) => {
     const key = tokenHash(token).toString("hex")
     const wasKnown = known.has(key)
-    // It is counted before the lookup, since many requests may arrive at once.
+    // Counted before the lookup, because many requests may arrive at once.
     const seconds = wasKnown ? 0 : bucket.take()
-    if (seconds > 0) throw tooMany(`More than ${perMinute} tokens a minute that this hub does not know.`, seconds)
+    if (seconds > 0) throw tooMany(`This hub received more than ${perMinute} unknown tokens in a minute.`, seconds)
     const giveBack = () => void (wasKnown || bucket.spend(-1))
     const holder = await holderOf(token).catch((error: unknown) => {
       giveBack() // the lookup failed, so the token may be valid
@@ -104,17 +104,17 @@ export function limitUnknown<T>(
     }
     giveBack()
     known.add(key)
-    // A Set keeps its order: the first is the one unused for longest.
-    if (known.size > MANY) known.delete(known.values().next().value!)
+    // A Set keeps its order, so the first entry is the least recently used one.
+    if (known.size > MAX_ENTRIES) known.delete(known.values().next().value!)
     return holder
   }
 }
 
-type Use = { running: number }
+type TokenUse = { running: number }
 
 async function within(
   work: () => Promise<void>,
-  use: Use,
+  use: TokenUse,
   bucket: Bucket,
   { atOnce, busy, often }: { atOnce: number; busy: string; often: string },
 ): Promise<void> {

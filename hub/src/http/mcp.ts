@@ -3,19 +3,26 @@ import { estimateTokens } from "../../../src/core/tokens.ts"
 import { readInput } from "../../../src/core/tool.ts"
 import { toJson } from "../../../src/render/json.ts"
 import { safeLine } from "../../../src/render/terminal.ts"
-import { definitionOf, inputOf, MOST_ANSWER_TOKENS, type Offered, offered } from "../../../src/serve/mcp/definitions.ts"
+import {
+  agentInputOf,
+  definitionOf,
+  MAX_ANSWER_TOKENS,
+  type OfferedTool,
+  offeredTools,
+} from "../../../src/serve/mcp/definitions.ts"
 import { answerText } from "../../../src/serve/mcp/text.ts"
 import { type TeamQuestion, teamTools } from "../shards/answer.ts"
-import { placeOf } from "../shards/pool.ts"
-import { databaseGone, type Viewer } from "../store/connection.ts"
+import { throwLocation } from "../shards/pool.ts"
+import { databaseUnavailable, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// MCP for agents on machines without dex. There are no sessions: every request identifies its viewer.
+// The instructions of the hub's MCP server, for agents on machines without dex. There are no sessions: every request identifies
+// its viewer.
 
 const INSTRUCTIONS =
   "What a team's coding agents said and did, shared by its members. Search when something may have been solved, decided or tried by a colleague before."
 
-const mcpTools = teamTools.filter((tool): tool is Offered => tool.mcp !== undefined)
+const mcpTools = teamTools.filter((tool): tool is OfferedTool => tool.mcp !== undefined)
 
 export type TeamMcpParts = {
   ask(question: TeamQuestion): Promise<unknown>
@@ -24,14 +31,14 @@ export type TeamMcpParts = {
 }
 
 export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
-  const answer = async (viewer: Viewer, tool: Offered, given: Record<string, unknown>): Promise<CallToolResult> => {
-    const read = readInput(inputOf(tool), tool, given)
+  const answer = async (viewer: Viewer, tool: OfferedTool, given: Record<string, unknown>): Promise<CallToolResult> => {
+    const read = readInput(agentInputOf(tool), tool, given)
     if ("wrong" in read) return failure(`${read.wrong}.`)
     const output = await ask({ viewer, tool: tool.name, input: read.ok })
     const tokens = estimateTokens(toJson(output))
-    if (tokens > MOST_ANSWER_TOKENS)
+    if (tokens > MAX_ANSWER_TOKENS)
       return failure(`The answer would take about ${tokens} tokens. Ask for less: a smaller limit, or fewer ids.`)
-    const text = answerText(tool.mcp.name, output, offered, read.ok) ?? toJson(output)
+    const text = answerText(tool.mcp.name, output, offeredTools, read.ok) ?? toJson(output)
     return { content: [{ type: "text", text }], structuredContent: output as Record<string, unknown> }
   }
   const handler = createMcpHandler(({ authInfo }) => {
@@ -47,10 +54,10 @@ export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
       try {
         return await answer(viewer, tool, params.arguments ?? {})
       } catch (error) {
-        const problem = error instanceof HubProblem ? error : databaseGone(error)
+        const problem = error instanceof HubProblem ? error : databaseUnavailable(error)
         if (problem) return failure(problem.message)
-        log({ level: "error", event: "mcp", at: placeOf((error as Error).stack ?? "") })
-        return failure("An error that should not happen. The hub's log says more.")
+        log({ level: "error", event: "mcp", at: throwLocation((error as Error).stack ?? "") })
+        return failure("Unexpected error. The hub's log shows the details.")
       }
     })
     return server

@@ -8,8 +8,8 @@ import { HubProblem } from "../store/problem.ts"
 type Handler = (c: Context) => Promise<Response>
 export type NodeRoutes = Record<NodeRoute, Handler>
 
-/** A scope lists every conversation that a member may read, which can be millions. */
-const LONGEST_BYTES = 64 << 20
+/** The most bytes of a request. A scope lists every conversation that a member may read, which can be millions. */
+const MAX_BYTES = 64 << 20
 
 /** The routes for other nodes. The caller is authenticated before the body is read. */
 export function nodeRoutes({
@@ -26,11 +26,11 @@ export function nodeRoutes({
     async (c) => {
       const caller = isFromNode(masterKey, { route, to: self, header: (name) => c.req.header(name) })
       if (!caller) throw new HubProblem(401, "unauthorized", "Only nodes of this hub may send this.")
-      if (!(Number(c.req.header("content-length")) <= LONGEST_BYTES))
+      if (!(Number(c.req.header("content-length")) <= MAX_BYTES))
         throw new HubProblem(413, "too_large", "The request has too many bytes.")
       const body = await c.req.text()
       if (hashOf(body) !== caller.hash)
-        throw new HubProblem(401, "unauthorized", "The body is not the one that was signed.")
+        throw new HubProblem(401, "unauthorized", "The body does not match its signature.")
       return c.json((await answer(JSON.parse(body))) as object)
     }
   return {

@@ -2,22 +2,28 @@ import { createServer, type ServerResponse } from "node:http"
 import { getRequestListener } from "@hono/node-server"
 import type { Hono } from "hono"
 
-export type Serving = {
+export type RunningServer = {
   port: number
-  /** From now on the connection closes after each answer, so that a proxy switches to another hub. */
+  /** Closes each connection after its next answer, so that a proxy switches to another hub. */
   drain(): void
-  /** Accepts no new connections, waits up to `graceMs` for open requests, then cuts them. Returns how many were cut. */
+  /**
+   * Accepts no new connections, waits up to `graceMs` for open requests, then cuts them. Returns the number of requests that were
+   * cut.
+   */
   close(graceMs?: number): Promise<number>
 }
 
 const GRACE_MS = 30_000
-/** Longer than proxies keep idle connections (usually 60 s), so that a proxy never uses one that is being closed. */
+/**
+ * How long an idle connection is kept, in milliseconds: longer than proxies keep it (typically 60 s), so that a proxy never uses
+ * one that is being closed.
+ */
 const IDLE_MS = 65_000
 
 export async function serveApp(
   app: Pick<Hono, "fetch">,
   { host, port }: { host: string; port: number },
-): Promise<Serving> {
+): Promise<RunningServer> {
   const listener = getRequestListener(app.fetch)
   const open = new Set<ServerResponse>()
   let isDraining = false

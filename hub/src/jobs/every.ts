@@ -1,11 +1,11 @@
 export type Job = {
-  /** Runs now, or as soon as the current run ends. */
+  /** Runs the work now, or as soon as the current run ends. */
   soon(): void
-  /** Waits for the current run. */
+  /** Stops, and waits for the current run. */
   stop(): Promise<void>
 }
 
-/** Runs `work` repeatedly, never twice at once. A failed run is reported to `failed`, and the next one starts as usual. */
+/** Runs `work` repeatedly, never twice at once. A failed run is reported to `failed`, and the next one starts normally. */
 export function runEvery(everyMs: number, work: () => Promise<unknown>, failed: (error: unknown) => void): Job {
   let running: Promise<void> | undefined
   let isStopped = false

@@ -3,16 +3,19 @@ import { rewriteForgottenKeys } from "../store/forgotten-keys.ts"
 import { runEvery } from "./every.ts"
 
 const EVERY_MS = 60_000
-/** By then, most readers of the deleted rows are done. */
-const SOON_MS = 500
-/** Promised to the person who deletes: two rounds, in case the first finds the table in use. */
-const GONE_WITHIN_MS = 2 * EVERY_MS + SOON_MS
+/** How long after a deletion to start, in milliseconds. By then, most readers of the deleted rows are done. */
+const FIRST_DELAY_MS = 500
+/**
+ * The time within which keys are gone, as promised to the person who deletes: two rounds, in case the table is in use during the
+ * first.
+ */
+const GONE_WITHIN_MS = 2 * EVERY_MS + FIRST_DELAY_MS
 
-/** Removes the keys of deleted conversations from PostgreSQL's files: at most once a minute, on one node. */
-export function forgetKeysSoon(address: string, log: (event: Record<string, unknown>) => void) {
+/** Removes the keys of deleted conversations from PostgreSQL's files, at most once a minute and on one node. */
+export function createKeyRemover(address: string, log: (event: Record<string, unknown>) => void) {
   let timer: NodeJS.Timeout | undefined
   const work = async () => {
-    const done = await rewriteForgottenKeys(address, { intervalMs: EVERY_MS - SOON_MS })
+    const done = await rewriteForgottenKeys(address, { intervalMs: EVERY_MS - FIRST_DELAY_MS })
     if (done.state !== "nothing") log({ level: "info", event: "forget_keys", ...done })
   }
   const job = runEvery(EVERY_MS, work, (error) =>
@@ -21,7 +24,7 @@ export function forgetKeysSoon(address: string, log: (event: Record<string, unkn
   return {
     forgot: (): Date => {
       clearTimeout(timer)
-      timer = setTimeout(job.soon, SOON_MS)
+      timer = setTimeout(job.soon, FIRST_DELAY_MS)
       timer.unref()
       return new Date(Date.now() + GONE_WITHIN_MS)
     },

@@ -7,7 +7,7 @@ import { HubProblem } from "../store/problem.ts"
 import { type HubLogin, resourceOf } from "./login.ts"
 import type { Provider } from "./provider.ts"
 
-/** Only signatures with a key pair: a shared secret or a missing signature proves nothing. */
+/** The accepted algorithms: only signatures with a key pair, because a shared secret or a missing signature proves nothing. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 
 /** Errors of the token itself, as opposed to failures to fetch the provider's keys. */
@@ -25,13 +25,13 @@ const BAD_TOKEN = [
 
 type Parts = { db: Database; provider: Provider; settings: OidcSettings; log(event: Record<string, unknown>): void }
 
-/** Reads access tokens that the identity provider issued for this hub's MCP. They are sent nowhere. */
-export function readsAccessTokens({ db, provider, settings, log }: Parts): HubLogin["holderOf"] {
+/** Returns a function that verifies access tokens that the identity provider issued for this hub's MCP. They are sent nowhere. */
+export function createTokenReader({ db, provider, settings, log }: Parts): HubLogin["holderOf"] {
   const { issuer, mcpScope } = settings
   const audience = resourceOf(settings)
   let keys: JWTVerifyGetKey | undefined
   return async (token) => {
-    const claims = await verified(async () => {
+    const claims = await verifyToken(async () => {
       keys ??= createRemoteJWKSet(await provider.keys())
       const options = { issuer, audience, algorithms: ALGORITHMS, requiredClaims: ["exp", "sub"] }
       return (await jwtVerify(token, keys, options)).payload
@@ -43,12 +43,12 @@ export function readsAccessTokens({ db, provider, settings, log }: Parts): HubLo
     throw new HubProblem(
       403,
       "forbidden",
-      "You are not a member of this hub. `dex hub login` makes you one, if you may.",
+      "You are not a member of this hub. `dex hub login` makes you one, if you are allowed to join.",
     )
   }
 }
 
-async function verified(read: () => Promise<JWTPayload>, log: Parts["log"]): Promise<JWTPayload> {
+async function verifyToken(read: () => Promise<JWTPayload>, log: Parts["log"]): Promise<JWTPayload> {
   try {
     return await read()
   } catch (error) {
@@ -60,7 +60,7 @@ async function verified(read: () => Promise<JWTPayload>, log: Parts["log"]): Pro
   }
 }
 
-/** Most providers use `scope`, some `scp`; the value is a string of words or a list. */
+/** The scopes in a token. Most providers use `scope`, some `scp`; the value is a string of words or a list. */
 function scopesIn({ scope, scp }: JWTPayload): string[] {
   return [scope, scp].flatMap((claim) => (Array.isArray(claim) ? claim.map(String) : String(claim ?? "").split(" ")))
 }

@@ -12,11 +12,11 @@ export type HubLogin = {
 
 export type DeviceLogins = {
   begin(): Promise<DeviceLogin>
-  /** Once the person has agreed, returns their token, which is shown only this once. */
+  /** Returns the person's token once they have agreed. It is shown only this once. */
   ask(login: unknown): Promise<DeviceLoginState>
 }
 
-/** The resource that an access token must be issued for (RFC 8707). */
+/** The resource for which an access token must be issued (RFC 8707). */
 export function resourceOf({ url }: Pick<OidcSettings, "url">): string {
   return `${url}/mcp`
 }

@@ -1,13 +1,13 @@
 import { type Bucket, createBucket } from "../bucket.ts"
-import { createRecent } from "../recent.ts"
+import { createRecentCache } from "../recent.ts"
 import type { OidcSettings } from "../settings.ts"
 import type { Database } from "../store/connection.ts"
 import { seal, sealedName, unseal } from "../store/keys.ts"
 import { logInPerson, type Person } from "../store/logins.ts"
 import { HubProblem } from "../store/problem.ts"
-import { readsAccessTokens } from "./access-token.ts"
+import { createTokenReader } from "./access-token.ts"
 import type { DeviceLogins, HubLogin } from "./login.ts"
-import { expired, openProvider, type Provider } from "./provider.ts"
+import { expiredProblem, openProvider, type Provider } from "./provider.ts"
 
 type LoginParts = {
   settings: OidcSettings
@@ -16,20 +16,20 @@ type LoginParts = {
   log(event: Record<string, unknown>): void
 }
 
-/** Loaded only if an identity provider is set, because its libraries are large. */
+/** Opens the login. This file is loaded only if an identity provider is set, because its libraries are large. */
 export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogin {
   const provider = openProvider(settings, log)
   return {
     settings,
     devices: createDeviceLogins({ db, provider, settings, masterKey }),
-    holderOf: readsAccessTokens({ db, provider, settings, log }),
+    holderOf: createTokenReader({ db, provider, settings, log }),
   }
 }
 
-const MOST_GROUPS = 1_000
-const LONGEST = 200
-/** Shorter than a name may be: a number is appended if the name is taken. */
-const LONGEST_NAME = 50
+const MAX_GROUPS = 1_000
+const MAX_LENGTH = 200
+/** The most characters of a name. It is less than a name may have, because a number is appended if the name is taken. */
+const MAX_NAME_LENGTH = 50
 
 /** The person whom the claims describe. An unverified e-mail address is ignored, because anybody can type one. */
 function personIn(issuer: string, claims: Record<string, unknown>): Person {
@@ -48,16 +48,16 @@ function personIn(issuer: string, claims: Record<string, unknown>): Person {
 
 function groupsIn(claim: unknown): string[] {
   const named = typeof claim === "string" ? [claim] : Array.isArray(claim) ? claim : []
-  return [...new Set(named.filter((one): one is string => textIn(one) === one))].slice(0, MOST_GROUPS)
+  return [...new Set(named.filter((one): one is string => textIn(one) === one))].slice(0, MAX_GROUPS)
 }
 
 function textIn(claim: unknown): string | undefined {
-  return typeof claim === "string" && claim !== "" && claim.length <= LONGEST && !claim.includes("\0")
+  return typeof claim === "string" && claim !== "" && claim.length <= MAX_LENGTH && !claim.includes("\0")
     ? claim
     : undefined
 }
 
-/** A name that refs allow: ann.lee for Ann.Lee@example.com. */
+/** A name that is valid in refs: ann.lee for Ann.Lee@example.com. */
 function nameFrom(text = ""): string | undefined {
   const plain = text
     .replace(/@.*$/s, "")
@@ -66,25 +66,25 @@ function nameFrom(text = ""): string | undefined {
     .toLowerCase()
     .replace(/[^a-z0-9_.-]+/g, "-")
     .replace(/^[^a-z0-9]+/, "")
-    .slice(0, LONGEST_NAME)
+    .slice(0, MAX_NAME_LENGTH)
     .replace(/[-.]+$/, "")
   return plain === "" ? undefined : plain
 }
 
 type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterKey: Buffer; now?: () => number }
 
-const ABOUT = "device login"
-/** For one login. dex asks every five seconds. */
-const ASKS_PER_MINUTE = 30
-/** More than start within two hours. */
-const MOST_LOGINS = 10_000
+const SEAL_PURPOSE = "device login"
+/** How often a client may ask about one login per minute. dex asks every five seconds. */
+const POLLS_PER_MINUTE = 30
+/** The most logins to remember: more than start within two hours. */
+const MAX_LOGINS = 10_000
 
-/** No state is needed between the two calls: the client returns the provider's code, sealed, to any node. */
+/** Device logins. No state is needed between the two calls: the client returns the provider's code, sealed, to any node. */
 function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
-  const key = sealedName(masterKey, ABOUT)
-  const asks = createRecent<Bucket>(MOST_LOGINS, () => 1)
+  const key = sealedName(masterKey, SEAL_PURPOSE)
+  const asks = createRecentCache<Bucket>(MAX_LOGINS, () => 1)
   const isTooOften = (code: string) => {
-    const bucket = asks.get(code) ?? createBucket(ASKS_PER_MINUTE, now)
+    const bucket = asks.get(code) ?? createBucket(POLLS_PER_MINUTE, now)
     asks.set(code, bucket)
     return bucket.take() > 0
   }
@@ -93,7 +93,7 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
       const { code, userCode, address, addressWithCode, seconds, interval } = await provider.beginDevice()
       const kept = JSON.stringify({ code, until: now() + seconds * 1_000 })
       return {
-        login: seal(key, Buffer.from(kept), ABOUT).toString("base64url"),
+        login: seal(key, Buffer.from(kept), SEAL_PURPOSE).toString("base64url"),
         user_code: userCode,
         verification_uri: address,
         verification_uri_complete: addressWithCode,
@@ -103,7 +103,7 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
     },
     ask: async (login) => {
       const { code, until } = opened(key, login)
-      if (until < now()) throw expired()
+      if (until < now()) throw expiredProblem()
       if (isTooOften(code)) return { state: "slow_down" }
       const answer = await provider.askDevice(code)
       if (answer.state !== "done") return answer
@@ -114,8 +114,8 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
 
 function opened(key: Buffer, login: unknown): { code: string; until: number } {
   try {
-    return JSON.parse(unseal(key, Buffer.from(String(login), "base64url"), ABOUT).toString("utf8"))
+    return JSON.parse(unseal(key, Buffer.from(String(login), "base64url"), SEAL_PURPOSE).toString("utf8"))
   } catch {
-    throw new HubProblem(400, "invalid", "This is not a login that was begun here.") // the reason does not matter
+    throw new HubProblem(400, "invalid", "This login was not started on this hub.") // the reason does not matter
   }
 }

@@ -16,7 +16,7 @@ export type DeviceAnswer = { state: "waiting" | "slow_down" } | { state: "done";
 
 export type Provider = {
   beginDevice(): Promise<DeviceCode>
-  /** Asks once. Throws a HubProblem if the login was refused or has expired. */
+  /** Asks the provider once. Throws a HubProblem if the login was refused or has expired. */
   askDevice(code: string): Promise<DeviceAnswer>
   /** The address of the provider's keys. */
   keys(): Promise<URL>
@@ -26,8 +26,8 @@ type Log = (event: Record<string, unknown>) => void
 
 const TIMEOUT_SECONDS = 10
 const DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
-/** From RFC 8628, if the provider names no interval. */
-const USUAL_INTERVAL = 5
+/** The interval from RFC 8628, in seconds, if the provider names none. */
+const DEFAULT_INTERVAL_SECONDS = 5
 
 /** The identity provider. It is contacted only when somebody logs in, so everything else works while it is down. */
 export function openProvider(settings: OidcSettings, log: Log): Provider {
@@ -43,7 +43,7 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
     try {
       return await work(await configuration())
     } catch (error) {
-      throw error instanceof HubProblem ? error : unanswered(error, log)
+      throw error instanceof HubProblem ? error : providerProblem(error, log)
     }
   }
   return {
@@ -56,7 +56,7 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
           address: begun.verification_uri,
           addressWithCode: begun.verification_uri_complete,
           seconds: begun.expires_in,
-          interval: begun.interval ?? USUAL_INTERVAL,
+          interval: begun.interval ?? DEFAULT_INTERVAL_SECONDS,
         }
       }),
     askDevice: (code) =>
@@ -65,7 +65,7 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
           const tokens = await oidc.genericGrantRequest(config, DEVICE_GRANT, { device_code: code })
           return { state: "done", claims: await claimsOf(config, tokens) }
         } catch (error) {
-          return unfinished(error)
+          return pendingAnswer(error)
         }
       }),
     keys: () =>
@@ -88,7 +88,9 @@ function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<oid
 
 type Tokens = Awaited<ReturnType<typeof oidc.genericGrantRequest>>
 
-/** Some providers put only the subject into the ID token, and the other claims into the userinfo response. */
+/**
+ * The claims of a login. Some providers put only the subject into the ID token, and the other claims into the userinfo response.
+ */
 async function claimsOf(config: oidc.Configuration, tokens: Tokens): Promise<Record<string, unknown>> {
   const claims = tokens.claims()
   if (!claims) throw new Error("no ID token")
@@ -96,29 +98,25 @@ async function claimsOf(config: oidc.Configuration, tokens: Tokens): Promise<Rec
   return { ...(await oidc.fetchUserInfo(config, tokens.access_token, claims.sub)), ...claims }
 }
 
-/** RFC 8628's answers while there is no token yet. Any other error is thrown again. */
-function unfinished(error: unknown): DeviceAnswer {
+/** The answer while there is no token yet (RFC 8628). Any other error is thrown again. */
+function pendingAnswer(error: unknown): DeviceAnswer {
   const code = error instanceof oidc.ResponseBodyError ? error.error : undefined
   if (code === "authorization_pending") return { state: "waiting" }
   if (code === "slow_down") return { state: "slow_down" }
   if (code === "access_denied")
     throw new HubProblem(403, "denied", "The login was refused on the identity provider's page.")
-  if (code === "expired_token" || code === "invalid_grant") throw expired()
+  if (code === "expired_token" || code === "invalid_grant") throw expiredProblem()
   throw error
 }
 
-export function expired(): HubProblem {
+export function expiredProblem(): HubProblem {
   return new HubProblem(410, "expired", "The code has expired. Log in again.")
 }
 
-/** The error's text may quote what was sent, so only its kind is logged. */
-function unanswered(error: unknown, log: Log): HubProblem {
+/** The problem to report. Only the kind of the error is logged, because its text may quote what was sent. */
+function providerProblem(error: unknown, log: Log): HubProblem {
   const { code, error: oauthError, name } = error as { code?: unknown; error?: unknown; name?: unknown }
   const kinds = [name, code, oauthError].filter((one) => typeof one === "string" && /^\w{1,60}$/.test(one))
   log({ level: "error", event: "identity_provider", kinds })
-  return new HubProblem(
-    502,
-    "identity_provider",
-    "The identity provider does not answer as it should. Try again later.",
-  )
+  return new HubProblem(502, "identity_provider", "The identity provider gave an unexpected answer. Try again later.")
 }

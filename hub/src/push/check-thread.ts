@@ -2,12 +2,13 @@ import { unpackChunk } from "../../../src/hub-client/wire.ts"
 import { serveOrders } from "../../../src/subprocess/serve.ts"
 import { HubProblem } from "../store/problem.ts"
 import { factsOf, packJson } from "../store/sealed.ts"
-import { messagesIn, secretsIn } from "./incoming.ts"
+import { readMessages, secretsIn } from "./incoming.ts"
 
-// Unpacks and checks chunks one at a time, on another thread than the one that answers requests.
-
-/** Without a hash, it is a stored chunk that newer rules check again. */
-export type ToCheck = { data: Uint8Array; hash?: string }
+/**
+ * A chunk to decompress and check in this thread, away from the one that answers requests. Without a hash, it is a stored chunk
+ * that newer rules check again.
+ */
+export type ChunkToCheck = { data: Uint8Array; hash?: string }
 export type CheckedChunk = { plainBytes: number; facts: Uint8Array }
 export type CheckResult =
   | CheckedChunk
@@ -16,10 +17,10 @@ export type CheckResult =
 
 serveOrders(checkChunk)
 
-function checkChunk({ hash, data }: ToCheck): CheckResult {
+function checkChunk({ hash, data }: ChunkToCheck): CheckResult {
   try {
     if (hash === undefined) return { rules: secretsIn(unpackChunk(data).messages) }
-    const { messages, plainBytes } = messagesIn(hash, data)
+    const { messages, plainBytes } = readMessages(hash, data)
     return { plainBytes, facts: packJson(factsOf(messages)) }
   } catch (error) {
     if (!(error instanceof HubProblem)) throw error

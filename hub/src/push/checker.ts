@@ -1,7 +1,7 @@
 import { isSubprocessEnded, type Subprocess, subprocessFile } from "../../../src/subprocess/link.ts"
 import { startThread } from "../../../src/subprocess/thread.ts"
 import { HubProblem } from "../store/problem.ts"
-import type { CheckedChunk, CheckResult, ToCheck } from "./check-thread.ts"
+import type { CheckedChunk, CheckResult, ChunkToCheck } from "./check-thread.ts"
 import { checkSent } from "./incoming.ts"
 
 export type ChunkChecker = {
@@ -14,25 +14,28 @@ export type ChunkChecker = {
 
 export type CheckerOptions = {
   threads?: number
-  /** Time for one chunk. A thread that takes longer is ended. */
+  /** The time limit for one chunk, in milliseconds. A thread that takes longer is ended. */
   longestMs?: number
   log?(event: Record<string, unknown>): void
 }
 
-const LONGEST_MS = 10_000
-/** Stored chunks may take longer: those of earlier versions unpack to 64 MB, and nobody waits for them. */
-const KEPT_TIMES = 12
-/** Waiting chunks are in memory. */
-const LONGEST_QUEUE = 128
+const MAX_CHECK_MS = 10_000
+/**
+ * How many times longer the check of a stored chunk may take: those of earlier versions decompress to 64 MB, and nobody waits for
+ * them.
+ */
+const STORED_TIME_FACTOR = 12
+/** The most waiting chunks, because they are in memory. */
+const MAX_QUEUE = 128
 const MEMORY_MB = 256
 
-type CheckThread = Subprocess<ToCheck, CheckResult>
+type CheckThread = Subprocess<ChunkToCheck, CheckResult>
 type Answer = Exclude<CheckResult, { problem: object }>
-type Waiting = { chunk: ToCheck; resolve(answer: Answer): void; reject(error: Error): void }
+type WaitingChunk = { chunk: ChunkToCheck; resolve(answer: Answer): void; reject(error: Error): void }
 
-/** Threads are started when the first chunks arrive. */
-export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: CheckerOptions = {}): ChunkChecker {
-  const queue: Waiting[] = []
+/** Checks chunks in threads, which are started when the first chunks arrive. */
+export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: CheckerOptions = {}): ChunkChecker {
+  const queue: WaitingChunk[] = []
   const idle: CheckThread[] = []
   const all = new Set<CheckThread>()
   const start = (): CheckThread => {
@@ -52,14 +55,14 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
       if (!thread.hasEnded()) give(thread, queue.shift()!)
     }
   }
-  const give = async (thread: CheckThread, { chunk, resolve, reject }: Waiting): Promise<void> => {
+  const give = async (thread: CheckThread, { chunk, resolve, reject }: WaitingChunk): Promise<void> => {
     let why = { code: "failed", message: "The hub could not check this chunk." }
     const timer = setTimeout(
       () => {
         why = { code: "too_slow", message: "The hub could not check this chunk in time." }
         thread.kill()
       },
-      longestMs * (chunk.hash === undefined ? KEPT_TIMES : 1),
+      longestMs * (chunk.hash === undefined ? STORED_TIME_FACTOR : 1),
     )
     try {
       const answer = await thread.ask(chunk)
@@ -74,9 +77,9 @@ export function openChecker({ threads = 2, longestMs = LONGEST_MS, log }: Checke
     if (!thread.hasEnded()) idle.push(thread)
     next()
   }
-  const ask = (chunk: ToCheck): Promise<Answer> => {
-    if (queue.length >= LONGEST_QUEUE)
-      throw new HubProblem(503, "busy", "Too many push at once. Try again in a moment.", { afterSeconds: 1 })
+  const ask = (chunk: ChunkToCheck): Promise<Answer> => {
+    if (queue.length >= MAX_QUEUE)
+      throw new HubProblem(503, "busy", "Too many pushes at once. Try again in a moment.", { afterSeconds: 1 })
     return new Promise((resolve, reject) => {
       queue.push({ chunk, resolve, reject })
       next()

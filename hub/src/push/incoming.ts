@@ -8,7 +8,7 @@ import {
   MAX_CHUNK_BYTES,
   MAX_CHUNK_PLAIN,
   MAX_PLANNED,
-  mostPlain,
+  maxPlain,
   type PlanRequest,
   unpackChunk,
   type WireMessage,
@@ -17,7 +17,7 @@ import { redactRecord } from "../../../src/redact/redact.ts"
 import { LEVELS, type Level } from "../store/access.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// Clients are not trusted: the shape of everything they send is checked before it is used.
+// Matches the id of a source. Clients are not trusted: the shape of everything they send is checked before it is used.
 
 const SOURCE = /^[a-z][a-z0-9_]{0,40}$/
 const HASH = /^[0-9a-f]{64}$/
@@ -27,15 +27,14 @@ const PLAN = object({
   conversations: listOf(object({ source: text(), id: text(), digest: text(), chunks: listOf(text()) })),
 })
 
-// Limits of numbers. All except times fit into 32 bits, like the columns of the tables.
-/** The highest value of a conversation's counts. */
-export const MOST_COUNTED = 1_000_000
-const count = () => integer(undefined, { minimum: 0, maximum: MOST_COUNTED })
+/** The highest value of a conversation's counts. All numbers except times fit into 32 bits, like the columns of the tables. */
+export const MAX_COUNTED = 1_000_000
+const count = () => integer(undefined, { minimum: 0, maximum: MAX_COUNTED })
 const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
-/** Milliseconds, to the end of the year 9999. */
+/** The last time that is accepted, in milliseconds: the end of the year 9999. */
 const LAST_TIME = 253_402_300_799_999
 const time = () => integer(undefined, { minimum: 0, maximum: LAST_TIME })
-const MOST_CHARGED = 1e15
+const MAX_USAGE_NUMBER = 1e15
 
 /** The counts and price details of the provider, as the laptop has them. */
 const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
@@ -72,23 +71,23 @@ export const commitSchema = object({
 
 const CONSENT = object({ what: listOf(choice(SHAREABLE)) })
 
-export function sharedIn(body: unknown): string[] {
-  return shaped<{ what: string[] }>(CONSENT, body).what
+export function readConsent(body: unknown): string[] {
+  return readShape<{ what: string[] }>(CONSENT, body).what
 }
 
 const GRANT = object({ level: choice(LEVELS) })
 const DECISION = object({ decision: choice(["approve", "deny"] as const) })
 
-export function levelIn(body: unknown): Level {
-  return shaped<{ level: Level }>(GRANT, body).level
+export function readLevel(body: unknown): Level {
+  return readShape<{ level: Level }>(GRANT, body).level
 }
 
-export function decisionIn(body: unknown): "approve" | "deny" {
-  return shaped<{ decision: "approve" | "deny" }>(DECISION, body).decision
+export function readDecision(body: unknown): "approve" | "deny" {
+  return readShape<{ decision: "approve" | "deny" }>(DECISION, body).decision
 }
 
-export function planOf(body: unknown): PlanRequest {
-  const plan = shaped<PlanRequest>(PLAN, body)
+export function readPlan(body: unknown): PlanRequest {
+  const plan = readShape<PlanRequest>(PLAN, body)
   if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan has at most ${MAX_PLANNED} conversations.`)
   for (const { source, id, digest, chunks } of plan.conversations) {
     checkName(source, id)
@@ -97,39 +96,39 @@ export function planOf(body: unknown): PlanRequest {
   return plan
 }
 
-export function commitOf(body: unknown): CommitRequest {
-  const commit = shaped<CommitRequest>(commitSchema, body)
+export function readCommit(body: unknown): CommitRequest {
+  const commit = readShape<CommitRequest>(commitSchema, body)
   const { head } = commit
-  if (!everyNumber(head.usage, (value) => value >= 0 && value <= MOST_CHARGED))
-    throw invalid("usage has a number that nobody was charged.")
+  if (!everyNumber(head.usage, (value) => value >= 0 && value <= MAX_USAGE_NUMBER))
+    throw invalid("usage has an impossible number.")
   checkName(head.source, head.id)
   checkHashes([commit.digest, ...commit.chunks])
-  // The title is text like any other; the other fields are names that no person wrote.
+  // Only the title and other text is searched for secrets; the other fields are names that no person wrote.
   refuseSecrets(secretsIn([head]))
   return commit
 }
 
 export function checkName(source: string, id: string): void {
-  // PostgreSQL's text has no NUL.
+  // A text in PostgreSQL cannot contain NUL.
   if (!SOURCE.test(source) || id === "" || id.length > 1000 || id.includes("\0"))
-    throw invalid(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} cannot name a conversation.`)
+    throw invalid(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} is not a valid name of a conversation.`)
 }
 
-/** A laptop starts another chunk long before this. */
-const MOST_MESSAGES = 4_000
+/** The most messages in a chunk. A laptop starts another chunk long before this. */
+const MAX_MESSAGES = 4_000
 
-/** A chunk's messages, after its hash, shape and text were checked. That takes processor time: see checker.ts. */
-export function messagesIn(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
+/** The messages of a chunk, after its hash, shape and text were checked. This takes processor time; see checker.ts. */
+export function readMessages(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
   const chunk = unpacked(data)
   if (chunk.hash !== hash) throw invalid("The chunk does not have this hash.")
-  if (chunk.messages.length > MOST_MESSAGES) throw tooLarge(`A chunk has at most ${MOST_MESSAGES} messages.`)
+  if (chunk.messages.length > MAX_MESSAGES) throw tooLarge(`A chunk has at most ${MAX_MESSAGES} messages.`)
   const wrong = chunk.messages.findIndex((message) => !isMessage(message))
   if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
   refuseSecrets(secretsIn(chunk.messages))
   return chunk
 }
 
-/** The checks that do not need to unpack the chunk. */
+/** The checks that do not need the chunk decompressed. */
 export function checkSent(hash: string, data: Uint8Array): void {
   checkHashes([hash])
   if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk has at most ${MAX_CHUNK_BYTES} bytes.`)
@@ -137,13 +136,13 @@ export function checkSent(hash: string, data: Uint8Array): void {
 
 function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
   try {
-    return unpackChunk(data, mostPlain(data.length))
+    return unpackChunk(data, maxPlain(data.length))
   } catch (error) {
     if (isTooLarge(error))
       throw tooLarge(
-        `A chunk may unpack to at most ${MAX_CHUNK_PLAIN >> 20} MB, and to 50 times what was sent. A newer dex sends smaller ones.`,
+        `A chunk may decompress to at most ${MAX_CHUNK_PLAIN >> 20} MB, and to 50 times what was sent. A newer dex sends smaller ones.`,
       )
-    throw invalid("The chunk cannot be unpacked.") // the kind of damage does not matter
+    throw invalid("The chunk cannot be decompressed.") // the kind of damage does not matter
   }
 }
 
@@ -155,7 +154,7 @@ function isMessage(message: unknown): boolean {
   if (!isRecord(message)) return false
   const { number, version, role, at, parts, effects } = message
   return (
-    isWithin(number, HIGHEST) &&
+    isWithin(number, MAX_NUMBER) &&
     isWithin(version, Number.MAX_SAFE_INTEGER) &&
     (ROLES as readonly unknown[]).includes(role) &&
     (at === undefined || isWithin(at, LAST_TIME)) &&
@@ -172,25 +171,25 @@ function isMessage(message: unknown): boolean {
 
 const HUNK_NUMBERS = ["old_start", "old_lines", "new_start", "new_lines"]
 /** The highest number of a line in a file, and of a message in a conversation. */
-const HIGHEST = 1_000_000_000
+const MAX_NUMBER = 1_000_000_000
 
 function areHunks(hunks: unknown): boolean {
   if (hunks === undefined) return true
   if (!Array.isArray(hunks)) return false
-  return hunks.every((hunk) => isRecord(hunk) && HUNK_NUMBERS.every((name) => isWithin(hunk[name], HIGHEST)))
+  return hunks.every((hunk) => isRecord(hunk) && HUNK_NUMBERS.every((name) => isWithin(hunk[name], MAX_NUMBER)))
 }
 
 function isWithin(value: unknown, most: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= most
 }
 
-/** Checks all numbers in a value, at any depth. JSON.parse reads 1e400 as Infinity. */
+/** True if all numbers in a value, at any depth, pass. JSON.parse reads 1e400 as Infinity. */
 function everyNumber(value: unknown, isRight: (number: number) => boolean): boolean {
   if (typeof value === "number") return isRight(value)
   return typeof value !== "object" || value === null || Object.values(value).every((one) => everyNumber(one, isRight))
 }
 
-/** The rules that match something in `values`, which are changed by this. Uses this hub's version of the rules. */
+/** The names of the rules that match something in `values`, which this call changes. Uses this hub's version of the rules. */
 export function secretsIn(values: readonly object[]): string[] {
   const found = values.flatMap((value) => Object.keys(redactRecord(value as RawRecord).redactions))
   return [...new Set(found)]
@@ -208,7 +207,7 @@ function checkHashes(hashes: string[]): void {
   if (!hashes.every((hash) => HASH.test(hash))) throw invalid("A digest is 64 hexadecimal digits.")
 }
 
-function shaped<T>(schema: Schema, body: unknown): T {
+function readShape<T>(schema: Schema, body: unknown): T {
   const read = readAs(schema, body)
   if ("wrong" in read) throw invalid(read.wrong)
   return read.ok as T

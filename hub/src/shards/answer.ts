@@ -3,13 +3,13 @@ import { createDex } from "../../../src/app/dex.ts"
 import { isDexError } from "../../../src/core/error.ts"
 import { formatRef } from "../../../src/core/ref.ts"
 import { readInput, type Tool } from "../../../src/core/tool.ts"
-import { visibleIn } from "../../../src/render/visible.ts"
+import { withVisibleTexts } from "../../../src/render/visible.ts"
 import { parseQuery } from "../../../src/search/query.ts"
 import type { HistoryReader } from "../../../src/store/history/store.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
 import type { Dex } from "../../../src/tools/context.ts"
-import { linesQuestion, type TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
+import { linesQuery, type TeamQuestionKind } from "../../../src/tools/hub/team-question.ts"
 import { list } from "../../../src/tools/list/list.ts"
 import { search } from "../../../src/tools/search/search.ts"
 import { timeline } from "../../../src/tools/show/forms.ts"
@@ -17,68 +17,74 @@ import { show } from "../../../src/tools/show/show.ts"
 import { stats } from "../../../src/tools/stats/stats.ts"
 import type { Database, Viewer } from "../store/connection.ts"
 import { hasHistory } from "../store/feeds.ts"
-import { forOneQuestion, openTenantHistory } from "../store/history.ts"
+import { openTenantHistory, withQuestionHistory } from "../store/history.ts"
 import { createReadable } from "../store/readable.ts"
 import { type ShardToAsk, shardOfProject, shardsOf, shardsWithProject } from "../store/shards.ts"
 import { linesWithin } from "./lines.ts"
 import { openLocalShards } from "./local.ts"
-import { isMissing, type MergedShard, mergedIndex, ShardMissing } from "./merged.ts"
+import { isShardUnavailable, type MergedShard, mergedIndex, ShardUnavailableError } from "./merged.ts"
 import type { CallNode, NodeAddress } from "./node-call.ts"
 import { answerCall, remoteIndex, type ShardAnswer, type ShardQuestion } from "./remote.ts"
 
 /** The tools of a team's history. They only read; other tools work only on a laptop. */
 export const teamTools: readonly Tool<Dex>[] = [search, list, show, timeline, stats]
 
-/** Includes the questions with which a laptop builds an answer of its own. Agents do not see these. */
+/** The tools, and the queries with which a laptop builds an answer of its own. Agents do not see these. */
 export const teamQuestions: readonly TeamQuestionKind[] = [
   ...teamTools,
   ...answerQuestions,
-  linesQuestion as TeamQuestionKind,
+  linesQuery as TeamQuestionKind,
 ]
-/** Tools that use the search index. What they find is then read with the viewer's rights. */
-const FROM_INDEX = ["search", "passages"]
-const FROM_SHARD = [...FROM_INDEX, "lines"]
+/** Tools that use the search index. What they find is then read with the viewer's permissions. */
+const INDEX_TOOLS = ["search", "passages"]
+const SHARD_TOOLS = [...INDEX_TOOLS, "lines"]
 
 export type TeamQuestion = { viewer: Viewer; tool: string; input: unknown }
 export type TeamAnswer =
   | { output: unknown; drops: number }
   | { problem: { status: number; code: string; message: string } }
 
-/** Without an index, a search would have to read all of a team's history, which takes minutes. */
-const BUILDING = {
+/** The problem to report while there is no index: a search would have to read all of a team's history, which takes minutes. */
+const INDEX_BUILDING = {
   status: 503,
   code: "building",
-  message: "The hub is building its search index. Ask again in a few minutes.",
+  message: "The hub is building its search index. Try again in a few minutes.",
 }
 
-/** All lines of a project are in one shard, so there is no partial answer without its node. */
-const NO_LINES_NOW = {
+/**
+ * The problem to report if a node is missing: all lines of a project are in one shard, so there is no partial answer without its
+ * node.
+ */
+const LINES_UNAVAILABLE = {
   status: 503,
   code: "node_missing",
-  message: "The node of the hub that knows who wrote these lines does not answer. Ask again in a minute.",
+  message: "The hub's node that knows who wrote these lines does not answer. Try again in a minute.",
 }
 
-/** "Nothing was found" would suggest that the search took place. */
-const NOT_SEARCHED = {
+/** The problem to report if no shard answers: "nothing was found" would suggest that the search took place. */
+const SEARCH_UNAVAILABLE = {
   status: 503,
   code: "node_missing",
   message:
-    "Nothing was searched: the node of the hub that has the search index does not answer. Ask again in a minute.",
+    "The search did not take place: the hub's node with the search index does not answer. Try again in a minute.",
 }
 
-/** Only for tests that each wall works alone: `scope` replaces what a member may read, `index` opens a complete shard. */
-export type AnswerWalls = { scope?: string; index?: "all" }
+/**
+ * For tests that each of the two access checks works alone: `scope` replaces what a member may read, `index` opens a complete
+ * shard.
+ */
+export type AccessCheckOverrides = { scope?: string; index?: "all" }
 type AnswerParts = {
   db: Database
   data: string
   folder: string
   version: string
-  walls?: AnswerWalls
-  /** How shards of other nodes are called. Absent if this node only answers from its own. */
+  walls?: AccessCheckOverrides
+  /** How shards of other nodes are called. Absent if this node answers only from its own. */
   others?: { self: string; call: CallNode }
 }
 
-/** Time limits for each call to the shards, and for all calls of one question. */
+/** The time limits for each call to the shards, and for all calls of one question, in milliseconds. */
 const CALL_MS = 3_000
 const QUESTION_MS = 10_000
 
@@ -88,7 +94,9 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
   const local = openLocalShards(data)
   const elsewhere = ({ node, url }: ShardToAsk): NodeAddress | undefined =>
     others && node !== null && node !== others.self ? { name: node, url } : undefined
-  /** The first wall: an index of only what the viewer may read. `project` is the part of a key that the question names. */
+  /**
+   * The first access check: an index of only what the viewer may read. `project` is the part of a key that the question names.
+   */
   const indexFor = async (viewer: Viewer, project: string | undefined): Promise<SearchIndex | undefined> => {
     const { tenant } = viewer
     const time = { callMs: CALL_MS, until: Date.now() + QUESTION_MS }
@@ -110,7 +118,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     if (shards.length > 0 && shards.every(({ index }) => index === undefined)) return undefined
     return shards.length === 1 && !shards[0]!.isFar ? shards[0]!.index : mergedIndex(shards, time)
   }
-  /** The other node that has a project's lines, if another node has them. */
+  /** The node with a project's lines, if that is another node. */
   const linesElsewhere = async ({ tenant }: Viewer, project: string): Promise<NodeAddress | undefined> => {
     if (!others) return undefined
     const shard = await shardOfProject(db, tenant, project)
@@ -130,30 +138,33 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const names = read.ok as SearchNames
     const node = name === "lines" ? await linesElsewhere(viewer, names.project ?? "") : undefined
-    // The other node answers the complete question behind both walls.
+    // The other node answers the complete question, with both access checks.
     if (node)
       try {
         return { output: await others!.call(node, "lines", { viewer, input }, QUESTION_MS), drops: 0 }
       } catch (error) {
-        if (error instanceof ShardMissing) return { problem: NO_LINES_NOW }
+        if (error instanceof ShardUnavailableError) return { problem: LINES_UNAVAILABLE }
         throw error
       }
-    const index = FROM_INDEX.includes(name) ? await indexFor(viewer, projectNamed(names)) : undefined
-    if (FROM_INDEX.includes(name) && !index && (await hasHistory(db, viewer.tenant))) return { problem: BUILDING }
+    const index = INDEX_TOOLS.includes(name) ? await indexFor(viewer, projectNamed(names)) : undefined
+    if (INDEX_TOOLS.includes(name) && !index && (await hasHistory(db, viewer.tenant)))
+      return { problem: INDEX_BUILDING }
     const lines = () => linesOf(viewer, names.project ?? "")
     const options = walls.scope === undefined ? {} : { scope: walls.scope }
-    return forOneQuestion(db, viewer, options, async (history) => {
-      const watched = FROM_SHARD.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
+    return withQuestionHistory(db, viewer, options, async (history) => {
+      const watched = SHARD_TOOLS.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
       try {
-        const { output } = visibleIn(await tool.run(teamDex(folder, version, watched.history, index), read.ok, lines))
-        return index?.isUnanswered?.() ? { problem: NOT_SEARCHED } : { output, drops: watched.drops() }
+        const { output } = withVisibleTexts(
+          await tool.run(teamDex(folder, version, watched.history, index), read.ok, lines),
+        )
+        return index?.isUnanswered?.() ? { problem: SEARCH_UNAVAILABLE } : { output, drops: watched.drops() }
       } catch (error) {
         if (!isDexError(error)) throw error
         return { problem: { status: 400, code: error.code, message: error.message } }
       }
     })
   }
-  /** Answers another node's call to a shard of this node, within the scope that the caller's first wall computed. */
+  /** Answers another node's call to a shard of this node, within the scope that the caller's first access check computed. */
   const answerShard = async (question: ShardQuestion): Promise<ShardAnswer> => {
     const { tenant, shard, scope } = question
     try {
@@ -161,7 +172,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
       if (index === "scope") return { missing: "scope" }
       return index ? { answer: await answerCall(index, question) } : { missing: "shard" }
     } catch (error) {
-      if (isMissing(error)) return { missing: "shard" }
+      if (isShardUnavailable(error)) return { missing: "shard" }
       throw error
     }
   }
@@ -174,14 +185,14 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
 
 type SearchNames = { query?: string; project?: string }
 
-/** The flag takes precedence over the query text. */
+/** The project that a search names. The option takes precedence over the query text. */
 function projectNamed({ query = "", project }: SearchNames): string | undefined {
   return project ?? parseQuery(query).filters.project
 }
 
 /**
- * The second wall: what was found is read with the viewer's rights. If a conversation exists that they may not read, it got
- * through the first wall. It is dropped and counted. This should never happen.
+ * The second access check: what was found is read with the viewer's permissions. If a conversation exists that they may not read,
+ * it passed the first check. It is dropped and counted. This should never happen.
  */
 function watchSecondWall(
   db: Database,
@@ -212,11 +223,11 @@ function watchSecondWall(
 }
 
 /**
- * The context in which the tools run on a team's history. It has no home of its own: `folder` is empty, so that nothing
- * from this machine appears in an answer.
+ * The context in which the tools run on a team's history. It has no home of its own: `folder` is empty, so that nothing from this
+ * machine appears in an answer.
  */
 function teamDex(folder: string, version: string, history: HistoryReader, index: SearchIndex | undefined): Dex {
-  const refuse = () => Promise.reject(new Error("A hub's history is changed by pushing to it only."))
+  const refuse = () => Promise.reject(new Error("A hub's history can be changed only by pushing to it."))
   return {
     ...createDex({ env: { HOME: folder, DEX_HOME: folder }, cwd: folder, version }),
     project: "",
@@ -227,11 +238,11 @@ function teamDex(folder: string, version: string, history: HistoryReader, index:
     index: async () => index,
     indexIsDamaged: async () => false,
     indexToWrite: async () => undefined,
-    knows: () => false,
+    hasKnowledge: () => false,
     hasSuggestions: () => false,
     suggestions: () => Promise.resolve(openSuggestions(":memory:", { redact: (text) => text })),
     takeDamaged: async () => [],
-    syncBehind: async () => false,
+    syncInBackground: async () => false,
     syncDeps: refuse,
     lastListing: () => ({ refs: [], words: [] }),
   }

@@ -12,7 +12,9 @@ export function shardFile(data: string, name: ShardName): string {
   return join(shardFolder(data, name), "index.db")
 }
 
-/** Changes if the file was removed and created again: a process that still has it open reads a deleted file. */
+/**
+ * Identifies the file. Changes if the file was removed and created again: a process that still has it open reads a deleted file.
+ */
 export function fileIdentity(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false })
   return stats && `${stats.ino} ${stats.birthtimeMs}`

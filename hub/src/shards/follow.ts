@@ -8,21 +8,23 @@ import { allShards, nodeSeen, type PlacedShard, type ShardNode, shardArrived } f
 import { type ShardName, shardFile, shardFolder } from "./files.ts"
 import { openShardLines, type ShardLines } from "./lines.ts"
 
-/** A shard with much to read gives the others a turn after this long. */
+/** How long a shard is read before the others get a turn, in milliseconds. */
 const TURN_MS = 2_000
-/** Bytes of text that are read and indexed together. Batches of 64 conversations of any length made a hub 70 to 90 MB larger. */
-const MOST_BYTES = 2_000_000
-/** How often a node reports that it runs. */
-const SEEN_MS = 5_000
-/** By then, everyone who asked while the shard was here has an answer. */
-const LEAVE_MS = 15_000
+/**
+ * How many bytes of text are read and indexed together. Batches of 64 conversations of any length made a hub 70 to 90 MB larger.
+ */
+const MAX_BYTES = 2_000_000
+/** How often a node reports that it runs, in milliseconds. */
+const REPORT_EVERY_MS = 5_000
+/** How long a moved shard is kept, in milliseconds. By then, everyone who asked while the shard was here has an answer. */
+const DELETE_AFTER_MS = 15_000
 
 export const ONLY_NODE: ShardNode = { name: "main" }
 
 export type ShardLag = ShardName & { lag: number }
 
 export type Follower = {
-  /** Brings every shard of this node up to date, or a step closer. True if nothing is left to do. */
+  /** Brings every shard of this node up to date, or a step closer. Returns true if nothing is left to do. */
   step(): Promise<boolean>
   /** How many changes each shard was behind its tenant's feed after the last step. */
   lags(): ShardLag[]
@@ -36,7 +38,7 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
   let seenAt = 0
   const leftAt = new Map<string, number>()
   const saySeen = async () => {
-    if (Date.now() - seenAt <= SEEN_MS) return
+    if (Date.now() - seenAt <= REPORT_EVERY_MS) return
     await nodeSeen(db, node)
     seenAt = Date.now()
   }
@@ -49,7 +51,7 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
     if (!existsSync(folder)) return
     const since = leftAt.get(key) ?? Date.now()
     leftAt.set(key, since)
-    if (Date.now() - since < LEAVE_MS) return
+    if (Date.now() - since < DELETE_AFTER_MS) return
     rmSync(folder, { recursive: true, force: true })
     leftAt.delete(key)
   }
@@ -64,7 +66,7 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
     const shard = followed(name)
     if (shard.seq === seq && shard.linesSeq === seq) return true
     const history = openShardHistory(db, name.tenant, name.shard)
-    const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS, mostBytes: MOST_BYTES })
+    const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS, mostBytes: MAX_BYTES })
     // No word of a forgotten conversation stays in the index.
     if (complete && (await shard.index.isPurgeDue(history))) await shard.index.purge(history)
     if (complete) shard.seq = seq

@@ -5,8 +5,8 @@ import type { HistoryReader } from "../../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge, readKnowledge } from "../../../src/store/knowledge/knowledge.ts"
 import type { LineWorker } from "../../../src/store/knowledge/lines.ts"
 
-// Who wrote which line, derived for a shard as on a laptop. The file next to its index contains no text of conversations
-// except the subjects of commits.
+// How long to wait for another process that writes, in milliseconds. The file with who wrote which line is derived for a shard as
+// on a laptop. It is next to the index and contains no text of conversations except the subjects of commits.
 
 const BUSY_MS = 5_000
 
@@ -15,7 +15,7 @@ export function linesFile(indexFile: string): string {
 }
 
 export type ShardLines = {
-  /** Reads what changed, until the deadline. True if nothing is left. */
+  /** Reads what changed, until the deadline. Returns true if nothing is left. */
   follow(history: HistoryReader, deadline: number): Promise<boolean>
   close(): void
 }
@@ -41,7 +41,10 @@ export function readShardLines(indexFile: string): Knowledge | undefined {
 
 const NO_LINES: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
 
-/** The first wall: a shard's lines from the conversations in `names` (as the feed calls them), or from all without `names`. */
+/**
+ * The first access check: a shard's lines from the conversations in `names` (as the feed calls them), or from all without
+ * `names`.
+ */
 export function linesWithin(knowledge: Knowledge | undefined, names: ReadonlySet<string> | undefined): LineRows {
   if (!knowledge) return NO_LINES
   const { lines } = knowledge

@@ -2,7 +2,7 @@ import type { IndexScope } from "../../../src/store/index/index-scope.ts"
 import { scopedIndex } from "../../../src/store/index/scoped.ts"
 import { readIndex, type SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { Knowledge } from "../../../src/store/knowledge/knowledge.ts"
-import { createRecent } from "../recent.ts"
+import { createRecentCache } from "../recent.ts"
 import { fileIdentity, type ShardName, shardFile } from "./files.ts"
 import { linesFile, readShardLines } from "./lines.ts"
 
@@ -17,19 +17,22 @@ export type ShardScope = {
   names?: ReadonlySet<string> | readonly string[]
 }
 
-/** Conversations in all cached scopes of all members and shards. */
-const MOST_SCOPED = 2_000_000
+/** The most conversations in all cached scopes of all members and shards together. */
+const MAX_CACHED_NAMES = 2_000_000
 
 type CachedScope = { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
 
-/** How often to check whether a file was deleted. Its disk space is not freed while it is open. */
+/** How often to check whether a file was deleted, in milliseconds. Its disk space is not freed while it is open. */
 const SWEEP_MS = 10_000
 
 /** This node's shards, opened for reading. */
 export function openLocalShards(data: string) {
-  const indexes = openedFiles<SearchIndex>()
-  const derived = openedFiles<Knowledge>()
-  const scopes = createRecent<CachedScope>(MOST_SCOPED, ({ scope }) => scope.ids.length + scope.others.length + 1)
+  const indexes = createFileCache<SearchIndex>()
+  const derived = createFileCache<Knowledge>()
+  const scopes = createRecentCache<CachedScope>(
+    MAX_CACHED_NAMES,
+    ({ scope }) => scope.ids.length + scope.others.length + 1,
+  )
   const indexOf = (name: ShardName): SearchIndex | undefined => {
     const path = shardFile(data, name)
     return indexes.at(path, () => {
@@ -70,7 +73,7 @@ export function openLocalShards(data: string) {
 }
 
 /** Opens each file once, and again if another file has replaced it. */
-function openedFiles<T extends { close(): void }>() {
+function createFileCache<T extends { close(): void }>() {
   const files = new Map<string, { identity: string | undefined; opened: T; isGone?: boolean }>()
   return {
     at: (path: string, open: () => T | undefined): T | undefined => {
@@ -83,7 +86,7 @@ function openedFiles<T extends { close(): void }>() {
       if (opened) files.set(path, { identity, opened })
       return opened
     },
-    /** Closes files that were also missing the last time: a file that is being replaced is missing for a moment. */
+    /** Closes files that were already missing the last time: a file that is being replaced is missing for a moment. */
     closeGone: () => {
       for (const [path, file] of files) {
         const wasGone = file.isGone === true

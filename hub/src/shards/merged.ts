@@ -10,25 +10,28 @@ import {
 } from "../../../src/store/index/query.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { WrittenWord } from "../../../src/store/index/vocabulary.ts"
-import { notOffered } from "./not-offered.ts"
+import { unsupportedMethods } from "./not-offered.ts"
 
-/** A shard that is not available now: its node does not answer, or has not built it yet. */
-export class ShardMissing extends Error {}
+/** Thrown if a shard is not available now: its node does not answer, or has not built it yet. */
+export class ShardUnavailableError extends Error {}
 
 export type MergedShard = {
-  /** Undefined if it is not built yet. */
+  /** Undefined if the index is not built yet. */
   index: SearchIndex | undefined
-  /** It may contain something of the projects that the question names. */
+  /** True if it may contain something of the projects that the question names. */
   isNamed: boolean
   isFar?: boolean
 }
 
-/** One call has a limit, so that a silent shard does not use up the time of the others. `until` is the end for all, in ms. */
+/**
+ * `callMs` limits one call, so that a silent shard does not use up the time of the others. `until` is the end for all calls, in
+ * milliseconds since 1970.
+ */
 export type ShardsTime = { callMs: number; until: number }
 
 /**
- * A tenant's shards as one index, for one question. Scores are compared as they are, although each shard computes on its own
- * how rare a word is. A shard that does not answer in time is left out from then on, and `shards` reports that.
+ * A tenant's shards as one index, for one question. Scores are compared as they are, although each shard computes on its own how
+ * rare a word is. A shard that does not answer in time is left out from then on, and `shards` reports that.
  */
 export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime): SearchIndex {
   const queried = new Set<number>()
@@ -36,7 +39,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   const sized = new Map<number, number>()
   const named = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
   const isFar = (k: number) => shards[k]!.isFar === true
-  /** The answers of those shards that answer. Other nodes are called first, so that local shards are read while they answer. */
+  /** The answers of the shards that answer. Other nodes are called first, so that local shards are read while they answer. */
   const each = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
     const end = Math.min(until, Date.now() + callMs)
     const askOne = async (k: number) => {
@@ -44,10 +47,10 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       if (missing.has(k)) return []
       try {
         const { index } = shards[k]!
-        if (!index) throw new ShardMissing()
+        if (!index) throw new ShardUnavailableError()
         return [{ k, answer: await inTime(end, () => ask(index, k)) }]
       } catch (error) {
-        if (!isMissing(error)) throw error
+        if (!isShardUnavailable(error)) throw error
         missing.add(k)
         return []
       }
@@ -63,7 +66,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     const answers = await Promise.all([...far.map(askOne), ...near.map(afterFar)])
     return answers.flat().sort((a, b) => a.k - b.k)
   }
-  /** A question that names projects goes only to the shards that have them. */
+  /** Asks only the shards that have the projects that a question names. */
   const eachFor = <T>(
     { projects }: Pick<IndexFilter, "projects">,
     ask: (index: SearchIndex, k: number) => Promise<T>,
@@ -75,7 +78,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     return { newest: Math.max(1, Math.ceil((newest * (sized.get(k) ?? 0)) / Math.max(1, all))) }
   }
   return {
-    ...notOffered,
+    ...unsupportedMethods,
     // Another node decides what it leaves out.
     ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
     isUnanswered: () => named.size > 0 && [...named].every((k) => missing.has(k)),
@@ -83,13 +86,13 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     find: async (query) => {
       const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))
       const hits = found.flatMap(({ k, answer }) =>
-        answer.map((hit) => ({ ...hit, doc: merged(hit.doc, k, shards.length) })),
+        answer.map((hit) => ({ ...hit, doc: mergedDocId(hit.doc, k, shards.length) })),
       )
       return hits.sort(byScore).slice(0, query.limit)
     },
     newest: async (query) => {
       const found = await eachFor(query, (index) => index.newest(query))
-      return inTurn(found.map(({ answer }) => answer)).slice(0, query.limit)
+      return interleave(found.map(({ answer }) => answer)).slice(0, query.limit)
     },
     containing: async (term, docs) => {
       const own = Map.groupBy(docs, (doc) => shardOf(doc, shards.length))
@@ -99,7 +102,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
           own.get(k)!.map((doc) => ownDoc(doc, shards.length)),
         ),
       )
-      return new Set(found.flatMap(({ k, answer }) => [...answer].map((doc) => merged(doc, k, shards.length))))
+      return new Set(found.flatMap(({ k, answer }) => [...answer].map((doc) => mergedDocId(doc, k, shards.length))))
     },
     unspoken: async (ref, numbers, terms) => {
       const found = await each(named, (index) => index.unspoken(ref, numbers, terms))
@@ -107,7 +110,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
     },
     count: async (query) => {
       const found = await eachFor(query, (index, k) => index.count({ ...query, ...newestOf(query, k) }))
-      return added(found.map(({ answer }) => answer))
+      return sumCounts(found.map(({ answer }) => answer))
     },
     countConversations: async (query) => {
       const answers = await eachFor(query, (index, k) => index.countConversations({ ...query, ...newestOf(query, k) }))
@@ -115,7 +118,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       const kinds: CountByKind["kinds"] = {}
       for (const kind of found.flatMap((one) => Object.keys(one.kinds) as Kind[]))
         kinds[kind] ??= found.reduce((sum, one) => sum + (one.kinds[kind] ?? 0), 0)
-      return { ...added(found), kinds }
+      return { ...sumCounts(found), kinds }
     },
     sizes: async (terms) => {
       const found = await each(named, (index) => index.sizes(terms))
@@ -130,30 +133,30 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       }
     },
     words: async (beginning, limit) => {
-      const words = together(await each(named, (index) => index.words(beginning, limit)))
+      const words = sumWordCounts(await each(named, (index) => index.words(beginning, limit)))
       return limit === undefined ? words : words.slice(0, limit)
     },
-    wordsOfLength: async (least, most) => together(await each(named, (index) => index.wordsOfLength(least, most))),
-    followed: async () => oldest((await each(named, (index) => index.followed())).map(({ answer }) => answer)),
+    wordsOfLength: async (least, most) => sumWordCounts(await each(named, (index) => index.wordsOfLength(least, most))),
+    followed: async () => oldestToken((await each(named, (index) => index.followed())).map(({ answer }) => answer)),
     isBehind: async (store) => {
       const tokens = (await each(named, (index) => index.followed())).map(({ answer }) => answer)
       if (tokens.length === 0) return false
-      const { changes, rebuild } = await store.changes(oldest(tokens), 1)
+      const { changes, rebuild } = await store.changes(oldestToken(tokens), 1)
       return rebuild || changes.length > 0
     },
   }
 }
 
-export function isMissing(error: unknown): boolean {
-  return error instanceof ShardMissing || (isDexError(error) && error.code === "index_damaged")
+export function isShardUnavailable(error: unknown): boolean {
+  return error instanceof ShardUnavailableError || (isDexError(error) && error.code === "index_damaged")
 }
 
 async function inTime<T>(end: number, ask: () => Promise<T>): Promise<T> {
   const left = end - Date.now()
-  if (left <= 0) throw new ShardMissing()
+  if (left <= 0) throw new ShardUnavailableError()
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new ShardMissing()), left)
+    timer = setTimeout(() => reject(new ShardUnavailableError()), left)
   })
   try {
     return await Promise.race([ask(), late])
@@ -164,7 +167,7 @@ async function inTime<T>(end: number, ask: () => Promise<T>): Promise<T> {
 
 // A document's number is unique only in its shard. Combined with the shard's position, it is unique in all of them.
 
-function merged(doc: DocId, k: number, of: number): DocId {
+function mergedDocId(doc: DocId, k: number, of: number): DocId {
   return docId(rowOf(doc) * of + k)
 }
 
@@ -176,7 +179,7 @@ function ownDoc(doc: DocId, of: number): DocId {
   return docId(Math.floor(rowOf(doc) / of))
 }
 
-/** The order of a single index. */
+/** Compares hits in the order of a single index. */
 function byScore(a: IndexHit, b: IndexHit): number {
   return b.score - a.score || (b.at ?? 0) - (a.at ?? 0) || compare(a.ref.id, b.ref.id) || a.number - b.number
 }
@@ -185,7 +188,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function added(counts: MatchCount[]): MatchCount {
+function sumCounts(counts: MatchCount[]): MatchCount {
   const total = counts.reduce((sum, count) => sum + count.total, 0)
   return {
     total: Math.min(total, COUNT_LIMIT),
@@ -193,13 +196,13 @@ function added(counts: MatchCount[]): MatchCount {
   }
 }
 
-function inTurn<T>(lists: T[][]): T[] {
+function interleave<T>(lists: T[][]): T[] {
   const longest = Math.max(0, ...lists.map((list) => list.length))
   return Array.from({ length: longest }, (_, i) => lists.flatMap((list) => list.slice(i, i + 1))).flat()
 }
 
 /** Adds up the counts of equal words, most frequent first. */
-function together(answers: { answer: WrittenWord[] }[]): WrittenWord[] {
+function sumWordCounts(answers: { answer: WrittenWord[] }[]): WrittenWord[] {
   const spreads = new Map<string, number>()
   for (const { word, spread } of answers.flatMap(({ answer }) => answer))
     spreads.set(word, (spreads.get(word) ?? 0) + spread)
@@ -207,8 +210,8 @@ function together(answers: { answer: WrittenWord[] }[]): WrittenWord[] {
   return words.sort((a, b) => b.spread - a.spread || compare(a.word, b.word))
 }
 
-/** The tokens are from one tenant's feed. Each contains a history and a number. */
-function oldest(tokens: (string | undefined)[]): string | undefined {
+/** The oldest of these tokens, all from one tenant's feed. Each contains a history and a number. */
+function oldestToken(tokens: (string | undefined)[]): string | undefined {
   if (tokens.includes(undefined)) return undefined
   const seqOf = (token: string) => Number(token.split("@")[1])
   return (tokens as string[]).toSorted((a, b) => seqOf(a) - seqOf(b))[0]

@@ -1,19 +1,19 @@
 import { createHash, timingSafeEqual } from "node:crypto"
 import { isNetError, send } from "../../../src/net/client.ts"
 import { sealedName } from "../store/keys.ts"
-import { ShardMissing } from "./merged.ts"
+import { ShardUnavailableError } from "./merged.ts"
 
-// How one node calls another. Only nodes have the master key. The signature covers the time, the called node, the route and
-// the body.
+// The routes that nodes call on each other. Only nodes have the master key. The signature covers the time, the called node, the
+// route and the body.
 
 export type NodeRoute = "index" | "lines"
 export type NodeAddress = { name: string; url: string | null }
 
-/** The clocks of two nodes may differ by this much. */
+/** How much the clocks of two nodes may differ, in milliseconds. */
 const CLOCK_MS = 60_000
-/** A node that timed out is not called for this long, so that not every question waits for it. */
+/** How long a node that timed out is not called, in milliseconds, so that not every question waits for it. */
 const SILENT_MS = 3_000
-const MOST_BYTES = 64 << 20
+const MAX_BYTES = 64 << 20
 const HEADERS = { time: "x-dex-hub-time", hash: "x-dex-hub-hash", sign: "x-dex-hub-sign" }
 
 /** Calls a node. Rejects with ShardMissing if it does not answer, or refuses. */
@@ -22,10 +22,10 @@ export type CallNode = (node: NodeAddress, route: NodeRoute, question: object, m
 export function nodeCaller(masterKey: Buffer): CallNode {
   const silent = new Map<string, number>()
   return async ({ name, url }, route, question, ms) => {
-    if (url === null || (silent.get(url) ?? 0) > Date.now()) throw new ShardMissing()
+    if (url === null || (silent.get(url) ?? 0) > Date.now()) throw new ShardUnavailableError()
     const body = JSON.stringify(question)
     const [time, hash] = [String(Date.now()), hashOf(body)]
-    const sign = signed(masterKey, { time, hash, route, to: name }).toString("hex")
+    const sign = signatureOf(masterKey, { time, hash, route, to: name }).toString("hex")
     const headers = { "content-type": "application/json", [HEADERS.time]: time, [HEADERS.hash]: hash }
     try {
       const all = { ...headers, [HEADERS.sign]: sign }
@@ -34,25 +34,25 @@ export function nodeCaller(masterKey: Buffer): CallNode {
         headers: all,
         body,
         timeoutMs: ms,
-        mostBytes: MOST_BYTES,
+        mostBytes: MAX_BYTES,
       })
       if (reply.status >= 200 && reply.status < 300) return JSON.parse(await reply.text())
       reply.discard()
     } catch (error) {
       if (isNetError(error) && error.reason === "timeout") silent.set(url, Date.now() + SILENT_MS)
     }
-    throw new ShardMissing()
+    throw new ShardUnavailableError()
   }
 }
 
-/** Whether another node sent this request just now. The caller must check that the body has the returned hash. */
+/** The hash of the body, if another node sent this request just now. The caller must check that the body has this hash. */
 export function isFromNode(
   masterKey: Buffer,
   request: { route: NodeRoute; to: string; header(name: string): string | undefined },
 ): { hash: string } | undefined {
   const [time = "", hash = "", sign = ""] = [HEADERS.time, HEADERS.hash, HEADERS.sign].map(request.header)
   if (!/^\d{1,15}$/.test(time) || !/^[0-9a-f]{64}$/.test(sign)) return undefined
-  const right = signed(masterKey, { time, hash, route: request.route, to: request.to })
+  const right = signatureOf(masterKey, { time, hash, route: request.route, to: request.to })
   const isRight = timingSafeEqual(right, Buffer.from(sign, "hex"))
   return isRight && Math.abs(Date.now() - Number(time)) <= CLOCK_MS ? { hash } : undefined
 }
@@ -61,6 +61,6 @@ export function hashOf(body: string): string {
   return createHash("sha256").update(body).digest("hex")
 }
 
-function signed(masterKey: Buffer, of: { time: string; hash: string; route: NodeRoute; to: string }): Buffer {
+function signatureOf(masterKey: Buffer, of: { time: string; hash: string; route: NodeRoute; to: string }): Buffer {
   return sealedName(sealedName(masterKey, "between nodes"), [of.time, of.to, of.route, of.hash].join("\n"))
 }

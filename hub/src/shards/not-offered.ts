@@ -3,8 +3,8 @@ import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 const refuse = () =>
   Promise.reject(new Error("This index can only be read: each shard is written by the node that has it."))
 
-/** The methods that an index cannot offer if its shards belong to others. */
-export const notOffered: Pick<
+/** The methods that an index does not support if its shards belong to other nodes. */
+export const unsupportedMethods: Pick<
   SearchIndex,
   "isPart" | "scope" | "vectors" | "follow" | "purge" | "isPurgeDue" | "check" | "checkpoint" | "close"
 > = {

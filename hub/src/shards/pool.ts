@@ -8,7 +8,10 @@ import type { AnyQuestion, ThreadAnswer, ThreadData, ThreadEvent, ThreadOrder, T
 
 export type Shards = {
   ask(question: TeamQuestion): Promise<unknown>
-  /** Questions that wait or are being answered, documents that the second wall dropped since the start, and each shard's lag. */
+  /**
+   * The number of questions that wait or are being answered, of documents that the second access check dropped since the start,
+   * and each shard's lag.
+   */
   state(): { waiting: number; drops: number; lags: ShardLag[] }
   close(): Promise<void>
 }
@@ -21,21 +24,24 @@ export type NodeShards = {
 
 export type ShardsOptions = Omit<ThreadData, "work"> & {
   threads?: number
-  /** If more questions than this wait, further ones are refused and must be repeated. */
+  /** The most waiting questions. Further ones are refused and must be repeated. */
   longestQueue?: number
   log(event: Record<string, unknown>): void
 }
 
-/** Node reserves up to 48 MB for short-lived objects in each thread, and a small hub has four threads. */
+/** The megabytes for short-lived objects in each thread. Node's default is up to 48 MB, and a small hub has four threads. */
 const YOUNG_MB = 8
 
 type ShardThread = Subprocess<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>
 
-type Waiting = { question: AnyQuestion; resolve(output: unknown): void; reject(error: unknown): void }
+type WaitingQuestion = { question: AnyQuestion; resolve(output: unknown): void; reject(error: unknown): void }
 
-type Lane = { queue: Waiting[]; idle: ((one: Waiting) => void)[]; answering: number }
+type Lane = { queue: WaitingQuestion[]; idle: ((one: WaitingQuestion) => void)[]; answering: number }
 
-/** Starts threads that answer, more for other nodes if they can reach this one, and one that writes. Restarts dead threads. */
+/**
+ * Starts threads that answer, more of them for other nodes if these can reach this one, and one that writes. Restarts dead
+ * threads.
+ */
 export function openShards({ threads = 2, longestQueue = 64, log, ...data }: ShardsOptions): Shards & NodeShards {
   const lanes: Record<"answer" | "asked", Lane> = {
     answer: { queue: [], idle: [], answering: 0 },
@@ -54,8 +60,8 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
     const file = subprocessFile("./thread.ts", import.meta.url)
     const thread: ShardThread = startThread(file, { data: workerData, limits: { maxYoungGenerationSizeMb: YOUNG_MB } })
     running[at] = thread
-    const failed = (stack: string) => log({ level: "error", event: work, at: placeOf(stack) })
-    const take = async ({ question, resolve, reject }: Waiting) => {
+    const failed = (stack: string) => log({ level: "error", event: work, at: throwLocation(stack) })
+    const take = async ({ question, resolve, reject }: WaitingQuestion) => {
       lane!.answering++
       try {
         const answer = (await thread.ask(question))!
@@ -73,11 +79,11 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
         next(lane!)
       } catch (error) {
         lane!.answering--
-        reject(isSubprocessEnded(error) ? new Error("The thread that searched has ended.") : error)
+        reject(isSubprocessEnded(error) ? new Error("The search thread ended unexpectedly. Try again.") : error)
       }
     }
     thread.ended.then(({ cause }) => {
-      if (cause instanceof Error) log({ level: "error", event: `${work} thread`, at: placeOf(cause.stack ?? "") })
+      if (cause instanceof Error) log({ level: "error", event: `${work} thread`, at: throwLocation(cause.stack ?? "") })
       const place = lane?.idle.indexOf(take) ?? -1
       if (place >= 0) lane!.idle.splice(place, 1)
       if (!isClosing) start(work, at)
@@ -97,7 +103,7 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
   for (const [at, work] of works.entries()) start(work, at)
   const askIn = (lane: Lane, question: AnyQuestion): Promise<unknown> => {
     if (lane.queue.length >= longestQueue)
-      return Promise.reject(new HubProblem(503, "busy", "Too many are searching at once. Try again in a moment."))
+      return Promise.reject(new HubProblem(503, "busy", "Too many searches at once. Try again in a moment."))
     return new Promise((resolve, reject) => {
       lane.queue.push({ question, resolve, reject })
       next(lane)
@@ -120,8 +126,8 @@ function problemOf({ problem }: Extract<TeamAnswer, { problem: object }>): HubPr
   return new HubProblem(problem.status, problem.code, problem.message)
 }
 
-/** Where an error was thrown, without its message, which may quote what somebody wrote. */
-export function placeOf(stack: string): string {
+/** The location where an error was thrown, without its message, which may quote what somebody wrote. */
+export function throwLocation(stack: string): string {
   const lines = stack.split("\n").filter((line) => /^\s+at /.test(line))
   return lines
     .slice(0, 5)

@@ -3,11 +3,11 @@ import type { DocId } from "../../../src/store/index/doc-id.ts"
 import type { SearchIndex } from "../../../src/store/index/search-index.ts"
 import type { ShardName } from "./files.ts"
 import type { ShardScope } from "./local.ts"
-import { ShardMissing } from "./merged.ts"
+import { ShardUnavailableError } from "./merged.ts"
 import type { CallNode, NodeAddress } from "./node-call.ts"
-import { notOffered } from "./not-offered.ts"
+import { unsupportedMethods } from "./not-offered.ts"
 
-// A shard of another node as an index. Each call is one request to that node.
+// The methods of an index on another node. Each call is one request to that node.
 
 // The names that nodes send to each other. `holding` is the name on the wire of `containing`.
 const REMOTE_METHODS = [
@@ -16,7 +16,10 @@ const REMOTE_METHODS = [
 ] as const
 type RemoteMethod = (typeof REMOTE_METHODS)[number]
 
-/** `scope` is the result of the first wall. Its names are sent only if the other node does not have this version of it. */
+/**
+ * A call to a shard of another node. `scope` is the result of the first access check. Its names are sent only if the other node
+ * does not have this version of it.
+ */
 export type ShardQuestion = ShardName & {
   method: string
   args: unknown[]
@@ -25,32 +28,32 @@ export type ShardQuestion = ShardName & {
 export type ShardAnswer = { answer: unknown } | { missing: "shard" | "scope" }
 
 /** Distinguishes the versions of this thread from those of others. */
-const BY = randomUUID()
+const THREAD_ID = randomUUID()
 
 export function remoteIndex(
   call: CallNode,
   node: NodeAddress,
   { of, scope, ms }: { of: ShardName; scope: ShardScope; ms: number },
 ): SearchIndex {
-  const known = { by: BY, member: scope.of.member, version: scope.version }
+  const known = { by: THREAD_ID, member: scope.of.member, version: scope.version }
   const ask = async (method: RemoteMethod, args: unknown[]): Promise<unknown> => {
     const send = (sent: ShardQuestion["scope"]) =>
       call(node, "index", { ...of, method, args, scope: sent } satisfies ShardQuestion, ms) as Promise<ShardAnswer>
     let reply = await send(known)
     if ("missing" in reply && reply.missing === "scope") reply = await send({ ...known, names: [...scope.names!] })
-    if ("missing" in reply) throw new ShardMissing()
+    if ("missing" in reply) throw new ShardUnavailableError()
     return reply.answer
   }
   const methods = Object.fromEntries(
     REMOTE_METHODS.map((method) => [method, (...args: unknown[]) => ask(method, args)]),
   ) as Pick<SearchIndex, "find" | "newest" | "count" | "countConversations" | "sizes" | "words" | "wordsOfLength">
   return {
-    ...notOffered,
+    ...unsupportedMethods,
     ...methods,
     containing: async (...args) => new Set((await ask("holding", args)) as DocId[]),
     unspoken: async (...args) => new Set((await ask("unspoken", args)) as number[]),
     followed: async () => ((await ask("followed", [])) as string | null) ?? undefined,
-    isBehind: () => Promise.reject(new Error("Whether a shard is behind is known to its own node.")),
+    isBehind: () => Promise.reject(new Error("Only a shard's own node knows whether it is up to date.")),
   }
 }
 
@@ -58,7 +61,7 @@ export function remoteIndex(
 export async function answerCall(index: SearchIndex, { method, args }: ShardQuestion): Promise<unknown> {
   if (!(REMOTE_METHODS as readonly string[]).includes(method))
     throw new Error("Another node called a method that this one does not know.")
-  // JSON has no undefined.
+  // JSON has no undefined, so null stands for it.
   const given = args.map((arg) => arg ?? undefined)
   const own = method === "holding" ? "containing" : (method as Exclude<RemoteMethod, "holding">)
   const answer = await (index[own] as (...of: unknown[]) => Promise<unknown>)(...given)

@@ -1,16 +1,17 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { workerData } from "node:worker_threads"
 import { serveOrders } from "../../../src/subprocess/serve.ts"
-import { type DatabaseOptions, databaseGone, openDatabase } from "../store/connection.ts"
+import { type DatabaseOptions, databaseUnavailable, openDatabase } from "../store/connection.ts"
 import type { ShardNode } from "../store/shards.ts"
 import { createAnswers, type TeamAnswer, type TeamQuestion } from "./answer.ts"
 import { createFollower, type ShardLag } from "./follow.ts"
 import { nodeCaller } from "./node-call.ts"
 import type { ShardQuestion } from "./remote.ts"
 
-// Work that needs the processor runs here, away from the thread that answers requests: searching, or writing the shards.
-
-/** `asked` answers other nodes. It calls no other node, so that two nodes never wait for each other. */
+/**
+ * The work of a thread: searching, or writing the shards. It needs the processor, so it is done away from the thread that answers
+ * requests. `asked` answers other nodes and calls no other node, so that two nodes never wait for each other.
+ */
 export type ThreadWork = "answer" | "asked" | "follow"
 export type ThreadData = DatabaseOptions & {
   work: ThreadWork
@@ -20,14 +21,14 @@ export type ThreadData = DatabaseOptions & {
   node: ShardNode
 }
 export type AnyQuestion = { team: TeamQuestion } | { shard: ShardQuestion }
-/** `follow` is one order that never ends. `failed` is where an error was thrown. */
+/** `follow` is one order that never ends. `failed` is the location where an error was thrown. */
 export type ThreadOrder = AnyQuestion | "follow"
 export type ThreadAnswer = TeamAnswer | { failed: string }
 export type ThreadEvent = { failed: string } | { lags: ShardLag[] }
 
-/** A push can be found after this time plus the time to read it. */
+/** How often to look for changes, in milliseconds. A push can be found after this time plus the time to read it. */
 const LOOK_MS = 300
-const AFTER_FAILURE_MS = 2_000
+const RETRY_AFTER_MS = 2_000
 
 const { work, data, folder, version, node, ...options } = workerData as ThreadData
 // Objects lose their class when they are passed to a thread.
@@ -43,7 +44,7 @@ serveOrders<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>(async (order, { 
   try {
     return await answer!(order)
   } catch (error) {
-    const gone = databaseGone(error)
+    const gone = databaseUnavailable(error)
     return gone
       ? { problem: { status: gone.status, code: gone.code, message: gone.message } }
       : { failed: failedAt(error) }
@@ -66,7 +67,7 @@ async function follow(emit: (event: ThreadEvent) => void, signal: AbortSignal): 
       if (isDone) await pause(LOOK_MS)
     } catch (error) {
       emit({ failed: failedAt(error) })
-      await pause(AFTER_FAILURE_MS)
+      await pause(RETRY_AFTER_MS)
     }
   follower.close()
 }

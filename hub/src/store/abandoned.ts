@@ -1,20 +1,23 @@
 import type { Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 import { asOwner } from "./owner.ts"
-import { ABOUT, type SealedHead, unsealJson } from "./sealed.ts"
+import { SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 
-// A plan gives a conversation a row and a key before its content arrives, and chunks arrive before a commit names them. If no
-// commit follows, they have to be removed.
+// How many days after the plan unfinished data is removed. A plan gives a conversation a row and a key before its content
+// arrives, and chunks arrive before a commit names them. If no commit follows, they have to be removed.
 
 const DAYS = 7
-/** The size of a transaction, so that pushes wait only for a moment. */
-const AT_ONCE = 100
+/** The number of rows per transaction, so that pushes wait only for a moment. */
+const ROWS_PER_TRANSACTION = 100
 
-/** Nobody is about to send something of it. */
-const AT_REST = "coalesce(planned_at, received_at) < $1::timestamptz - make_interval(days => $2)"
-const FOUND = `select id from hub.conversation where rev = 0 and ${AT_REST} for update skip locked`
+/** The condition that nobody is about to send something of the conversation. */
+const IS_IDLE = "coalesce(planned_at, received_at) < $1::timestamptz - make_interval(days => $2)"
+const FOUND = `select id from hub.conversation where rev = 0 and ${IS_IDLE} for update skip locked`
 
-/** Removes what was planned a week ago and never committed. A client that returns must plan again. Returns the number. */
+/**
+ * Removes what was planned a week ago and never committed. A client that returns must plan again. Returns the number of removed
+ * rows.
+ */
 export async function removeAbandoned(owner: string, now = new Date()): Promise<number> {
   return asOwner(owner, async (query) => {
     const ids = (await query<{ id: number }>(FOUND, [now, DAYS])).map(({ id }) => id)
@@ -28,7 +31,7 @@ export async function removeAbandoned(owner: string, now = new Date()): Promise<
 /** A commit removes chunks that it does not name, so only chunks after the last commit can be left over. */
 const WITH_LATER_CHUNKS = `select c.tenant, c.id, c.head, k.wrapped, t.slug, t.wrapped_key from hub.conversation c
   join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id join hub.tenant t on t.id = c.tenant
-  where c.rev > 0 and ${AT_REST} and c.id > $3 and exists (select from hub.chunk later
+  where c.rev > 0 and ${IS_IDLE} and c.id > $3 and exists (select from hub.chunk later
     where later.tenant = c.tenant and later.conversation = c.id and later.stored_at > c.received_at
       and later.stored_at < $1::timestamptz - make_interval(days => $2))
   order by c.id limit $4 for update of c skip locked`
@@ -37,12 +40,12 @@ const REMOVE_UNNAMED = `delete from hub.chunk where tenant = $1 and conversation
 
 type Candidate = { tenant: number; id: number; head: Buffer; wrapped: Buffer; slug: string; wrapped_key: Buffer }
 
-/** Removes chunks that no revision names, a week after they arrived. Returns how many there were. */
+/** Removes chunks that no revision names, a week after they arrived. Returns the number of removed chunks. */
 export async function removeUnnamedChunks(owner: string, keys: Keyring, now = new Date()): Promise<number> {
   let removed = 0
   for (let after: number | undefined = 0; after !== undefined; )
     after = await asOwner(owner, async (query) => {
-      const some: Candidate[] = await query<Candidate>(WITH_LATER_CHUNKS, [now, DAYS, after, AT_ONCE])
+      const some: Candidate[] = await query<Candidate>(WITH_LATER_CHUNKS, [now, DAYS, after, ROWS_PER_TRANSACTION])
       for (const one of some) removed += await removeFrom(query, keys, one, now)
       return some.at(-1)?.id
     })
@@ -52,7 +55,7 @@ export async function removeUnnamedChunks(owner: string, keys: Keyring, now = ne
 /** The caller has locked the row, so no commit is in progress. */
 async function removeFrom(query: Query, keys: Keyring, one: Candidate, now: Date): Promise<number> {
   const key = keys.tenantKey(one).conversationKey(one.wrapped)
-  const { chunks } = unsealJson<SealedHead>(key, one.head, `${ABOUT.head} ${one.id}`)
+  const { chunks } = unsealJson<SealedHead>(key, one.head, `${SEAL_PURPOSES.head} ${one.id}`)
   const named = chunks.map((hash) => Buffer.from(hash, "hex"))
   return (await query(REMOVE_UNNAMED, [one.tenant, one.id, named, now, DAYS])).length
 }

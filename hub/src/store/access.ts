@@ -5,20 +5,20 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { DECIDED_SCOPE, OWNED_SCOPE, REQUEST_SCOPE } from "./scope.ts"
 
-// Access to projects. A project's owners decide, and so do admins. Everybody else gets the same answer as if the project did
-// not exist.
+// The levels of access to a project. Its owners decide, and so do admins. Everybody else gets the same answer as if the project
+// did not exist.
 
 export const LEVELS = ["read", "write", "own", "none"] as const
 export type Level = (typeof LEVELS)[number]
 
-export type Decided = { member: string; project: string; level?: Level }
+export type AccessDecision = { member: string; project: string; level?: Level }
 
-/** `isAdmin` also covers projects that they do not own, if their role allows it. */
+/** A person who decides about access. `isAdmin` also covers projects that they do not own, if their role allows it. */
 export type Decider = { viewer: Viewer; isAdmin: boolean }
 
-const MOST_LISTED = 200
-/** Requests of one member in 30 days that were not approved. */
-const MOST_REQUESTS = 20
+const MAX_LISTED = 200
+/** The most requests of one member in 30 days that were not approved. */
+const MAX_REQUESTS = 20
 
 /** The requests that the viewer can decide, oldest first. */
 export async function requestsFor(
@@ -27,7 +27,7 @@ export async function requestsFor(
   isAdmin = viewer.role === "admin",
 ): Promise<HubRequest[]> {
   const rows = await db.as(viewer, (query) =>
-    query<{ project: string; member: string; at: Date }>(REQUESTS, [isAdmin, MOST_LISTED]),
+    query<{ project: string; member: string; at: Date }>(REQUESTS, [isAdmin, MAX_LISTED]),
   )
   return rows.map((row) => ({ ...row, at: row.at.toISOString() }))
 }
@@ -40,12 +40,12 @@ export async function membersOf(db: Database, { viewer, isAdmin }: Decider, key:
   })
 }
 
-/** Sets the level that people gave this member. */
+/** Sets the level that people have given this member. */
 export async function grantAccess(
   db: Database,
   { viewer, isAdmin }: Decider,
   { key, name, level }: { key: string; name: string; level: Level },
-): Promise<Decided> {
+): Promise<AccessDecision> {
   return db.as(viewer, async (query) => {
     const project = await lockedProject(query, viewer, key, isAdmin)
     const member = await memberToGrant(query, viewer, name)
@@ -65,7 +65,7 @@ export async function decideRequest(
   db: Database,
   { viewer, isAdmin }: Decider,
   { key, name, decision }: { key: string; name: string; decision: "approve" | "deny" },
-): Promise<Decided> {
+): Promise<AccessDecision> {
   return db.as(viewer, async (query) => {
     const project = await lockedProject(query, viewer, key, isAdmin)
     const [requester] = await query<{ id: number }>(REQUESTER, [viewer.tenant, project.id, name])
@@ -87,7 +87,7 @@ export async function decideRequest(
  * Grants the project if a rule of the tenant does, otherwise sends its owners a request. Returns the refusal, which is the same
  * whether or not the project exists.
  */
-export async function joinOrAsk(
+export async function grantOrRequest(
   query: Query,
   viewer: Viewer,
   project: { id: number; key: string },
@@ -100,23 +100,23 @@ export async function joinOrAsk(
   }
   const [request] = await query<{ state: string }>("select hub.request_access($1, $2) as state", [
     project.id,
-    MOST_REQUESTS,
+    MAX_REQUESTS,
   ])
   if (request!.state === "asked") await recordAudit(query, viewer, { action: "request", target: project.key })
   if (request!.state === "too_many")
     return new HubProblem(
       403,
       "too_many_requests",
-      `You asked for ${MOST_REQUESTS} projects in the last 30 days and have no answer yet. Ask their owners yourself.`,
+      `You requested ${MAX_REQUESTS} projects in the last 30 days and have no answer yet. Contact their owners yourself.`,
     )
   return new HubProblem(
     403,
     "refused",
-    `${project.key} is not shared with you yet. Its owners have been asked. Run \`dex hub share\` again when one of them has agreed.`,
+    `${project.key} is not shared with you yet. dex has sent its owners a request. Run \`dex hub share\` again when one of them has approved it.`,
   )
 }
 
-/** Sets the level that people gave. Levels from groups stay. */
+/** Sets the level that people have given. Levels from groups stay. */
 export async function setLevel(
   query: Query,
   { tenant, project, member, level }: { tenant: number; project: number; member: number; level: Level },
@@ -157,7 +157,7 @@ async function lockedProject(query: Query, viewer: Viewer, key: string, isAdmin:
 
 async function memberToGrant(query: Query, { tenant }: Viewer, name: string): Promise<{ id: number; name: string }> {
   const [row] = await query<{ id: number }>(MEMBER_TO_GRANT, [tenant, name])
-  if (!row) throw new HubProblem(404, "not_found", `There is no member ${name} who could have a project.`)
+  if (!row) throw new HubProblem(404, "not_found", `There is no member ${name} who could be given access.`)
   return { id: row.id, name }
 }
 
@@ -167,7 +167,7 @@ async function changeLevel(
 ): Promise<void> {
   const { by, project, member, level } = change
   if (member.id === by.member && !project.is_owner)
-    throw new HubProblem(403, "refused", "An admin cannot let themselves into a project. Ask one of its owners.")
+    throw new HubProblem(403, "refused", "Admins cannot grant themselves access to a project. Ask one of its owners.")
   const at = { tenant: by.tenant, project: project.id, member: member.id }
   if (level !== "own" && (await isLastOwner(query, at)))
     throw new HubProblem(
@@ -176,12 +176,12 @@ async function changeLevel(
       `${project.key} would have no owner. Make somebody else its owner first: dex hub grant NAME ${project.key} --level own`,
     )
   const done = await setLevel(query, { ...at, level })
-  if (done === "nothing") throw new HubProblem(404, "not_found", `${member.name} does not have ${project.key}.`)
+  if (done === "nothing") throw new HubProblem(404, "not_found", `${member.name} has no access to ${project.key}.`)
   if (done === "group")
     throw new HubProblem(
       409,
       "group",
-      `${member.name} has ${project.key} through a group. Only the hub's operator changes what groups have.`,
+      `${member.name} has access to ${project.key} through a group. Only the hub's operator can change the access of groups.`,
     )
   if (level !== "none") await query(ANSWERED, [at.tenant, at.project, at.member])
 }

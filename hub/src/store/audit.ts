@@ -1,7 +1,8 @@
 import type { Database, Query, Viewer } from "./connection.ts"
 import { AUDIT_SCOPE } from "./scope.ts"
 
-// Who did what, for auditors, without questions or message text. Lines are only added, never changed.
+// The actions that the audit log records: who did what, for auditors, without questions or message text. Lines are only added,
+// never changed.
 
 export type AuditAction =
   | "read"
@@ -34,7 +35,7 @@ export type AuditAction =
 /** `about` is the member who was affected. */
 export type AuditEntry = { action: AuditAction; target?: string; about?: number; detail?: object }
 
-/** Runs in the transaction of the action. There is no `member` if the operator or the hub itself acts. */
+/** Runs in the transaction of the action. `member` is absent if the operator or the hub itself acts. */
 export async function recordAudit(
   query: Query,
   { tenant, member }: { tenant: number; member?: number },
@@ -46,10 +47,10 @@ export async function recordAudit(
 /** `member` is null if the operator or the hub itself acted. */
 export type AuditLine = { at: string; member: string | null; action: string; target?: string; detail: object }
 
-/** `before` is the `next` of an earlier page. Without it, the page starts with the newest line. */
+/** `before` is the `next` of an earlier page. If absent, the page starts with the newest line. */
 export type AuditPage = { before?: string; limit: number }
 
-/** Newest first. */
+/** A page of the audit log, newest line first. */
 export async function auditLines(
   db: Database,
   viewer: Viewer,
@@ -61,7 +62,7 @@ export async function auditLines(
   return { lines: rows.map(lineOf), next: last && `${last.micros}-${last.id}` }
 }
 
-/** The lines of one tenant, or of one of its members, oldest first. For the operator. */
+/** The lines of one tenant, or of one of its members, oldest first, for the operator. */
 export async function auditForOperator(
   query: Query,
   { tenant, member, limit }: { tenant: number; member?: number; limit?: number },
@@ -69,7 +70,7 @@ export async function auditForOperator(
   return (await query<AuditRow>(OF_TENANT, [tenant, member ?? null, limit ?? null])).map(lineOf).reverse()
 }
 
-/** Reads a page's `next`. Anything else starts with the newest line. */
+/** Parses a page's `next`. Anything else starts with the newest line. */
 function placeIn(before: string | undefined): [number | null, number | null] {
   const [, micros, id] = /^(\d{1,17})-(\d{1,15})$/.exec(before ?? "") ?? []
   return micros === undefined ? [null, null] : [Number(micros), Number(id)]

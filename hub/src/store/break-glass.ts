@@ -5,18 +5,18 @@ import type { Database, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { NOTICE_SCOPE } from "./scope.ts"
 
-const MOST_HOURS = 24
-const LONGEST_REASON = 500
+const MAX_HOURS = 24
+const MAX_REASON_LENGTH = 500
 const CONTROL = /[\p{Cc}\p{Cf}]/u
 
-/** Lets an admin read one conversation for some hours. The audit log records it, and its author is notified. */
+/** Lets an admin read one conversation for some hours. The audit log records it, and the author is notified. */
 export async function breakGlass(
   db: Database,
   viewer: Viewer,
   request: { ref?: unknown; reason?: unknown; hours?: unknown },
 ): Promise<{ ref: string; until: string }> {
   if (viewer.role !== "admin") throw new HubProblem(403, "forbidden", "Only an admin can do this.")
-  const { ref, reason, hours } = checked(request)
+  const { ref, reason, hours } = checkRequest(request)
   const found = await db.asIndex(viewer.tenant, (query) =>
     query<{ id: number; author: number }>(NAMED, [viewer.tenant, ref.owner, ref.source, ref.id]),
   )
@@ -32,7 +32,7 @@ export async function breakGlass(
   })
 }
 
-/** Who broke the glass for the member's conversations in the last three months, newest first. */
+/** Notices about admins who read the member's conversations in the last three months, newest first. */
 export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNotice[]> {
   const rows = await db.as(viewer, (query) =>
     query<{ by: string; ref: string; reason: string; at: Date; until: Date }>(NOTICES),
@@ -45,14 +45,14 @@ export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNoti
   }))
 }
 
-function checked({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; hours?: unknown }) {
+function checkRequest({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; hours?: unknown }) {
   const named = typeof ref === "string" ? parseCompleteRef(ref) : undefined
   if (named?.owner === undefined)
-    throw new HubProblem(400, "invalid", "Name a conversation with its owner: ann/claude_code:1f3c…")
-  if (typeof reason !== "string" || reason.trim() === "" || reason.length > LONGEST_REASON || CONTROL.test(reason))
-    throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${LONGEST_REASON} characters.`)
-  if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MOST_HOURS)
-    throw new HubProblem(400, "invalid", `hours is a number from 1 to ${MOST_HOURS}.`)
+    throw new HubProblem(400, "invalid", "Give a conversation with its owner: ann/claude_code:1f3c…")
+  if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH || CONTROL.test(reason))
+    throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${MAX_REASON_LENGTH} characters.`)
+  if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MAX_HOURS)
+    throw new HubProblem(400, "invalid", `hours must be a number from 1 to ${MAX_HOURS}.`)
   const { owner, source, id } = named
   return { ref: { owner, source, id }, reason: reason.trim(), hours: hours as number }
 }

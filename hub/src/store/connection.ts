@@ -11,18 +11,18 @@ export type MemberRole = "member" | "auditor" | "admin" | "service"
 export type Query = <Row extends object>(text: string, values?: unknown[]) => Promise<Row[]>
 
 /**
- * PostgreSQL through the hub's two roles: `app` for members who read and push, behind both walls, and `index` for the search
- * shards, which read all of one tenant and write nothing.
+ * PostgreSQL through the hub's two roles: `app` for members who read and push, with both access checks, and `index` for the
+ * search shards, which read all of one tenant and write nothing.
  */
 export type Database = {
-  /** One transaction on behalf of this viewer. Throws a HubProblem (401) if they have left in the meantime. */
+  /** Runs one transaction on behalf of this viewer. Throws a HubProblem (401) if they have left in the meantime. */
   as<T>(viewer: Viewer, work: (query: Query) => Promise<T>): Promise<T>
-  /** One transaction that reads all of a tenant. `shard` sets what SHARD_SCOPE includes. */
+  /** Runs one transaction that reads all of a tenant. `shard` sets what SHARD_SCOPE includes. */
   asIndex<T>(tenant: number, work: (query: Query) => Promise<T>, shard?: number): Promise<T>
-  /** One transaction without a member. It sees only what these settings name. */
+  /** Runs one transaction without a member. It sees only what these settings name. */
   asNobody<T>(settings: Record<string, string>, work: (query: Query) => Promise<T>): Promise<T>
   keys: Keyring
-  /** Open, idle and waiting connections of each role. */
+  /** The open, idle and waiting connections of each role. */
   pools(): Record<"app" | "index", { open: number; idle: number; waiting: number }>
   close(): Promise<void>
 }
@@ -32,13 +32,13 @@ export type DatabaseOptions = {
   app: string
   index: string
   masterKey: Buffer
-  /** Connections per role. */
+  /** The number of connections per role. */
   connections?: number
   /** False if a pooler may give each transaction another connection, which does not have the prepared statements. */
   prepared?: boolean
 }
 
-/** Ids and milliseconds never exceed 2^53, so they are read as numbers. */
+/** The type of ids and milliseconds, which never exceed 2^53, so they are read as numbers. */
 const BIGINT = 20
 
 export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
@@ -50,7 +50,7 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
     // A connection that breaks while idle is replaced; one that breaks in use fails the query. Without a listener on the client
     // itself, one that breaks between two queries would end the process.
     pool.on("error", () => {})
-    pool.on("connect", ignoreBreaks)
+    pool.on("connect", ignoreBrokenConnection)
     return pool
   }
   const pools = { app: open(app), index: open(index) }
@@ -72,25 +72,29 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
   }
 }
 
-/** Also applies to waiting for a connection of the pool. */
+/** How long to wait for a connection, in milliseconds, including one of the pool. */
 const CONNECT_MS = 10_000
 
-/** The next query fails anyway; without a listener, the event would end the process. */
-export function ignoreBreaks(client: { on(event: "error", listener: () => void): unknown }): void {
+/** Ignores a broken connection: the next query fails anyway, and without a listener the event would end the process. */
+export function ignoreBrokenConnection(client: { on(event: "error", listener: () => void): unknown }): void {
   client.on("error", () => {})
 }
 
-/** The server shuts down or is now read-only, so the next connection may reach another one. Class 08 is a broken connection. */
-const GONE = /^(57P0\d|25006|53300|08...|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
-/** Messages of pg that have no code. */
-const GONE_WORDS =
+/**
+ * Matches the codes of a server that shuts down or is now read-only, so that the next connection may reach another one. Class 08
+ * is a broken connection.
+ */
+const UNAVAILABLE_CODE =
+  /^(57P0\d|25006|53300|08...|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
+/** Matches messages of pg that have no code. */
+const UNAVAILABLE_MESSAGE =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/
 
 /** The answer to the client if PostgreSQL is not available. */
-export function databaseGone(error: unknown): HubProblem | undefined {
+export function databaseUnavailable(error: unknown): HubProblem | undefined {
   if (!(error instanceof Error) || error instanceof HubProblem) return undefined
   const code = codeOf(error)
-  if (!GONE.test(code) && !GONE_WORDS.test(error.message)) return undefined
+  if (!UNAVAILABLE_CODE.test(code) && !UNAVAILABLE_MESSAGE.test(error.message)) return undefined
   return new HubProblem(503, "database", "The hub's database does not answer. Try again in a moment.", {
     afterSeconds: 2,
   })
@@ -108,7 +112,10 @@ function parserOf(oid: number, format?: "text" | "binary") {
 
 const names = new Map<string, string>()
 
-/** A named statement is planned once per connection. Because of the walls, planning is most of the cost of a short statement. */
+/**
+ * The name of a statement. A named statement is planned once per connection. Because of the access checks, planning is most of
+ * the cost of a short statement.
+ */
 function statementName(text: string): string {
   const name = names.get(text) ?? `hub_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`
   names.set(text, name)
@@ -118,7 +125,7 @@ function statementName(text: string): string {
 /** Starts acting for a member; false if they have left. */
 export const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
 
-/** Sent together with `begin` as text, which saves a request. */
+/** The settings as a statement, which is sent together with `begin` to save a request. */
 function setting(settings: Record<string, string>): string {
   return Object.entries(settings)
     .map((one) => filled("select set_config($1, $2, true)", one))
@@ -130,14 +137,14 @@ function filled(text: string, values: readonly (string | number)[]): string {
 }
 
 /**
- * Because of the walls, planning costs more than running most statements, and PostgreSQL would plan those with a list again each
- * time, expecting that a plan for few names is worth it.
+ * Because of the access checks, planning costs more than running most statements, and PostgreSQL would plan those with a list
+ * again each time, expecting that a plan for few names is worth it.
  */
 const BEGIN = "begin; set local plan_cache_mode = force_generic_plan"
 
 /**
- * Settings end with the transaction, so that a pooler may give the connection to anybody next. `opening` is the first statement,
- * and `work` gets the last row of its result.
+ * Runs a transaction. Settings end with it, so that a pooler may give the connection to anybody next. `opening` is the first
+ * statement, and `work` gets the last row of its result.
  */
 async function inTransaction<T>(
   pool: pg.Pool,
@@ -156,7 +163,7 @@ async function inTransaction<T>(
     await client.query("commit")
     return result
   } catch (error) {
-    if (databaseGone(error)) broken = error
+    if (databaseUnavailable(error)) broken = error
     else
       await client.query("rollback").catch((failed: unknown) => {
         broken = failed

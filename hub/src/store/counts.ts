@@ -1,14 +1,12 @@
 import type { Database, Query } from "./connection.ts"
 import { feeds } from "./feeds.ts"
 import { countsIn } from "./push.ts"
-import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
+import { type MessageFacts, SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// Earlier hubs trusted the counts of the client.
-
-/** More than any conversation has. */
-const MOST = 1_000_000
-const IS_WRONG = `rev > 0 and (message_count not between 0 and ${MOST} or copied_count not between 0 and message_count
+/** The highest plausible number of messages of a conversation. Earlier hubs trusted the counts of the client. */
+const MAX_COUNT = 1_000_000
+const IS_WRONG = `rev > 0 and (message_count not between 0 and ${MAX_COUNT} or copied_count not between 0 and message_count
   or estimated_tokens < 0 or text_bytes < 0)`
 const COUNT = `select count(*) as wrong from hub.conversation where tenant = $1 and ${IS_WRONG}`
 
@@ -17,7 +15,7 @@ export async function countProblems(db: Database, tenant: number): Promise<strin
   const { wrong } = row!
   if (wrong === 0) return []
   const have = wrong === 1 ? "conversation" : "conversations"
-  return [`${wrong} ${have} of tenant ${tenant} have counts that cannot be right. Run: dex-hub recount`]
+  return [`${wrong} ${have} of tenant ${tenant} have impossible counts. Run: dex-hub recount`]
 }
 
 const WRONG = `select c.id, c.head, k.wrapped from hub.conversation c
@@ -25,15 +23,15 @@ const WRONG = `select c.id, c.head, k.wrapped from hub.conversation c
 const CORRECT = `update hub.conversation set message_count = $3, copied_count = $4,
   estimated_tokens = greatest(estimated_tokens, 0), text_bytes = greatest(text_bytes, 0) where tenant = $1 and id = $2`
 
-type Wrong = { id: number; head: Buffer; wrapped: Buffer }
+type WrongCount = { id: number; head: Buffer; wrapped: Buffer }
 
-/** Runs as the tables' owner. Counts again from the chunks, and returns how many conversations were wrong. */
+/** Counts again from the chunks, as the tables' owner. Returns how many conversations were wrong. */
 export async function recount(db: Database, query: Query): Promise<number> {
   let done = 0
   for (const { tenant } of await feeds(db)) {
     await query("select set_config('hub.tenant', $1, true)", [String(tenant)])
     const key = await tenantKeyOf(db, query)
-    for (const one of await query<Wrong>(WRONG, [tenant])) {
+    for (const one of await query<WrongCount>(WRONG, [tenant])) {
       const { messages, copied } = await counted(query, tenant, one, key.conversationKey(one.wrapped))
       await query(CORRECT, [tenant, one.id, messages, copied])
       done++
@@ -42,11 +40,11 @@ export async function recount(db: Database, query: Query): Promise<number> {
   return done
 }
 
-async function counted(query: Query, tenant: number, { id, head }: Wrong, key: Buffer) {
-  const { chunks } = unsealJson<SealedHead>(key, head, `${ABOUT.head} ${id}`)
+async function counted(query: Query, tenant: number, { id, head }: WrongCount, key: Buffer) {
+  const { chunks } = unsealJson<SealedHead>(key, head, `${SEAL_PURPOSES.head} ${id}`)
   const rows = await query<{ facts: Buffer }>(
     "select facts from hub.chunk where tenant = $1 and conversation = $2 and encode(hash, 'hex') = any ($3)",
     [tenant, id, chunks],
   )
-  return countsIn(rows.flatMap(({ facts }) => unsealJson<MessageFacts[]>(key, facts, `${ABOUT.facts} ${id}`)))
+  return countsIn(rows.flatMap(({ facts }) => unsealJson<MessageFacts[]>(key, facts, `${SEAL_PURPOSES.facts} ${id}`)))
 }

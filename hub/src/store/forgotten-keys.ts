@@ -1,16 +1,17 @@
 import pg from "pg"
 import { codeOf } from "../../../src/core/error.ts"
-import { ignoreBreaks } from "./connection.ts"
+import { ignoreBrokenConnection } from "./connection.ts"
 
-// PostgreSQL keeps the bytes of a deleted row until its table is rewritten. The table of keys is small, so it is rewritten
-// after every forget. Then no file of it contains the key of what was forgotten.
+/**
+ * The result of rewriting the table of keys. PostgreSQL keeps the bytes of a deleted row until its table is rewritten, so the
+ * small table of keys is rewritten after every forget; then no file of it contains the key of what was forgotten. `nothing`: no
+ * key was deleted since. `soon`: another node did it a moment ago. `busy`: the table is still being read.
+ */
+export type RewriteResult = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
 
-/** `nothing`: no key was deleted since. `soon`: another node did it a moment ago. `busy`: the table is still being read. */
-export type KeysRewritten = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
-
-/** An arbitrary number that lets one node work at a time. */
+/** The number of a lock that lets one node work at a time. */
 const LOCK = 7_238_452
-/** While we wait for the table, all readers wait behind us. */
+/** How long to wait for the table. Meanwhile, all other readers have to wait too. */
 const LOCK_TIMEOUT = "2s"
 const LOCK_NOT_AVAILABLE = "55P03"
 
@@ -20,15 +21,15 @@ const GONE = "update hub.receipt set key_gone_at = now() where key_gone_at is nu
 
 /**
  * Rewrites the table of keys if something was forgotten since the last time. `address` is for the role dex_hub_keys or the
- * tables' owner. `intervalMs`: skipped if it was done within this time.
+ * tables' owner. Skipped if it was done within the last `intervalMs`.
  */
-export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<KeysRewritten> {
+export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<RewriteResult> {
   const client = new pg.Client({ connectionString: address, application_name: "dex-hub forget-keys" })
   let notGone = Number.NaN
   client.on("notice", ({ message = "", detail = "" }) => {
     if (message.includes("conversation_key")) notGone = Number(/\d+/.exec(detail)?.[0])
   })
-  ignoreBreaks(client)
+  ignoreBrokenConnection(client)
   await client.connect()
   try {
     const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])

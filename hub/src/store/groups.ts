@@ -2,7 +2,7 @@ import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { makeProject } from "./people.ts"
 
-// The operator's rules for an identity provider: who may log in to a tenant, and what their groups give them. Rules also apply
+// The operator's rules for an identity provider: who may log in to a tenant, and what access their groups have. Rules also apply
 // at once to members who logged in before, with the groups that they had then.
 
 export type ProviderRules = { issuer: string; domain?: string; group?: string }
@@ -12,7 +12,7 @@ export async function setProvider(query: Query, tenant: number, rules: ProviderR
   if (rules) {
     const { issuer, domain = null, group = null } = rules
     const [added] = await query(ADD_PROVIDER, [tenant, issuer, domain, group])
-    if (!added) throw new Error(`${issuer} belongs to another tenant. An issuer's people are members of one only.`)
+    if (!added) throw new Error(`${issuer} belongs to another tenant. An identity provider can serve only one tenant.`)
   }
   await recordAudit(query, { tenant }, { action: "identity_provider", target: rules?.issuer ?? "none" })
 }
@@ -32,7 +32,8 @@ export async function revokeFromGroup(
   { tenant, group, key }: { tenant: number; group: string; key: string },
 ): Promise<void> {
   const gone = await query(REVOKE, [tenant, group, key])
-  if (gone.length === 0) throw new Error(`${group} has no such project. \`dex-hub group list\` names what groups have.`)
+  if (gone.length === 0)
+    throw new Error(`${group} has no access to that project. \`dex-hub group list\` lists the access of groups.`)
   await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level: "none" } })
   await applyTo(query, tenant, group)
 }

@@ -5,9 +5,9 @@ import { MIGRATIONS } from "./migrations.ts"
 import { TENANT } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// Checks that the database is as the hub needs it. Each returns its problems as sentences for the operator.
+// The oldest version of PostgreSQL that works.
 
-const OLDEST = 15
+const MIN_POSTGRES_VERSION = 15
 
 const ROLE = `select r.rolname as name, r.rolsuper or r.rolbypassrls as bypasses, exists (select from pg_class c
     join pg_namespace n on n.oid = c.relnamespace where n.nspname in ('hub', 'hub_key') and c.relowner = r.oid) as owns
@@ -15,7 +15,7 @@ const ROLE = `select r.rolname as name, r.rolsuper or r.rolbypassrls as bypasses
 const UNGUARDED = `select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where n.nspname in ('hub', 'hub_key') and c.relkind in ('r', 'p') and c.relname <> 'migration'
     and not (c.relrowsecurity and c.relforcerowsecurity) order by 1`
-/** Enough to see that the master key is the right one. */
+/** Selects some keys: enough to see whether the master key is the right one. */
 const SOME_KEYS = `select wrapped from hub_key.conversation_key where tenant = ${TENANT} limit 20`
 
 export async function serverVersion(db: Database): Promise<{ version: string; problems: string[] }> {
@@ -25,7 +25,10 @@ export async function serverVersion(db: Database): Promise<{ version: string; pr
     ),
   )
   const { version, number } = row!
-  const problems = number < OLDEST ? [`PostgreSQL ${version} is too old: the hub needs ${OLDEST} or newer.`] : []
+  const problems =
+    number < MIN_POSTGRES_VERSION
+      ? [`PostgreSQL ${version} is too old: the hub needs ${MIN_POSTGRES_VERSION} or newer.`]
+      : []
   return { version, problems }
 }
 
@@ -43,10 +46,13 @@ export async function roleProblems(db: Database): Promise<string[]> {
 }
 type RoleRow = { name: string; bypasses: boolean; owns: boolean }
 
-/** Codes for: no such table, no such schema, no permission. */
-const NOT_THERE = ["42P01", "3F000", "42501"]
+/** PostgreSQL's codes for a missing table, a missing schema and a missing permission. */
+const MISSING_CODES = ["42P01", "3F000", "42501"]
 
-/** Newer tables are fine as long as nothing was dropped that this hub needs. Throws if PostgreSQL does not answer. */
+/**
+ * Problems with the version of the tables. Newer tables are fine as long as nothing was dropped that this hub needs. Throws if
+ * PostgreSQL does not answer.
+ */
 export async function versionProblems(db: Database): Promise<string[]> {
   try {
     const [row] = await asApp(db, (query) => query<TablesRow>(TABLES))
@@ -57,20 +63,20 @@ export async function versionProblems(db: Database): Promise<string[]> {
       return [`The tables have version ${version}; this dex-hub knows ${MIGRATIONS.length}. Install a newer dex-hub.`]
     return []
   } catch (error) {
-    if (!NOT_THERE.includes(codeOf(error) || "")) throw error
-    return ["The hub's tables are not there. Run: dex-hub migrate"]
+    if (!MISSING_CODES.includes(codeOf(error) || "")) throw error
+    return ["The hub's tables do not exist. Run: dex-hub migrate"]
   }
 }
 
-export async function wallProblems(db: Database): Promise<string[]> {
+export async function rowSecurityProblems(db: Database): Promise<string[]> {
   const rows = await asApp(db, (query) => query<{ name: string }>(UNGUARDED))
   return rows.map(
     ({ name }) =>
-      `${name} is not behind row-level security. Run: alter table ${name} enable row level security, force row level security`,
+      `${name} has no row-level security. Run: alter table ${name} enable row level security, force row level security`,
   )
 }
 
-/** Checks that the master key opens the tenant's key, and that this opens some of its conversations' keys. */
+/** Problems with the keys: the master key must open the tenant's key, and that must open some of its conversations' keys. */
 export async function keyProblems(db: Database, tenant: number): Promise<string[]> {
   return db.asIndex(tenant, async (query) => {
     try {
@@ -79,7 +85,7 @@ export async function keyProblems(db: Database, tenant: number): Promise<string[
       return []
     } catch {
       return [
-        `The master key does not open the keys of tenant ${tenant}. Set DEX_HUB_MASTER_KEY_FILE to the one it was made with.`,
+        `The master key does not open the keys of tenant ${tenant}. Set DEX_HUB_MASTER_KEY_FILE to the key with which the tenant was created.`,
       ]
     }
   })

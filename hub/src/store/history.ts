@@ -10,8 +10,8 @@ export function openViewerHistory(db: Database, viewer: Viewer, options: Partial
   return openHubHistory((work) => db.as(viewer, async (query) => work(await reading(db, query))), ofMember(options))
 }
 
-/** The same for one question. It is one transaction, and nothing is read twice. */
-export function forOneQuestion<T>(
+/** The history as one person may read it, for one question. It is one transaction, and nothing is read twice. */
+export function withQuestionHistory<T>(
   db: Database,
   viewer: Viewer,
   options: Partial<ReaderOptions>,

@@ -1,12 +1,12 @@
 import { randomBytes } from "node:crypto"
 import { recordAudit } from "./audit.ts"
 import { BEGIN_AS, type Database, type MemberRole, type Query } from "./connection.ts"
-import { addToken, tokenHash, usualScopes } from "./people.ts"
+import { addToken, defaultScopes, tokenHash } from "./people.ts"
 import { HubProblem } from "./problem.ts"
 
 const DAYS = 7
 
-/** A code that can be exchanged for one token, once. Only its hash is stored. */
+/** Creates a code that can be exchanged for one token, once. Only its hash is stored. */
 export async function addInvitation(query: Query, { tenant, member }: { tenant: number; member: number }) {
   const code = `dexi_${randomBytes(32).toString("base64url")}`
   await query(ADD, [tokenHash(code), tenant, member, DAYS])
@@ -14,26 +14,26 @@ export async function addInvitation(query: Query, { tenant, member }: { tenant: 
   return code
 }
 
-/** Returns a token for the invited member. If many clients send the same code at once, one of them gets it. */
+/** Exchanges a code for a token. If many clients send the same code at once, one of them gets it. */
 export async function redeemInvitation(db: Database, code: string): Promise<string> {
   const hash = tokenHash(code)
   return db.asNobody({ "hub.invitation": hash.toString("hex") }, async (query) => {
     const [invited] = await query<{ tenant: number; member: number }>(USE, [hash])
-    if (!invited) throw refused()
+    if (!invited) throw invitationProblem()
     const { tenant, member } = invited
     const [found] = await query<{ role: MemberRole }>(ROLE_OF, [tenant, member])
     const [begun] = await query<{ is_theirs: boolean }>(BEGIN_AS, [tenant, member, found?.role ?? ""])
-    if (!found || !begun!.is_theirs) throw refused()
-    const scopes = usualScopes(found.role)
+    if (!found || !begun!.is_theirs) throw invitationProblem()
+    const scopes = defaultScopes(found.role)
     return addToken(query, { tenant, member, kind: "personal", scopes, name: "invitation" }, member)
   })
 }
 
-function refused(): HubProblem {
+function invitationProblem(): HubProblem {
   return new HubProblem(
     403,
     "invitation",
-    "This invitation was used, has expired or is unknown here. Ask for another one.",
+    "This invitation was already used, has expired or is unknown. Ask for a new one.",
   )
 }
 

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from "node:crypto"
 
 // Every conversation has its own key, without which its data is unreadable. These keys are wrapped with the tenant's key, and
-// that with the master key, which PostgreSQL never sees. Node checks plain bytes several times before it uses them as a key:
-// with createSecretKey, decrypting a short text takes a third of the time.
+// that with the master key, which PostgreSQL never sees. Node checks plain bytes several times before it uses them as a key: with
+// createSecretKey, decrypting a short text takes a third of the time.
 
 const CIPHER = "aes-256-gcm"
 const NONCE_BYTES = 12
@@ -13,7 +13,7 @@ export function newKey(): Buffer {
   return randomBytes(KEY_BYTES)
 }
 
-/** `about` says what the bytes belong to: they cannot be opened in another place. */
+/** Encrypts. `about` says what the bytes belong to, so that they cannot be decrypted as something else. */
 export function seal(key: Buffer, plain: Uint8Array, about: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv(CIPHER, createSecretKey(key), nonce).setAAD(Buffer.from(about))
@@ -22,7 +22,7 @@ export function seal(key: Buffer, plain: Uint8Array, about: string): Buffer {
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed])
 }
 
-/** Throws if the key, the bytes or what they belong to is different. */
+/** Decrypts. Throws if the key, the bytes or `about` is wrong. */
 export function unseal(key: Buffer, sealed: Uint8Array, about: string): Buffer {
   const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
   const decipher = createDecipheriv(CIPHER, createSecretKey(key), bytes.subarray(0, NONCE_BYTES))

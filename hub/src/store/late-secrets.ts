@@ -1,25 +1,25 @@
 import type { Database, Query, Viewer } from "./connection.ts"
 import { feeds } from "./feeds.ts"
 import { unseal } from "./keys.ts"
-import { ABOUT, type SealedHead, unsealJson } from "./sealed.ts"
+import { SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// Stored conversations are scanned again by newer rules. Nothing is edited: if a rule finds something, only the author can read
-// the conversation until they send a revision without it.
+// A scan of stored conversations by newer rules. Nothing is edited: if a rule finds something, only the author can read the
+// conversation until they send a revision without it.
 
 export type Scan = {
   version: number
   /** The names of the rules that match. */
   secretsIn(values: readonly object[]): string[]
-  /** The same for a packed chunk. */
+  /** The names of the rules that match in a packed chunk. */
   rulesIn(data: Uint8Array): Promise<string[]>
 }
 
 export type Quarantined = { source: string; id: string; at: string; rules: string[] }
 
-type Due = { id: number; rev: number; wrapped: Buffer; head: Buffer }
+type DueConversation = { id: number; rev: number; wrapped: Buffer; head: Buffer }
 
-/** An arbitrary number that lets one node work at a time. */
+/** The number of a lock that lets one node work at a time. */
 const LOCK = 7_238_453
 
 const DUE = `select c.id, c.rev, c.head, k.wrapped from hub.conversation c
@@ -28,7 +28,10 @@ const DUE = `select c.id, c.rev, c.head, k.wrapped from hub.conversation c
 const CHUNKS =
   "select hash, data from hub.chunk where tenant = $1 and conversation = $2 and (scanned < $3 or found is not null)"
 
-/** Scans the newest conversations of each tenant that these rules have not seen. Counts those scanned and those hidden now. */
+/**
+ * Scans the newest conversations of each tenant that these rules have not seen. Returns how many were scanned and how many were
+ * hidden.
+ */
 export async function scanAgain(
   db: Database,
   scan: Scan,
@@ -43,7 +46,7 @@ export async function scanAgain(
       ])
       if (!lock!.locked) return
       const key = await tenantKeyOf(db, query)
-      for (const one of await query<Due>(DUE, [tenant, scan.version, most])) {
+      for (const one of await query<DueConversation>(DUE, [tenant, scan.version, most])) {
         const rules = await scanOne(query, tenant, one, key.conversationKey(one.wrapped), scan)
         done.scanned++
         if (rules.length > 0) done.quarantined++
@@ -55,7 +58,7 @@ export async function scanAgain(
 async function scanOne(
   query: Query,
   tenant: number,
-  { id, rev, head }: Due,
+  { id, rev, head }: DueConversation,
   key: Buffer,
   scan: Scan,
 ): Promise<string[]> {
@@ -63,10 +66,10 @@ async function scanOne(
   const chunks = await Promise.all(
     rows.map(async ({ hash, data }) => ({
       hash,
-      rules: await scan.rulesIn(unseal(key, data, `${ABOUT.chunk} ${id}`)),
+      rules: await scan.rulesIn(unseal(key, data, `${SEAL_PURPOSES.chunk} ${id}`)),
     })),
   )
-  const { messages: _, chunks: __, ...fields } = unsealJson<SealedHead>(key, head, `${ABOUT.head} ${id}`)
+  const { messages: _, chunks: __, ...fields } = unsealJson<SealedHead>(key, head, `${SEAL_PURPOSES.head} ${id}`)
   const rules = [...new Set([...scan.secretsIn([fields]), ...chunks.flatMap((chunk) => chunk.rules)])]
   const secret = chunks.filter((chunk) => chunk.rules.length > 0).map(({ hash }) => hash)
   await query("select hub.mark_scanned($1, $2, $3, $4, $5, $6)", [

@@ -9,12 +9,14 @@ export type Person = {
   subject: string
   email?: string
   display?: string
-  /** The preferred name for refs. If somebody has it already, they get another one. */
+  /** The preferred name for refs. If it is taken, they get another one. */
   name: string
   groups: string[]
 }
 
-/** A token for this person, who becomes a member at their first login. Throws a HubProblem (403) if they may not log in. */
+/**
+ * Creates a token for this person, who becomes a member at their first login. Throws a HubProblem (403) if they may not log in.
+ */
 export async function logInPerson(db: Database, person: Person, days: number): Promise<string> {
   const token = newToken()
   const { issuer, subject, email = null, display = null, name, groups } = person
@@ -28,7 +30,7 @@ export async function logInPerson(db: Database, person: Person, days: number): P
   return token
 }
 
-/** The member whom an access token's subject names, if they have logged in before and have not left. */
+/** The member with an access token's subject, if they have logged in before and have not left. */
 export async function identifySubject(db: Database, issuer: string, subject: string): Promise<Identity | undefined> {
   const [row] = await db.asNobody({}, (query) =>
     query<{ tenant: number; member: number; role: MemberRole; name: string; slug: string }>(KNOWN_AS, [
@@ -42,8 +44,8 @@ export async function identifySubject(db: Database, issuer: string, subject: str
 }
 
 const REFUSED = {
-  no_tenant: "Nobody can log in this way yet. The operator runs `dex-hub tenant oidc`.",
-  domain: "Your e-mail address is not one of this team's, or your identity provider has not verified it.",
+  no_tenant: "Nobody can log in this way yet. The operator must run `dex-hub tenant oidc` first.",
+  domain: "Your e-mail address does not belong to this team, or your identity provider has not verified it.",
   group: "You are not in the group that may use this hub.",
   left: "Your access to this hub has ended.",
 }

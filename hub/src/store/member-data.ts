@@ -8,7 +8,7 @@ import { type TokenLine, tokensForOperator } from "./tokens.ts"
 
 export type ExportedFile = { name: string; lines: AsyncIterable<object> | Iterable<object> }
 
-/** Everything that a tenant has about one member, for the operator. The audit log records it. */
+/** Everything that a tenant stores about one member, for the operator. The audit log records the export. */
 export async function memberData(
   db: Database,
   query: Query,

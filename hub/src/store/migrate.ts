@@ -1,6 +1,6 @@
 import pg from "pg"
 import { codeOf } from "../../../src/core/error.ts"
-import { ignoreBreaks } from "./connection.ts"
+import { ignoreBrokenConnection } from "./connection.ts"
 import { MIGRATIONS, type MigrationStep } from "./migrations.ts"
 
 export type MigrateOptions = {
@@ -11,66 +11,68 @@ export type MigrateOptions = {
   steps?: readonly MigrationStep[]
 }
 
-/** The version of the tables, and how many steps a hub must know to work with them. */
+/** Selects the version of the tables, and how many steps a hub must know to work with them. */
 export const TABLES = `select coalesce(max(version), 0) as version,
   coalesce(max((to_jsonb(m) ->> 'least_hub')::int), 1) as least_hub from hub.migration m`
 export type TablesRow = { version: number; least_hub: number }
 
-/** An arbitrary number that lets one migration run at a time. */
+/** The number of a lock that lets one migration run at a time. */
 const LOCK = 7_238_451
-const LOOK_MS = 200
+const POLL_MS = 200
 
-/** A step that cannot lock its table within this time lets the queries behind it pass, and is tried again. */
+/** How long a step waits for its table. If it cannot lock it, it lets the waiting queries pass, and is retried. */
 const LOCK_TIMEOUT = "1s"
 const LOCK_NOT_AVAILABLE = "55P03"
-const TRIES = 10
+const MAX_TRIES = 10
 const PAUSE_MS = 1_000
 
 /** Brings the tables to this version. It may run twice, and two may run at once. */
 export async function migrate(options: MigrateOptions): Promise<{ from: number; to: number }> {
   const { owner, passwords, steps = MIGRATIONS } = options
   const client = new pg.Client({ connectionString: owner, application_name: "dex-hub migrate" })
-  ignoreBreaks(client)
+  ignoreBrokenConnection(client)
   await client.connect()
   try {
-    await takeTurn(client)
+    await waitForLock(client)
     await makeRole(client, "dex_hub_app", passwords?.app)
     await makeRole(client, "dex_hub_index", passwords?.index)
     await makeRole(client, "dex_hub_keys", passwords?.keys)
-    // To give a table to a role, one must be a member of it.
+    // Only a member of a role can give a table to it.
     await client.query("grant dex_hub_keys to current_user")
     await client.query(
       "create schema if not exists hub; create schema if not exists hub_key; create table if not exists hub.migration (version int primary key, at timestamptz not null default now())",
     )
     const { version: from, least_hub } = (await client.query<TablesRow>(TABLES)).rows[0]!
     if (least_hub > steps.length)
-      throw new Error(`The database has version ${from}, and this dex-hub knows ${steps.length}. Use a newer one.`)
+      throw new Error(
+        `The database has version ${from}, but this dex-hub knows only ${steps.length}. Install a newer dex-hub.`,
+      )
     for (let version = from + 1; version <= steps.length; version++)
-      await patiently(version, () => run(client, version, steps[version - 1]!))
+      await withRetries(version, () => run(client, version, steps[version - 1]!))
     return { from, to: Math.max(from, steps.length) }
   } finally {
     await client.end()
   }
 }
 
-/** Polls the lock, because a statement that waits for it would block `create index concurrently`. */
-async function takeTurn(client: pg.Client): Promise<void> {
+/** Polls for the lock, because a statement that waits for it would block `create index concurrently`. */
+async function waitForLock(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])
     if (rows[0]!.locked) return
-    await pause(LOOK_MS)
+    await pause(POLL_MS)
   }
 }
 
-async function patiently(version: number, work: () => Promise<void>): Promise<void> {
+async function withRetries(version: number, work: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries++)
     try {
       return await work()
     } catch (error) {
       if (codeOf(error) !== LOCK_NOT_AVAILABLE) throw error
-      if (tries === TRIES)
+      if (tries === MAX_TRIES)
         throw new Error(
-          `Step ${version} could not lock its table in ${TRIES} tries: a dump or another long transaction uses it (pg_stat_activity names it). The hub keeps working with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,
+          `Step ${version} could not lock its table in ${MAX_TRIES} tries: a dump or another long transaction uses it (pg_stat_activity names it). The hub keeps working with the tables as they are. Run \`dex-hub migrate\` again when it has ended.`,
           { cause: error },
         )
       await pause(PAUSE_MS)

@@ -2,7 +2,7 @@ import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { SILENT_S } from "./shards.ts"
 
-// The operator's commands for shards.
+// A shard in the operator's list.
 
 export type ListedShard = {
   tenant: string
@@ -35,7 +35,10 @@ const NODE = "select url, extract(epoch from now() - seen_at)::int as silent_s f
 const MOVE = "update hub.shard set moving_to = $3, moving_since = now() where tenant = $1 and id = $2"
 const STAY = "update hub.shard set moving_to = null, moving_since = null where tenant = $1 and id = $2"
 
-/** The node builds the shard, and then takes it over. `stays`: it is already there, and a pending move is cancelled. */
+/**
+ * Starts the move: the node builds the shard, and then takes it over. `stays`: the shard is already there, and a pending move is
+ * cancelled.
+ */
 export async function moveShard(
   query: Query,
   named: string,
@@ -55,10 +58,10 @@ export async function moveShard(
     return { from: node, stays: true }
   }
   const [found] = await query<{ url: string | null; silent_s: number }>(NODE, [node])
-  if (!found) throw new Error(`No node ${JSON.stringify(node)} was ever started. Start one with DEX_HUB_NODE=${node}.`)
-  if (found.url === null) throw new Error(`The others cannot reach ${node}. Start it with DEX_HUB_NODE_URL.`)
+  if (!found) throw new Error(`There is no node ${JSON.stringify(node)}. Start one with DEX_HUB_NODE=${node}.`)
+  if (found.url === null) throw new Error(`The other nodes cannot reach ${node}. Start it with DEX_HUB_NODE_URL.`)
   if (found.silent_s > SILENT_S)
-    throw new Error(`${node} was last heard of ${found.silent_s} seconds ago. Start it, then move the shard again.`)
+    throw new Error(`${node} was last seen ${found.silent_s} seconds ago. Start it, then move the shard again.`)
   await query(MOVE, [shard.tenant, shard.shard, node])
   await record()
   return { from: shard.node, stays: false }

@@ -1,10 +1,10 @@
 import pg from "pg"
-import { ignoreBreaks, type Query, TYPES } from "./connection.ts"
+import { ignoreBrokenConnection, type Query, TYPES } from "./connection.ts"
 
 /** One transaction as the tables' owner, for the operator's commands. */
 export async function asOwner<T>(owner: string, work: (query: Query) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: owner, types: TYPES, application_name: "dex-hub" })
-  ignoreBreaks(client)
+  ignoreBrokenConnection(client)
   await client.connect()
   try {
     await client.query("begin")

@@ -6,7 +6,7 @@ import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 import { addFirstShard, placeProjectOf } from "./shards.ts"
 
-// The operator's work as the tables' owner: tenants, members, tokens.
+// Adds a tenant, as the tables' owner, and returns its id.
 
 export async function addTenant(query: Query, keys: Keyring, slug: string): Promise<number> {
   const [row] = await query<{ id: number }>(
@@ -30,7 +30,7 @@ export async function addMember(
   const { tenant, name, role } = member
   if (!row)
     throw new Error(
-      `There is a member ${JSON.stringify(name)} already. \`dex-hub token add\` makes another token for them.`,
+      `There is a member ${JSON.stringify(name)} already. \`dex-hub token add\` creates another token for them.`,
     )
   await recordAudit(query, { tenant }, { action: "member_add", target: name, detail: { role } })
   return row.id
@@ -39,8 +39,8 @@ export async function addMember(
 export const SCOPES = ["push", "read", "admin"] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** The default scopes of a role's token. An admin's includes breaking the glass. */
-export function usualScopes(role: string): Scope[] {
+/** The default scopes of a role's token. An admin's token may break the glass. */
+export function defaultScopes(role: string): Scope[] {
   if (role === "admin") return ["push", "read", "admin"]
   return role === "member" ? ["push", "read"] : ["read"]
 }
@@ -54,7 +54,10 @@ export type NewToken = {
   expires_at?: Date
 }
 
-/** Returns the token itself only now: the hub stores its hash. `by` is the member who requested it, or else the operator did. */
+/**
+ * Adds a token and returns it. The hub stores only its hash, so it is never shown again. `by` is the member who requested it;
+ * absent if the operator did.
+ */
 export async function addToken(query: Query, token: NewToken, by?: number): Promise<string> {
   const text = newToken()
   await query(
@@ -76,7 +79,7 @@ export function newToken(): string {
   return `${PREFIX}${randomBytes(32).toString("base64url")}`
 }
 
-/** Whether a hub issued it. Other tokens are not looked up in the tables. */
+/** True if a hub issued the token. Other tokens are not looked up in the tables. */
 export function isOwnToken(token: string): boolean {
   return token.startsWith(PREFIX)
 }
@@ -104,7 +107,7 @@ export async function memberNamed(
   return row
 }
 
-/** Their access ends with their next request. What they shared stays, under their name. */
+/** Ends a member's access with their next request. What they shared stays, under their name. */
 export async function disableMember(query: Query, tenant: number, name: string): Promise<void> {
   const { id } = await memberNamed(query, tenant, name)
   await query("update hub.member set disabled_at = now() where tenant = $1 and id = $2 and disabled_at is null", [
@@ -114,7 +117,7 @@ export async function disableMember(query: Query, tenant: number, name: string):
   await recordAudit(query, { tenant }, { action: "member_disable", target: name })
 }
 
-/** The member with this name, who is added if there is none. One who has left is refused. */
+/** The member with this name, who is added if there is none. A member who has left is refused. */
 export async function memberOrNew(
   query: Query,
   member: { tenant: number; name: string; role: MemberRole; email?: string },
@@ -127,7 +130,7 @@ export async function memberOrNew(
   return known ?? { id: await addMember(query, member), role: member.role }
 }
 
-/** Creates the project if there is none with this key. */
+/** Grants a project, which is created if there is none with this key. */
 export async function grantProject(
   query: Query,
   { tenant, member, key, level }: { tenant: number; member: number; key: string; level: Level },
@@ -141,7 +144,7 @@ export async function giveProject(
   query: Query,
   { tenant, key, member }: { tenant: number; key: string; member: number },
 ): Promise<string[]> {
-  await projectNamed(query, tenant, key)
+  await requireProject(query, tenant, key)
   const owners = await query<{ member: number; name: string }>(OWNERS, [tenant, key, member])
   for (const owner of owners) await changeGrant(query, { tenant, member: owner.member, key, level: "write" })
   await changeGrant(query, { tenant, member, key, level: "own" })
@@ -161,8 +164,8 @@ async function changeGrant(
     key,
   ])
   const done = await setLevel(query, { tenant, project: project!.id, member, level })
-  if (done === "group") throw new Error("A group gives that. `dex-hub group revoke` takes it away.")
-  if (done === "nothing") throw new Error(`They do not have ${key}.`)
+  if (done === "group") throw new Error("That access comes from a group. `dex-hub group revoke` revokes it.")
+  if (done === "nothing") throw new Error(`They have no access to ${key}.`)
   const detail = level === "none" ? {} : { level }
   await recordAudit(
     query,
@@ -171,8 +174,8 @@ async function changeGrant(
   )
 }
 
-/** Throws if there is no project with this key, and suggests the nearest ones: an operator may see all. */
-export async function projectNamed(query: Query, tenant: number, key: string): Promise<void> {
+/** Throws if there is no project with this key, and suggests the most similar ones, because an operator may see all. */
+export async function requireProject(query: Query, tenant: number, key: string): Promise<void> {
   const rows = await query<{ key: string }>("select key from hub.project where tenant = $1", [tenant])
   const keys = rows.map((row) => row.key)
   if (keys.includes(key)) return
@@ -185,7 +188,7 @@ export async function projectNamed(query: Query, tenant: number, key: string): P
   throw new Error(`${of!.slug} has no project ${key}.${hint}`)
 }
 
-/** Creates the project if there is none with this key. */
+/** Creates the project unless there is one with this key. */
 export async function makeProject(query: Query, tenant: number, key: string): Promise<void> {
   const [made] = await query<{ id: number }>(
     "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",

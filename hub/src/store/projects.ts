@@ -1,4 +1,4 @@
-import { joinOrAsk } from "./access.ts"
+import { grantOrRequest } from "./access.ts"
 import { recordAudit } from "./audit.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
@@ -11,7 +11,7 @@ export type ProjectOnHub = {
   shared: boolean
 }
 
-/** The projects that the member can read something of, and those that they share. */
+/** The projects of which the member can read something, and those that they share. */
 export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectOnHub[]> {
   return db.as(viewer, (query) =>
     query<ProjectOnHub>(
@@ -24,12 +24,12 @@ export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectO
   )
 }
 
-/** A key is a repository's address without the parts that differ between machines, or a name that the team chose. */
+/** Matches a key: a repository's address without the parts that differ between machines, or a name that the team chose. */
 const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
 /**
- * The member shares this project from now on. If nobody owns or has shared a project with this key, they become its owner. If it
- * is not shared with them, its owners are asked, and this throws a HubProblem (403).
+ * Records that the member shares this project from now on. If nobody owns or has shared a project with this key, they become its
+ * owner. If it is not shared with them, its owners get a request, and this throws a HubProblem (403).
  */
 export async function consentTo(
   db: Database,
@@ -38,11 +38,11 @@ export async function consentTo(
   what: string[],
   shardMessages = SHARD_MESSAGES,
 ): Promise<void> {
-  if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} cannot be the key of a project.`)
+  if (!KEY.test(key)) throw new HubProblem(400, "invalid", `${JSON.stringify(key)} is not a valid key of a project.`)
   const refused = await db.as(viewer, async (query) => {
     const id = (await projectId(query, key)) ?? (await newProject(query, viewer, key, shardMessages))
     await ownIfFirst(query, viewer, id, key)
-    const why = (await mayPush(query, viewer, id)) ? undefined : await joinOrAsk(query, viewer, { id, key })
+    const why = (await mayPush(query, viewer, id)) ? undefined : await grantOrRequest(query, viewer, { id, key })
     // Throwing here would roll back the request to the owners.
     if (why) return why
     await query(END_CONSENT, [viewer.tenant, viewer.member, key])
@@ -88,7 +88,10 @@ async function newProject(query: Query, viewer: Viewer, key: string, shardMessag
   return made?.id ?? (await projectId(query, key))!
 }
 
-/** Also if an operator granted it to others before anybody shared it. Two members who share it at once take turns. */
+/**
+ * Makes the member the owner if nobody has shared the project, even if an operator has granted it to others. Two members who
+ * share it at once take turns.
+ */
 async function ownIfFirst(query: Query, viewer: Viewer, project: number, key: string): Promise<void> {
   await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, project])
   const granted = await query(

@@ -8,21 +8,30 @@ import type { TenantKey } from "./keyring.ts"
 import { seal, sealedName } from "./keys.ts"
 import { HubProblem } from "./problem.ts"
 import type { Quotas } from "./quota.ts"
-import { type DeletedBecause, type Receipt, writeReceipt } from "./receipts.ts"
-import { ABOUT, type MessageFacts, sealedHead, sealJson, unsealJson } from "./sealed.ts"
+import { type DeletionReason, type Receipt, writeReceipt } from "./receipts.ts"
+import { type MessageFacts, SEAL_PURPOSES, sealedHead, sealJson, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// How a conversation arrives: a plan says what is missing, the chunks follow, a commit makes it readable. Each request can be
-// repeated at any time and does nothing the second time.
-
-/** Per conversation. Its head lists all messages, and is built on the thread that answers requests. */
-const MOST_MESSAGES = 250_000
-/** After this many chunks, other requests get a turn. */
+/**
+ * The most messages of a conversation. Its head lists all messages, and is built on the thread that answers requests.
+ *
+ * A conversation arrives in three steps: a plan says what is missing, the chunks follow, and a commit makes it readable. Each
+ * request can be repeated at any time and does nothing the second time.
+ */
+const MAX_MESSAGES = 250_000
+/** The number of chunks after which other requests get a turn. */
 const CHUNKS_AT_ONCE = 20
 
-type Stored = { id: number; source: string; native_id: string; rev: number; digest: Buffer | null; wrapped: Buffer }
+type StoredConversation = {
+  id: number
+  source: string
+  native_id: string
+  rev: number
+  digest: Buffer | null
+  wrapped: Buffer
+}
 
-/** If something is missing and `quotas` allow no more, nothing is planned. */
+/** Plans a push. If something is missing and `quotas` allow no more, nothing is planned. */
 export async function planPush(
   db: Database,
   viewer: Viewer,
@@ -54,8 +63,8 @@ export async function planPush(
   })
 }
 
-/** `facts` are those of its messages, packed. The caller has already unpacked, checked and scanned them. */
-export async function keepChunk(
+/** Stores a chunk. `facts` are those of its messages, packed. The caller has already decompressed, checked and scanned them. */
+export async function storeChunk(
   db: Database,
   viewer: Viewer,
   of: { source: string; id: string },
@@ -71,8 +80,8 @@ export async function keepChunk(
        values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
       [
         ...[viewer.tenant, one.id, sealedName(key, chunk.hash), chunk.data.length],
-        seal(key, chunk.data, `${ABOUT.chunk} ${one.id}`),
-        seal(key, chunk.facts, `${ABOUT.facts} ${one.id}`),
+        seal(key, chunk.data, `${SEAL_PURPOSES.chunk} ${one.id}`),
+        seal(key, chunk.facts, `${SEAL_PURPOSES.facts} ${one.id}`),
         ...[REDACTION_VERSION, chunk.plainBytes],
       ],
     )
@@ -104,18 +113,22 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
       return receipt(one.rev, seq)
     }
     if (one.rev !== request.parent_rev)
-      throw new HubProblem(409, "conflict", `${head.source}:${head.id} has revision ${one.rev} by now. Plan it again.`)
+      throw new HubProblem(
+        409,
+        "conflict",
+        `${head.source}:${head.id} has revision ${one.rev} by now. Plan the push again.`,
+      )
     const chunks = await chunkFacts(query, one.id, key, request.chunks)
     const rules = [...new Set(chunks.flatMap(({ found }) => found ?? []))]
     if (rules.length > 0)
       throw new HubProblem(422, "secret", `It contains what looks like a secret (${rules.join(", ")}).`, { rules })
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const counted = countsIn(facts)
-    if (counted.messages > MOST_MESSAGES)
-      throw new HubProblem(413, "too_large", `A conversation has at most ${MOST_MESSAGES} messages.`)
+    if (counted.messages > MAX_MESSAGES)
+      throw new HubProblem(413, "too_large", `A conversation has at most ${MAX_MESSAGES} messages.`)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
-    const sealed = sealJson(key, sealedHead(head, chunks), `${ABOUT.head} ${one.id}`)
-    const title = seal(key, Buffer.from(head.title?.text ?? ""), `${ABOUT.title} ${one.id}`)
+    const sealed = sealJson(key, sealedHead(head, chunks), `${SEAL_PURPOSES.head} ${one.id}`)
+    const title = seal(key, Buffer.from(head.title?.text ?? ""), `${SEAL_PURPOSES.title} ${one.id}`)
     await query("delete from hub.chunk where conversation = $1 and hash <> all ($2)", [
       one.id,
       chunks.map(({ hash }) => hash),
@@ -137,27 +150,27 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
   })
 }
 
-/** How many of them were readable. There is a receipt if anything was stored. */
-export type Forgotten = { forgotten: number; receipt?: Receipt }
+/** `forgotten` is the number of readable conversations among them. There is a receipt if anything was stored. */
+export type ForgetResult = { forgotten: number; receipt?: Receipt }
 
-/** Forgets them permanently. Without their keys, their data in backups is unreadable too. */
+/** Forgets conversations permanently. Without their keys, their data in backups is unreadable too. */
 export async function forgetPushed(
   db: Database,
   viewer: Viewer,
   conversations: { source: string; id: string }[],
-  why: DeletedBecause = "person",
-): Promise<Forgotten> {
+  why: DeletionReason = "person",
+): Promise<ForgetResult> {
   return db.as(viewer, async (query) => forgetIn(query, await tenantKeyOf(db, query), viewer, conversations, why))
 }
 
-/** Runs in the caller's transaction. `of` is the author. */
+/** Forgets conversations in the caller's transaction. `of` is the author. */
 export async function forgetIn(
   query: Query,
   tenant: TenantKey,
   of: Viewer,
   conversations: { source: string; id: string }[],
-  why: DeletedBecause,
-): Promise<Forgotten> {
+  why: DeletionReason,
+): Promise<ForgetResult> {
   // A commit in progress ends first, because only then is it known whether the conversation is readable.
   for (const { source, id } of conversations) await query(LOCK_CONVERSATION, [of.tenant, of.member, source, id])
   const kept = await storedOf(query, of, conversations)
@@ -185,7 +198,7 @@ export async function forgetIn(
   return { forgotten: readable.length, receipt: receipt || undefined }
 }
 
-/** Updated at most once a day: leftovers are only removed after a week. */
+/** Updated at most once a day, because leftovers are removed only after a week. */
 const PLANNED = `update hub.conversation set planned_at = now() where tenant = $1 and id = any ($2)
   and (planned_at is null or planned_at < now() - interval '1 day')`
 
@@ -199,7 +212,7 @@ const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev =
   stored_bytes = (select coalesce(sum(coalesce(k.plain_bytes, k.bytes)), 0) from hub.chunk k where k.tenant = conversation.tenant and k.conversation = $1),
   quarantined_at = null, quarantined_by = null, received_at = now() where id = $1`
 
-/** Called last, so that two concurrent commits wait for each other as briefly as possible. */
+/** The next number in the feed. Called last, so that two concurrent commits wait for each other as briefly as possible. */
 async function nextSeq(query: Query, tenant: number): Promise<number> {
   const [row] = await query<{ seq: number }>(
     "insert into hub.feed (tenant, seq) values ($1, 1) on conflict (tenant) do update set seq = feed.seq + 1 returning seq",
@@ -208,7 +221,7 @@ async function nextSeq(query: Query, tenant: number): Promise<number> {
   return row!.seq
 }
 
-/** A project that the member may push to: they have access, and they have consented to share it. */
+/** The project, if the member has access and has consented to share it. */
 async function projectToWrite(query: Query, viewer: Viewer, key: string): Promise<{ id: number } | { why: string }> {
   const [row] = await query<{ id: number; may_write: boolean; consents: boolean }>(
     `select p.id,
@@ -219,8 +232,8 @@ async function projectToWrite(query: Query, viewer: Viewer, key: string): Promis
   )
   // Both cases give the same refusal, so that nobody learns which projects exist.
   if (!row?.may_write)
-    return { why: `There is no project ${key} here, or you may not push to it. \`dex hub share\` asks for it.` }
-  if (!row.consents) return { why: `You do not share ${key} with the hub. \`dex hub share\` does.` }
+    return { why: `There is no project ${key} here, or you may not push to it. \`dex hub share\` requests access.` }
+  if (!row.consents) return { why: `You do not share ${key} with the hub. Run \`dex hub share\` first.` }
   return { id: row.id }
 }
 
@@ -272,8 +285,8 @@ async function storedOf(
   query: Query,
   viewer: Viewer,
   conversations: { source: string; id: string }[],
-): Promise<Stored[]> {
-  return query<Stored>(
+): Promise<StoredConversation[]> {
+  return query<StoredConversation>(
     `select c.id, c.source, c.native_id, c.rev, c.digest, k.wrapped
      from unnest($3::text[], $4::text[]) as one (source, native_id)
      join hub.conversation c on c.tenant = $1 and c.author = $2 and c.source = one.source and c.native_id = one.native_id
@@ -308,14 +321,14 @@ async function chunkFacts(
   const chunks: Awaited<ReturnType<typeof chunkFacts>> = []
   for (const [i, hash] of names.entries()) {
     const row = known.get(hash.toString("hex"))
-    if (!row) throw new HubProblem(409, "conflict", "Some of its chunks are not here. Plan the push again.")
-    chunks.push({ ...row, hash, facts: unsealJson<MessageFacts[]>(key, row.facts, `${ABOUT.facts} ${id}`) })
+    if (!row) throw new HubProblem(409, "conflict", "Some of its chunks are missing. Plan the push again.")
+    chunks.push({ ...row, hash, facts: unsealJson<MessageFacts[]>(key, row.facts, `${SEAL_PURPOSES.facts} ${id}`) })
     if (i % CHUNKS_AT_ONCE === CHUNKS_AT_ONCE - 1) await new Promise(setImmediate)
   }
   return chunks
 }
 
-/** Counts on the hub, because a client's own counts are not trusted. */
+/** Counts messages on the hub, because a client's own counts are not trusted. */
 export function countsIn(facts: MessageFacts[]): { messages: number; copied: number } {
   const current = facts.filter(({ superseded }) => !superseded)
   return { messages: current.length, copied: current.filter(({ copied }) => copied).length }

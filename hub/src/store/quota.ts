@@ -4,22 +4,22 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { TENANT, TENANT_SCOPE } from "./scope.ts"
 
-// How much a tenant and a member may store. The unpacked size of chunks counts, because well compressed text costs as much to
-// search. A revision counts once it is committed.
-
-/** The stored bytes, if there is a limit. */
-export type Stored = { bytes: number; quota_bytes: number }
-export type StoredFor = { yours?: Stored; team?: Stored }
+/**
+ * The stored bytes, if there is a limit. The uncompressed size of chunks counts, because well compressed text costs as much to
+ * search. A revision counts once it is committed.
+ */
+export type StoredBytes = { bytes: number; quota_bytes: number }
+export type ViewerStorage = { yours?: StoredBytes; team?: StoredBytes }
 export type Quotas = {
-  /** Empty if no quota is set. Up to a minute old. */
-  storedFor(viewer: Viewer): Promise<StoredFor>
+  /** Empty if no quota is set. The numbers are up to a minute old. */
+  storedFor(viewer: Viewer): Promise<ViewerStorage>
   /** Throws a HubProblem (507) if the member or the team may store no more. */
   checkRoom(viewer: Viewer): Promise<void>
 }
 
 type Usage = { at: number; team: number | null; members: Map<number, number>; bytes: Map<number, number> }
 
-const OLD_MS = 60_000
+const MAX_AGE_MS = 60_000
 
 const TEAM_QUOTA = `select (settings ->> 'quota_bytes')::bigint as quota from hub.tenant where id = ${TENANT}`
 const MEMBER_QUOTAS = `select id, quota_bytes as quota from hub.member where tenant = ${TENANT} and quota_bytes is not null`
@@ -30,12 +30,12 @@ export function createQuotas(db: Database, now: () => number = Date.now): Quotas
   const known = new Map<number, Promise<Usage>>()
   const usageOf = async (tenant: number): Promise<Usage> => {
     const before = await known.get(tenant)?.catch(() => undefined)
-    if (before && now() - before.at < OLD_MS) return before
+    if (before && now() - before.at < MAX_AGE_MS) return before
     const usage = db.asIndex(tenant, async (query) => ({ at: now(), ...(await read(query)) }))
     known.set(tenant, usage)
     return usage
   }
-  const storedFor = async ({ tenant, member }: Viewer): Promise<StoredFor> => {
+  const storedFor = async ({ tenant, member }: Viewer): Promise<ViewerStorage> => {
     const { team, members, bytes } = await usageOf(tenant)
     const quota = members.get(member)
     const all = [...bytes.values()].reduce((sum, one) => sum + one, 0)
@@ -49,9 +49,12 @@ export function createQuotas(db: Database, now: () => number = Date.now): Quotas
     checkRoom: async (viewer) => {
       const { yours, team } = await storedFor(viewer)
       if (yours && yours.bytes >= yours.quota_bytes)
-        throw full(`What you share takes ${sizeOf(yours)}`, "stop sharing a project with `dex hub unshare --forget`")
+        throw quotaProblem(
+          `What you share takes ${sizeOf(yours)}`,
+          "stop sharing a project with `dex hub unshare --forget`",
+        )
       if (team && team.bytes >= team.quota_bytes)
-        throw full(`What your team shares takes ${sizeOf(team)}`, "delete what is not needed")
+        throw quotaProblem(`What your team shares takes ${sizeOf(team)}`, "delete what is not needed")
     },
   }
 }
@@ -69,12 +72,12 @@ async function read(query: Query): Promise<Omit<Usage, "at">> {
   }
 }
 
-function sizeOf({ bytes, quota_bytes }: Stored): string {
+function sizeOf({ bytes, quota_bytes }: StoredBytes): string {
   return `${megabytes(bytes)} on the hub, and ${megabytes(quota_bytes)} are allowed`
 }
 
-function full(what: string, todo: string): HubProblem {
-  return new HubProblem(507, "quota", `${what}. Ask who runs the hub for more, or ${todo}.`)
+function quotaProblem(what: string, todo: string): HubProblem {
+  return new HubProblem(507, "quota", `${what}. Ask the hub's operator for more, or ${todo}.`)
 }
 
 /** Undefined bytes mean no limit. */

@@ -15,20 +15,20 @@ import type { Query } from "./connection.ts"
 import type { TenantKey } from "./keyring.ts"
 import { unseal } from "./keys.ts"
 import { TENANT } from "./scope.ts"
-import { ABOUT, type MessageFacts, type SealedHead, unsealJson } from "./sealed.ts"
+import { type MessageFacts, SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 import { type Statements, statementsIn } from "./statements.ts"
 
-/** One transaction for one viewer. It sees only what their walls let through, and reads nothing twice. */
+/** One transaction for one viewer. It sees only what their access checks allow, and reads nothing twice. */
 export type Transaction = {
   query: Query
   tenant: TenantKey
   rows: Map<string, Row>
   heads: Map<number, SealedHead>
-  /** The lines of a chunk. Each is a message. */
+  /** The lines of a chunk, one message each. */
   chunks: Map<string, string[]>
   projects?: Promise<{ key: string }[]>
 }
-export type Reading = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
+export type ReadingScope = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
 
 export function beginReading(query: Query, tenant: TenantKey): Transaction {
   return { query, tenant, rows: new Map(), heads: new Map(), chunks: new Map() }
@@ -37,12 +37,12 @@ export function beginReading(query: Query, tenant: TenantKey): Transaction {
 export type ReaderOptions = {
   /** The member whose conversations are named without an owner. */
   self?: string
-  /** The condition for the conversations to read: the wall before row-level security. */
+  /** The condition for the conversations to read: the access check before row-level security. */
   scope: string
 }
 
 /** A tenant's conversations as one person may read them, or all of them, for its shards. */
-export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions): HistoryReader {
+export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOptions): HistoryReader {
   const sql = statementsIn(scope)
   const refOf = ({ owner, source, native_id }: Named): Ref =>
     owner === self ? { source, id: native_id } : { owner, source, id: native_id }
@@ -118,7 +118,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         const values = listValues({ ...filter, limit: 0, offset: 0 }, self)
         const rows = await query<Row>(sql.SPANS, [...values, kinds ?? null])
         return rows.map(({ source, project, started_at, ended_at }) =>
-          known({ source, project, started_at: started_at ?? undefined, ended_at: ended_at ?? undefined }),
+          withoutUndefined({ source, project, started_at: started_at ?? undefined, ended_at: ended_at ?? undefined }),
         )
       }),
     messages: (ref, numbers) =>
@@ -153,20 +153,20 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         const facts = await factsOf(within, rows)
         const contains = (row: Row, path: string) =>
           (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
-        return rows.filter((row) => touched(facts.get(row.id)).some(({ path }) => contains(row, path))).map(refOf)
+        return rows.filter((row) => touchedFiles(facts.get(row.id)).some(({ path }) => contains(row, path))).map(refOf)
       }),
     usingModel: (model) =>
       reading(async ({ query }) => (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
     filesOf: (ref) =>
       reading(async (within) => {
-        const all = touched(await factsIn(within, ref))
+        const all = touchedFiles(await factsIn(within, ref))
         const edited = all.filter(({ action }) => action === "edited")
         return [...new Set([...edited, ...all].map(({ path }) => path))]
       }),
     editedFiles: (ref, limit) =>
       reading(async (within) => {
         const times = new Map<string, number>()
-        for (const { path, action } of touched(await factsIn(within, ref)))
+        for (const { path, action } of touchedFiles(await factsIn(within, ref)))
           if (action === "edited") times.set(path, (times.get(path) ?? 0) + 1)
         return [...times]
           .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
@@ -177,14 +177,14 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       (await effectsIn(ref)).flatMap(({ number, effect }) => {
         if (effect.type !== "command") return []
         const { command, exit_status, failed, error } = effect
-        return [known({ number, command, exit_status, failed, error })]
+        return [withoutUndefined({ number, command, exit_status, failed, error })]
       }),
     madeIn: async (ref) =>
       (await effectsIn(ref)).flatMap(({ number, effect }): MadeRow[] => {
         if (effect.type === "pull_request") return [{ number, kind: effect.type, name: effect.url }]
         if (effect.type !== "commit") return []
         const { hash: name, subject, branch } = effect
-        return [known({ number, kind: effect.type, name, subject, branch })]
+        return [withoutUndefined({ number, kind: effect.type, name, subject, branch })]
       }),
     commits: ({ limit, inside }) =>
       reading(async (within) => {
@@ -212,7 +212,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         const mates = await within.query<Row>(sql.AROUND, [own.project_id, at.at, before, after, own.id])
         const facts = await factsOf(within, mates)
         const timed = mates
-          .flatMap((row) => counted(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
+          .flatMap((row) => countedFacts(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
           .filter(({ time }) => time !== undefined)
           .sort((a, b) => a.time! - b.time! || a.row.id - b.row.id || a.n - b.n)
         const place = timed.findIndex(({ row, n }) => row.id === own.id && n === number)
@@ -225,7 +225,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
       reading(async ({ query }) => {
         const [all] = await query<StatsRow>(sql.STATS)
         const { conversations, messages, estimated_tokens, text_bytes, earliest, latest, sources, kinds } = all!
-        return known({
+        return withoutUndefined({
           ...{ conversations, messages, estimated_tokens, text_bytes },
           earliest: earliest ?? undefined,
           latest: latest ?? undefined,
@@ -248,7 +248,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
           unreadable: [],
         })),
       ),
-    // Documents stay on the laptop, since they are in the project anyway.
+    // Documents stay on the laptop, because they are in the project anyway.
     collections: async () => [],
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
     projects: () =>
@@ -261,15 +261,15 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
         (await query<{ key: string }>(sql.BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
       ),
 
-    withSubagents: (refs) => reading((within) => growing(sql, within, refs, self, refOf, childrenOf(sql))),
+    withSubagents: (refs) => reading((within) => withRelatives(sql, within, refs, self, refOf, childrenOf(sql))),
     family: (refs) =>
       reading((within) =>
-        growing(sql, within, refs, self, refOf, async (of, row) => [
+        withRelatives(sql, within, refs, self, refOf, async (of, row) => [
           ...(await childrenOf(sql)(of, row)),
           ...(await forksOf(sql, of, row)),
         ]),
       ),
-    // Includes quarantined conversations: a shard keeps no word of either.
+    // Includes quarantined conversations, because a shard contains no word of either.
     forgotten: () =>
       reading(
         async ({ query }) =>
@@ -279,7 +279,7 @@ export function openHubHistory(reading: Reading, { self, scope }: ReaderOptions)
             )
           )[0]!.count,
       ),
-    // Only a laptop has a sync.
+    // Only a laptop syncs.
     progress: async () => undefined,
     close: () => {},
   }
@@ -333,7 +333,7 @@ async function seqOf(query: Query): Promise<number> {
   return (await query<{ seq: number }>(`select seq from hub.feed where tenant = ${TENANT}`))[0]?.seq ?? 0
 }
 
-/** Those of the refs that exist. `place` is the index in `refs`. */
+/** The refs that exist. `place` is the index in `refs`. */
 async function named(
   sql: Statements,
   { query, rows }: Transaction,
@@ -347,7 +347,7 @@ async function named(
   return keys.flatMap((key, i) => (rows.has(key) ? [{ ...rows.get(key)!, place: i }] : []))
 }
 
-/** The same name, made from a row and from a ref. */
+/** The same name, made from a row or from a ref. */
 function nameOf({ owner, source, native_id }: Named): string {
   return formatRef({ owner, source, id: native_id })
 }
@@ -383,7 +383,8 @@ function listValues(filter: ListFilter, self: string | undefined): unknown[] {
 }
 
 function headOf({ id, head, wrapped }: Row, { tenant, heads }: Transaction): SealedHead {
-  const known = heads.get(id) ?? unsealJson<SealedHead>(tenant.conversationKey(wrapped), head, `${ABOUT.head} ${id}`)
+  const known =
+    heads.get(id) ?? unsealJson<SealedHead>(tenant.conversationKey(wrapped), head, `${SEAL_PURPOSES.head} ${id}`)
   heads.set(id, known)
   return known
 }
@@ -392,12 +393,12 @@ type TitleRow = Named & Pick<Row, "id" | "wrapped"> & ({ title: Buffer; head: nu
 
 function titleOf(row: TitleRow, within: Transaction): string {
   const key = within.tenant.conversationKey(row.wrapped)
-  if (row.title !== null) return unseal(key, row.title, `${ABOUT.title} ${row.id}`).toString("utf8")
-  return unsealJson<SealedHead>(key, row.head, `${ABOUT.head} ${row.id}`).title?.text ?? ""
+  if (row.title !== null) return unseal(key, row.title, `${SEAL_PURPOSES.title} ${row.id}`).toString("utf8")
+  return unsealJson<SealedHead>(key, row.head, `${SEAL_PURPOSES.head} ${row.id}`).title?.text ?? ""
 }
 
 function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, fork_of, usage }: SealedHead) {
-  return known<ConversationRow>({
+  return withoutUndefined<ConversationRow>({
     ref,
     kind: row.kind,
     title,
@@ -422,7 +423,7 @@ function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, f
   })
 }
 
-/** Reads only the chunks that contain a wanted message. */
+/** Reads only the chunks that contain a requested message. */
 async function messagesOf(within: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
   const wanted = numbers && new Set(numbers)
   const isWanted = ({ number }: { number: number }) => wanted?.has(number) ?? true
@@ -439,7 +440,7 @@ async function messagesOf(within: Transaction, row: Row, numbers: number[] | und
   })
 }
 
-/** The chunk and the line of each wanted message. */
+/** The chunk and the line of each requested message. */
 function placesOf(
   { messages, chunks }: SealedHead,
   isWanted: (message: { number: number }) => boolean,
@@ -474,7 +475,7 @@ async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row:
   ])
   for (const { conversation, hash, data } of stored) {
     const key = tenant.conversationKey(rows.get(conversation)!.wrapped)
-    const packed = unseal(key, data, `${ABOUT.chunk} ${conversation}`)
+    const packed = unseal(key, data, `${SEAL_PURPOSES.chunk} ${conversation}`)
     chunks.set(chunkName(conversation, hash.toString("hex")), chunkLines(packed))
   }
 }
@@ -490,7 +491,7 @@ async function factsOf(within: Transaction, rows: Row[]): Promise<Map<number, Me
       const key = within.tenant.conversationKey(row.wrapped)
       const facts = headOf(row, within).chunks.flatMap((hash) => {
         const sealed = chunks.get(`${row.id} ${hash}`)
-        return sealed ? unsealJson<MessageFacts[]>(key, sealed, `${ABOUT.facts} ${row.id}`) : []
+        return sealed ? unsealJson<MessageFacts[]>(key, sealed, `${SEAL_PURPOSES.facts} ${row.id}`) : []
       })
       return [row.id, facts]
     }),
@@ -499,27 +500,27 @@ async function factsOf(within: Transaction, rows: Row[]): Promise<Map<number, Me
 
 type FileEffect = Extract<Effect, { type: "file" }>
 
-function touched(facts: MessageFacts[] = []): FileEffect[] {
+function touchedFiles(facts: MessageFacts[] = []): FileEffect[] {
   return facts.flatMap(({ effects = [] }) => effects.filter((effect) => effect.type === "file"))
 }
 
-/** Leaves out a fork's copies and superseded messages. */
-function counted(facts: MessageFacts[] = []): MessageFacts[] {
+/** The facts without a fork's copies and superseded messages. */
+function countedFacts(facts: MessageFacts[] = []): MessageFacts[] {
   return facts.filter(({ copied, superseded }) => !copied && !superseded)
 }
 
 function commitsIn(ref: Ref, facts: MessageFacts[] | undefined): CommitRow[] {
-  return counted(facts).flatMap(({ n, at, effects = [] }) =>
+  return countedFacts(facts).flatMap(({ n, at, effects = [] }) =>
     effects.flatMap((effect) =>
       effect.type === "commit"
-        ? [known({ ref: { ...ref, number: n }, hash: effect.hash, subject: effect.subject, at })]
+        ? [withoutUndefined({ ref: { ...ref, number: n }, hash: effect.hash, subject: effect.subject, at })]
         : [],
     ),
   )
 }
 
 function workIn(facts: MessageFacts[] | undefined): Work {
-  const effects = counted(facts).flatMap(({ effects: all = [] }) => all)
+  const effects = countedFacts(facts).flatMap(({ effects: all = [] }) => all)
   const edits = effects.filter((effect) => effect.type === "file").filter(({ action }) => action === "edited")
   return {
     lines_added: sum(edits.map(({ added = 0 }) => added)),
@@ -530,7 +531,7 @@ function workIn(facts: MessageFacts[] | undefined): Work {
 }
 
 /** These conversations and, step by step, all that belong to them. */
-async function growing(
+async function withRelatives(
   sql: Statements,
   within: Transaction,
   refs: Ref[],
@@ -570,7 +571,7 @@ function sum(values: number[]): number {
   return values.reduce((all, value) => all + value, 0)
 }
 
-/** Removes undefined properties. */
-function known<T extends object>(object: T): T {
+/** The object without undefined properties. */
+function withoutUndefined<T extends object>(object: T): T {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T
 }

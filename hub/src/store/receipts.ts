@@ -1,15 +1,15 @@
 import { withoutUndefined } from "../../../src/core/defined.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 
-// Every deletion leaves a receipt: whose it was, when, how many and why, but nothing of the content.
+// Why something was deleted. Every deletion leaves a receipt: whose it was, when, how many and why, but nothing of the content.
 
-export type DeletedBecause = "person" | "retention" | "admin" | "quarantine"
+export type DeletionReason = "person" | "retention" | "admin" | "quarantine"
 
 export type Receipt = {
   id: number
   at: string
   conversations: number
-  why: DeletedBecause
+  why: DeletionReason
   /** Who deleted it; absent if the hub did. */
   by?: string
   /** When the key was removed from PostgreSQL's files; absent while they may still contain it. */
@@ -22,7 +22,7 @@ const COLUMNS = `r.id, r.at, r.conversations, r.why, m.name as by, r.key_gone_at
 /** `of` is the author. Deletions by a rule name nobody. */
 export async function writeReceipt(
   query: Query,
-  { of, conversations, why }: { of: Viewer; conversations: number; why: DeletedBecause },
+  { of, conversations, why }: { of: Viewer; conversations: number; why: DeletionReason },
 ): Promise<Receipt> {
   const [written] = await query<{ id: number }>(
     "insert into hub.receipt (tenant, member, by_member, conversations, why) values ($1, $2, $3, $4, $5) returning id",
@@ -46,7 +46,7 @@ type ReceiptRow = {
   id: number
   at: Date
   conversations: number
-  why: DeletedBecause
+  why: DeletionReason
   by: string | null
   key_gone_at: Date | null
 }

@@ -2,13 +2,11 @@ import { recordAudit } from "./audit.ts"
 import type { Query, Viewer } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 import { asOwner } from "./owner.ts"
-import { projectNamed } from "./people.ts"
+import { requireProject } from "./people.ts"
 import { forgetIn } from "./push.ts"
 
-// A conversation that is older than its project keeps is forgotten as if its author had done it, even if they have left.
-
-/** The size of a transaction, so that pushes wait only for a moment. */
-const AT_ONCE = 100
+/** The number of conversations per transaction, so that pushes wait only for a moment. */
+const CONVERSATIONS_PER_TRANSACTION = 100
 
 const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, c.native_id as id, t.slug, t.wrapped_key
   from hub.conversation c join hub.project p on p.tenant = c.tenant and p.id = c.project
@@ -17,20 +15,23 @@ const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, 
     and coalesce(c.ended_at, (extract(epoch from c.received_at) * 1000)::bigint) < $1 - p.retention_days * 86400000::bigint
   order by c.tenant, c.author, c.id limit $2`
 
-type Expired = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
+type ExpiredConversation = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
 
-/** Returns how many conversations were forgotten. */
+/**
+ * Forgets conversations that are older than their project keeps, as if their authors had done it, even if they have left. Returns
+ * how many there were.
+ */
 export async function forgetExpired(owner: string, keys: Keyring, now = Date.now()): Promise<number> {
   let all = 0
   for (;;) {
     const done = await asOwner(owner, async (query) => forgetSome(query, keys, now))
     all += done
-    if (done < AT_ONCE) return all
+    if (done < CONVERSATIONS_PER_TRANSACTION) return all
   }
 }
 
 async function forgetSome(query: Query, keys: Keyring, now: number): Promise<number> {
-  const rows = await query<Expired>(EXPIRED, [now, AT_ONCE])
+  const rows = await query<ExpiredConversation>(EXPIRED, [now, CONVERSATIONS_PER_TRANSACTION])
   const people = Map.groupBy(rows, ({ tenant, member }) => `${tenant} ${member}`)
   for (const theirs of people.values()) {
     const { slug, wrapped_key, tenant, member, role, name } = theirs[0]!
@@ -41,7 +42,7 @@ async function forgetSome(query: Query, keys: Keyring, now: number): Promise<num
 
 /** Undefined days mean that everything is kept. */
 export async function setRetention(query: Query, tenant: number, key: string, days: number | undefined): Promise<void> {
-  await projectNamed(query, tenant, key)
+  await requireProject(query, tenant, key)
   await query("update hub.project set retention_days = $3 where tenant = $1 and key = $2", [tenant, key, days ?? null])
   await recordAudit(query, { tenant }, { action: "keep", target: key, detail: { days: days ?? "forever" } })
 }

@@ -1,7 +1,7 @@
 import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 
-// The operator's rules for a tenant's projects: below these folders, a member who shares a project is granted it.
+// Adds a rule: a member who shares a project in this folder is granted access to it.
 
 export async function addRule(query: Query, tenant: number, pattern: string): Promise<void> {
   await query("insert into hub.project_rule (tenant, pattern) values ($1, $2) on conflict do nothing", [
@@ -11,7 +11,7 @@ export async function addRule(query: Query, tenant: number, pattern: string): Pr
   await recordAudit(query, { tenant }, { action: "rule", target: pattern, detail: { level: "write" } })
 }
 
-/** False if there was no such rule. What it granted stays. */
+/** Returns false if there was no such rule. What it granted stays. */
 export async function removeRule(query: Query, tenant: number, pattern: string): Promise<boolean> {
   const gone = await query("delete from hub.project_rule where tenant = $1 and pattern = $2 returning pattern", [
     tenant,

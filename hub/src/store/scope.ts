@@ -1,7 +1,9 @@
-// The first wall: the conditions in the hub's own queries. The second is row-level security, in migrations.ts. Each works
-// without the other.
-
-/** The tenant and member of the transaction. In a subquery, so that it is evaluated once instead of for every row. */
+/**
+ * The tenant and member of the transaction. They are in a subquery, so that it is evaluated once instead of for every row.
+ *
+ * The conditions in this file are the first access check, in the hub's own queries. The second is row-level security, in
+ * migrations.ts. Each works without the other.
+ */
 export const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
 export const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
 const ROLE = "(select current_setting('hub.role', true))"
@@ -31,7 +33,7 @@ export const TOKEN_SCOPE = `t.tenant = ${TENANT} and t.member = ${MEMBER}`
 export const OWNED_SCOPE = `p.tenant = ${TENANT} and ${ROLE} in ('member', 'admin') and p.id in (
   select project from hub.project_grant where tenant = ${TENANT} and member = ${MEMBER} and level = 'own')`
 
-/** The same, and for an admin all projects of the tenant. */
+/** The same projects, and for an admin all projects of the tenant. */
 export const DECIDED_SCOPE = `((p.tenant = ${TENANT} and ${ROLE} = 'admin') or (${OWNED_SCOPE}))`
 
 /** Rows of `hub.access_request`, for those who decide. */

@@ -4,9 +4,7 @@ import type { Usage } from "../../../src/core/usage.ts"
 import type { WireHead, WireMessage } from "../../../src/hub-client/wire.ts"
 import { seal, unseal } from "./keys.ts"
 
-// The parts of a conversation that are stored encrypted with its key.
-
-/** Facts about one message of a chunk, stored so that the message need not be read. */
+/** Facts about one message of a chunk, stored encrypted so that the message need not be read. */
 export type MessageFacts = {
   n: number
   v: number
@@ -62,5 +60,5 @@ export function unsealJson<T>(key: Buffer, sealed: Uint8Array, about: string): T
   return JSON.parse(zstdDecompressSync(unseal(key, sealed, about)).toString("utf8")) as T
 }
 
-/** The purposes that sealed bytes are bound to. */
-export const ABOUT = { head: "head", title: "title", facts: "facts", chunk: "chunk" } as const
+/** The purposes to which sealed bytes are bound. */
+export const SEAL_PURPOSES = { head: "head", title: "title", facts: "facts", chunk: "chunk" } as const

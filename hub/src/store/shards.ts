@@ -1,22 +1,20 @@
 import type { Database, Query } from "./connection.ts"
 import { TENANT } from "./scope.ts"
 
-// Which projects are in which shard, and which node has it. A project stays in its shard.
-
-/** A shard with this many messages gets no further project. */
+/** The number of messages from which a shard gets no further project. A project stays in its shard. */
 export const SHARD_MESSAGES = 5_000_000
 
 export type PlacedShard = { tenant: number; shard: number; node: string | null; moving_to: string | null }
-/** `url` is how others reach its node. */
+/** `url` is the address at which others reach the node. */
 export type ShardToAsk = { shard: number; node: string | null; url: string | null }
 export type ShardNode = { name: string; url?: string }
 
-/** Runs in a transaction of its tenant. */
+/** Puts a project into a shard. Runs in a transaction of its tenant. */
 export async function placeProject(query: Query, project: number, most = SHARD_MESSAGES): Promise<void> {
   await query("select hub.place_project($1, $2)", [project, most])
 }
 
-/** The same for an operator, whose transactions have no tenant. */
+/** Puts a project into a shard for an operator, whose transactions have no tenant. */
 export async function placeProjectOf(query: Query, tenant: number, project: number): Promise<void> {
   await query("select hub.place_project_of($1, $2, $3)", [tenant, project, SHARD_MESSAGES])
 }
@@ -66,10 +64,10 @@ export async function shardArrived(db: Database, { tenant, shard }: ShardKey, no
 
 type ShardKey = { tenant: number; shard: number }
 
-/** `silent_s` is the number of seconds since it was last heard of. */
+/** `silent_s` is the number of seconds since the node was last seen. */
 export type SeenNode = { name: string; url: string | null; silent_s: number }
 
-/** A node that was silent for longer is considered down. */
+/** The number of seconds without a report after which a node is considered down. */
 export const SILENT_S = 60
 
 export async function nodesSeen(db: Database): Promise<SeenNode[]> {

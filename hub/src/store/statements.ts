@@ -13,7 +13,10 @@ export function statementsIn(SCOPE: string) {
     join hub.project p on p.tenant = c.tenant and p.id = c.project
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
   const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
-  /** $1 owners, $2 sources, $3 ids. Each is looked up separately, regardless of how many conversations there are. */
+  /**
+   * The parameters are owners ($1), sources ($2) and ids ($3). Each is looked up separately, regardless of how many conversations
+   * there are.
+   */
   const AMONG = `unnest($1::text[], $2::text[], $3::text[]) as one (owner, source, native_id)
     join hub.member m on m.tenant = ${TENANT} and m.name = one.owner
     cross join lateral (select * from ${VISIBLE} visible where tenant = m.tenant and author = m.id and source = one.source
@@ -26,7 +29,10 @@ export function statementsIn(SCOPE: string) {
     case when c.title_rev = c.rev then null else c.head end as head from ${AMONG}`
   const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
     and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
-  /** The last change of each conversation, with its name if it still exists. $1 after, $2 limit. */
+  /**
+   * The last change of each conversation, with its name if it still exists. The parameters are the last number ($1) and the limit
+   * ($2).
+   */
   const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from (
       select * from hub.change ch where ch.tenant = ${TENANT} and ch.seq > $1 and not exists (select from hub.change later
         where later.tenant = ch.tenant and later.conversation = ch.conversation and later.seq > ch.seq)
@@ -36,8 +42,8 @@ export function statementsIn(SCOPE: string) {
       where c.tenant = ch.tenant and c.id = ch.conversation and c.rev > 0 limit 1) c on true
     order by ch.seq`
   /**
-   * A private conversation is listed only from inside its project ($1), as on a laptop. Questions to the hub have no project
-   * ($1 is empty), and list the member's own.
+   * The condition that a conversation may be listed. A private one is listed only from inside its project ($1), as on a laptop.
+   * Questions to the hub have no project ($1 is empty), and list the member's own.
    */
   const IS_OPEN = `(c.visibility <> 'private' or p.key = $1 or ($1 = '' and c.author = ${MEMBER}))`
   const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and ${IS_OPEN}

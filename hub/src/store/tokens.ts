@@ -4,7 +4,7 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { TOKEN_SCOPE } from "./scope.ts"
 
-/** The public facts of a token. Its secret is not stored anywhere. */
+/** The public facts about a token. Its secret is not stored anywhere. */
 export type TokenLine = HubToken & { member: string }
 
 export async function ownTokens(db: Database, viewer: Viewer): Promise<TokenLine[]> {
@@ -14,7 +14,7 @@ export async function ownTokens(db: Database, viewer: Viewer): Promise<TokenLine
 export async function revokeOwnToken(db: Database, viewer: Viewer, id: number): Promise<void> {
   await db.as(viewer, async (query) => {
     const [revoked] = await query<{ name: string }>(REVOKE_OWN, [id])
-    if (!revoked) throw new HubProblem(404, "not_found", `You have no token ${id} that is not revoked.`)
+    if (!revoked) throw new HubProblem(404, "not_found", `You have no valid token ${id}.`)
     await recordAudit(query, viewer, { action: "token_revoke", target: revoked.name, about: viewer.member })
   })
 }
@@ -26,7 +26,7 @@ export async function tokensForOperator(query: Query, tenant: number, member?: n
 
 export async function revokeToken(query: Query, tenant: number, id: number): Promise<void> {
   const [revoked] = await query<{ name: string; member: number }>(REVOKE, [tenant, id])
-  if (!revoked) throw new Error(`There is no token ${id} that is not revoked. \`dex-hub token list\` names them.`)
+  if (!revoked) throw new Error(`There is no valid token ${id}. \`dex-hub token list\` lists them.`)
   await recordAudit(query, { tenant }, { action: "token_revoke", target: revoked.name, about: revoked.member })
 }
 

@@ -6,7 +6,7 @@ import { openStore } from "../../../src/store/history/sqlite-history.ts"
 import type { ConversationRow, HistoryReader, HistoryWriter } from "../../../src/store/history/store.ts"
 import { tempDir } from "../../../test/support/temp.ts"
 import type { Viewer } from "../../src/store/connection.ts"
-import { commitPush, keepChunk, planPush } from "../../src/store/push.ts"
+import { commitPush, planPush, storeChunk } from "../../src/store/push.ts"
 import { factsOf, packJson } from "../../src/store/sealed.ts"
 import type { Team } from "./team.ts"
 
@@ -52,7 +52,7 @@ export async function pushOne(
   })
   if (plan!.state !== "send") return { sent: 0 }
   for (const { hash, data } of chunks)
-    if (plan!.chunks.includes(hash)) await keepChunk(team.db, viewer, head, { hash, data, ...packedFacts(data) })
+    if (plan!.chunks.includes(hash)) await storeChunk(team.db, viewer, head, { hash, data, ...packedFacts(data) })
   const commit = { project, digest, chunks: hashes, parent_rev: plan!.rev, visibility, head }
   return { sent: plan!.chunks.length, ...(await commitPush(team.db, viewer, commit)) }
 }

@@ -1,4 +1,4 @@
-import { conversation, said, unit } from "../../../test/support/conversations.ts"
+import { conversation, textMessage, unit } from "../../../test/support/conversations.ts"
 import type { Viewer } from "../../src/store/connection.ts"
 import { headOf, newLaptop, pushOne, wireMessages } from "./laptop.ts"
 import type { Team } from "./team.ts"
@@ -14,7 +14,7 @@ export async function share(
   { project = API, visibility = "project" as "private" | "project" | "org" } = {},
 ) {
   const laptop = newLaptop()
-  const messages = texts.map((text, i) => said(`${id}${i}`, text, { role: i % 2 ? "assistant" : "user" }))
+  const messages = texts.map((text, i) => textMessage(`${id}${i}`, text, { role: i % 2 ? "assistant" : "user" }))
   await laptop.writeUnit(unit(id, [conversation(id, messages, { title: { text: `About ${id}`, from: "person" } })]))
   const ref = { source: "claude_code", id }
   const head = headOf((await laptop.conversation(ref))!)

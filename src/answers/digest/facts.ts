@@ -6,10 +6,10 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import type { Dex } from "../../tools/context.ts"
 import type { decisionShape } from "../../tools/decisions/decisions.ts"
 import { listedDecision } from "../../tools/decisions/run.ts"
-import { learnedIfQuick } from "../../tools/learned.ts"
-import { leftOpen, type OpenCheck } from "../left-open.ts"
+import { knowledgeUpdatedIfQuick } from "../../tools/learned.ts"
+import { findOpenChecks, type OpenCheck } from "../left-open.ts"
 
-/** The work in a project, taken from the records alone. */
+/** The work in a project, taken only from the records. */
 export type ProjectFacts = {
   project: string
   conversations: { id: string; title: string; source: string; messages: number }[]
@@ -24,15 +24,18 @@ export type ProjectFacts = {
   failed_commands_total: number
 }
 
-const MOST_DECISIONS = 20
-const MOST_FILES = 20
-const MOST_FAILED = 10
-/** Agents keep their plans here. Plans are not the project's files. */
+const MAX_DECISIONS = 20
+const MAX_FILES = 20
+const MAX_FAILED = 10
+/** Matches the files in which agents keep their plans. Plans are not the project's files. */
 const PLAN_FILE = /(?:^|[\\/])\.(?:claude|cursor)[\\/]plans[\\/]/
 
 type PeriodFacts = { projects: ProjectFacts[]; notes: string[] }
 
-/** Counts only messages in the range, also of conversations that began earlier. The most active project is first. */
+/**
+ * The facts by project, the most active first. Counts only messages in the range, including those of conversations that began
+ * earlier.
+ */
 export async function projectFacts(
   dex: Dex,
   range: { from: number; to: number },
@@ -68,9 +71,9 @@ export async function projectFacts(
 function shortened(facts: ProjectFacts): ProjectFacts {
   return {
     ...facts,
-    decisions: facts.decisions.slice(0, MOST_DECISIONS),
-    files: facts.files.slice(0, MOST_FILES),
-    failed_commands: facts.failed_commands.slice(0, MOST_FAILED),
+    decisions: facts.decisions.slice(0, MAX_DECISIONS),
+    files: facts.files.slice(0, MAX_FILES),
+    failed_commands: facts.failed_commands.slice(0, MAX_FAILED),
   }
 }
 
@@ -88,7 +91,7 @@ function factsOf(
     )
     .sort((a, b) => a.at - b.at)
   const { files, plans } = changedFiles(project, effects)
-  const failed = leftOpen(
+  const failed = findOpenChecks(
     project,
     conversations.map(({ row, messages }) => ({
       messages,
@@ -121,9 +124,9 @@ function factsOf(
   }
 }
 
-type Done = { effect: Effect; at: number; ref: string }
+type WorkDone = { effect: Effect; at: number; ref: string }
 
-function changedFiles(project: string, done: Done[]): { files: ProjectFacts["files"]; plans: number } {
+function changedFiles(project: string, done: WorkDone[]): { files: ProjectFacts["files"]; plans: number } {
   const files = new Map<string, { path: string; added: number; removed: number }>()
   const plans = new Set<string>()
   for (const { effect } of done) {
@@ -144,21 +147,21 @@ function changedFiles(project: string, done: Done[]): { files: ProjectFacts["fil
 
 type ListedDecision = Infer<typeof decisionShape>
 
-const ALL = 1_000_000
+const NO_LIMIT = 1_000_000
 
-/** The period's decisions by project, newest first. The notes say if some conversations are not learned yet. */
+/** The period's decisions by project, newest first. The notes say if dex has not learned from some conversations yet. */
 async function decisionsWithin(
   dex: Dex,
   range: { from: number; to: number },
   project?: string,
 ): Promise<{ decisions: Map<string, ListedDecision[]>; notes: string[] }> {
-  const { knowledge, hidden, notes } = await learnedIfQuick(dex)
+  const { knowledge, hidden, notes } = await knowledgeUpdatedIfQuick(dex)
   const known = knowledge.decisions.knownDecisions({
     ...range,
     project,
     except: hidden,
     with_commits: true,
-    limit: ALL,
+    limit: NO_LIMIT,
   })
   const decisions = new Map<string, ListedDecision[]>()
   for (const decision of known.decisions.map(listedDecision))

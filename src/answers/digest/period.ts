@@ -9,7 +9,7 @@ type Period = {
   name: string
   from: number
   to: number
-  /** For the map: days instead of times, so that repeating a digest finds its cached answers. */
+  /** For the map: days instead of times, so that a repeated digest finds its cached answers. */
   filters: { from: string; to?: string }
 }
 
@@ -18,20 +18,20 @@ const DAYS_BEFORE = { today: 0, yesterday: 1, week: 6 }
 /** The default is the day so far. */
 export function periodOf({ period, from, to }: PeriodInput, now: number): Period {
   if (from === undefined && to === undefined) return namedPeriod(period ?? "today", now)
-  if (period !== undefined) throw new DexError("usage", "Give a --period, or --from and --to, not both.")
-  if (from === undefined) throw new DexError("usage", "Where does it start? --to needs --from, such as --from 7d.")
+  if (period !== undefined) throw new DexError("usage", "Use either --period, or --from and --to.")
+  if (from === undefined) throw new DexError("usage", "--to needs --from, such as --from 7d.")
   const range = { from: parseDate(from, "from", now), to: to === undefined ? now : parseDate(to, "to", now) }
   if (range.from > range.to)
     throw new DexError(
       "usage",
-      `It would end before it starts: ${localDay(range.from)} is after ${localDay(range.to)}.`,
+      `The period would end before it starts: ${localDay(range.from)} is after ${localDay(range.to)}.`,
     )
   return { name: "dates", ...range, filters: withoutUndefined({ from, to }) }
 }
 
 function namedPeriod(name: (typeof PERIODS)[number], now: number): Period {
   const day = new Date(now)
-  // Noon is safe: days on which summer time begins or ends do not have 24 hours.
+  // Computed from noon, because days on which summer time begins or ends do not have 24 hours.
   const noon = new Date(day.getFullYear(), day.getMonth(), day.getDate(), 12).getTime()
   const first = localDay(noon - DAYS_BEFORE[name] * DAY_MS)
   const from = parseDate(first, "from", now)

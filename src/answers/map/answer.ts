@@ -3,7 +3,7 @@ import { formatRef, parseCompleteRef, type Ref } from "../../core/ref.ts"
 import { readAs, type Schema } from "../../core/schema.ts"
 import { estimateTokens } from "../../core/tokens.ts"
 import type { Model, ModelReply } from "../../llm/model.ts"
-import { jsonIn } from "../../llm/reply.ts"
+import { findJson } from "../../llm/reply.ts"
 import { redactRecord } from "../../redact/redact.ts"
 import { linksIn } from "../cited.ts"
 import type { Cache } from "./cache.ts"
@@ -13,13 +13,13 @@ import { itemsOf, listsOf, type MapItem, type MapResult } from "./schema.ts"
 type ReplyUsage = ModelReply["usage"]
 
 /** The dependencies and state of one run. */
-export type Desk = {
+export type MapRun = {
   model: Model
-  purse: Purse
+  purse: TokenBudget
   cache: Cache
   schema: Schema
   signal: AbortSignal
-  dropped: Dropped
+  dropped: DroppedCounts
   /** Answers for which the server counted far fewer tokens than were sent. */
   short: number
   /** Why no more requests are made, and the error that caused it. */
@@ -29,7 +29,7 @@ export type Desk = {
 
 type PreparedQuestion = {
   question: Question
-  /** Everything that the model was shown, and a test for refs in it. */
+  /** Everything that the model was shown, and a function that checks whether a ref occurs in it. */
   data: string
   contains(ref: Ref): boolean
 }
@@ -43,11 +43,11 @@ export type MapOutcome =
   | { type: "not_done" }
 
 /**
- * Returns the cached answer, or asks the model and caches its answer at once. `prepare` is called only if the model has
- * to be asked. Never throws: an error that stops one request also stops the requests after it.
+ * Returns the cached answer, or asks the model and caches its answer at once. Calls `prepare` only if the model has to be asked.
+ * Never throws: an error that stops one request also stops later ones.
  */
-export async function answer(
-  desk: Desk,
+export async function answerQuestion(
+  desk: MapRun,
   { key, refs }: { key: string; refs: string[] },
   prepare: () => Promise<PreparedQuestion | { reason: string }>,
 ): Promise<MapOutcome> {
@@ -70,7 +70,7 @@ export async function answer(
       return { type: "not_done" }
     }
     const { result, dropped } = answered.value
-    const short = isShort(question, answered.usage)
+    const short = isCutByServer(question, answered.usage)
     desk.cache.put(key, { refs, value: { result, refs, dropped, short } })
     note(desk, { dropped, short })
     return { type: "part", part: { result, refs }, was: "asked" }
@@ -81,26 +81,26 @@ export async function answer(
   }
 }
 
-/** Some servers silently cut a prompt that exceeds their context. Their token count reveals it. */
-function isShort({ system, text }: Question, { input, is_estimate }: ReplyUsage): boolean {
+/** True if the server counted far fewer tokens than were sent: some servers silently cut a prompt that exceeds their context. */
+function isCutByServer({ system, text }: Question, { input, is_estimate }: ReplyUsage): boolean {
   return !is_estimate && input < estimateTokens(system + text) / 2
 }
 
-function note(desk: Desk, { dropped, short }: { dropped: Dropped; short: boolean }): void {
-  for (const name of Object.keys(NOTHING_DROPPED) as (keyof Dropped)[]) desk.dropped[name] += dropped[name]
+function note(desk: MapRun, { dropped, short }: { dropped: DroppedCounts; short: boolean }): void {
+  for (const name of Object.keys(NOTHING_DROPPED) as (keyof DroppedCounts)[]) desk.dropped[name] += dropped[name]
   if (short) desk.short++
 }
 
-/** Cached values were checked when they were written. A file that was changed since counts as missing. */
+/** A cached answer. Cached values were checked when they were written; a file that was changed since counts as missing. */
 function cachedPart(
   value: unknown,
   schema: Schema,
-): { part: PartialResult; dropped: Dropped; short: boolean } | undefined {
+): { part: PartialResult; dropped: DroppedCounts; short: boolean } | undefined {
   if (typeof value !== "object" || value === null) return undefined
   const { result, refs, dropped, short } = value as {
     result?: unknown
     refs?: unknown
-    dropped?: Dropped
+    dropped?: DroppedCounts
     short?: unknown
   }
   const checked = readAs(schema, result)
@@ -112,24 +112,24 @@ function cachedPart(
   }
 }
 
-type Answered<T> =
+type AskedAnswer<T> =
   | { type: "answer"; value: T; usage: ModelReply["usage"] }
-  /** The model was asked as often as allowed, and no answer was valid. */
+  /** The model was asked as often as allowed, but no answer was valid. */
   | { type: "bad"; reason: string }
   /** The model was not asked (again), because no tokens were left. */
   | { type: "no_tokens" }
 
-const RETRIES = 2
+const MAX_RETRIES = 2
 
 /** Asks until an answer is valid, and tells the model what was wrong with the last one. Throws what `reply` throws. */
 async function askJson(
-  { model, purse, signal }: { model: Model; purse: Purse; signal: AbortSignal },
+  { model, purse, signal }: { model: Model; purse: TokenBudget; signal: AbortSignal },
   question: Question,
   schema: Schema,
   check: (reply: ModelReply) => CheckedReply,
-): Promise<Answered<Extract<CheckedReply, { ok: unknown }>["ok"]>> {
+): Promise<AskedAnswer<Extract<CheckedReply, { ok: unknown }>["ok"]>> {
   let reason = ""
-  for (let tries = 0; tries <= RETRIES; tries++) {
+  for (let tries = 0; tries <= MAX_RETRIES; tries++) {
     const { system, text } = reason === "" ? question : retryQuestion(question, reason)
     const giveBack = purse.take({ system, text })
     if (!giveBack) return { type: "no_tokens" }
@@ -143,18 +143,18 @@ async function askJson(
     if ("ok" in checked) return { type: "answer", value: checked.ok, usage: reply.usage }
     reason = checked.wrong
   }
-  return { type: "bad", reason: `${RETRIES + 1} answers were invalid; of the last one, ${reason}` }
+  return { type: "bad", reason: `${MAX_RETRIES + 1} answers were invalid; of the last one, ${reason}` }
 }
 
 /** Counts of what was removed from an answer, by reason. */
-export type Dropped = { foreign_refs: number; items_without_refs: number; items_with_foreign_links: number }
-export const NOTHING_DROPPED: Dropped = { foreign_refs: 0, items_without_refs: 0, items_with_foreign_links: 0 }
+export type DroppedCounts = { foreign_refs: number; items_without_refs: number; items_with_foreign_links: number }
+export const NOTHING_DROPPED: DroppedCounts = { foreign_refs: 0, items_without_refs: 0, items_with_foreign_links: 0 }
 
-type CheckedReply = { ok: { result: MapResult; dropped: Dropped } } | { wrong: string }
+type CheckedReply = { ok: { result: MapResult; dropped: DroppedCounts } } | { wrong: string }
 
 /**
- * Accepts the parts of an answer that match the schema and refer to the data: `contains` tests a ref, `data` is everything
- * that was shown. `wrong` is a message to the model and contains none of the model's own words.
+ * Accepts the parts of an answer that match the schema and refer to the data: `contains` checks a ref, `data` is everything that
+ * was shown. `wrong` is a message to the model and contains none of the model's own words.
  */
 function checkReply(
   reply: Pick<ModelReply, "text" | "finish">,
@@ -163,10 +163,10 @@ function checkReply(
   data: string,
 ): CheckedReply {
   if (reply.finish === "length") return { wrong: "it was cut off, because it was too long; say it in fewer words" }
-  const json = jsonIn(reply.text)
+  const json = findJson(reply.text)
   if (typeof json !== "object" || json === null || Array.isArray(json)) return { wrong: "it held no JSON object" }
   const fitting = readAs(schema, json)
-  if ("wrong" in fitting) return { wrong: inOurWords(fitting.wrong) }
+  if ("wrong" in fitting) return { wrong: withoutModelWords(fitting.wrong) }
   const result = redactRecord(fitting.ok as Record<string, never>).record as MapResult
   const dropped = { ...NOTHING_DROPPED }
   let given = 0
@@ -182,7 +182,7 @@ function checkReply(
   return { ok: { result, dropped } }
 }
 
-function takeItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, dropped: Dropped): MapItem[] {
+function takeItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, dropped: DroppedCounts): MapItem[] {
   const refs = [...new Set(item.refs.flatMap((text) => refOf(text, contains)))]
   dropped.foreign_refs += item.refs.length - refs.length
   if (refs.length === 0) dropped.items_without_refs++
@@ -205,21 +205,24 @@ function stringsIn(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(stringsIn) : []
 }
 
-/** The names of unknown fields are the model's own words. */
-function inOurWords(wrong: string): string {
+/** The error in our own words, because the names of unknown fields are the model's words. */
+function withoutModelWords(wrong: string): string {
   return wrong.endsWith(" is not known") ? "it has a field that is not in the schema" : wrong
 }
 
-/** The token budget. A request is made only if it fits together with the longest possible answer. */
-export type Purse = {
-  /** Undefined if there is no room. Call the result when the request is over; its real cost is counted by then. */
+/** The token budget of a run. A request is made only if it fits together with the longest possible answer. */
+export type TokenBudget = {
+  /**
+   * Reserves tokens for a request. Undefined if there are too few left. Call the result when the request is over; its real cost
+   * is counted by then.
+   */
   take(question: Question): (() => void) | undefined
-  /** The reason why there is no room. */
+  /** Why a request does not fit. */
   refusal(question: Question): string
   spent(): number
 }
 
-export function openPurse(model: Model, most: number | undefined, answerTokens: number): Purse {
+export function createTokenBudget(model: Model, most: number | undefined, answerTokens: number): TokenBudget {
   let reserved = 0
   const spent = () => model.used().input + model.used().output
   const neededFor = ({ system, text }: Question) => estimateTokens(system + text) + answerTokens

@@ -16,9 +16,10 @@ import { DexError, messageOf } from "../../core/error.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { hashOf } from "./data.ts"
 
-// ~/.dex/map: one small file per answer, named after a hash of the question. A file is complete or absent.
-
-/** `refs`: its conversations. The entry is deleted when one of them is forgotten. */
+/**
+ * An answer in ~/.dex/map, where each one has a small file named after a hash of the question. A file is complete or absent.
+ * `refs` are the conversations of the answer, which is deleted when one of them is forgotten.
+ */
 export type CacheEntry = { refs: string[]; value: unknown }
 
 export type Cache = {
@@ -40,7 +41,7 @@ export function openCache(dexDir: string): Cache {
       try {
         return (JSON.parse(readFileSync(path(key), "utf8")) as CacheEntry | null)?.value
       } catch {
-        return undefined // missing, or damaged on disk: the model is asked again
+        return undefined // missing or damaged: the model is asked again
       }
     },
     sweep() {
@@ -81,21 +82,21 @@ export function cacheKey(...parts: string[]): string {
   return hashOf(JSON.stringify(parts))
 }
 
-/** Deletes every answer that was made from one of these conversations. Returns how many. */
-export function forgetMapped(dexDir: string, refs: Ref[]): number {
+/** Deletes every answer that was made from one of these conversations. Returns the number of deleted answers. */
+export function forgetMapAnswers(dexDir: string, refs: Ref[]): number {
   const forgotten = new Set(refs.map(formatRef))
-  return dropMapped(dexDir, (text) => (JSON.parse(text) as CacheEntry).refs.some((ref) => forgotten.has(ref)))
+  return dropMapAnswers(dexDir, (text) => (JSON.parse(text) as CacheEntry).refs.some((ref) => forgotten.has(ref)))
 }
 
-/** Deletes every answer whose text matches. Returns how many. */
-export function dropMapped(dexDir: string, matches: (text: string) => boolean): number {
+/** Deletes every answer whose text matches. Returns the number of deleted answers. */
+export function dropMapAnswers(dexDir: string, matches: (text: string) => boolean): number {
   const folder = folderOf(dexDir)
   if (!existsSync(folder)) return 0
   const files = readdirSync(folder).filter((name) => {
     try {
       return matches(readFileSync(join(folder, name), "utf8"))
     } catch {
-      return true // damaged: nobody can tell what it contains
+      return true // damaged, so its contents are unknown
     }
   })
   for (const name of files) rmSync(join(folder, name), { force: true })

@@ -6,27 +6,27 @@ import { safe, safeLine } from "../../render/terminal.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { MapFormat } from "../map.ts"
 
-// A conversation as the model sees it. Every line of its text begins with "| ", so that nothing in it can look like an
-// instruction, another message or the end of the data.
-
-/** The smallest unit of a batch: a message, or several lines of a long message. */
+/**
+ * The smallest piece of a batch: a message, or several lines of a long message. Every line of text begins with "| ", so that
+ * nothing in it can look like an instruction, another message or the end of the data.
+ */
 export type BatchUnit = {
   number: number
   /** True if this is not the start of its message. */
   isContinuation: boolean
   chars: number
-  /** A hash of its text. */
+  /** A hash of the unit's text. */
   hash: string
 }
 
-/** A conversation's sizes without its text, for packing batches. */
-export type Measured = {
+/** The sizes of a conversation without its text, for packing batches. */
+export type MeasuredConversation = {
   ref: Ref
   at: number
   format: MapFormat
   head: string
   units: BatchUnit[]
-  /** How many characters precede each unit; the last entry is the total. */
+  /** The number of characters before each unit; the last entry is the total. */
   before: number[]
 }
 
@@ -34,15 +34,15 @@ export type Measured = {
 export type Piece = { ref: Ref; from: number; count: number }
 
 const PROJECT_CHARS = 60
-/** Everything that a reader may take for a line end. */
+/** Matches every character that a reader may take for a line end. */
 const LINE_END = /[\n\u2028\u2029]/
 
-export async function measure(
+export async function measureConversation(
   store: HistoryReader,
   row: ConversationRow,
   most: number,
   format: MapFormat,
-): Promise<Measured> {
+): Promise<MeasuredConversation> {
   const head = headOf(row)
   const texts = await unitTexts(store, row.ref, most - head.length, format)
   const units = texts.map(({ number, isContinuation, text }) => ({
@@ -57,7 +57,7 @@ export async function measure(
 }
 
 /** The length of a piece as the model sees it. */
-export function pieceLength({ head, units, before }: Measured, from: number, count: number): number {
+export function pieceLength({ head, units, before }: MeasuredConversation, from: number, count: number): number {
   const first = units[from]!
   return (
     head.length +
@@ -67,14 +67,14 @@ export function pieceLength({ head, units, before }: Measured, from: number, cou
   )
 }
 
-export function hashOfPiece({ head, units }: Measured, from: number, count: number): string {
+export function hashOfPiece({ head, units }: MeasuredConversation, from: number, count: number): string {
   return hashOf([head, ...units.slice(from, from + count).map(({ hash }) => hash)].join("\n"))
 }
 
 /** The text of a piece. Undefined if the conversation has changed since it was measured. */
 export async function readPieceText(
   store: HistoryReader,
-  measured: Measured,
+  measured: MeasuredConversation,
   { from, count }: Piece,
   most: number,
 ): Promise<string | undefined> {
@@ -85,7 +85,10 @@ export async function readPieceText(
   return `${head}${texts[0]!.isContinuation ? continuationHead(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
 }
 
-/** Contains nothing that changes while a conversation continues, such as its title, so that cached answers stay valid. */
+/**
+ * The line above a conversation. It contains nothing that changes while a conversation continues, such as its title, so that
+ * cached answers stay valid.
+ */
 function headOf(row: ConversationRow): string {
   const facts = [
     formatRef(row.ref),
@@ -105,11 +108,11 @@ async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: M
   const messages = await store.messages(ref)
   return messages
     .filter((message) => !message.superseded && !message.copied)
-    .flatMap((message) => cut(message, most, format))
+    .flatMap((message) => splitMessage(message, most, format))
 }
 
-/** Cuts at line ends. A line that is longer than a unit is broken. */
-function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[] {
+/** Splits a message at line ends. A line that is longer than a unit is broken. */
+function splitMessage(message: StoredMessage, most: number, format: MapFormat): UnitText[] {
   const { number, role } = message
   const content = safe(messageText(message, format)).trimEnd()
   if (content === "") return []
@@ -118,7 +121,7 @@ function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[
   const room = Math.max(40, most - Math.max(head.length, continuationHead(number).length))
   const units: UnitText[] = []
   let text = head
-  for (const line of content.split(LINE_END).flatMap((one) => broken(one, room - 3))) {
+  for (const line of content.split(LINE_END).flatMap((one) => breakLine(one, room - 3))) {
     const shown = `| ${line}\n`
     if (text.length + shown.length > room + (units.length === 0 ? head.length : 0) && text !== head) {
       units.push({ number, isContinuation: units.length > 0, text })
@@ -129,7 +132,7 @@ function cut(message: StoredMessage, most: number, format: MapFormat): UnitText[
   return [...units, { number, isContinuation: units.length > 0, text }]
 }
 
-function broken(line: string, most: number): string[] {
+function breakLine(line: string, most: number): string[] {
   if (line.length <= most) return [line]
   const pieces = []
   for (let at = 0; at < line.length; ) {

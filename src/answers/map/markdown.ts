@@ -30,7 +30,7 @@ function sections(items: MapItem[], mark: string): string[] {
   ])
 }
 
-/** The first text field is the item's headline; the other fields follow. */
+/** The lines of an item. The first text field is its headline; the other fields follow. */
 function itemLines({ refs, ...item }: MapItem, without?: string): string[] {
   const fields = Object.entries(item).filter(([name, value]) => name !== without && value !== "" && value !== undefined)
   const first = fields.find(([, value]) => typeof value === "string") ?? fields[0]

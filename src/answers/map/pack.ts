@@ -1,30 +1,30 @@
 import { formatRef } from "../../core/ref.ts"
 import { tokensForChars } from "../../core/tokens.ts"
-import { hashOf, hashOfPiece, type Measured, type Piece, pieceLength } from "./data.ts"
+import { hashOf, hashOfPiece, type MeasuredConversation, type Piece, pieceLength } from "./data.ts"
 
 /** Batches with the same `hash` have the same text. */
 export type Batch = { pieces: Piece[]; chars: number; hash: string }
 
-/** The pieces of a batch: all that is stored about it. */
+/** The stored form of a batch: its pieces. */
 export type StoredBatch = { pieces: { ref: string; from: number; count: number }[] }
 
-/** A batch counts as full if less than this share of it is empty. */
-export const LOOSE = 0.05
-/** How many conversations after the oldest one to try for one that fits completely. */
-const WINDOW = 20
+/** The largest share of a batch that may be empty for it to count as full. */
+export const MAX_EMPTY_SHARE = 0.05
+/** How many conversations after the oldest one are tried for one that fits completely. */
+const CANDIDATE_WINDOW = 20
 
-/** A longer unit could leave a batch too empty. */
-export function longestUnit(budget: number): number {
-  return Math.floor(budget * LOOSE)
+/** The most characters of a unit. A longer one could leave a batch too empty. */
+export function maxUnitChars(budget: number): number {
+  return Math.floor(budget * MAX_EMPTY_SHARE)
 }
 
 /**
- * Puts every unit of every conversation into one batch of at most `budget` characters. A batch of an earlier run
- * keeps its pieces if it is full or answered, so that nothing is paid for twice. The rest is packed oldest first. A
- * conversation is split only if a batch would otherwise be too empty.
+ * Puts every unit of every conversation into one batch of at most `budget` characters. A batch of an earlier run keeps its pieces
+ * if it is full or answered, so that no answer is paid for twice. The rest is packed oldest first. A conversation is split only
+ * if a batch would otherwise be too empty.
  */
 export function planBatches(
-  conversations: Measured[],
+  conversations: MeasuredConversation[],
   budget: number,
   stored: StoredBatch[] = [],
   isDone: (hash: string) => boolean = () => false,
@@ -45,7 +45,7 @@ export function planBatches(
     })
     if (pieces.length === 0 || pieces.length < batch.pieces.length) return []
     const packed = batchOf(pieces)
-    if (packed.chars > budget || (packed.chars < budget * (1 - LOOSE) && !isDone(packed.hash))) return []
+    if (packed.chars > budget || (packed.chars < budget * (1 - MAX_EMPTY_SHARE) && !isDone(packed.hash))) return []
     for (const { of, from, count } of pieces) taken.get(of)!.fill(1, from, from + count)
     return [packed]
   })
@@ -59,7 +59,7 @@ export function planBatches(
 }
 
 /** The stored form of a batch. */
-export function remembered({ pieces }: Batch): StoredBatch {
+export function storedBatch({ pieces }: Batch): StoredBatch {
   return { pieces: pieces.map(({ ref, from, count }) => ({ ref: formatRef(ref), from, count })) }
 }
 
@@ -75,16 +75,16 @@ export function storedBatches(value: unknown): StoredBatch[] {
   )
 }
 
-/** Counts the batches that are too empty. The last one does not count. */
-export function looseBatches(batches: Batch[], budget: number): number {
-  return batches.slice(0, -1).filter(({ chars }) => chars < budget * (1 - LOOSE)).length
+/** The number of batches that are too empty, not counting the last one. */
+export function countLooseBatches(batches: Batch[], budget: number): number {
+  return batches.slice(0, -1).filter(({ chars }) => chars < budget * (1 - MAX_EMPTY_SHARE)).length
 }
 
 export function tokensOfBatch({ chars }: Batch): number {
   return tokensForChars(chars)
 }
 
-type Run = { of: Measured; from: number; count: number }
+type Run = { of: MeasuredConversation; from: number; count: number }
 
 function pack(runs: Run[], budget: number): Batch[] {
   const queue = [...runs]
@@ -98,13 +98,13 @@ function pack(runs: Run[], budget: number): Batch[] {
     }
     for (;;) {
       const fits = queue
-        .slice(0, WINDOW)
+        .slice(0, CANDIDATE_WINDOW)
         .findIndex(({ of, from, count }) => chars + pieceLength(of, from, count) <= budget)
       if (fits === -1) break
       take(queue.splice(fits, 1)[0]!)
     }
     const [next] = queue
-    if (next && chars < budget * (1 - LOOSE)) {
+    if (next && chars < budget * (1 - MAX_EMPTY_SHARE)) {
       let count = 1
       while (count + 1 < next.count && chars + pieceLength(next.of, next.from, count + 1) <= budget) count++
       take({ ...next, count })
@@ -125,7 +125,7 @@ function batchOf(runs: Run[]): Batch {
   }
 }
 
-function runsOf(of: Measured, taken: Uint8Array): Run[] {
+function runsOf(of: MeasuredConversation, taken: Uint8Array): Run[] {
   const runs: Run[] = []
   for (let from = 0; from < taken.length; ) {
     let end = from
@@ -136,8 +136,8 @@ function runsOf(of: Measured, taken: Uint8Array): Run[] {
   return runs
 }
 
-/** By start time, which never changes. */
-function byAge(a: Measured, b: Measured): number {
+/** Compares by start time, which never changes. */
+function byAge(a: MeasuredConversation, b: MeasuredConversation): number {
   const [one, other] = [formatRef(a.ref), formatRef(b.ref)]
   return a.at - b.at || (one < other ? -1 : one > other ? 1 : 0)
 }

@@ -30,7 +30,7 @@ export function mergeQuestion(task: string, schema: Schema, parts: string[]): Qu
 }
 
 /** A batch's result as the model sees it: every item is a line of data. */
-export function shownResult(result: MapResult, schema: Schema): string {
+export function resultForModel(result: MapResult, schema: Schema): string {
   const lists = new Set(listsOf(schema))
   return Object.entries(result)
     .flatMap(([name, value]) => [
@@ -41,7 +41,7 @@ export function shownResult(result: MapResult, schema: Schema): string {
     .join("")
 }
 
-/** Repeats the question after an invalid answer. The answer is not repeated, because it may contain anything. */
+/** The question after an invalid answer. The answer is not included, because it may contain anything. */
 export function retryQuestion({ system, text }: Question, reason: string): Question {
   return { system, text: `${text}\nThe data ends here. Your last answer was not taken: ${reason}. Answer again.` }
 }

@@ -9,19 +9,19 @@ import type { Dex } from "../../tools/context.ts"
 import { dateRange } from "../../tools/fields.ts"
 import type { MapFormat } from "../map.ts"
 import {
-  answer,
-  type Desk,
-  type Dropped,
+  answerQuestion,
+  createTokenBudget,
+  type DroppedCounts,
   type MapOutcome,
+  type MapRun,
   NOTHING_DROPPED,
-  openPurse,
   type PartialResult,
-  type Purse,
+  type TokenBudget,
 } from "./answer.ts"
 import { cacheKey, openCache } from "./cache.ts"
-import { type Measured, measure, type Piece, readPieceText } from "./data.ts"
-import { type Batch, longestUnit, planBatches, remembered, storedBatches } from "./pack.ts"
-import { mapQuestion, mergeQuestion, shownResult } from "./prompt.ts"
+import { type MeasuredConversation, measureConversation, type Piece, readPieceText } from "./data.ts"
+import { type Batch, maxUnitChars, planBatches, storedBatch, storedBatches } from "./pack.ts"
+import { mapQuestion, mergeQuestion, resultForModel } from "./prompt.ts"
 import { countItems, itemRefs, itemsOf, listsOf, type MapResult } from "./schema.ts"
 
 export type MapFilters = {
@@ -44,12 +44,12 @@ export type Job = {
 }
 
 /** The chosen conversations and their batches. Preparing calls no model and writes nothing. */
-export type Prepared = {
+export type PreparedMap = {
   rows: number
   /** Conversations with no text of their own. */
   without_text: number
   left_out: Record<string, number>
-  conversations: Map<string, Measured>
+  conversations: Map<string, MeasuredConversation>
   batches: Batch[]
   isDone: (batch: Batch) => boolean
   budget: number
@@ -58,11 +58,11 @@ export type Prepared = {
 
 /** Part of every cache key, so that answers to an older prompt are not reused. */
 const VERSION = "1"
-const EVERYTHING = 1_000_000
-/** The merged result must fit into one answer, so at most this many times the tokens of an answer are merged. */
+const NO_LIMIT = 1_000_000
+/** How many times the tokens of an answer are merged at most, because the merged result must fit into one answer. */
 const MERGE_RATIO = 4
 
-export async function prepare(dex: Dex, job: Job, model: Model | undefined): Promise<Prepared> {
+export async function prepareMap(dex: Dex, job: Job, model: Model | undefined): Promise<PreparedMap> {
   const store = await dex.store()
   const { filters, format, schema, task } = job
   const { rows, left_out } = await store.list({
@@ -71,12 +71,12 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
     ...dateRange(filters, dex.now()),
     kinds: filters.all ? undefined : LISTED_KINDS,
     inside: dex.project,
-    limit: filters.limit ?? EVERYTHING,
+    limit: filters.limit ?? NO_LIMIT,
     offset: 0,
   })
   const budget = charactersWithin(job.batch_tokens)
-  const measured: Measured[] = []
-  for (const row of rows) measured.push(await measure(store, row, longestUnit(budget), format))
+  const measured: MeasuredConversation[] = []
+  for (const row of rows) measured.push(await measureConversation(store, row, maxUnitChars(budget), format))
   const saying = measured.filter(({ units }) => units.length > 0)
   const cache = openCache(dex.home.dir)
   const planKey = `plan-${cacheKey(VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens, format]))}`
@@ -93,16 +93,16 @@ export async function prepare(dex: Dex, job: Job, model: Model | undefined): Pro
   }
 }
 
-export type Mapped = {
+export type MapRunResult = {
   result: MapResult
   cached: number
   asked: number
   failed: { refs: string[]; reason: string }[]
   not_done: number
-  /** Why it ended early. */
+  /** Why the run ended early. */
   stopped?: string
   merges: { asked: number; cached: number; failed: string[]; unmerged: number }
-  dropped: Dropped
+  dropped: DroppedCounts
   /** Answers for which the server counted far fewer tokens than were sent. */
   short: number
   items_before_merge: number
@@ -111,7 +111,7 @@ export type Mapped = {
 }
 
 /** Asks about every batch without an answer, then merges. Each answer is cached at once. */
-export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Model): Promise<Mapped> {
+export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: Model): Promise<MapRunResult> {
   const { batches, conversations, budget } = prepared
   const { schema, task } = job
   const store = await dex.store()
@@ -120,17 +120,17 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
   const cache = openCache(dex.home.dir)
   const measuredOf = (piece: Piece) => conversations.get(formatRef(piece.ref))!
   cache.sweep()
-  cache.put(prepared.planKey, { refs: [], value: batches.map(remembered) })
-  const purse = openPurse(model, job.max_tokens_total, answerTokens)
+  cache.put(prepared.planKey, { refs: [], value: batches.map(storedBatch) })
+  const purse = createTokenBudget(model, job.max_tokens_total, answerTokens)
   const signal = dex.signal ?? new AbortController().signal
-  const desk: Desk = { model, purse, cache, schema, signal, dropped: { ...NOTHING_DROPPED }, short: 0 }
+  const desk: MapRun = { model, purse, cache, schema, signal, dropped: { ...NOTHING_DROPPED }, short: 0 }
   const say = progressOf(dex, batches, purse)
 
   const outcomes = await inParallel(batches, job.parallel, async (batch) => {
     const refs = conversationsOf(batch)
-    const outcome = await answer(desk, { key: mapKey(model, job, batch.hash), refs }, async () => {
+    const outcome = await answerQuestion(desk, { key: mapKey(model, job, batch.hash), refs }, async () => {
       const texts = await Promise.all(
-        batch.pieces.map((piece) => readPieceText(store, measuredOf(piece), piece, longestUnit(budget))),
+        batch.pieces.map((piece) => readPieceText(store, measuredOf(piece), piece, maxUnitChars(budget))),
       )
       if (texts.includes(undefined)) return { reason: "it changed while it was read; run this again" }
       const data = texts.join("\n")
@@ -171,7 +171,7 @@ export async function runMap(dex: Dex, job: Job, prepared: Prepared, model: Mode
   }
 }
 
-function progressOf(dex: Dex, batches: Batch[], purse: Purse): (batch: Batch) => void {
+function progressOf(dex: Dex, batches: Batch[], purse: TokenBudget): (batch: Batch) => void {
   const bytesTotal = batches.reduce((sum, { chars }) => sum + chars, 0)
   let done = 0
   let bytes = 0
@@ -183,11 +183,11 @@ function progressOf(dex: Dex, batches: Batch[], purse: Purse): (batch: Batch) =>
 }
 
 /**
- * Merges with one question. It takes the batches' results in their order, as long as they fit into `room` characters.
- * Results that do not fit or could not be merged are listed after the others, so nothing is lost.
+ * Merges the batches' results with one question, in order, as long as they fit into `room` characters. Results that do not fit or
+ * could not be merged are appended, so nothing is lost.
  */
 async function mergeParts(
-  desk: Desk,
+  desk: MapRun,
   { task, schema }: Job,
   parts: PartialResult[],
   room: number,
@@ -196,7 +196,7 @@ async function mergeParts(
   const group: (PartialResult & { shown: string })[] = []
   const others: PartialResult[] = []
   for (const part of parts) {
-    const shown = shownResult(part.result, schema)
+    const shown = resultForModel(part.result, schema)
     if (shown.length > left) {
       others.push(part)
       continue
@@ -205,26 +205,26 @@ async function mergeParts(
     left -= shown.length
   }
   if (group.length < 2)
-    return { result: oneAfterAnother(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, outcomes: [] }
+    return { result: concatenateResults(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, outcomes: [] }
   const shown = group.map((part) => part.shown)
   const key = cacheKey("merge", VERSION, desk.model.id, task, JSON.stringify(schema), ...shown)
   const refs = [...new Set(group.flatMap((part) => part.refs))]
   const known = new Set(group.flatMap((part) => itemRefs(part.result, schema)))
-  const outcome = await answer(desk, { key, refs }, async () => ({
+  const outcome = await answerQuestion(desk, { key, refs }, async () => ({
     question: mergeQuestion(task, schema, shown),
     data: shown.join(""),
     contains: (ref) => known.has(formatRef(ref)),
   }))
   const isMerged = outcome.type === "part"
   return {
-    result: oneAfterAnother(isMerged ? [outcome.part, ...others] : parts, schema),
+    result: concatenateResults(isMerged ? [outcome.part, ...others] : parts, schema),
     unmerged: isMerged ? others.length : parts.length,
     outcomes: [outcome],
   }
 }
 
-/** Concatenates lists and joins texts. Of other values, the first one wins. */
-function oneAfterAnother(parts: PartialResult[], schema: Schema): MapResult {
+/** Concatenates lists and joins texts. For other values, uses the first one. */
+function concatenateResults(parts: PartialResult[], schema: Schema): MapResult {
   if (parts.length === 1) return parts[0]!.result
   const result: MapResult = {}
   for (const [name, { type, enum: choices }] of Object.entries(schema.properties ?? {})) {
@@ -248,8 +248,8 @@ function conversationsOf({ pieces }: Batch): string[] {
   return [...new Set(pieces.map(({ ref }) => formatRef(ref)))]
 }
 
-/** Tests if a ref names a conversation or message in the batch. */
-function refsOf(batch: Batch, measuredOf: (piece: Piece) => Measured): (ref: Ref) => boolean {
+/** A function that checks whether a ref names a conversation or message in the batch. */
+function refsOf(batch: Batch, measuredOf: (piece: Piece) => MeasuredConversation): (ref: Ref) => boolean {
   const numbers = new Map<string, Set<number>>()
   for (const piece of batch.pieces) {
     const name = formatRef(piece.ref)
@@ -263,7 +263,7 @@ function refsOf(batch: Batch, measuredOf: (piece: Piece) => Measured): (ref: Ref
   }
 }
 
-/** A conversation's ref adds nothing if one of its messages is listed too. */
+/** The result without refs of conversations for which a message is also listed. */
 function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   const lists = listsOf(schema).map((name) => [
     name,

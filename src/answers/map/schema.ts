@@ -8,7 +8,9 @@ export type MapResult = Record<string, unknown>
 
 const REFS = listOf(text(), "Refs of the messages this stands on, as in the data: source:id#number.")
 
-export const ITEMS: Schema = object({ items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS })) })
+export const DEFAULT_SCHEMA: Schema = object({
+  items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS })),
+})
 
 /** The names of the lists of items. */
 export function listsOf(schema: Schema): string[] {
@@ -30,13 +32,13 @@ export function countItems(result: MapResult, schema: Schema): number {
 }
 
 /**
- * Reads a schema that a person wrote. Keywords that dex does not check are refused, because ignoring a rule would mislead.
+ * Reads a schema that a person wrote. Keywords that dex does not check are refused, because ignoring a rule would be misleading.
  * `refs` are added to items that lack them.
  */
 export function readSchema(value: unknown, where: string): Schema {
   const schema = take(value, "", where)
   if (schema.type !== "object" || listsOf(schema).length === 0)
-    throw wrong(where, "must be an object with at least one list of objects, such as the items to find")
+    throw schemaError(where, "must be an object with at least one list of objects, such as the items to find")
   for (const name of listsOf(schema)) {
     const items = schema.properties![name]!.items!
     items.properties = { ...items.properties, refs: REFS }
@@ -45,8 +47,8 @@ export function readSchema(value: unknown, where: string): Schema {
   return schema
 }
 
-const EVERYWHERE = ["type", "description"]
-const WORDS: Record<string, string[]> = {
+const COMMON_KEYWORDS = ["type", "description"]
+const KEYWORDS_BY_TYPE: Record<string, string[]> = {
   string: ["enum", "minLength"],
   integer: ["minimum", "maximum"],
   number: ["minimum", "maximum"],
@@ -54,25 +56,26 @@ const WORDS: Record<string, string[]> = {
   array: ["items"],
   object: ["properties", "required"],
 }
-/** Keywords without effect, or that dex enforces anyway. */
-const IGNORED = ["$schema", "$id", "title", "additionalProperties"]
+/** Keywords that have no effect, or that dex enforces anyway. */
+const IGNORED_KEYWORDS = ["$schema", "$id", "title", "additionalProperties"]
 
 function take(value: unknown, at: string, where: string): Schema {
   const place = at === "" ? "the schema" : at
-  if (!isObject(value)) throw wrong(where, `${place} must be an object`)
+  if (!isObject(value)) throw schemaError(where, `${place} must be an object`)
   const { type, description, properties, items, required } = value
-  const words = typeof type === "string" && Object.hasOwn(WORDS, type) ? WORDS[type]! : undefined
-  if (!words) throw wrong(where, `${place} needs a type: ${Object.keys(WORDS).join(", ")}`)
-  const known = [...EVERYWHERE, ...words]
-  const odd = Object.keys(value).find((key) => !known.includes(key) && !IGNORED.includes(key))
+  const words = typeof type === "string" && Object.hasOwn(KEYWORDS_BY_TYPE, type) ? KEYWORDS_BY_TYPE[type]! : undefined
+  if (!words) throw schemaError(where, `${place} needs a type: ${Object.keys(KEYWORDS_BY_TYPE).join(", ")}`)
+  const known = [...COMMON_KEYWORDS, ...words]
+  const odd = Object.keys(value).find((key) => !known.includes(key) && !IGNORED_KEYWORDS.includes(key))
   if (odd !== undefined)
-    throw wrong(where, `${place} uses "${odd}", which dex does not check there. It has: ${known.join(", ")}`)
+    throw schemaError(where, `${place} uses "${odd}", which dex does not check there. It has: ${known.join(", ")}`)
   const unnamed = Array.isArray(required)
     ? required.find((name) => !(isObject(properties) && Object.hasOwn(properties, String(name))))
     : undefined
-  if (unnamed !== undefined) throw wrong(where, `${place} requires "${unnamed}", which its properties do not describe`)
+  if (unnamed !== undefined)
+    throw schemaError(where, `${place} requires "${unnamed}", which its properties do not describe`)
   if (isObject(value.additionalProperties))
-    throw wrong(where, `${place} describes fields without names, which dex does not check`)
+    throw schemaError(where, `${place} describes fields without names, which dex does not check`)
   const plain = Object.fromEntries(
     Object.entries(value).filter(
       ([key, inner]) => ["minimum", "maximum", "minLength"].includes(key) && typeof inner === "number",
@@ -101,6 +104,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
-function wrong(where: string, what: string): DexError {
+function schemaError(where: string, what: string): DexError {
   return new DexError("bad_schema", `${where}: ${what}. See docs/map.md.`)
 }

@@ -5,18 +5,18 @@ import { clip, paint, safe, safeLine, type Terminal, terminalOf, widthOf } from 
 import { notesOf, printAsk, sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
 
-export type Started = Awaited<ReturnType<typeof startChat>>
-type How = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }
+export type StartedChat = Awaited<ReturnType<typeof startChat>>
+type AnswerOptions = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }
 
 export const HOW_TO_SET_UP =
-  "To have answers written: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; dex config set llm.api_key for OpenAI; or dex config set llm.provider agent for a coding agent that you have."
+  "To set up a model: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; dex config set llm.api_key for OpenAI; or dex config set llm.provider agent for a coding agent that you have."
 
 /** Asks a question and prints the answer as it arrives: sentences on stdout, steps and notes on stderr. */
-export async function answerOn({ chat, kept }: Started, question: string, how: How): Promise<Turn> {
+export async function answerOn({ chat, stored }: StartedChat, question: string, how: AnswerOptions): Promise<Turn> {
   const terminal = terminalOf(process.stdout, process.env)
   const running = runningText((text) => process.stdout.write(text), terminal.columns)
   let isShown = false
-  kept.question(question)
+  stored.question(question)
   const turn = await chat
     .ask(question, {
       signal: how.signal,
@@ -32,7 +32,7 @@ export async function answerOn({ chat, kept }: Started, question: string, how: H
         : undefined,
     })
     .finally(running.end)
-  kept.answer(turn)
+  stored.answer(turn)
   showRest(turn, isShown, how.saysNoModel, terminal)
   return turn
 }
@@ -64,7 +64,7 @@ function showStep({ call, outcome }: Step): void {
   process.stderr.write(`${paint(terminal, "dim", line)}\n`)
 }
 
-/** Code, list items and headings start a new line. */
+/** Matches code, list items and headings, which start a new line. */
 const OWN_LINE = /^(?:```|[-*•]\s|\d{1,3}[.)]\s|#{1,6}\s)/
 
 /** Prints sentences that arrive one by one as continuous, wrapped text. */
@@ -91,7 +91,7 @@ function runningText(write: (text: string) => void, columns: number) {
 }
 
 /** The first Ctrl-C stops the answer and keeps what has arrived; the second one ends the process at once. */
-export async function stoppable(answer: (signal: AbortSignal) => Promise<Turn>): Promise<Turn> {
+export async function untilInterrupted(answer: (signal: AbortSignal) => Promise<Turn>): Promise<Turn> {
   const stop = new AbortController()
   const interrupt = () => {
     if (stop.signal.aborted) process.exit(130)

@@ -5,8 +5,8 @@ import { VERSION } from "../../app/version.ts"
 import { DexError } from "../../core/error.ts"
 import { historyNote } from "../../tools/unread.ts"
 import { say } from "../print/words.ts"
-import { agreeToAgent } from "../terminal/questions.ts"
-import { answerOn, HOW_TO_SET_UP, stoppable } from "./answer.ts"
+import { askForAgentConsent } from "../terminal/questions.ts"
+import { answerOn, HOW_TO_SET_UP, untilInterrupted } from "./answer.ts"
 
 /** Answers one question, or chats until the person leaves. Returns the exit code. */
 export async function chatCommand(input: ChatInput): Promise<number> {
@@ -16,22 +16,22 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     throw new DexError(
       "usage",
       input.query === undefined
-        ? 'There is no terminal to talk on. Give the question: dex ask "how do we retry failed webhooks"'
-        : "--interactive needs a terminal. Without it, one question is answered.",
+        ? 'A chat needs a terminal. Without one, ask a single question: dex ask "how do we retry failed webhooks"'
+        : "--interactive needs a terminal. Without one, omit it to ask a single question.",
     )
-  await agreeToAgent(process.env)
+  await askForAgentConsent(process.env)
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     const started = await startChat(dex, input)
-    if (isInteractive) return await (await import("./talk.ts")).talk(dex, started, input)
-    const turn = await stoppable((signal) =>
+    if (isInteractive) return await (await import("./talk.ts")).runChat(dex, started, input)
+    const turn = await untilInterrupted((signal) =>
       answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
     )
     const unread = await historyNote(dex, { found: turn.sources.length > 0 })
     if (unread !== undefined) say(unread)
     if (!started.model) say(HOW_TO_SET_UP)
-    const problem = started.kept.problem()
-    if (problem !== undefined) say(`This chat could not be kept: ${problem}`)
+    const problem = started.stored.problem()
+    if (problem !== undefined) say(`This chat could not be saved: ${problem}`)
     if (turn.sources.length > 0)
       saveListing(
         dex.home.dir,

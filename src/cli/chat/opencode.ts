@@ -16,15 +16,18 @@ import { HOW_TO_SET_UP } from "./answer.ts"
 
 /**
  * Opens the real OpenCode with only dex's tools. Everything that it writes goes into this chat's folder, so the user's own
- * OpenCode history and settings, and the project, do not change.
+ * OpenCode history and settings, and the project, stay unchanged.
  */
 export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
   if (input.collections || input.no_global)
-    throw new DexError("usage", "-c and --no-global are for dex's own chat: OpenCode is given all of dex's tools.")
+    throw new DexError(
+      "usage",
+      "-c and --no-global cannot be used with --opencode, because OpenCode gets all of dex's tools.",
+    )
   if (input.query === undefined && !(process.stdin.isTTY && process.stdout.isTTY))
     throw new DexError(
       "usage",
-      'There is no terminal to open OpenCode on. Give the question: dex ask --interactive --opencode "…"',
+      'OpenCode needs a terminal. With a question, it works without one: dex ask --interactive --opencode "…"',
     )
   const llm = modelFor(dex, input)
   const root = join(dex.home.dir, "chat-sessions")
@@ -45,7 +48,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
   writeFileSync(config, `${JSON.stringify(configFor(dex, llm), undefined, 2)}\n`, { mode: 0o600 })
   describe(dex, folder, input, llm, startedAt)
   say(
-    "OpenCode answers here, with dex's tools. Its sentences are not checked against their sources, as dex's own chat does.",
+    "OpenCode answers here, with dex's tools. Unlike in dex's own chat, its sentences are not checked against their sources.",
   )
   const [cache, tmp] = [own("cache"), own("tmp")]
   const ended = await run(input, own("work"), {
@@ -67,7 +70,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
     OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
     OPENCODE_AUTH_CONTENT: JSON.stringify(llm.apiKey ? { [PROVIDER]: { type: "api", key: llm.apiKey } } : {}),
   })
-  // These were only for the run. The conversation is in data.
+  // Needed only for this run. The conversation is in the data folder.
   for (const path of [cache, tmp]) rmSync(path, { recursive: true, force: true })
   if ("cause" in ended) {
     rmSync(folder, { recursive: true, force: true })
@@ -78,7 +81,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
     )
   }
   describe(dex, folder, input, llm, startedAt)
-  say(`This chat is kept in ${shortPath(folder, dex.machine.home)}, in OpenCode's own form; dex does not search it.`)
+  say(`This chat is saved in ${shortPath(folder, dex.machine.home)}, in OpenCode's own format; dex does not search it.`)
   return ended.code
 }
 
@@ -120,7 +123,7 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
       },
     },
     mcp: { dex: { type: "local", command: serveCommand(dex), environment: ownEnvironment(dex), enabled: true } },
-    // Each tool by name, because a pattern would also allow dex_note, which writes.
+    // Each tool is listed by name, because a pattern would also allow dex_note, which writes.
     permission: {
       "*": "deny",
       task: "allow",
@@ -150,7 +153,7 @@ function serveCommand({ cwd, machine }: Dex): string[] {
   return machine.platform === "win32" ? serve : ["/bin/sh", "-c", 'cd "$0" && exec "$@"', cwd, ...serve]
 }
 
-/** dex reads the user's own folders, although OpenCode gets others. */
+/** dex still reads the user's own folders, although OpenCode gets other ones. */
 function ownEnvironment({ home, machine }: Dex): Record<string, string> {
   const { env } = machine
   return {
@@ -182,7 +185,7 @@ function repositoryAround(folder: string): string | undefined {
   }
 }
 
-/** OpenCode gets the terminal and handles Ctrl-C itself. */
+/** Runs OpenCode on the terminal. OpenCode handles Ctrl-C itself. */
 function run(
   input: ChatInput,
   cwd: string,

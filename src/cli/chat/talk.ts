@@ -7,14 +7,14 @@ import { padEnd, paint, safe, safeLine, terminalOf } from "../../render/terminal
 import { shortPath } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { describeCollections } from "../../tools/docs/collections.ts"
-import { isHere } from "../../tools/resolve.ts"
+import { isCurrentProject } from "../../tools/resolve.ts"
 import { historyNote } from "../../tools/unread.ts"
 import { sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
-import { answerOn, HOW_TO_SET_UP, type Started, stoppable } from "./answer.ts"
+import { answerOn, HOW_TO_SET_UP, type StartedChat, untilInterrupted } from "./answer.ts"
 
 /** Answers questions on a terminal until the person leaves. */
-export async function talk(dex: Dex, started: Started, input: ChatInput): Promise<number> {
+export async function runChat(dex: Dex, started: StartedChat, input: ChatInput): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const reader = createInterface({
     input: process.stdin,
@@ -47,7 +47,7 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
         continue
       }
       process.stdout.write("\n")
-      const turn = await lines.without(() => answered(started, line, state.verbose))
+      const turn = await lines.without(() => answerOrReport(started, line, state.verbose))
       if (turn) state.turns.push({ question: line, turn })
       process.stdout.write("\n")
       lines.arm(turn?.stopped === true)
@@ -55,17 +55,17 @@ export async function talk(dex: Dex, started: Started, input: ChatInput): Promis
   } finally {
     reader.close()
     process.stdout.write("\n")
-    const folder = started.kept.folder()
-    const problem = started.kept.problem()
-    if (folder !== undefined) say(`This chat is kept in ${shortPath(folder, dex.machine.home)}.`)
-    if (problem !== undefined) say(`This chat could not be kept: ${problem}`)
+    const folder = started.stored.folder()
+    const problem = started.stored.problem()
+    if (folder !== undefined) say(`This chat is saved in ${shortPath(folder, dex.machine.home)}.`)
+    if (problem !== undefined) say(`This chat could not be saved: ${problem}`)
   }
 }
 
 /** An error in one answer does not end the chat. */
-async function answered(started: Started, question: string, verbose: boolean): Promise<Turn | undefined> {
+async function answerOrReport(started: StartedChat, question: string, verbose: boolean): Promise<Turn | undefined> {
   try {
-    return await stoppable((signal) => answerOn(started, question, { signal, verbose, saysNoModel: false }))
+    return await untilInterrupted((signal) => answerOn(started, question, { signal, verbose, saysNoModel: false }))
   } catch (error) {
     if (!isDexError(error)) throw error
     say(error.message)
@@ -99,7 +99,7 @@ function linesOf(reader: Interface) {
     else {
       isArmed = true
       process.stdout.write("\n")
-      say("Ctrl-C again leaves, and so does Ctrl-D.")
+      say("Press Ctrl-C again or Ctrl-D to leave.")
       reader.prompt()
     }
   })
@@ -114,7 +114,7 @@ function linesOf(reader: Interface) {
         reader.prompt()
       })
     },
-    /** Leaves raw mode while `work` runs, so that Ctrl-C is a signal. */
+    /** Turns raw mode off while `work` runs, so that Ctrl-C becomes a signal. */
     async without<T>(work: () => Promise<T>): Promise<T> {
       reader.pause()
       process.stdin.setRawMode(false)
@@ -134,7 +134,7 @@ function linesOf(reader: Interface) {
 
 export type Talk = {
   dex: Dex
-  started: Started
+  started: StartedChat
   input: ChatInput
   verbose: boolean
   turns: { question: string; turn: Turn }[]
@@ -159,7 +159,7 @@ const commands: Record<string, ChatCommand> = {
 
 export const COMMANDS = Object.keys(commands)
 
-/** A path is not a command: `/etc/hosts has which port?` is a question. */
+/** True for a chat command. A path is not one: `/etc/hosts has which port?` is a question. */
 export function isCommand(line: string): boolean {
   return /^\/[a-z-]*(?:\s|$)/i.test(line)
 }
@@ -167,7 +167,7 @@ export function isCommand(line: string): boolean {
 async function runChatCommand(line: string, talk: Talk): Promise<"leave" | undefined> {
   const [, name, words] = /^(\S+)\s*(.*)$/s.exec(line)!
   const command = commands[name!.toLowerCase()]
-  if (!command) say(`There is no ${name}. /help lists what there is.`)
+  if (!command) say(`There is no command ${name}. /help lists the commands.`)
   return (await command?.run(talk, words!)) ?? undefined
 }
 
@@ -184,7 +184,7 @@ async function showCollections({ dex, input }: Talk): Promise<void> {
       ? input.collections.includes(name)
       : project === undefined
         ? !input.no_global
-        : isHere(dex, project),
+        : isCurrentProject(dex, project),
   )
   for (const { name, documents, sections } of looked)
     process.stdout.write(`  ${safeLine(name)}: ${documents} documents, ${sections} sections\n`)
@@ -199,10 +199,10 @@ async function changeUseCase({ started: { chat }, ask }: Talk, words: string): P
   if (useCase) chat.setUseCase(useCase)
 }
 
-function clear({ started: { chat, kept } }: Talk): void {
+function clear({ started: { chat, stored } }: Talk): void {
   chat.clear()
-  kept.cleared()
-  say("Starting over. The questions and answers so far are still kept.")
+  stored.cleared()
+  say("Starting over. The questions and answers so far stay saved.")
 }
 
 function toggleVerbose(talk: Talk): void {
@@ -225,7 +225,7 @@ function save({ dex, started, turns }: Talk, words: string): void {
     say("There is nothing to save yet.")
     return
   }
-  const file = resolve(dex.cwd, words || `dex-chat-${started.kept.id() ?? "answers"}.md`)
+  const file = resolve(dex.cwd, words || `dex-chat-${started.stored.id() ?? "answers"}.md`)
   try {
     writeFileSync(file, markdownOf(turns), { flag: "wx" })
     say(`Written to ${file}.`)

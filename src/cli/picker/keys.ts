@@ -1,4 +1,4 @@
-import { signsOf } from "../../render/terminal.ts"
+import { graphemesOf } from "../../render/terminal.ts"
 
 /** A key by its name (`up`, `ctrl-a`, `alt-h`); or `text` with one typed character, or `paste` with the pasted text. */
 export type Key = { name: string; text?: string }
@@ -18,7 +18,10 @@ export function readKeys(input: string): { keys: Key[]; rest: string } {
   return { keys, rest }
 }
 
-/** The keys of a `rest` after which no more input came: Escape, if it is just that. An unfinished paste stays in `rest`. */
+/**
+ * The keys in a `rest` after which no more input came: a lone escape character is the Escape key. An unfinished paste stays in
+ * `rest`.
+ */
 export function lastKeys(rest: string): { keys: Key[]; rest: string } {
   if (rest.startsWith(PASTE)) return { keys: [], rest }
   return { keys: rest === "\x1b" ? [{ name: "escape" }] : [], rest: "" }
@@ -38,7 +41,7 @@ function firstKey(input: string): { key?: Key; length: number } {
     return { key: { name: "paste", text: input.slice(PASTE.length, end) }, length: end + PASTE_END.length }
   }
   if (input.startsWith("\x1b")) return escapedKey(input)
-  const [text] = signsOf(/^[^\x00-\x1f\x7f]{0,32}/.exec(input)![0])
+  const [text] = graphemesOf(/^[^\x00-\x1f\x7f]{0,32}/.exec(input)![0])
   if (text !== undefined) return { key: { name: "text", text }, length: text.length }
   return { key: { name: controlName(input.charCodeAt(0)) }, length: 1 }
 }
@@ -51,7 +54,7 @@ function controlName(code: number): string {
   return code === 0 ? "ctrl-space" : `ctrl-${String.fromCharCode(code + 64).toLowerCase()}`
 }
 
-const FINAL: Record<string, string> = {
+const FINAL_LETTERS: Record<string, string> = {
   A: "up",
   B: "down",
   C: "right",
@@ -61,7 +64,7 @@ const FINAL: Record<string, string> = {
   P: "f1",
   Z: "shift-tab",
 }
-const NUMBERED: Record<string, string> = {
+const NUMBERED_KEYS: Record<string, string> = {
   "1": "home",
   "3": "delete",
   "4": "end",
@@ -80,7 +83,7 @@ function escapedKey(input: string): { key?: Key; length: number } {
   if (sequence) {
     const [matched, parameters = "", final = ""] = sequence
     const [first = "", modifier = ""] = parameters.split(";")
-    const name = final === "~" ? NUMBERED[first] : FINAL[final]
+    const name = final === "~" ? NUMBERED_KEYS[first] : FINAL_LETTERS[final]
     return { key: name ? { name: `${MODIFIERS[modifier] ?? ""}${name}` } : undefined, length: matched.length }
   }
   const [, sign = ""] = /^\x1b(.)/su.exec(input) ?? []

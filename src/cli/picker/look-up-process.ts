@@ -4,18 +4,18 @@ import { glyphsOf } from "../../render/screen.ts"
 import { many } from "../../render/words.ts"
 import type { TypedSearchCache } from "../../search/typing.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
-import { deletionsAhead, sayDeletions } from "../../tools/deletions.ts"
+import { describeDeletions, upcomingDeletions } from "../../tools/deletions.ts"
 import { resume } from "../../tools/resume/resume.ts"
-import { notInstalled } from "../print/resume.ts"
-import { unspoken } from "../terminal/ask-to-speak.ts"
-import { previewOf, rowsRanked, rowsTyped } from "./look-up.ts"
+import { notInstalledMessage } from "../print/resume.ts"
+import { recordedSuggestions } from "../terminal/ask-to-speak.ts"
+import { findQuickRows, findRankedRows, previewOf } from "./look-up.ts"
 import type { LookUpAnswer, LookUpQuestion } from "./start-look-up.ts"
 
-// Looks things up while the picker draws: searching for a word that is still being typed takes up to a second.
+// Answers the picker's questions in this process, because a search for a word that is still being typed takes up to a second.
 
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
 
-/** Reused from one key to the next, because most rows stay the same. */
+/** Reused from one key press to the next, because most rows stay the same. */
 const read: TypedSearchCache = new Map()
 
 serveOrders(answerTo)
@@ -24,16 +24,16 @@ async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
   switch (question.type) {
     case "typed":
       if (question.isAgain) read.clear()
-      return { found: await rowsTyped(dex, question.query, read) }
+      return { found: await findQuickRows(dex, question.query, read) }
     case "ranked":
-      return { found: await rowsRanked(dex, question.query) }
+      return { found: await findRankedRows(dex, question.query) }
     case "preview": {
       const { row, columns, color } = question
       return { preview: (await previewOf(dex, row, { columns, color, glyphs: glyphsOf(process.env) })) ?? null }
     }
     case "resumable": {
       const { problem, command } = await resume.run(dex, { id: question.ref })
-      return { why_not: problem ?? notInstalled(command[0] ?? "") ?? "" }
+      return { why_not: problem ?? notInstalledMessage(command[0] ?? "") ?? "" }
     }
     case "sources":
       return { sources: await sourcesWithConversations() }
@@ -47,15 +47,20 @@ async function sourcesWithConversations(): Promise<string[]> {
   return report.filter(({ kinds }) => (kinds.person ?? 0) > 0).map(({ source }) => source)
 }
 
-/** Only points to the question after the first week: the plain screen asks it. */
+/** After the first week, points to the question that `dex --plain` asks. */
 async function weekNote(): Promise<string> {
-  const would = await unspoken({ home: dex.home, env: process.env, suggestions: dex.suggestions, now: dex.now() })
+  const would = await recordedSuggestions({
+    home: dex.home,
+    env: process.env,
+    suggestions: dex.suggestions,
+    now: dex.now(),
+  })
   if (would === undefined || would.length === 0) return ""
   return `${many(would.length, "time")} dex would have spoken to your agents. May it? \`dex --plain\` asks.`
 }
 
-/** Says what an agent is about to delete, and that dex has a copy. */
+/** Says what an agent will soon delete, and that dex has a copy. */
 async function deletionNote(): Promise<string> {
-  const ahead = await deletionsAhead(dex)
-  return (ahead && sayDeletions(ahead)) ?? ""
+  const ahead = await upcomingDeletions(dex)
+  return (ahead && describeDeletions(ahead)) ?? ""
 }

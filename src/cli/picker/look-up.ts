@@ -8,18 +8,18 @@ import { many, projectName } from "../../render/words.ts"
 import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
 import type { ConversationRow, StoredMessage, Work } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import { otherKinds } from "../../tools/kinds.ts"
-import { replacedNote } from "../../tools/search/forgiving.ts"
+import { describeOtherKinds } from "../../tools/kinds.ts"
+import { correctionNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
 import { isUnreadNote } from "../../tools/unread.ts"
-import { readable } from "../print/conversation-lines.ts"
+import { readableMessages } from "../print/conversation-lines.ts"
 import { type FoundRows, newestRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import type { RowQuery } from "./start-look-up.ts"
 import type { PickerRow } from "./state.ts"
 
-/** A search that is done before the next key: the newest conversations, or the newest that contain these words. */
-export async function rowsTyped(
+/** A search that is finished before the next key press: the newest conversations, or the newest that contain these words. */
+export async function findQuickRows(
   dex: Dex,
   { text, filter, limit }: RowQuery,
   read: TypedSearchCache,
@@ -34,7 +34,7 @@ export async function rowsTyped(
       project: filter.here ? dex.project : undefined,
       after: filter.days === undefined ? undefined : dex.now() - filter.days * DAY_MS,
       inside: dex.project,
-      limit: MOST_TYPED,
+      limit: MAX_TYPED_ROWS,
     },
     read,
   )
@@ -46,14 +46,14 @@ export async function rowsTyped(
       project,
       snippet,
     }))
-  return { rows, hasMore: found.length === MOST_TYPED, note: "" }
+  return { rows, hasMore: found.length === MAX_TYPED_ROWS, note: "" }
 }
 
-/** About a screenful, so that they are found before the next key. */
-const MOST_TYPED = 20
+/** How many rows to find: about a screenful, so that they are found before the next key press. */
+const MAX_TYPED_ROWS = 20
 
 /** The results of the full search, in its order. */
-export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
+export async function findRankedRows(dex: Dex, { text, filter, limit }: RowQuery): Promise<FoundRows> {
   const output = await search.run(dex, {
     query: text,
     in: "history",
@@ -65,7 +65,7 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
     project: filter.here ? dex.project : undefined,
     from: filter.days === undefined ? undefined : `${filter.days}d`,
   })
-  // The search also accepts a project whose path only contains this one.
+  // The search also finds projects whose path merely contains this one.
   const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
   const rows = results
     .filter(({ kind, parent }) => parent !== undefined || LISTED_KINDS.some((one) => one === kind))
@@ -79,24 +79,24 @@ export async function rowsRanked(dex: Dex, { text, filter, limit }: RowQuery): P
       message: message_index,
     }))
   const unfolded = results.filter(({ parent }) => parent === undefined)
-  const hidden = otherKinds(
+  const hidden = describeOtherKinds(
     Object.fromEntries([...Map.groupBy(unfolded, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
   )
   const hiddenNote = hidden === "" ? "" : `Not shown: ${hidden}; \`dex search\` shows them.`
   // A person who is typing knows that the last word is incomplete.
-  const expected = (output.replaced ?? []).map(({ typed, by }) => replacedNote({ typed, by, why: "prefix" }))
+  const expected = (output.replaced ?? []).map(({ typed, by }) => correctionNote({ typed, by, why: "prefix" }))
   const note = output.notes.find((one) => !expected.includes(one) && !isUnreadNote(one)) ?? hiddenNote
   return { rows, hasMore: output.results.length === limit, note }
 }
 
-/** How many messages are shown before the one that matched. */
-const BEFORE = 1
-const MOST_MESSAGES = 40
-const MOST_CHARS = 1_500
-/** Few screens have more rows. */
-const MOST_ROWS = 60
-/** A long message is shown with at least this many lines. */
-const LEAST_LINES = 6
+/** How many messages are shown before the matching one. */
+const MESSAGES_BEFORE = 1
+const MAX_MESSAGES = 40
+const MAX_CHARS = 1_500
+/** The most rows of a preview. Few screens have more. */
+const MAX_ROWS = 60
+/** The fewest lines of a long message that are shown. */
+const MIN_LINES = 6
 
 /** The conversation from its first message, or from just before the one that matched, drawn for this screen. */
 export async function previewOf(
@@ -112,8 +112,8 @@ export async function previewOf(
   const messages = (await store.messages(conversation.ref)).filter(
     ({ superseded, abandoned }) => !superseded && !abandoned,
   )
-  const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - BEFORE)
-  const shown = messages.slice(first, first + MOST_MESSAGES).map((message) => readable(briefly(message)))
+  const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - MESSAGES_BEFORE)
+  const shown = messages.slice(first, first + MAX_MESSAGES).map((message) => readableMessages(shortenMessage(message)))
   const agent = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
   const options = { screen, agent, root: conversation.project ?? "", unfolds: () => false }
   return {
@@ -124,24 +124,24 @@ export async function previewOf(
   }
 }
 
-/** As many messages as fit on a screen: drawing them is most of the work. */
+/** As many messages as fit on a screen, because drawing them is most of the work. */
 function firstOf(messages: Iterable<string[]>): string[][] {
   const first: string[][] = []
   let lines = 0
   for (const message of messages) {
     first.push(message)
-    lines += Math.min(message.length, LEAST_LINES)
-    if (lines >= MOST_ROWS) break
+    lines += Math.min(message.length, MIN_LINES)
+    if (lines >= MAX_ROWS) break
   }
   return first
 }
 
-/** Only the text of the person and the agent (shortened), tool calls and their results. */
-function briefly(message: StoredMessage): StoredMessage {
+/** The message with only the text of the person and the agent (shortened), tool calls and their results. */
+function shortenMessage(message: StoredMessage): StoredMessage {
   const parts = message.parts.flatMap((part): Part[] => {
     if (part.type === "tool_call" || part.type === "tool_result") return [part]
     if (part.type !== "text" || part.origin === "injected") return []
-    return [{ ...part, text: part.text.slice(0, MOST_CHARS) }]
+    return [{ ...part, text: part.text.slice(0, MAX_CHARS) }]
   })
   return { ...message, parts }
 }

@@ -10,17 +10,17 @@ import { type Key, lastKeys, readKeys } from "./keys.ts"
 import type { FoundRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import { createRowFinder } from "./row-finder.ts"
-import { drawn, hasPreview, type PickerLook, pageOf, previewColumns } from "./screen.ts"
+import { drawScreen, hasPreview, type PickerLook, previewColumns, rowsPerPage } from "./screen.ts"
 import { type LookUpProcess, startLookUp } from "./start-look-up.ts"
 import {
+  afterKey,
+  type PickerAction,
   type PickerRow,
   type PickerState,
   type PickerStep,
-  pressed,
-  scrolled,
+  scrollToSelected,
   selectedRow,
   startingState,
-  type Wish,
   withRows,
   withSources,
 } from "./state.ts"
@@ -36,20 +36,20 @@ type PickerOptions = {
   text: string
   /** The newest conversations. */
   first: FoundRows
-  /** Enter returns the row and opens nothing. */
+  /** True if Enter returns the row and opens nothing. */
   chooses: boolean
 }
 
-export type Picked =
+export type PickedAction =
   | { type: "left" }
   | { type: "chosen" | "resume" | "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
 
 /** Shows the conversations until the person chooses one or leaves. */
-export async function pick(options: PickerOptions): Promise<Picked> {
+export async function pick(options: PickerOptions): Promise<PickedAction> {
   let close = () => {}
   try {
-    return await new Promise<Picked>((resolve, reject) => {
+    return await new Promise<PickedAction>((resolve, reject) => {
       close = startPicker(options, resolve, reject)
     })
   } finally {
@@ -58,7 +58,7 @@ export async function pick(options: PickerOptions): Promise<Picked> {
 }
 
 /** Takes over the screen and starts the background processes. Returns a function that ends all of it. */
-function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail: (error: unknown) => void) {
+function startPicker(options: PickerOptions, end: (picked: PickedAction) => void, fail: (error: unknown) => void) {
   const { dex, input, output, text } = options
   const lookUp = startLookUp()
   const typing = startLookUp()
@@ -68,9 +68,9 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
 
   const draw = () => {
     const look = lookOf(options)
-    state = scrolled(state, pageOf(state, look))
+    state = scrollToSelected(state, rowsPerPage(state, look))
     const row = selectedRow(state)
-    terminal.draw(drawn(state, row && hasPreview(look) ? previews.of(row, look) : undefined, look))
+    terminal.draw(drawScreen(state, row && hasPreview(look) ? previews.of(row, look) : undefined, look))
   }
   const change = (next: Partial<PickerState>) => {
     state = { ...state, ...next }
@@ -82,10 +82,10 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
       onFound: (found, { isFirst, isLast }) => {
         // As long as the person has not moved, the first row stays selected.
         const isNew = isFirst || (state.isFinding && state.selected === 0)
-        state = withRows(state, { ...found, isNew }, pageOf(state, lookOf(options)))
+        state = withRows(state, { ...found, isNew }, rowsPerPage(state, lookOf(options)))
         change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
       },
-      // The rows of the previous words must not look like results.
+      // The rows of the previous words must not look like results of the new ones.
       onProblem: (note) => change({ rows: [], isFinding: false, note }),
     },
   )
@@ -104,11 +104,11 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     })
   }
   const keys = listenToKeys(input, (typed) => {
-    for (const key of typed) step(pressed(state, key, pageOf(state, lookOf(options))))
+    for (const key of typed) step(afterKey(state, key, rowsPerPage(state, lookOf(options))))
     draw()
   })
 
-  const grant = (wish: Wish): void => {
+  const grant = (wish: PickerAction): void => {
     if (wish.type === "leave") end({ type: "left" })
     else if (wish.type === "find") {
       state = { ...state, note: "" }
@@ -122,7 +122,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
     else resume(wish.row)
   }
   const suspend = () => {
-    // A command substitution shares its shell's process group: stopping it would stop the shell.
+    // A command substitution is in its shell's process group, so stopping it would stop the shell.
     if (options.chooses || process.platform === "win32") return
     terminal.leave()
     process.kill(0, "SIGTSTP")
@@ -188,7 +188,7 @@ function startPicker(options: PickerOptions, end: (picked: Picked) => void, fail
   }
 }
 
-/** The previews that were looked up so far. A missing one is requested and replaced by an empty one until it arrives. */
+/** Caches previews. A missing one is requested, and is empty until it arrives. */
 function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   const loaded = new Map<string, Preview>()
   let requested = ""

@@ -9,8 +9,8 @@ export type Preview = {
   messages: string[][]
 }
 
-/** Cuts long messages, so that several fit. */
-const MOST_LINES = 6
+/** The most lines of a message, so that several messages fit. */
+const MAX_LINES = 6
 
 export function previewLines(
   preview: Preview,
@@ -30,7 +30,7 @@ export function previewLines(
     if (lines.length >= rows) break
     // Omits blank lines between paragraphs, because there is little room.
     const [first = "", ...rest] = message.filter((line, i) => i === 0 || line !== "")
-    const body = rest.slice(0, MOST_LINES + 1)
+    const body = rest.slice(0, MAX_LINES + 1)
     const omitted = rest.length - body.length
     lines.push(...[first, ...body].map((line) => (words ? markWords(line, words) : line)))
     if (omitted > 0) lines.push(paint(look, "dim", `… ${omitted} more ${omitted === 1 ? "line" : "lines"}`))
@@ -38,7 +38,7 @@ export function previewLines(
   return lines.slice(0, rows)
 }
 
-/** Also matches the beginning of a longer word, because the last word may be incomplete. */
+/** Matches the typed words, and longer words that begin with them, because the last word may be incomplete. */
 function wordsOf(typed: string): RegExp | undefined {
   const words = typed.match(/[\p{L}\p{N}_]{2,}/gu) ?? []
   return words.length === 0 ? undefined : new RegExp(words.join("|"), "giu")

@@ -6,7 +6,7 @@ import { screenOf } from "../../render/screen.ts"
 import { terminalOf } from "../../render/terminal.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationLines } from "../print/conversation-lines.ts"
-import { lessCharset, pagerCommand } from "../terminal/pager.ts"
+import { pagerCommand, withLessCharset } from "../terminal/pager.ts"
 import type { PickerRow } from "./state.ts"
 
 type Terminals = { input: ReadStream; output: WriteStream & { fd: number } }
@@ -20,7 +20,7 @@ export async function readConversation(
 ): Promise<void> {
   const lines = await linesOfConversation(dex, ref, words, on.output)
   const [program = "", ...args] = pagerFor(lineOfMessage(lines, message), terminalOf(on.output, process.env).color)
-  const env = { ...process.env, ...lessCharset(process.env) }
+  const env = { ...process.env, ...withLessCharset(process.env) }
   const child = spawn(program || "cat", args, { stdio: ["pipe", on.output.fd, on.output.fd], env })
   child.stdin!.on("error", () => {}) // the person left before the end
   child.stdin!.end(`${lines.join("\n").trimEnd()}\n`)
@@ -30,11 +30,11 @@ export async function readConversation(
   ]).catch(() => false)
   if (ended && /(^|\/)less$/.test(program)) return
   if (!ended) on.output.write(`${lines.join("\n").trimEnd()}\n`)
-  await anyKey(on)
+  await waitForKey(on)
 }
 
-/** Not every pager waits at its end. Without this, the list would cover what it printed. */
-function anyKey({ input, output }: Terminals): Promise<void> {
+/** Waits for a key, because not every pager waits at its end. Otherwise the list would cover what the pager printed. */
+function waitForKey({ input, output }: Terminals): Promise<void> {
   output.write("\nPress any key to go back to the list.")
   return new Promise((resolve) => {
     input.setRawMode(true)
@@ -64,7 +64,10 @@ function lineOfMessage(lines: readonly string[], message: number | undefined): n
   return at === -1 ? undefined : at + 1
 }
 
-/** Keeps less from exiting at once if everything fits on the screen, because the list would cover it. */
+/**
+ * The pager's command line. The options keep less from exiting at once if everything fits on the screen, because the list would
+ * then cover it.
+ */
 function pagerFor(line: number | undefined, color: boolean): string[] {
   const [program = "", ...args] = pagerCommand(process.env, color) ?? []
   if (!/(^|\/)less$/.test(program)) return [program, ...args]

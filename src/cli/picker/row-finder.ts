@@ -2,12 +2,12 @@ import type { FoundRows } from "./newest-rows.ts"
 import type { LookUpAnswer, LookUpProcess } from "./start-look-up.ts"
 import type { PickerFilter } from "./state.ts"
 
-/** The full search starts after this long without a key. */
+/** How long after the last key press the full search starts, in milliseconds. */
 const PAUSE_MS = 150
-const MOST_LISTED = 1_000
-const MOST_FOUND = 50
+const MAX_LISTED = 1_000
+const MAX_FOUND = 50
 
-export type Finding = {
+export type RowFinderEvents = {
   /** `isFirst`: these are the first rows for these words. `isLast`: no better ones will follow. */
   onFound(found: FoundRows, how: { isFirst: boolean; isLast: boolean }): void
   onProblem(problem: string): void
@@ -24,11 +24,11 @@ export type RowFinder = {
 export function createRowFinder(
   /** Two processes, so that the search for the next key does not wait for a ranking. */
   { typing, ranking }: { typing: LookUpProcess; ranking: LookUpProcess },
-  { onFound, onProblem }: Finding,
+  { onFound, onProblem }: RowFinderEvents,
 ): RowFinder {
   let newest = 0
   let pause: NodeJS.Timeout | undefined
-  /** Drops answers to words that have changed since. */
+  /** Ignores answers to words that have changed since. */
   const whileNewest = (take: (found: FoundRows) => void, fail = onProblem) => {
     const own = newest
     return (answer: LookUpAnswer) => {
@@ -39,11 +39,11 @@ export function createRowFinder(
   }
   const list = (filter: PickerFilter, isFirst: boolean) =>
     typing.ask(
-      { type: "typed", query: { text: "", filter, limit: MOST_LISTED }, isAgain: !isFirst },
+      { type: "typed", query: { text: "", filter, limit: MAX_LISTED }, isAgain: !isFirst },
       whileNewest((found) => onFound(found, { isFirst, isLast: true })),
     )
   const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
-    const query = { text, filter, limit: MOST_FOUND }
+    const query = { text, filter, limit: MAX_FOUND }
     let typed: FoundRows = { rows: [], hasMore: false, note: "" }
     let ranked: FoundRows | undefined
     let problem: string | undefined
@@ -57,7 +57,7 @@ export function createRowFinder(
       // Either of the two processes may answer first.
       if (ranked) showRanked(ranked)
       else if (problem !== undefined) showProblem(problem)
-      // No rows mean nothing yet: the full search is more forgiving.
+      // An empty quick result is not shown: the full search may find more.
       else if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
     }
     // Keeps the quick results, newest first.
@@ -87,7 +87,7 @@ export function createRowFinder(
   }
 }
 
-/** Puts the quick results that the ranking does not contain below it. */
+/** Appends the quick results that the ranking does not contain. */
 function withTyped(ranked: FoundRows, typed: FoundRows): FoundRows {
   const refs = new Set(ranked.rows.map(({ ref }) => ref))
   const others = typed.rows.filter(({ ref }) => !refs.has(ref))

@@ -1,6 +1,16 @@
 import { agentOf, agents } from "../../agents/registry.ts"
 import { DAY_MS, localDay } from "../../core/dates.ts"
-import { clip, fitting, padEnd, paint, type Style, safeLine, signsOf, widthOf, wrap } from "../../render/terminal.ts"
+import {
+  clip,
+  cutToColumns,
+  graphemesOf,
+  padEnd,
+  paint,
+  type Style,
+  safeLine,
+  widthOf,
+  wrap,
+} from "../../render/terminal.ts"
 import { projectName } from "../../render/words.ts"
 import { asTyped } from "../print/words.ts"
 import { type Preview, previewLines } from "./preview-lines.ts"
@@ -15,19 +25,19 @@ export type PickerLook = {
   program?: string
   unicode: boolean
   now: number
-  /** The action of Enter, for the footer. */
+  /** The name of Enter's action, for the footer. */
   enter: string
 }
 
 export type Frame = { lines: string[]; cursor: { row: number; column: number } }
 
 const PREVIEW_FROM_COLUMNS = 90
-const LEAST_LIST = 44
-/** Above the list the words and a rule, below it a rule and the keys. */
+const MIN_LIST_COLUMNS = 44
+/** The number of lines around the list: above it the words and a rule, below it a rule and the keys. */
 const LINES_AROUND = 4
 
-/** The complete screen, one line per row. */
-export function drawn(state: PickerState, preview: Preview | undefined, look: PickerLook): Frame {
+/** Draws the complete screen, one text per row. */
+export function drawScreen(state: PickerState, preview: Preview | undefined, look: PickerLook): Frame {
   const { bodyRows } = layoutOf(look)
   const { line, column } = wordsLine(state, look)
   const body = bodyLines(state, preview, look)
@@ -47,12 +57,12 @@ export function drawn(state: PickerState, preview: Preview | undefined, look: Pi
   }
 }
 
-/** How many rows the list shows at once. */
-export function pageOf(state: PickerState, look: PickerLook): number {
+/** How many rows fit on the screen. */
+export function rowsPerPage(state: PickerState, look: PickerLook): number {
   return Math.max(1, Math.floor(layoutOf(look).bodyRows / linesPerRow(state)))
 }
 
-/** Whether there is room for a preview next to the list. */
+/** True if there is room for a preview next to the list. */
 export function hasPreview(look: PickerLook): boolean {
   return layoutOf(look).listColumns < look.columns
 }
@@ -67,7 +77,7 @@ function linesPerRow({ rows }: PickerState): number {
 }
 
 function layoutOf({ columns, rows }: PickerLook): { listColumns: number; bodyRows: number } {
-  const half = Math.max(LEAST_LIST, Math.floor(columns * 0.45))
+  const half = Math.max(MIN_LIST_COLUMNS, Math.floor(columns * 0.45))
   return {
     listColumns: columns >= PREVIEW_FROM_COLUMNS ? half : columns,
     bodyRows: Math.max(1, rows - LINES_AROUND),
@@ -77,14 +87,14 @@ function layoutOf({ columns, rows }: PickerLook): { listColumns: number; bodyRow
 const PROMPT = "❯ "
 
 function wordsLine(state: PickerState, look: PickerLook): { line: string; column: number } {
-  const right = rightOf(state, look)
+  const right = filterAndCount(state, look)
   const room = Math.max(8, look.columns - PROMPT.length - widthOf(right) - 2)
   const { text, at } = state.line
   const before = text.slice(0, at)
   // A line too long for the screen is shown around the cursor.
   const shownBefore = widthOf(before) < room ? before : endFitting(before, room - 2)
-  const shown = fitting(shownBefore + text.slice(at), room)
-  const typed = text === "" ? paint(look, "dim", fitting("type to search", room)) : shown
+  const shown = cutToColumns(shownBefore + text.slice(at), room)
+  const typed = text === "" ? paint(look, "dim", cutToColumns("type to search", room)) : shown
   const column = PROMPT.length + widthOf(shownBefore)
   const gap = " ".repeat(
     Math.max(0, look.columns - PROMPT.length - widthOf(text === "" ? "type to search" : shown) - widthOf(right)),
@@ -92,8 +102,8 @@ function wordsLine(state: PickerState, look: PickerLook): { line: string; column
   return { line: `${paint(look, "cyan", PROMPT)}${typed}${gap}${paint(look, "dim", right)}`, column }
 }
 
-/** codex · here · 7d  12 found */
-function rightOf({ filter, rows, hasMore, syncing, isFinding }: PickerState, { columns }: PickerLook): string {
+/** The filters and the count at the right: `codex · here · 7d 12 found`. */
+function filterAndCount({ filter, rows, hasMore, syncing, isFinding }: PickerState, { columns }: PickerLook): string {
   const chosen = [
     filter.source === undefined ? "" : agentWord(filter.source),
     filter.here ? "this project" : "",
@@ -118,7 +128,7 @@ function ruleLine(note: string, cross: string, look: PickerLook): string {
 function bodyLines(state: PickerState, preview: Preview | undefined, look: PickerLook): string[] {
   if (state.menu) return menuLines(state, look)
   const { listColumns, bodyRows } = layoutOf(look)
-  const page = pageOf(state, look)
+  const page = rowsPerPage(state, look)
   const shown = state.rows.slice(state.top, state.top + page)
   const widths = rowWidths(state.rows, listColumns, look.now)
   const list =
@@ -145,11 +155,11 @@ function emptyLines({ isFinding, line, filter }: PickerState): string[] {
   if (isFinding) return []
   const narrowed = filter.source !== undefined || filter.here || filter.days !== undefined
   if (line.text === "" && !narrowed) return ["No conversations yet."]
-  return ["Nothing found.", ...(line.text === "" ? [] : ["Esc clears the words."]), ...(narrowed ? [WIDEN] : [])]
+  return ["Nothing found.", ...(line.text === "" ? [] : ["Esc clears the words."]), ...(narrowed ? [WIDEN_HINT] : [])]
 }
 
 const KEY_COLUMNS = 13
-const WIDEN = "^O changes agent, project and time."
+const WIDEN_HINT = "^O changes agent, project and time."
 
 function menuLines({ menu, openable }: PickerState, look: PickerLook): string[] {
   if (menu?.type === "problem")
@@ -229,7 +239,7 @@ const ASCII: Record<string, string> = {
 }
 const OTHER_THAN_ASCII = new RegExp(`[${Object.keys(ASCII).join("")}]`, "g")
 
-/** Replaces the characters that the picker itself draws with ASCII characters of the same width. */
+/** Replaces the characters that the picker draws with ASCII characters of the same width. */
 function inAscii(line: string): string {
   return line.replace(OTHER_THAN_ASCII, (sign) => ASCII[sign]!)
 }
@@ -247,9 +257,9 @@ type RowLook = {
 }
 type Widths = Pick<RowLook, "age" | "agent" | "project">
 
-const MOST_AGENT = 12
-const MOST_PROJECT = 14
-/** On narrower lists the title needs the room. */
+const MAX_AGENT_COLUMNS = 12
+const MAX_PROJECT_COLUMNS = 14
+/** The list width from which the project is shown. On narrower lists the title needs the room. */
 const PROJECT_FROM_COLUMNS = 56
 const AGENT_FROM_COLUMNS = 44
 
@@ -260,11 +270,11 @@ function rowWidths(rows: readonly PickerRow[], columns: number, now: number): Wi
   return {
     age: widest(rows.map((row) => ageOf(row.time, now))),
     agent: columns < AGENT_FROM_COLUMNS ? 0 : differing(rows.map((row) => agentWord(row.source))),
-    project: columns < PROJECT_FROM_COLUMNS ? 0 : Math.min(MOST_PROJECT, project),
+    project: columns < PROJECT_FROM_COLUMNS ? 0 : Math.min(MAX_PROJECT_COLUMNS, project),
   }
 }
 
-/** A conversation in the list: title, age, agent and project; below it the snippet, if one was searched for. */
+/** A conversation in the list: title, age, agent and project; below it the snippet, if words were searched for. */
 export function rowLines(row: PickerRow, look: RowLook): string[] {
   const { columns, isSelected } = look
   const mark = isSelected ? paint(look, "cyan", "▌") : " "
@@ -279,10 +289,10 @@ export function rowLines(row: PickerRow, look: RowLook): string[] {
   const title = padEnd(clip(safeLine(row.title), room), room)
   const first = `${mark} ${isSelected ? paint(look, "bold", title) : title}  ${right}`
   if (!look.hasSnippet) return [first]
-  return [first, `${mark}   ${paint(look, "dim", marked(safeLine(row.snippet ?? ""), columns - 5, look))}`]
+  return [first, `${mark}   ${paint(look, "dim", markMatches(safeLine(row.snippet ?? ""), columns - 5, look))}`]
 }
 
-/** now, 5m, 3h, 2d; after two weeks the day (02-16), and after ten months the month (2025-02). */
+/** The age of a time: now, 5m, 3h, 2d; after two weeks the day (02-16), and after ten months the month (2025-02). */
 export function ageOf(time: string, now: number): string {
   const at = Date.parse(time)
   if (Number.isNaN(at)) return ""
@@ -297,7 +307,7 @@ export function ageOf(time: string, now: number): string {
 
 /** The shortest word that people type for an agent. */
 function agentWord(source: string): string {
-  return clip(safeLine(agentOf(source)?.aliases?.[0] ?? source), MOST_AGENT)
+  return clip(safeLine(agentOf(source)?.aliases?.[0] ?? source), MAX_AGENT_COLUMNS)
 }
 
 const COLOURS: readonly Style[] = ["cyan", "green", "magenta", "yellow", "blue"]
@@ -308,7 +318,7 @@ function colourOf(source: string): Style {
 }
 
 /** A snippet with its matches in colour (if there are colours), cut so that the first match is visible. */
-function marked(snippet: string, columns: number, look: RowLook): string {
+function markMatches(snippet: string, columns: number, look: RowLook): string {
   const [before = "", ...rest] = snippet.split(/\*\*([^*]+)\*\*/)
   const head = widthOf(before) > columns / 2 ? `…${endFitting(before, Math.floor(columns / 3))}` : before
   let room = columns
@@ -323,7 +333,7 @@ function marked(snippet: string, columns: number, look: RowLook): string {
 }
 
 function endFitting(text: string, columns: number): string {
-  const signs = signsOf(text)
+  const signs = graphemesOf(text)
   let width = 0
   let from = signs.length
   while (from > 0 && width + widthOf(signs[from - 1]!) <= columns) width += widthOf(signs[--from]!)

@@ -9,7 +9,7 @@ export type RowQuery = { text: string; filter: PickerFilter; limit: number }
 
 export type LookUpQuestion =
   | { type: "ranked"; query: RowQuery }
-  /** `isAgain`: the same words again, because something new was read. */
+  /** `isAgain`: the same words are searched for again, because something new was read. */
   | { type: "typed"; query: RowQuery; isAgain: boolean }
   | { type: "preview"; row: Pick<PickerRow, "ref" | "message">; columns: number; color: boolean }
   | { type: "resumable"; ref: string }
@@ -18,7 +18,7 @@ export type LookUpQuestion =
 export type LookUpAnswer =
   | { found: FoundRows }
   | { preview: Preview | null }
-  /** Empty if the agent can resume the conversation. */
+  /** The reason why the agent cannot resume the conversation; empty if it can. */
   | { why_not: string }
   /** The agents of which there are conversations. */
   | { sources: string[] }
@@ -27,7 +27,7 @@ export type LookUpAnswer =
   | { problem: string }
 
 export type LookUpProcess = {
-  /** A newer question replaces a waiting one of the same type, which is then never answered. */
+  /** A newer question replaces a waiting one of the same type, which then gets no answer. */
   ask(question: LookUpQuestion, answered: (answer: LookUpAnswer) => void): void
   close(): void
 }
@@ -35,8 +35,8 @@ export type LookUpProcess = {
 type OpenQuestion = { question: LookUpQuestion; answered: (answer: LookUpAnswer) => void }
 
 /**
- * Looks things up in a subprocess, one after the other, so that drawing never waits. The first question starts it. If it dies,
- * a new one is started and gets the unanswered question.
+ * Looks things up in a subprocess, one at a time, so that drawing never waits. The first question starts it. If it dies, a new
+ * subprocess gets the unanswered question.
  */
 export function startLookUp(): LookUpProcess {
   let current: Subprocess<LookUpQuestion, LookUpAnswer> | undefined
@@ -52,8 +52,8 @@ export function startLookUp(): LookUpProcess {
       return await running().ask(question)
     } catch (error) {
       if (!isSubprocessEnded(error)) return { problem: messageOf(error) }
-      // A question that ended two processes is not asked a third time.
-      return isAgain || isClosed ? { problem: "The process that searches ended early." } : lookUp(question, true)
+      // A question that has ended two processes is not retried again.
+      return isAgain || isClosed ? { problem: "The search process ended unexpectedly." } : lookUp(question, true)
     }
   }
   const askNext = async () => {
@@ -75,7 +75,7 @@ export function startLookUp(): LookUpProcess {
     close: () => {
       isClosed = true
       waiting.clear()
-      current?.kill() // it only reads
+      current?.kill() // it only reads, so it can be killed
     },
   }
 }

@@ -1,7 +1,7 @@
-import { safeLine, signsOf } from "../../render/terminal.ts"
+import { graphemesOf, safeLine } from "../../render/terminal.ts"
 import type { Key } from "./keys.ts"
 
-/** A conversation in the list. `message` is the number of the one that matched, `snippet` a part of its text. */
+/** A conversation in the list. `message` is the number of the matching message, `snippet` a part of its text. */
 export type PickerRow = {
   ref: string
   title: string
@@ -19,19 +19,19 @@ export type PickerState = {
   line: TypedLine
   filter: PickerFilter
   rows: readonly PickerRow[]
-  /** More were found than are listed. */
+  /** True if more conversations were found than are listed. */
   hasMore: boolean
   selected: number
   /** The first row on the screen. */
   top: number
   /** The agents of which there are conversations; undefined until they are looked up. */
   sources?: readonly string[]
-  /** The key for the next agent was pressed before the agents were known. */
+  /** True if the key for the next agent was pressed before the agents were known. */
   wantsAgent: boolean
   /** The agents that a conversation can be handed over to. */
   openable: readonly string[]
   menu?: { type: "actions" } | { type: "hand_over"; at: number } | { type: "problem"; text: string }
-  /** The line above the list: what is new, what is incomplete. */
+  /** The line above the list, with news and warnings. */
   note: string
   /** The result of the last key, shown until the next one. */
   notice: string
@@ -41,8 +41,8 @@ export type PickerState = {
   isFinding: boolean
 }
 
-/** An action that a key asks the picker to perform. */
-export type Wish =
+/** An action that a key requests from the picker. */
+export type PickerAction =
   | { type: "find" }
   | { type: "leave" }
   | { type: "suspend" }
@@ -53,11 +53,11 @@ export type Wish =
   | { type: "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
 
-export type PickerStep = { state: PickerState; wish?: Wish }
+export type PickerStep = { state: PickerState; wish?: PickerAction }
 
 export function startingState(text: string, openable: readonly string[]): PickerState {
   return {
-    line: lineOf(text),
+    line: typedLineOf(text),
     filter: { here: false },
     rows: [],
     hasMore: false,
@@ -76,8 +76,8 @@ export function selectedRow({ rows, selected }: PickerState): PickerRow | undefi
   return rows[selected]
 }
 
-/** The state after a key. `page` is how many rows the screen shows. */
-export function pressed(before: PickerState, key: Key, page: number): PickerStep {
+/** The state after a key press. `page` is the number of rows on the screen. */
+export function afterKey(before: PickerState, key: Key, page: number): PickerStep {
   const state = { ...before, notice: "" }
   if (key.name === "ctrl-c") return { state, wish: { type: "leave" } }
   if (key.name === "ctrl-z") return { state, wish: { type: "suspend" } }
@@ -85,11 +85,11 @@ export function pressed(before: PickerState, key: Key, page: number): PickerStep
   if (state.menu?.type === "hand_over") return inHandover(state, state.menu.at, key)
   if (state.menu) return inMenu(state, state.menu.type, key)
   const moved = move(state, key.name, page)
-  if (moved !== undefined) return { state: scrolled({ ...state, selected: moved }, page) }
-  return commanded(state, key) ?? edited(state, key)
+  if (moved !== undefined) return { state: scrollToSelected({ ...state, selected: moved }, page) }
+  return afterCommandKey(state, key) ?? afterEdit(state, key)
 }
 
-/** Shows the rows that were found. The selected conversation stays selected, in the same place on the screen. */
+/** Shows the rows that were found. The selected conversation stays selected, at the same position on the screen. */
 export function withRows(
   state: PickerState,
   found: { rows: readonly PickerRow[]; hasMore: boolean; isNew: boolean },
@@ -101,11 +101,11 @@ export function withRows(
   const same = isNew ? -1 : rows.findIndex((row) => row.ref === ref)
   if (isNew) return { ...next, selected: 0, top: 0 }
   const selected = same === -1 ? clamp(state.selected, 0, rows.length - 1) : same
-  return scrolled({ ...next, selected, top: state.top + selected - state.selected }, page)
+  return scrollToSelected({ ...next, selected, top: state.top + selected - state.selected }, page)
 }
 
 /** Scrolls so that the selected row is visible. */
-export function scrolled(state: PickerState, page: number): PickerState {
+export function scrollToSelected(state: PickerState, page: number): PickerState {
   const { selected, rows } = state
   const lowest = clamp(selected - page + 1, 0, rows.length)
   const inSight = clamp(state.top, lowest, selected)
@@ -130,7 +130,7 @@ function move({ selected, rows, top }: PickerState, name: string, page: number):
   return name === "end" ? last : undefined
 }
 
-function commanded(state: PickerState, { name, text }: Key): PickerStep | undefined {
+function afterCommandKey(state: PickerState, { name, text }: Key): PickerStep | undefined {
   const row = selectedRow(state)
   const isEmpty = state.line.text === ""
   if (name === "enter") return row ? { state, wish: { type: "resume", row } } : { state }
@@ -139,20 +139,23 @@ function commanded(state: PickerState, { name, text }: Key): PickerStep | undefi
   if (name === "escape")
     return isEmpty
       ? { state, wish: { type: "leave" } }
-      : { state: { ...state, line: { ...lineOf(""), cut: state.line.cut }, isFinding: true }, wish: { type: "find" } }
+      : {
+          state: { ...state, line: { ...typedLineOf(""), cut: state.line.cut }, isFinding: true },
+          wish: { type: "find" },
+        }
   if (name === "f1" || name === "ctrl-o" || (name === "text" && text === "?" && isEmpty))
     return { state: { ...state, menu: { type: "actions" } } }
   const action = ACTIONS.find(({ letter }) => name === `alt-${letter}`)
   return action && act(state, action.name)
 }
 
-/** Sets the agents, and then handles a key that waited for them. */
+/** Sets the agents, and then handles a key press that waited for them. */
 export function withSources(state: PickerState, sources: readonly string[]): PickerStep {
   const ready = { ...state, sources, wantsAgent: false }
   return state.wantsAgent ? act(ready, "agent") : { state: ready }
 }
 
-function edited(state: PickerState, key: Key): PickerStep {
+function afterEdit(state: PickerState, key: Key): PickerStep {
   const line = editLine(state.line, key)
   if (line === undefined) return { state }
   if (line.text === state.line.text) return { state: { ...state, line } }
@@ -173,20 +176,20 @@ function act(state: PickerState, name: ActionName): PickerStep {
   if (name === "agent")
     return state.sources === undefined
       ? { state: { ...state, wantsAgent: true } }
-      : filtered(state, withSource(filter, next(state.sources, filter.source)))
-  if (name === "project") return filtered(state, { ...filter, here: !filter.here })
-  if (name === "time") return filtered(state, withDays(filter, next(DAYS, filter.days)))
+      : withFilter(state, withSource(filter, next(state.sources, filter.source)))
+  if (name === "project") return withFilter(state, { ...filter, here: !filter.here })
+  if (name === "time") return withFilter(state, withDays(filter, next(DAYS, filter.days)))
   if (!row) return { state }
   if (name === "copy" || name === "view") return { state, wish: { type: name, row } }
-  if (state.openable.length === 0) return { state: { ...state, notice: NOTHING_TO_OPEN } }
+  if (state.openable.length === 0) return { state: { ...state, notice: NO_OPENABLE_AGENT } }
   return { state: { ...state, menu: { type: "hand_over", at: 0 } } }
 }
 
-const NOTHING_TO_OPEN = "No agent that can take it over is installed here (none is on PATH)."
+const NO_OPENABLE_AGENT = "No other agent is installed (none was found on PATH)."
 
 const DAYS: readonly number[] = [1, 7, 30]
 
-/** The next one; undefined after the last. */
+/** The element after `now`; undefined after the last. */
 function next<T>(all: readonly T[], now: T | undefined): T | undefined {
   return all[now === undefined ? 0 : all.indexOf(now) + 1]
 }
@@ -199,7 +202,7 @@ function withDays({ days: _, ...rest }: PickerFilter, days: number | undefined):
   return { ...rest, days }
 }
 
-function filtered(state: PickerState, filter: PickerFilter): PickerStep {
+function withFilter(state: PickerState, filter: PickerFilter): PickerStep {
   return { state: { ...state, filter, isFinding: true }, wish: { type: "find" } }
 }
 
@@ -214,16 +217,16 @@ function inHandover(state: PickerState, at: number, { name, text = "" }: Key): P
   return { state: { ...state, menu: { type: "hand_over", at: clamp(at + (UP.includes(name) ? -1 : 1), 0, last) } } }
 }
 
-/** A line that is being typed: its text, the position of the cursor, and what was last cut from it. */
+/** A line that is being typed: its text, the cursor position, and the text that was last cut from it. */
 export type TypedLine = { text: string; at: number; cut: string }
 
-export function lineOf(text: string): TypedLine {
+export function typedLineOf(text: string): TypedLine {
   return { text, at: text.length, cut: "" }
 }
 
-/** The line after a key, with the keys of readline. Undefined if the key edits nothing. */
+/** The line after a key press, with readline's key bindings. Undefined if the key does not edit. */
 export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine | undefined {
-  if (name === "text" || name === "paste") return inserted(line, typed(text))
+  if (name === "text" || name === "paste") return insertText(line, safeTyped(text))
   const { at, text: current } = line
   switch (name) {
     case "left":
@@ -258,19 +261,19 @@ export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine |
     case "alt-d":
       return kill(line, at, wordEnd(line))
     case "ctrl-y":
-      return inserted(line, line.cut)
+      return insertText(line, line.cut)
     default:
       return undefined
   }
 }
 
-function inserted(line: TypedLine, text: string): TypedLine {
+function insertText(line: TypedLine, text: string): TypedLine {
   const { at, text: current } = line
   return { ...line, text: current.slice(0, at) + text + current.slice(at), at: at + text.length }
 }
 
 /** Makes typed or pasted text safe for one line, but keeps a space at each end. */
-function typed(text: string): string {
+function safeTyped(text: string): string {
   const [, before = "", after = ""] = /^(\s*).*?(\s*)$/s.exec(text)!
   const clean = safeLine(text)
   return clean === "" ? (before === "" ? "" : " ") : `${before && " "}${clean}${after && " "}`
@@ -286,11 +289,11 @@ function kill(line: TypedLine, from: number, to: number): TypedLine {
 }
 
 function lengthBefore({ text, at }: TypedLine): number {
-  return signsOf(text.slice(0, at)).at(-1)?.length ?? 0
+  return graphemesOf(text.slice(0, at)).at(-1)?.length ?? 0
 }
 
 function lengthAfter({ text, at }: TypedLine): number {
-  return signsOf(text.slice(at))[0]?.length ?? 0
+  return graphemesOf(text.slice(at))[0]?.length ?? 0
 }
 
 function wordStart({ text, at }: TypedLine): number {

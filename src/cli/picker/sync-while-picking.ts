@@ -3,10 +3,10 @@ import { createInterface } from "node:readline"
 import { grouped } from "../../core/format.ts"
 import { syncNews } from "../print/sync-news.ts"
 
-type Watching = {
+type SyncEvents = {
   /** The progress in a few words; empty when the sync has ended. */
   onProgress(words: string): void
-  /** More conversations can be found now. */
+  /** Called when more conversations can be found. */
   onMore(): void
   /** The note to show, and whether the list may have changed. */
   onEnd(note: string, changed: boolean): void
@@ -26,18 +26,18 @@ type SyncLine = {
   unreadable?: unknown[]
 }
 
-/** Messages can be found about two seconds after they are read. */
+/** How often to look for new rows, in milliseconds. Messages can be found about two seconds after they are read. */
 const MORE_EVERY_MS = 2_000
 
 /**
- * Syncs in a subprocess. If another dex is already syncing, it shows that one's progress, and afterwards reads what that one
- * missed. `stop` ends it cleanly: what was read is kept.
+ * Syncs in a subprocess. If another dex is already syncing, shows that one's progress, and then reads what it missed. `stop` ends
+ * it cleanly: what was read is kept.
  */
-export function syncWhilePicking({ onProgress, onMore, onEnd }: Watching): { stop(): void } {
+export function syncWhilePicking({ onProgress, onMore, onEnd }: SyncEvents): { stop(): void } {
   const child = spawn(process.execPath, [process.argv[1]!, "sync", "--json"], {
     stdio: ["ignore", "pipe", "pipe"],
   })
-  let note = "Reading what is new failed: `dex sync` says why."
+  let note = "New conversations could not be read. Run `dex sync` to see why."
   let changed = false
   let reported = { done: -1, at: Date.now() }
   const reportMore = (done: number) => {

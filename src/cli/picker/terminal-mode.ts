@@ -2,27 +2,27 @@ import type { ReadStream, WriteStream } from "node:tty"
 import type { Frame } from "./screen.ts"
 
 export type PickerTerminal = {
-  /** Draws only what has changed since the last frame. */
+  /** Draws the lines that changed since the last frame. */
   draw(frame: Frame): void
-  /** Draws the next frame completely. */
+  /** Makes the next frame draw every line. */
   forget(): void
   /** Sends a sequence that draws nothing. */
   send(sequence: string): void
-  /** Takes over the screen. A second call does nothing. */
+  /** Takes over the screen, unless that was already done. */
   enter(): void
-  /** Restores the screen. A second call does nothing. */
+  /** Restores the screen, unless that was already done. */
   leave(): void
-  /** Leaves the screen and removes the handlers for the end of the process. */
+  /** Restores the screen and removes the handlers for the end of the process. */
   close(): void
 }
 
 const ENTER = "\x1b[?1049h\x1b[?2004h\x1b[2J"
 const LEAVE = "\x1b[?2026l\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l"
-const ENDING = ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"] as const
+const ENDING_SIGNALS = ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"] as const
 
 /**
- * The alternate screen in raw mode. If a signal or an uncaught error ends the process, the terminal is restored first; only
- * kill -9 cannot be handled. An uncaught error goes to `onError` after that.
+ * The alternate screen in raw mode. If a signal or an uncaught error ends the process, the terminal is restored first; only kill
+ * -9 cannot be handled. An uncaught error is then passed to `onError`.
  */
 export function openTerminal(
   input: ReadStream,
@@ -45,7 +45,7 @@ export function openTerminal(
     input.setRawMode(false)
   }
   const onSignal = (signal: NodeJS.Signals) => {
-    // While a pager is open, Ctrl-C is for the pager.
+    // Ctrl-C is for the pager while one is open.
     if (signal === "SIGINT" && !isIn) return
     leave()
     process.off(signal, onSignal)
@@ -55,7 +55,7 @@ export function openTerminal(
     leave()
     onError(error)
   }
-  for (const signal of ENDING) process.on(signal, onSignal)
+  for (const signal of ENDING_SIGNALS) process.on(signal, onSignal)
   process.on("uncaughtException", onUncaught)
   process.on("exit", leave)
   return {
@@ -72,14 +72,14 @@ export function openTerminal(
     send: (sequence) => void output.write(sequence),
     close: () => {
       leave()
-      for (const signal of ENDING) process.off(signal, onSignal)
+      for (const signal of ENDING_SIGNALS) process.off(signal, onSignal)
       process.off("uncaughtException", onUncaught)
       process.off("exit", leave)
     },
   }
 }
 
-/** One update that a terminal shows at once: the lines that changed, and the position of the cursor. */
+/** One update that a terminal shows at once: the changed lines, and the cursor position. */
 function changesOf(last: readonly string[], { lines, cursor }: Frame): string {
   const isComplete = last.length !== lines.length
   const changed = lines

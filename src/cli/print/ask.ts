@@ -4,11 +4,11 @@ import { sectionsOf, shareText, whyMarkdown } from "../../answers/why-page.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safe, safeLine, type Terminal, wrap, wrapAfter } from "../../render/terminal.ts"
 import { many, when } from "../../render/words.ts"
-import { type PrintContext, type Printed, showFirst } from "./words.ts"
+import { type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type AskOutput = OutputOf<typeof ask>
 
-export function printAsk(output: AskOutput, { terminal }: PrintContext): Printed {
+export function printAsk(output: AskOutput, { terminal }: PrintContext): PrintedOutput {
   const { answer, sources } = output
   if (sources.length === 0) return { lines: [], notes: [answer, ...notesOf(output)], listing: [] }
   const text = safe(answer)
@@ -37,7 +37,7 @@ export function notesOf({ sources, confidence, extractive, note, used }: AskOutp
   return [
     ...(sources.length > 0 ? [`Confidence: ${confidence}. ${how}`] : []),
     ...(note ? [safe(note)] : []),
-    ...usedLine(used),
+    ...usageLine(used),
   ]
 }
 
@@ -46,7 +46,7 @@ export function moneyWords({ cost_usd }: { cost_usd?: number | undefined }): str
   return cost_usd === undefined ? "" : `; $${cost_usd.toFixed(cost_usd < 0.1 ? 4 : 2)} by its own count`
 }
 
-function usedLine(used: AskOutput["used"]): string[] {
+function usageLine(used: AskOutput["used"]): string[] {
   if (!used) return []
   const about = used.is_estimate ? "about " : ""
   return [
@@ -57,7 +57,7 @@ function usedLine(used: AskOutput["used"]): string[] {
 type Output = OutputOf<typeof why>
 type Conversation = Output["conversations"][number]
 
-export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: boolean } = {}): Printed {
+export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: boolean } = {}): PrintedOutput {
   const { conversations, notes, commits, answer, lines, unknown } = output
   const { terminal } = context
   const listing = conversations.map((one) => one.asked.at(-1)?.ref ?? one.ref)
@@ -73,7 +73,7 @@ export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: b
     ],
     notes: [
       ...(unknown > 0 ? [`${many(unknown, "line")} of ${lines}: unknown.`] : []),
-      `Read on: ${showFirst(listing, context)}`,
+      `Read more: ${showFirst(listing, context)}`,
       ...notes,
     ],
     listing,
@@ -99,7 +99,7 @@ function conversationLines(one: Conversation, number: number, lines: number, ter
   ]
 }
 
-/** Only the message number, because the conversation is named above. */
+/** The message number alone, because the conversation is named above it. */
 function numberOf(ref: string): string {
   return ref.slice(ref.lastIndexOf("#"))
 }

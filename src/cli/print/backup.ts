@@ -4,13 +4,11 @@ import { safeLine, wrap } from "../../render/terminal.ts"
 import { many, megabytes, seconds, shortPath } from "../../render/words.ts"
 import type { backup, importHistory, restore } from "../../tools/backup/backup.ts"
 import type { share } from "../../tools/share/share.ts"
-import type { PrintContext, Printed } from "./words.ts"
-
-// The commands that copy the history: backup, restore, import.
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type BackupOutput = OutputOf<typeof backup>
 
-export function printBackup(output: BackupOutput, { home, terminal }: PrintContext): Printed {
+export function printBackup(output: BackupOutput, { home, terminal }: PrintContext): PrintedOutput {
   const { file, bytes, conversations, messages, duration_ms } = output
   const what = `${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(bytes)}`
   const line = `${safeLine(shortPath(file, home))}: ${what}, written and read back in ${seconds(duration_ms)}.`
@@ -22,21 +20,21 @@ export function printBackup(output: BackupOutput, { home, terminal }: PrintConte
 
 type RestoreOutput = OutputOf<typeof restore>
 
-export function printRestore(output: RestoreOutput, { home }: PrintContext): Printed {
+export function printRestore(output: RestoreOutput, { home }: PrintContext): PrintedOutput {
   const { conversations, messages, kept, left_out = [] } = output
   return {
     lines: [`Restored ${many(conversations, "conversation")}, ${many(messages, "message")}.`],
     notes: [
-      ...left_out.map((name) => `${name} in the backup is damaged, or somebody changed it: it was left out.`),
-      ...(kept ? [`The history that was here is kept as ${safeLine(shortPath(kept, home))}.`] : []),
-      "`dex sync` makes it searchable and reads what the agents have written since.",
+      ...left_out.map((name) => `${name} in the backup is damaged or was changed by someone else, so it was left out.`),
+      ...(kept ? [`The previous history was saved as ${safeLine(shortPath(kept, home))}.`] : []),
+      "Run `dex sync` to make it searchable and to read newer conversations.",
     ],
   }
 }
 
 type ImportOutput = OutputOf<typeof importHistory>
 
-export function printImport(output: ImportOutput, { home }: PrintContext): Printed {
+export function printImport(output: ImportOutput, { home }: PrintContext): PrintedOutput {
   const { file, conversations, messages, forgotten, notes_left_out, left_out, projects, made_private, duration_ms } =
     output
   const notes = projects.map(({ from, to }) => `${safeLine(from)} is ${safeLine(shortPath(to, home))} on this machine.`)
@@ -47,7 +45,8 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
     )
   for (const { what, count } of left_out)
     notes.push(`Left out, because dex never writes such data: ${safeLine(what)} (${grouped(count)}).`)
-  for (const path of made_private) notes.push(`${safeLine(shortPath(path, home))} is private there, and now also here.`)
+  for (const path of made_private)
+    notes.push(`${safeLine(shortPath(path, home))} is private in the imported history, and now also here.`)
   if (messages === 0) return { lines: [`Nothing new (${seconds(duration_ms)}).`], notes }
   return {
     lines: [
@@ -57,7 +56,7 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
   }
 }
 
-export function printShare(output: OutputOf<typeof share>, { home }: PrintContext): Printed {
+export function printShare(output: OutputOf<typeof share>, { home }: PrintContext): PrintedOutput {
   if (output.text !== undefined) return { lines: output.text.split("\n") }
   const gone = output.taken_out.map(
     ({ what, count, earlier }) => `  ${what}: ${count} ×${earlier ? ", when it was read" : ""}`,

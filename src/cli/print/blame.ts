@@ -3,13 +3,13 @@ import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine, type Terminal, widthOf } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { blame } from "../../tools/blame/blame.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof blame>
 type Line = Output["lines"][number]
 type Commit = Output["commits"][number]
 
-export function printBlame(output: Output, { terminal }: PrintContext, input: InputOf<typeof blame>): Printed {
+export function printBlame(output: Output, { terminal }: PrintContext, input: InputOf<typeof blame>): PrintedOutput {
   if (input.porcelain) return { lines: output.lines.flatMap(porcelainOf), notes: output.notes }
   const lines =
     output.kind === "file"
@@ -30,10 +30,10 @@ function legend({ total, proved, likely, unknown, kind }: Output): string[] {
 
 const MARKS = { proved: " ", likely: "~", unknown: "-" }
 
-const LONGEST_TITLE = 30
+const MAX_TITLE_LENGTH = 30
 
 /** Caches the results, because hundreds of lines have the same values. */
-function once(make: (text: string) => string): (text: string) => string {
+function cached(make: (text: string) => string): (text: string) => string {
   const made = new Map<string, string>()
   return (text) => {
     const result = made.get(text) ?? make(text)
@@ -43,13 +43,13 @@ function once(make: (text: string) => string): (text: string) => string {
 }
 
 function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
-  // The beginning of the conversation's id, which every command accepts; for a colleague's conversation, with the owner.
-  const idOf = once((conversation) => {
+  // The first characters of the conversation's id, which every command accepts; with the owner for a colleague's conversation.
+  const idOf = cached((conversation) => {
     const [source = "", id = ""] = safeLine(conversation).split(/:(?=[^:]*$)/)
     return `${source.includes("/") ? `${source}:` : ""}${id.slice(0, 8)}`
   })
-  const agentOf = once((agent) => clip(safeLine(agent), 14))
-  const titleOf = once((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : LONGEST_TITLE))
+  const agentOf = cached((agent) => clip(safeLine(agent), 14))
+  const titleOf = cached((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : MAX_TITLE_LENGTH))
   const rows = lines.map(({ conversation, ref, agent, title, recorded, commit, date }) => [
     conversation === undefined ? "" : idOf(conversation) + (/#\d+$/.exec(ref ?? "")?.[0] ?? ""),
     agentOf(agent ?? ""),
@@ -60,7 +60,7 @@ function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
     Math.max(0, ...[...new Set(rows.map((row) => row[column]!))].map(widthOf)),
   )
   const styles = ["cyan", undefined, undefined, "dim"] as const
-  const whoOf = once((row) =>
+  const whoOf = cached((row) =>
     row
       .split("\n")
       .map((text, column) => padEnd(text, widths[column]!))
@@ -136,7 +136,7 @@ function countsText({
 
 const NOT_COMMITTED = "0".repeat(40)
 
-/** The format of `git blame --porcelain`, but every line has all fields, including those that dex adds. */
+/** The format of `git blame --porcelain`, with all fields on every line, including those that dex adds. */
 function porcelainOf(line: Line): string[] {
   const field = (name: string, value: string | undefined) =>
     value === undefined || value === "" ? [] : [`${name} ${safeLine(value)}`]

@@ -2,17 +2,21 @@ import type { InputOf, OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safeLine, type Terminal, wrap } from "../../render/terminal.ts"
 import { many, megabytes, shortPath } from "../../render/words.ts"
 import type { config } from "../../tools/config/config.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type ConfigOutput = OutputOf<typeof config>
 
-export function printConfig(output: ConfigOutput, context: PrintContext, { words }: InputOf<typeof config>): Printed {
+export function printConfig(
+  output: ConfigOutput,
+  context: PrintContext,
+  { words }: InputOf<typeof config>,
+): PrintedOutput {
   const { terminal, home } = context
   const file = shortPath(output.file, home)
   const [one] = output.settings
   const leaves = `The text of conversations is sent to ${output.sends_text_to}. Stop that with: dex config set embed.provider none`
   const asks = `ask, chat and map send what they read to ${output.model_server} when you run them.`
-  const writes = `ask, chat and map have their answers written by ${agentWords(output.model_agent)} when you run them, which sends what they read to its provider.`
+  const writes = `When you run ask, chat or map, ${agentWords(output.model_agent)} writes the answers. It sends what they read to its provider.`
   const sent = [
     ...(output.sends_text_to === undefined ? [] : [leaves]),
     ...(output.model_server === undefined ? [] : [asks]),
@@ -23,7 +27,7 @@ export function printConfig(output: ConfigOutput, context: PrintContext, { words
     return { lines: one!.value === undefined ? [] : [safeLine(one!.value)], notes }
   }
   if (output.changed) {
-    const wins = ["environment", "project"].includes(one!.origin) ? [overruled(one!, file)] : []
+    const wins = ["environment", "project"].includes(one!.origin) ? [overrideNote(one!, file)] : []
     const local = output.local_model ? chosenLines(output.local_model) : []
     return { lines: [line(one!, home)], notes: [...local, ...wins, ...sent, ...output.problems] }
   }
@@ -45,7 +49,7 @@ function agentWords(provider: string | undefined): string {
 
 type LocalModel = NonNullable<ConfigOutput["local_model"]>
 
-/** The facts to show before it is installed. */
+/** What to tell a person before the local model is installed. */
 export function localModelLines({ download_bytes, disk_bytes, messages, minutes }: LocalModel): string[] {
   const reads =
     messages === 0
@@ -65,7 +69,7 @@ function chosenLines({ installed, messages, minutes, started }: LocalModel): str
     ...(installed ? ["The local model is installed."] : []),
     ...(started
       ? [
-          `It now reads your ${many(messages, "message")} in the background, your own prompts first: about ${many(minutes, "minute")} on two free processors. Every search says how far it is until then.`,
+          `It now reads your ${many(messages, "message")} in the background, your own prompts first: about ${many(minutes, "minute")} on two free processors. Until then, every search shows the progress.`,
         ]
       : ["`dex sync` makes the vectors."]),
   ]
@@ -86,10 +90,10 @@ function from({ origin, variable }: Setting, terminal: Terminal): string {
   return paint(terminal, "dim", `  (${places[origin] ?? origin})`)
 }
 
-function overruled({ name, origin, variable }: Setting, file: string): string {
+function overrideNote({ name, origin, variable }: Setting, file: string): string {
   if (origin === "project" && name === "proactive.off")
     return `${file} was changed. This project's .dex.json switches off more here.`
   return origin === "environment"
-    ? `${file} was changed, but $${variable} is set and wins.`
-    : `${file} was changed, but this project's .dex.json wins here.`
+    ? `${file} was changed, but $${variable} is set and overrides it.`
+    : `${file} was changed, but this project's .dex.json overrides it here.`
 }

@@ -9,14 +9,17 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import { spellingsIn } from "../../store/index/snippets.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { countedIn } from "../../tools/kinds.ts"
+import { sizeOfRow } from "../../tools/kinds.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { messageState } from "../../tools/view.ts"
 
-/** `words` are marked. `unfolds` selects the parts that are shown in full. */
+/** `words` are highlighted. `unfolds` selects the parts that are shown in full. */
 export type DrawOptions = { screen: Screen; words?: readonly string[]; unfolds?: ReadOptions["unfolds"] }
 
-/** A complete conversation as lines no wider than the screen. Each call of the result generates them from the beginning. */
+/**
+ * A complete conversation as lines no wider than the screen. Each call of the returned function generates them from the
+ * beginning.
+ */
 export async function conversationLines(
   dex: Dex,
   row: ConversationRow,
@@ -24,7 +27,7 @@ export async function conversationLines(
 ): Promise<() => Generator<string>> {
   const messages = await (await dex.store()).messages(row.ref)
   const head = await headOfReading(dex, row, reading.screen)
-  const drawn = await drawnLines(dex, row, messages.map(readable), reading)
+  const drawn = await messageLinesOf(dex, row, messages.map(readableMessages), reading)
   return function* () {
     yield* head
     yield* drawn()
@@ -32,7 +35,7 @@ export async function conversationLines(
 }
 
 /** The lines of some messages of a conversation. */
-export async function drawnLines(
+export async function messageLinesOf(
   dex: Dex,
   row: ConversationRow,
   messages: readonly ReadMessage[],
@@ -74,7 +77,7 @@ function callIds(part: Part, type: "tool_call" | "tool_result"): string[] {
 
 const fullText = (message: ReadMessage) => messageText({ parts: [...message.parts] }, "full")
 
-export function readable(message: StoredMessage): ReadMessage {
+export function readableMessages(message: StoredMessage): ReadMessage {
   const { number, role, parts, effects, at } = message
   const { state } = messageState(message)
   return {
@@ -93,7 +96,7 @@ async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Pr
     projectName(safeLine(project)),
     ...(row.git_branch ? [safeLine(row.git_branch)] : []),
     when(date),
-    countedIn(row),
+    sizeOfRow(row),
     `${formatCount(estimated_tokens)} tokens`,
   ]
   return [

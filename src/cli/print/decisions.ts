@@ -3,19 +3,19 @@ import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
 import type { decisions } from "../../tools/decisions/decisions.ts"
 import { commandLine } from "../../tools/view.ts"
-import type { PrintContext, Printed } from "./words.ts"
-import { showFirst, whereTo } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
+import { factsWithRef, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof decisions>
 type Shown = Output["decisions"][number]
 
-const MOST_LINES = 4
+const MAX_LINES = 4
 
 export function printDecisions(
   output: Output,
   { terminal, numbered }: PrintContext,
   input: { all?: boolean; words?: string[]; file?: string; symbol?: string },
-): Printed {
+): PrintedOutput {
   if (output.decisions.length === 0 && output.total > 0)
     return { lines: [], notes: [`There are only ${many(output.total, "decision")}.`, ...output.notes] }
   if (output.decisions.length === 0) {
@@ -52,7 +52,7 @@ const WORDS: Record<string, string> = {
 function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   const later = decision.superseded_by
-  const [first = "", ...rest] = decision.quote.split("\n").slice(0, MOST_LINES).map(safeLine)
+  const [first = "", ...rest] = decision.quote.split("\n").slice(0, MAX_LINES).map(safeLine)
   const moreFiles = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
   const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${moreFiles}` : ""
   return [
@@ -66,7 +66,7 @@ function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
           ]
         : []),
       ...[
-        ...whereTo(
+        ...factsWithRef(
           [
             `${WORDS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)}`,
             projectName(safeLine(decision.project)),

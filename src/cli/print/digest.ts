@@ -9,11 +9,11 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
 import { moneyWords } from "./ask.ts"
-import { type PrintContext, type Printed, showFirst } from "./words.ts"
+import { type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof digest>
 
-export function printDigest(output: Output, context: PrintContext, input: { all?: boolean }): Printed {
+export function printDigest(output: Output, context: PrintContext, input: { all?: boolean }): PrintedOutput {
   const { projects, mapped, notes } = output
   const days = daysOf(output)
   if (projects.length === 0)
@@ -68,13 +68,13 @@ function headLine(days: string, projects: ProjectFacts[]): string {
   return `${days.charAt(0).toUpperCase()}${days.slice(1)}: ${joinNames(counts)} in ${many(projects.length, "project")}`
 }
 
-/** So many lines, with the notes below them, fill about one screen. */
-const SCREEN = 38
-const MOST_PROJECTS = 3
-const MOST_OTHERS = 5
-const MOST_ROWS = 20
-const LABEL = 11
-const DECIDED = "Decided"
+/** The number of lines that, with the notes below them, fill about one screen. */
+const SCREEN_LINES = 38
+const MAX_PROJECTS = 3
+const MAX_OTHERS = 5
+const MAX_ROWS = 20
+const LABEL_COLUMNS = 11
+const DECIDED_LABEL = "Decided"
 
 type Row = { text: string; ref: string }
 type Screen = { lines: string[]; listing: string[]; left_out: string[] }
@@ -84,16 +84,16 @@ function factsScreen(
   projects: ProjectFacts[],
   { terminal, home, numbered }: { terminal: Terminal; home: string; numbered: boolean },
 ): Screen {
-  const shown = projects.slice(0, MOST_PROJECTS)
-  const others = projects.slice(MOST_PROJECTS)
-  const most = rowsThatFit(shown, Math.min(others.length, MOST_OTHERS + 1))
+  const shown = projects.slice(0, MAX_PROJECTS)
+  const others = projects.slice(MAX_PROJECTS)
+  const most = rowsThatFit(shown, Math.min(others.length, MAX_OTHERS + 1))
   const listing: string[] = []
   const lineOf = ({ text, ref }: Row, label: string) => {
     listing.push(ref)
     const row = paint(terminal, "cyan", String(listing.length).padStart(3))
     const where = numbered ? "" : `  ${safeLine(ref)}`
-    const room = terminal.columns - LABEL - 6
-    return `  ${label.padEnd(LABEL)}${row} ${clip(safeLine(text), room)}${where}`
+    const room = terminal.columns - LABEL_COLUMNS - 6
+    return `  ${label.padEnd(LABEL_COLUMNS)}${row} ${clip(safeLine(text), room)}${where}`
   }
   const lines = shown.flatMap((facts) => [
     paint(terminal, "bold", clip(headOf(facts, home), terminal.columns)),
@@ -106,28 +106,28 @@ function factsScreen(
   return {
     lines: [...lines, ...otherLines(others, terminal, home)],
     listing,
-    left_out: leftOut(shown, most, others),
+    left_out: leftOutNotes(shown, most, others),
   }
 }
 
-/** How many rows of each kind fill the screen; decisions get twice as many. At least one. */
+/** How many rows of each kind fit on the screen, at least one. Decisions get twice as many. */
 function rowsThatFit(shown: ProjectFacts[], others: number): number {
   const linesWith = (most: number) =>
     shown.flatMap(sectionsOf).reduce((sum, [label, rows]) => sum + Math.min(rows.length, mostOf(label, most)), 0)
   const frame = others + shown.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
   let most = 1
-  while (most < MOST_ROWS && frame + linesWith(most + 1) <= SCREEN) most++
+  while (most < MAX_ROWS && frame + linesWith(most + 1) <= SCREEN_LINES) most++
   return most
 }
 
 function mostOf(label: string, most: number): number {
-  return label === DECIDED ? 2 * most : most
+  return label === DECIDED_LABEL ? 2 * most : most
 }
 
 function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
   return [
     [
-      DECIDED,
+      DECIDED_LABEL,
       facts.decisions.map(({ quote, ref, superseded_by }) => ({
         text: `${superseded_by ? "(superseded) " : ""}${quote.split("\n", 1)[0]}`,
         ref,
@@ -166,33 +166,33 @@ function countsOf(facts: ProjectFacts): string {
 
 function filesLine({ files, files_total }: ProjectFacts, terminal: Terminal): string[] {
   if (files.length === 0) return []
-  const room = terminal.columns - LABEL - 2
+  const room = terminal.columns - LABEL_COLUMNS - 2
   const total = files_total === 1 ? "" : `${files_total}: `
   return [
-    `  ${"Files".padEnd(LABEL)}${clip(`${total}${files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")}`, room)}`,
+    `  ${"Files".padEnd(LABEL_COLUMNS)}${clip(`${total}${files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")}`, room)}`,
   ]
 }
 
 function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): string[] {
   const line = (facts: ProjectFacts) => clip(headOf(facts, home), terminal.columns)
-  const rest = others.length - MOST_OTHERS
-  return [...others.slice(0, MOST_OTHERS).map(line), ...(rest > 0 ? [`and ${many(rest, "more project")}`] : [])]
+  const rest = others.length - MAX_OTHERS
+  return [...others.slice(0, MAX_OTHERS).map(line), ...(rest > 0 ? [`and ${many(rest, "more project")}`] : [])]
 }
 
 /** Says how many rows of each kind are not on the screen. */
-function leftOut(shown: ProjectFacts[], most: number, others: ProjectFacts[]): string[] {
+function leftOutNotes(shown: ProjectFacts[], most: number, others: ProjectFacts[]): string[] {
   const beyond = (count: (facts: ProjectFacts) => number, room = most) =>
     shown.reduce((sum, facts) => sum + Math.max(0, count(facts) - room), 0) +
     others.reduce((sum, facts) => sum + count(facts), 0)
   return [
-    [beyond((facts) => facts.decisions_total, mostOf(DECIDED, most)), "decision"] as const,
+    [beyond((facts) => facts.decisions_total, mostOf(DECIDED_LABEL, most)), "decision"] as const,
     [beyond((facts) => facts.commits.length), "commit"] as const,
     [beyond((facts) => facts.conversations.length), "conversation"] as const,
     [beyond((facts) => facts.failed_commands_total), "failed check"] as const,
   ].flatMap(([count, word]) => (count > 0 ? [many(count, word)] : []))
 }
 
-export function printMap(output: MapOutput, context: PrintContext): Printed {
+export function printMap(output: MapOutput, context: PrintContext): PrintedOutput {
   if (output.conversations === 0)
     return { lines: [], notes: ["No conversations match. `dex list` shows what there is.", ...output.notes] }
   if (output.dry_run) return printDryRun(output, context)
@@ -202,7 +202,7 @@ export function printMap(output: MapOutput, context: PrintContext): Printed {
   return { lines: partial ? ["PARTIAL", "", ...lines] : lines, notes: [...place, ...notes, ...costLines(output)] }
 }
 
-function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
+function printDryRun(output: MapOutput, { terminal }: PrintContext): PrintedOutput {
   const { conversations, batches, packed = [], estimated_tokens, batch_tokens, notes } = output
   const rows = packed.map(({ conversations, estimated_tokens, cached }, i) => {
     const full = `${Math.round((100 * estimated_tokens) / batch_tokens)} %`.padStart(6)
@@ -219,7 +219,7 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): Printed {
     ],
     notes: [
       ...notes,
-      `Nothing was asked. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
+      `Nothing was sent. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
     ],
   }
 }

@@ -3,13 +3,13 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safe, safeLine } from "../../render/terminal.ts"
 import { many, shortPath, when } from "../../render/words.ts"
 import type { docs } from "../../tools/docs/docs.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof docs>
 
-const MOST_SKIPPED = 5
+const MAX_SKIPPED = 5
 
-export function printDocs(output: Output, context: PrintContext): Printed {
+export function printDocs(output: Output, context: PrintContext): PrintedOutput {
   if (output.collections) return printCollections(output.collections, context)
   if (output.documents) return printDocuments(output.documents, context)
   if (output.synced) return printSynced(output.synced)
@@ -17,7 +17,10 @@ export function printDocs(output: Output, context: PrintContext): Printed {
   return { lines: [`${safeLine(output.removed ?? "")} is no longer searched. Its files were not touched.`], notes: [] }
 }
 
-function printCollections(collections: NonNullable<Output["collections"]>, { terminal, home }: PrintContext): Printed {
+function printCollections(
+  collections: NonNullable<Output["collections"]>,
+  { terminal, home }: PrintContext,
+): PrintedOutput {
   if (collections.length === 0) return { lines: [], notes: ["No documents yet. Add some: dex docs add ./docs"] }
   const width = Math.max(...collections.map(({ name }) => name.length)) + 2
   const lines = collections.flatMap(({ name, origin, project, version, documents, sections, synced_at, problems }) => [
@@ -27,10 +30,10 @@ function printCollections(collections: NonNullable<Output["collections"]>, { ter
       ? [`  ${many(problems.length, "file")} not read: ${clip(safeLine(problems[0]!), terminal.columns - 24)}`]
       : []),
   ])
-  return { lines, notes: ["See one: dex docs list NAME. Update: dex docs sync"] }
+  return { lines, notes: ["To see one: dex docs list NAME. To update them: dex docs sync"] }
 }
 
-function printDocuments(documents: NonNullable<Output["documents"]>, { terminal }: PrintContext): Printed {
+function printDocuments(documents: NonNullable<Output["documents"]>, { terminal }: PrintContext): PrintedOutput {
   const lines = documents.map(
     ({ id, title, sections, estimated_tokens }, i) =>
       `${paint(terminal, "cyan", String(i + 1).padStart(4))}  ${clip(`${safeLine(id)}  ${safeLine(title)}  (${many(sections, "section")}, ${formatCount(estimated_tokens)} tokens)`, terminal.columns - 6)}`,
@@ -49,7 +52,7 @@ function printDocument(
     truncated,
   }: Output & { document: NonNullable<Output["document"]>; sections: NonNullable<Output["sections"]> },
   { terminal, home }: PrintContext,
-): Printed {
+): PrintedOutput {
   const hasContent = sections.some(({ content }) => content !== undefined)
   const head = [
     paint(terminal, "bold", clip(safeLine(document.title), terminal.columns)),
@@ -77,15 +80,15 @@ function printDocument(
   }
 }
 
-function printSynced(synced: NonNullable<Output["synced"]>): Printed {
+function printSynced(synced: NonNullable<Output["synced"]>): PrintedOutput {
   const lines = synced.map(
     ({ name, documents, changed, removed }) =>
       `${safeLine(name)}: ${many(documents, "document")}, ${changed} new or changed${removed > 0 ? `, ${removed} gone` : ""}.`,
   )
   const notes = synced.flatMap(({ skipped, complete, name }) => [
-    ...skipped.slice(0, MOST_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
-    ...(skipped.length > MOST_SKIPPED ? [`… and ${skipped.length - MOST_SKIPPED} more files not read.`] : []),
-    ...(complete ? [] : [`${safeLine(name)} is not completely read. dex docs sync continues.`]),
+    ...skipped.slice(0, MAX_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
+    ...(skipped.length > MAX_SKIPPED ? [`… and ${skipped.length - MAX_SKIPPED} more files not read.`] : []),
+    ...(complete ? [] : [`${safeLine(name)} has not been read completely. \`dex docs sync\` continues.`]),
   ])
   return { lines, notes: [...notes, ...(synced.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }
 }

@@ -3,11 +3,11 @@ import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, wrap } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { evaluate } from "../../tools/eval/eval.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 const percent = (share: number) => `${Math.round(share * 100)} %`
 
-export function printEval(output: OutputOf<typeof evaluate>, { terminal }: PrintContext): Printed {
+export function printEval(output: OutputOf<typeof evaluate>, { terminal }: PrintContext): PrintedOutput {
   const { figures, hit_at_5_interval: interval, asked, searched, silent_without_answer = 0 } = output
   if (!figures || !interval || !searched) return { lines: [], notes: output.notes }
   const rows = [
@@ -24,7 +24,7 @@ export function printEval(output: OutputOf<typeof evaluate>, { terminal }: Print
     `${paint(terminal, "bold", `hit@5 on your work: ${percent(figures.hit_at_5)}`)}  (95 % sure: ${percent(interval.low)} to ${percent(interval.high)})`,
     "",
     ...wrap(
-      `${many(figures.n, "commit")} that your agents made were asked for by subject, in ${many(searched.conversations, "conversation")} (${many(searched.messages, "message")}) without the commits, logs and subjects themselves. For ${grouped(Math.round(figures.hit_at_5 * figures.n))} of them the conversation that did the work was among the first five hits.`,
+      `${many(figures.n, "commit")} by your agents were searched for by subject, in ${many(searched.conversations, "conversation")} (${many(searched.messages, "message")}) without the commits, logs and subjects themselves. For ${grouped(Math.round(figures.hit_at_5 * figures.n))} of them the conversation that did the work was among the first five hits.`,
       terminal.columns,
     ),
     "",
@@ -37,6 +37,6 @@ export function printEval(output: OutputOf<typeof evaluate>, { terminal }: Print
   ]
   const reasons = Object.entries(asked.left_out).filter(([, n]) => n > 0)
   const others = reasons.map(([reason, n]) => `${grouped(n)} ${reason.replaceAll("_", " ")}`).join(", ")
-  const leftOut = others === "" ? [] : [`Not asked for, of ${many(asked.commits, "commit")}: ${others}.`]
+  const leftOut = others === "" ? [] : [`Not searched for, of ${many(asked.commits, "commit")}: ${others}.`]
   return { lines, notes: [...leftOut, ...output.notes] }
 }

@@ -3,12 +3,12 @@ import { clip, paint, safe, safeLine, type Terminal } from "../../render/termina
 import { many, projectName, when } from "../../render/words.ts"
 import type { fix } from "../../tools/fix/fix.ts"
 import type { tests } from "../../tools/tests/tests.ts"
-import { type PrintContext, type Printed, showFirst, whereTo } from "./words.ts"
+import { factsWithRef, type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof fix>
 type Found = Output["fixes"][number]
 
-export function printFix(output: Output, { terminal, numbered }: PrintContext): Printed {
+export function printFix(output: Output, { terminal, numbered }: PrintContext): PrintedOutput {
   if (output.fixes.length === 0)
     return {
       lines: [],
@@ -19,7 +19,7 @@ export function printFix(output: Output, { terminal, numbered }: PrintContext): 
   const listing = output.fixes.map(({ ref, failed_ref }) => ref ?? failed_ref)
   const head = solved
     ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}.`
-    : "Similar errors were found, but none was seen to pass afterwards."
+    : "Similar errors were found, but no run is known to have passed afterwards."
   return {
     lines,
     notes: [`${head} Read one: ${showFirst(listing, { numbered })}`, ...output.notes],
@@ -33,7 +33,7 @@ function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
   const files = fix.files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")
   const more = fix.edit_lines_left_out ? [`… ${many(fix.edit_lines_left_out, "more line")}`] : []
   const failed = safeLine(fix.failed_ref)
-  const where = whereTo(
+  const where = factsWithRef(
     [fix.ref ? `failed at ${failed.slice(failed.lastIndexOf("#"))}` : "", projectName(safeLine(fix.project))],
     fix.ref ? safeLine(fix.ref) : failed,
     room,
@@ -43,7 +43,7 @@ function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
     ...[
       clip(`$ ${safeLine(fix.command)}`, room),
       clip(
-        `${fix.solved ? `solved ${when(fix.date)} by` : `not seen solved there, ${when(fix.date)}; edited`} ${files}${moreFiles}`,
+        `${fix.solved ? `solved ${when(fix.date)} by` : `not known to be solved, ${when(fix.date)}; edited`} ${files}${moreFiles}`,
         room,
       ),
       ...(fix.edit === "" ? [] : fix.edit.split("\n").map((line) => editLine(line, room, terminal))),
@@ -60,21 +60,21 @@ function editLine(line: string, room: number, terminal: Terminal): string {
 }
 
 type TestsOutput = OutputOf<typeof tests>
-type Failing = TestsOutput["failing"][number]
-type Unnamed = TestsOutput["unnamed"][number]
+type FailingTest = TestsOutput["failing"][number]
+type UnnamedRun = TestsOutput["unnamed"][number]
 
-export function printTests(output: TestsOutput, { terminal }: PrintContext): Printed {
+export function printTests(output: TestsOutput, { terminal }: PrintContext): PrintedOutput {
   const { failing, unnamed, newest } = output
   if (newest === undefined)
     return {
       lines: [],
-      notes: ["No test runs of this project are known. They are read from conversations.", ...output.notes],
+      notes: ["No test runs of this project are known. dex reads test runs from conversations.", ...output.notes],
     }
   const lines = [
     ...failing.flatMap((test, i) => [...testLines(test, i + 1, terminal), ""]),
     ...unnamed.flatMap((run, i) => [...runLines(run, failing.length + i + 1, terminal), ""]),
   ]
-  const seen = `Last run seen ${when(newest)}; from ${many(output.runs_known, "test run")} in conversations. No test was run now.`
+  const seen = `Last run seen ${when(newest)}; from ${many(output.runs_known, "test run")} in conversations. dex ran no test.`
   const head =
     lines.length === 0 ? `No test is known to fail. ${seen}` : `${many(output.total, "failing test")}. ${seen}`
   return {
@@ -84,7 +84,7 @@ export function printTests(output: TestsOutput, { terminal }: PrintContext): Pri
   }
 }
 
-function testLines({ test, message, date, ref, command }: Failing, row: number, terminal: Terminal): string[] {
+function testLines({ test, message, date, ref, command }: FailingTest, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(test), room))}`,
@@ -94,11 +94,11 @@ function testLines({ test, message, date, ref, command }: Failing, row: number, 
   ]
 }
 
-function runLines({ command, failed, date, ref }: Unnamed, row: number, terminal: Terminal): string[] {
+function runLines({ command, failed, date, ref }: UnnamedRun, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(`$ ${safeLine(command)}`, room))}`,
-    `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; its output names none`, room)}`,
+    `    ${clip(`failed ${when(date)}, at least ${many(failed, "test")}; the output does not name them`, room)}`,
     `    ${paint(terminal, "dim", safeLine(ref))}`,
   ]
 }

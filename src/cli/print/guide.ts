@@ -1,11 +1,11 @@
 import type { OutputOf } from "../../core/tool.ts"
 import { paint, wrap } from "../../render/terminal.ts"
 import type { guide } from "../../tools/guide/guide.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Guide = OutputOf<typeof guide>
 
-export function printGuide({ steps, rules }: Guide, { terminal }: PrintContext): Printed {
+export function printGuide({ steps, rules }: Guide, { terminal }: PrintContext): PrintedOutput {
   const indented = (text: string) => wrap(text, terminal.columns - 4).map((line) => `    ${line}`)
   return {
     lines: [

@@ -3,14 +3,14 @@ import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safe, safeLine } from "../../render/terminal.ts"
 import { many, megabytes, shortPath, when } from "../../render/words.ts"
 import type { hub } from "../../tools/hub/hub.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof hub>
 
-const MOST_LISTED = 20
-const MOST_RECEIPTS = 5
+const MAX_LISTED = 20
+const MAX_RECEIPTS = 5
 
-export function printHub(output: Output, context: PrintContext): Printed {
+export function printHub(output: Output, context: PrintContext): PrintedOutput {
   if (output.preview) return printPreview(output.preview)
   if (output.shared) return printStatus(output, context)
   if (output.tokens) return printTokens(output.tokens)
@@ -25,10 +25,10 @@ export function printHub(output: Output, context: PrintContext): Printed {
   const head = summary
     ? [`${shortPath(safeLine(summary.project), context.home)} is shared as ${safeLine(summary.key)}.`]
     : []
-  return withOutcome(head, output)
+  return withPushResult(head, output)
 }
 
-/** Shown before the question: what would be sent to whom, and what would not. */
+/** The lines before the question: what would be sent to whom, and what would not. */
 export function sharingLines(summary: NonNullable<Output["summary"]>, address: string, columns: number): string[] {
   const { key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
   const never = ["thinking", "images"].filter((name) => !what.includes(name))
@@ -48,13 +48,13 @@ export function sharingLines(summary: NonNullable<Output["summary"]>, address: s
   ].map((line) => clip(line, columns))
 }
 
-function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): Printed {
+function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): PrintedOutput {
   const lines = conversations.flatMap((one) => {
     const omitted = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
     return [
       `${safeLine(one.id)}  ${safeLine(one.title)}`,
       `  ${many(one.messages, "message")}, ${grouped(one.bytes)} bytes in ${many(one.chunks, "chunk")}`,
-      ...(one.taken_out.length > 0 ? [`  taken out: ${takenOut(one.taken_out).join(", ")}`] : []),
+      ...(one.taken_out.length > 0 ? [`  removed: ${removedTexts(one.taken_out).join(", ")}`] : []),
       ...(omitted.length > 0 ? [`  left out: ${omitted.join(", ")}`] : []),
       ...(one.head === undefined ? [] : [safe(one.head), ...safe(one.lines ?? "").split("\n")]),
       "",
@@ -64,18 +64,18 @@ function printPreview({ conversations, bytes, taken_out, truncated }: NonNullabl
     lines,
     notes: [
       `${many(conversations.length, "conversation")}, ${megabytes(bytes)} as they would be sent. Nothing was sent.`,
-      ...(taken_out.length === 0 ? [] : [`Taken out: ${takenOut(taken_out).join(", ")}.`]),
+      ...(taken_out.length === 0 ? [] : [`Removed: ${removedTexts(taken_out).join(", ")}.`]),
       ...(truncated === undefined ? [] : [truncated]),
       "Read it before you share it: dex finds many secrets, not all.",
     ],
   }
 }
 
-function takenOut(list: NonNullable<Output["preview"]>["taken_out"]): string[] {
+function removedTexts(list: NonNullable<Output["preview"]>["taken_out"]): string[] {
   return list.map(({ what, count, earlier }) => `${safeLine(what)} ${count} ×${earlier ? " when it was read" : ""}`)
 }
 
-function printStatus(output: Output, { terminal, home }: PrintContext): Printed {
+function printStatus(output: Output, { terminal, home }: PrintContext): PrintedOutput {
   if (output.address === undefined)
     return {
       lines: ["No hub is set up, and nothing leaves this machine."],
@@ -88,14 +88,12 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
     ...(one.paused === undefined ? [] : [`  paused: ${one.paused}`]),
   ])
   const refused = (output.refused ?? [])
-    .slice(0, MOST_LISTED)
+    .slice(0, MAX_LISTED)
     .map(({ id, why }) => clip(`  ${safeLine(id)}  ${safeLine(why)}`, terminal.columns))
   const hidden = (output.quarantined ?? [])
-    .slice(0, MOST_LISTED)
+    .slice(0, MAX_LISTED)
     .map(({ id, rules }) => clip(safeLine(`  ${id}  ${rules.join(", ")}`), terminal.columns))
-  const receipts = (output.receipts ?? [])
-    .slice(0, MOST_RECEIPTS)
-    .map((one) => clip(receiptLine(one), terminal.columns))
+  const receipts = (output.receipts ?? []).slice(0, MAX_RECEIPTS).map((one) => clip(receiptLine(one), terminal.columns))
   const waits = [
     ...(output.waiting ? [`${many(output.waiting, "conversation")} waiting to be sent`] : []),
     ...(output.leaving ? [`${many(output.leaving, "conversation")} waiting to be deleted there`] : []),
@@ -115,7 +113,7 @@ function printStatus(output: Output, { terminal, home }: PrintContext): Printed 
         ? []
         : ["Hidden on the hub from everyone else, by the rule that found a secret:", ...hidden]),
       ...(receipts.length === 0 ? [] : ["Deleted on the hub:", ...receipts]),
-      ...(output.pushed_at === undefined ? [] : [`Everything was sent last ${when(output.pushed_at)}.`]),
+      ...(output.pushed_at === undefined ? [] : [`Everything was last sent ${when(output.pushed_at)}.`]),
       ...(output.notices ?? []).map(safeLine),
     ],
     notes: [
@@ -145,11 +143,11 @@ function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Ou
   )
 }
 
-function printRequests(requests: NonNullable<Output["requests"]>): Printed {
+function printRequests(requests: NonNullable<Output["requests"]>): PrintedOutput {
   if (requests.length === 0) return { lines: ["Nobody is waiting for your answer."] }
   return {
     lines: requests.map(({ member, project, at }) => [member, project, when(at)].map(safeLine).join("  ")),
-    notes: ["Let one in: dex hub requests approve NAME. Or not: dex hub requests deny NAME"],
+    notes: ["To grant access: dex hub requests approve NAME. To deny it: dex hub requests deny NAME"],
   }
 }
 
@@ -158,12 +156,14 @@ function accessLine({ member, project, level }: NonNullable<Output["access"]>): 
     read: `can now read ${project}.`,
     write: `can now read and push to ${project}.`,
     own: `can now read and push to ${project}, and decides who else can.`,
-    none: `no longer has ${project}.`,
+    none: `no longer has access to ${project}.`,
   }
-  return safeLine(`${member} ${level === undefined ? `does not get ${project}.` : (may[level] ?? `has ${project}.`)}`)
+  return safeLine(
+    `${member} ${level === undefined ? `does not get access to ${project}.` : (may[level] ?? `has access to ${project}.`)}`,
+  )
 }
 
-function printMembers(members: NonNullable<Output["members"]>): Printed {
+function printMembers(members: NonNullable<Output["members"]>): PrintedOutput {
   return {
     lines: members.map(({ name, level, group_level }) =>
       [name, `${level}${group_level === undefined ? "" : ` (a group gives ${group_level})`}`].map(safeLine).join("  "),
@@ -171,27 +171,27 @@ function printMembers(members: NonNullable<Output["members"]>): Printed {
   }
 }
 
-function printTokens(tokens: NonNullable<Output["tokens"]>): Printed {
+function printTokens(tokens: NonNullable<Output["tokens"]>): PrintedOutput {
   const lines = tokens.map(({ id, name, kind, scopes, created_at, expires_at, last_used_at, revoked_at }) => {
     const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "does not expire"
     const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
     return safeLine(`${id}  ${name} (${kind}): ${scopes.join(", ")}; made ${created_at.slice(0, 10)}, ${used}, ${ends}`)
   })
-  return { lines, notes: ["End one: dex hub tokens revoke ID"] }
+  return { lines, notes: ["To revoke one: dex hub tokens revoke ID"] }
 }
 
-function printHeld({ held = [], on_hub, ...output }: Output): Printed {
+function printHeld({ held = [], on_hub, ...output }: Output): PrintedOutput {
   if (on_hub === undefined)
     return {
       lines: held.map(safeLine),
       notes: [
         held.length === 0
           ? "No conversation is held back."
-          : `${many(held.length, "conversation")} held back. Send one after all: dex hub hold REF --off`,
+          : `${many(held.length, "conversation")} held back. To send one anyway: dex hub hold REF --off`,
       ],
     }
   const head = [`Held back: ${held.map(safeLine).join(", ")}`]
-  if (output.pushed || output.problem !== undefined) return withOutcome(head, output)
+  if (output.pushed || output.problem !== undefined) return withPushResult(head, output)
   return {
     lines: head,
     notes:
@@ -199,9 +199,9 @@ function printHeld({ held = [], on_hub, ...output }: Output): Printed {
   }
 }
 
-function printUnshared(output: Output, { home }: PrintContext): Printed {
+function printUnshared(output: Output, { home }: PrintContext): PrintedOutput {
   const head = [`${shortPath(safeLine(output.unshared ?? ""), home)} is no longer shared.`]
-  const outcome = withOutcome(head, output)
+  const outcome = withPushResult(head, output)
   const stays = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
   const isOnHub = stays > 0 && output.problem === undefined
   return isOnHub
@@ -209,30 +209,30 @@ function printUnshared(output: Output, { home }: PrintContext): Printed {
         ...outcome,
         notes: [
           ...(outcome.notes ?? []),
-          `${many(stays, "conversation")} of it stay on the hub. \`dex hub unshare --forget\` deletes them.`,
+          `${many(stays, "conversation")} of the project stay on the hub. \`dex hub unshare --forget\` deletes them.`,
         ],
       }
     : outcome
 }
 
-function printLoggedOut({ logged_out, address }: Output): Printed {
+function printLoggedOut({ logged_out, address }: Output): PrintedOutput {
   if (!logged_out) return { lines: ["You were not logged in."] }
   return {
     lines: [`Logged out of ${safeLine(address ?? "the hub")}. The token is deleted here; nothing more is sent.`],
     notes: [
-      "What you share is remembered for when you log in again. Revoke the token on the hub if somebody else may have it.",
+      "dex remembers what you share, in case you log in again. If somebody else may have the token, revoke it on the hub.",
     ],
   }
 }
 
-function withOutcome(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): Printed {
+function withPushResult(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): PrintedOutput {
   if (!pushed) return { lines: head, problem: problem === undefined ? undefined : safeLine(problem) }
   const { busy, sent, removed, refused, bytes, complete } = pushed
-  if (busy) return { lines: head, notes: ["Another dex is sending at this moment."] }
+  if (busy) return { lines: head, notes: ["Another dex is sending right now."] }
   const done = [
     sent > 0 ? `${many(sent, "conversation")} sent (${megabytes(bytes)})` : "Nothing new to send",
     ...(removed > 0 ? [`${many(removed, "conversation")} deleted on the hub`] : []),
-    ...(refused > 0 ? [`${many(refused, "conversation")} refused: dex hub status says why`] : []),
+    ...(refused > 0 ? [`${many(refused, "conversation")} refused. Run \`dex hub status\` to see why`] : []),
   ]
   return {
     lines: [...head, `${done.join(", ")}.`],

@@ -2,7 +2,7 @@ import type { OutputOf } from "../../core/tool.ts"
 import { paint, safe, safeLine, wrap } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
 import type { install } from "../tools/install.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 import { asTyped } from "./words.ts"
 
 export type WiringOutput = OutputOf<typeof install>
@@ -14,7 +14,9 @@ export function summaryLines({ agents, files }: WiringOutput, { terminal, home }
   const changesOf = (agent: string) =>
     CHANGES.flatMap((change) => {
       const paths = files.filter((file) => file.agent === agent && file.change === change).map(({ path }) => path)
-      return paths.length === 0 ? [] : [`${WILL[change]} ${paths.map((path) => shown(path, home)).join(", ")}`]
+      return paths.length === 0
+        ? []
+        : [`${PLANNED_CHANGES[change]} ${paths.map((path) => shown(path, home)).join(", ")}`]
     })
   const written = [...agents, { agent: "dex", title: "Programs that agents start", trust: undefined }]
     .map((one) => ({ ...one, changes: changesOf(one.agent) }))
@@ -34,13 +36,13 @@ export function summaryLines({ agents, files }: WiringOutput, { terminal, home }
 }
 
 const CHANGES = ["create", "edit", "remove"] as const
-const WILL = { create: "create", edit: "change", remove: "remove" }
+const PLANNED_CHANGES = { create: "create", edit: "change", remove: "remove" }
 
 function sumOf(files: readonly FileOutput[]): string {
   const counts = CHANGES.map((change) => ({ change, count: files.filter((file) => file.change === change).length }))
   const changes = counts
     .filter(({ count }) => count > 0)
-    .map(({ change, count }) => `${WILL[change]} ${many(count, "file")}`)
+    .map(({ change, count }) => `${PLANNED_CHANGES[change]} ${many(count, "file")}`)
   return `In all: ${changes.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
 }
 
@@ -54,11 +56,11 @@ export function diffLines({ files }: WiringOutput, { terminal, home }: PrintCont
     const body = lines.slice(2).join("\n")
     if (shownBefore.has(body)) return [...lines.slice(0, 2), paint(terminal, "dim", "(the same lines as above)"), ""]
     shownBefore.add(body)
-    return [...lines.map((line, i) => (i < 2 ? paint(terminal, "bold", line) : painted(line, terminal))), ""]
+    return [...lines.map((line, i) => (i < 2 ? paint(terminal, "bold", line) : paintDiff(line, terminal))), ""]
   })
 }
 
-function painted(line: string, terminal: PrintContext["terminal"]): string {
+function paintDiff(line: string, terminal: PrintContext["terminal"]): string {
   if (line.startsWith("+")) return paint(terminal, "green", line)
   if (line.startsWith("-")) return paint(terminal, "red", line)
   return line.startsWith("@@") ? paint(terminal, "cyan", line) : line
@@ -68,7 +70,7 @@ export function printInstall(
   output: WiringOutput,
   context: PrintContext,
   { speak }: { speak?: boolean } = {},
-): Printed {
+): PrintedOutput {
   if (output.servers) return printCheck(output, context)
   const { home } = context
   if (!output.agents.some(({ found }) => found))
@@ -103,13 +105,13 @@ export function printInstall(
       ),
       ...backupNotes(output, home),
       changed
-        ? "Restart open agents to see it. `dex install --check` starts the server to try it; `dex uninstall` removes all of this again."
-        : "Nothing needed to change. `dex install --check` starts the server to try it.",
+        ? "Restart open agents to use dex. `dex install --check` starts the server to test it; `dex uninstall` removes everything again."
+        : "Nothing had to be changed. `dex install --check` starts the server to test it.",
       ...(changed && output.hooks === true
         ? [
             speak
               ? "dex makes suggestions to your agents. `dex suggest --mute <kind|project>` stops some of them, `dex install --no-hooks` all."
-              : "Agents' hooks ask dex what it knows. For the first week it only records what it would have said; then `dex` shows it and asks you. `dex install --no-hooks` removes them.",
+              : "Agents' hooks now ask dex for suggestions. For the first week it only records them; then `dex` shows them and asks you. `dex install --no-hooks` removes them.",
           ]
         : []),
       ...(output.private_asked === false
@@ -131,7 +133,7 @@ function onlyReadNote(names: string[], { agents }: WiringOutput): string {
   return `Read, but not connected: ${why.join(", ")}.`
 }
 
-export function printUninstall(output: WiringOutput, context: PrintContext): Printed {
+export function printUninstall(output: WiringOutput, context: PrintContext): PrintedOutput {
   if (output.files.length === 0)
     return { lines: [], notes: ["dex is not connected to these agents; nothing was changed."] }
   const lines = output.agents.flatMap(({ agent, title }) => [
@@ -146,13 +148,18 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
       failed > 0
         ? `${many(failed, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
         : output.launcher_kept
-          ? "The rest was removed. What remains still starts dex, so dex keeps its launcher; once it is deleted, run `dex uninstall` again."
+          ? "The rest was removed. The remaining entries still start dex, so its launcher stays. Delete them, then run `dex uninstall` again."
           : "Removed. Your history stays where it is; `dex install` connects the agents again.",
     ],
   }
 }
 
-const DONE: Record<string, string> = { none: "unchanged", create: "created  ", edit: "changed  ", remove: "removed  " }
+const MADE_CHANGES: Record<string, string> = {
+  none: "unchanged",
+  create: "created  ",
+  edit: "changed  ",
+  remove: "removed  ",
+}
 
 function changeLines({ files }: WiringOutput, agent: string, { terminal, home }: PrintContext): string[] {
   return files
@@ -160,7 +167,7 @@ function changeLines({ files }: WiringOutput, agent: string, { terminal, home }:
     .flatMap(({ path, change, problem, note }) => {
       if (problem !== undefined) return wrap(shown(problem, home), terminal.columns - 2).map((line) => `  ${line}`)
       const notes = note === undefined ? [] : wrap(shown(note, home), terminal.columns - 4).map((line) => `    ${line}`)
-      return [`  ${DONE[change]}  ${safeLine(shortPath(path, home))}`, ...notes]
+      return [`  ${MADE_CHANGES[change]}  ${safeLine(shortPath(path, home))}`, ...notes]
     })
 }
 
@@ -183,7 +190,7 @@ const SUBAGENT = {
   missing: "The dex-retrieval sub-agent is missing; `dex install` writes it.",
 }
 
-function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): Printed {
+function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): PrintedOutput {
   const lines = agents.flatMap(({ agent, title, found, wired, problems = [], subagent }) => {
     const server = servers.find((one) => one.agents.includes(agent))
     const good = wired && server?.works === true && problems.length === 0
@@ -211,7 +218,7 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
   const ready = agents.find(({ wired }) => wired)
   if (!bad && servers.length > 0 && ready)
     notes.push(`Try it: in ${ready.title}, ask "what did I do in this repository last week?"`)
-  if (servers.length === 0) notes.push("No agent is connected yet. `dex install` does it.")
+  if (servers.length === 0) notes.push("No agent is connected yet. Run `dex install` to connect them.")
   else if (bad) notes.push("`dex install` adds what is missing.")
   return { lines, notes }
 }

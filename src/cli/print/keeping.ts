@@ -6,23 +6,21 @@ import { many, megabytes, projectName, seconds, shortPath, when } from "../../re
 import type { doctor } from "../../tools/doctor/doctor.ts"
 import type { forget, makePrivate } from "../../tools/forget/forget.ts"
 import type { gc } from "../../tools/gc/gc.ts"
-import { otherKinds, sayConversations } from "../../tools/kinds.ts"
+import { describeConversations, describeOtherKinds } from "../../tools/kinds.ts"
 import type { mute } from "../../tools/mute/mute.ts"
 import type { sources } from "../../tools/sources/sources.ts"
 import type { stats } from "../../tools/stats/stats.ts"
 import type { reindex, sync } from "../../tools/sync/sync.ts"
-import type { PrintContext, Printed } from "./words.ts"
-import { asTyped, shellQuote, whereTo } from "./words.ts"
-
-// The commands that keep the history: stats, sync, sources, doctor, forget, private, reindex, gc.
+import type { PrintContext, PrintedOutput } from "./words.ts"
+import { asTyped, factsWithRef, shellQuote } from "./words.ts"
 
 type StatsOutput = OutputOf<typeof stats>
 
-export async function printStats(output: StatsOutput, context: PrintContext): Promise<Printed> {
+export async function printStats(output: StatsOutput, context: PrintContext): Promise<PrintedOutput> {
   if (output.suggestions) return (await import("./suggestions.ts")).printSuggestionStats(output.suggestions, context)
   const { terminal, home } = context
   if (Object.keys(output.kinds).length === 0)
-    return { lines: [], notes: ["Nothing is stored yet. `dex sync` reads what your agents have written."] }
+    return { lines: [], notes: ["No conversations have been read yet. Run `dex sync` first."] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   const fact = (name: string, text: string) =>
     terminal.interactive ? wrapAfter(label(name), text, terminal.columns) : [label(name) + text]
@@ -30,7 +28,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
     Object.entries(of)
       .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
-  const others = otherKinds(output.kinds)
+  const others = describeOtherKinds(output.kinds)
   const agents = onlyAgents(output.sources)
   const all = Object.values(agents).reduce((sum, count) => sum + count, 0)
   const lines = [
@@ -72,25 +70,25 @@ function embeddingNotes({ embedder, embedded, left, duration_ms, problem }: Embe
   ]
 }
 
-export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
+export function printSync(output: SyncOutput, { home }: PrintContext): PrintedOutput {
   if (output.busy)
     return {
       lines: [],
-      notes: ["Another dex is syncing right now; you will see what it reads. `dex doctor` shows how far it is."],
+      notes: ["Another dex is syncing right now, so this one read nothing. `dex doctor` shows its progress."],
     }
   const rate = output.bytes > 1e6 ? `, ${(output.bytes / 1e6 / (output.duration_ms / 1000)).toFixed(0)} MB/s` : ""
   const lines = [
     output.read === 0
       ? `Nothing new in ${many(output.found, "transcript")} (${seconds(output.duration_ms)}).`
       : `Read ${many(output.read, "transcript")} of ${grouped(output.found)}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
-    ...(Object.keys(output.kinds).length > 0 ? [`${sayConversations(output.kinds)} kept.`] : []),
+    ...(Object.keys(output.kinds).length > 0 ? [`${describeConversations(output.kinds)} kept.`] : []),
   ]
   const notes: string[] = []
   if (output.archived > 0)
     notes.push(`${many(output.archived, "transcript")} deleted from the agents' folders; kept here.`)
   if (output.read_again > 0)
     notes.push(
-      `${many(output.read_again, "transcript")} read again, once: this version of dex keeps more of them (what answers cost, for one).`,
+      `${many(output.read_again, "transcript")} read again, because this version of dex stores more of them (such as the cost of answers).`,
     )
   if (!output.complete) notes.push("Not everything is read yet. `dex sync` continues where this one stopped.")
   for (const file of output.unreadable.slice(0, 5))
@@ -109,7 +107,7 @@ export function printSync(output: SyncOutput, { home }: PrintContext): Printed {
 
 type SourcesOutput = OutputOf<typeof sources>
 
-export function printSources(output: SourcesOutput, { terminal, home }: PrintContext): Printed {
+export function printSources(output: SourcesOutput, { terminal, home }: PrintContext): PrintedOutput {
   const isFound = (source: SourceFound) =>
     source.is_there || source.found + source.kept > 0 || source.unreadable.length > 0
   const lines = output.sources.filter(isFound).flatMap((source) => foundLines(source, terminal, home))
@@ -123,7 +121,7 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
   return { lines: [...lines, ...output.unread.map((store) => unreadLine(store, home))] }
 }
 
-/** A store that dex found but does not read. */
+/** The line for a store that dex found but does not read. */
 function unreadLine({ name, path, files, why }: SourcesOutput["unread"][number], home: string): string {
   const reason = why === undefined ? "not read yet" : `cannot be read: ${safeLine(why)}`
   return `found ${safeLine(name)} in ${shortPath(safeLine(path), home)}, ${many(files, "file")}, ${reason}`
@@ -137,11 +135,13 @@ function foundLines(source: SourceFound, terminal: PrintContext["terminal"], hom
     `${paint(terminal, "bold", source.source)}${isRead ? "" : paint(terminal, "dim", "  nothing read yet")}`,
   ]
   if (source.basis === "description")
-    lines.push(paint(terminal, "dim", `  ${safeLine(source.name)} is read by description, not tried`))
+    lines.push(
+      paint(terminal, "dim", `  ${safeLine(source.name)} is read according to its documentation; this was not tested`),
+    )
   if (isRead) {
     const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
     lines.push(
-      `  ${sayConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
+      `  ${describeConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
     )
   }
   const looked = `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`
@@ -169,7 +169,7 @@ function countLines(label: string, counts: Record<string, number>): string[] {
 
 type DoctorOutput = OutputOf<typeof doctor>
 
-export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): Printed {
+export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): PrintedOutput {
   const marks = {
     ok: paint(terminal, "green", "ok     "),
     note: paint(terminal, "yellow", "note   "),
@@ -190,7 +190,9 @@ export function printDoctor(output: DoctorOutput, { terminal }: PrintContext): P
 function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOutput["repaired"]>): string[] {
   const notes: string[] = []
   if (kept_as !== undefined)
-    notes.push(`Made a new history.db of ${many(rows ?? 0, "row")}. The damaged file was kept: ${safeLine(kept_as)}`)
+    notes.push(
+      `Created a new history.db with ${many(rows ?? 0, "row")}. The damaged file was kept as ${safeLine(kept_as)}`,
+    )
   if (restored.length > 0) notes.push(`Restored: ${restored.map(safeLine).join(", ")}.`)
   if (damaged.length > 0) notes.push(`Could not be fully restored: ${damaged.map(safeLine).join(", ")}.`)
   return notes.length > 0 ? notes : ["Nothing was damaged."]
@@ -199,11 +201,11 @@ function repairNotes({ kept_as, rows, restored, damaged }: NonNullable<DoctorOut
 type ForgetOutput = OutputOf<typeof forget>
 
 function pinnedNote(pinned: string[]): string {
-  return `Another program still reads the old pages of ${joinNames(pinned)}: what was forgotten stays in the bytes on disk until it is done. The next \`dex sync\` or \`dex doctor gc\` after that clears them.`
+  return `Another program still reads old pages of ${joinNames(pinned)}, so the forgotten text stays in the file until that program is done. The next \`dex sync\` or \`dex doctor gc\` after that removes it.`
 }
 
-/** The conversations that would be deleted, with titles, because nobody recognises a ref. */
-export function toBeForgotten(output: ForgetOutput, columns: number): string[] {
+/** The conversations that would be deleted, with their titles, because nobody recognises a ref. */
+export function conversationsToForget(output: ForgetOutput, columns: number): string[] {
   const { forgotten, kept_copies: copies = [] } = output
   if (copies.length === 0) return asListed(output, forgotten, columns)
   return [...asListed(output, forgotten, columns), "", copiesNote(output), ...asListed(output, copies, columns)]
@@ -224,23 +226,23 @@ function asListed({ conversations = [] }: ForgetOutput, refs: string[], columns:
     const facts = [row.source, projectName(safeLine(row.project)), when(row.date), many(row.message_count, "message")]
     return [
       `  ${clip(safeLine(row.title), columns - 2 - kind.length)}${kind}`,
-      ...whereTo(facts, ref, columns - 4).map((line) => `    ${line}`),
+      ...factsWithRef(facts, ref, columns - 4).map((line) => `    ${line}`),
     ]
   })
 }
 
-export function printForget(output: ForgetOutput, { terminal, home }: PrintContext): Printed {
+export function printForget(output: ForgetOutput, { terminal, home }: PrintContext): PrintedOutput {
   if (output.asked) {
     return {
-      lines: toBeForgotten(output, terminal.columns),
-      problem: `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted: there is no terminal to ask on. Add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
+      lines: conversationsToForget(output, terminal.columns),
+      problem: `This would permanently delete ${many(output.count, "conversation")}, with subagents. Nothing was deleted, because there is no terminal to confirm it. Add --yes${output.kept_copies ? ", or --yes --copies to delete those with copies too" : ""}.`,
     }
   }
   return {
     lines: [...output.forgotten.map((ref) => `forgotten: ${ref}`), ...keptLines(output, terminal.columns)],
     notes: [
       output.pinned
-        ? `No longer found or shown, and never read again. ${NOT_TOUCHED} ${pinnedNote(output.pinned)}`
+        ? `They are no longer found or shown, and are never read again. ${NOT_TOUCHED} ${pinnedNote(output.pinned)}`
         : `Deleted from the history and the index, and never read again. ${NOT_TOUCHED}`,
       ...(output.still_there ?? []).map(({ file, why }) => {
         const name = safeLine(shortPath(file, home))
@@ -259,14 +261,14 @@ function keptLines(output: ForgetOutput, columns: number): string[] {
   return ["", ...wrap(note, columns), ...asListed(output, copies, columns)]
 }
 
-export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): Printed {
+export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): PrintedOutput {
   const shown = (path: string) => safeLine(shortPath(path, home))
   const { project, projects, below = [] } = output
   if (project === undefined)
     return projects.length > 0
       ? {
           lines: projects.map(shown),
-          notes: ["Private: answered only from inside. To undo it: dex private <folder> --off"],
+          notes: ["Private projects are shown only inside their folders. To undo this: dex private <folder> --off"],
         }
       : { lines: [], notes: ["No project is private. To make one private: dex private <folder>"] }
   const others = below.filter((path) => projects.includes(path) !== output.private)
@@ -274,12 +276,12 @@ export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: Pri
   return {
     lines: [
       output.private
-        ? `${shown(project)} is private: answered only from inside that project.`
+        ? `${shown(project)} is private: it is shown only inside that project.`
         : `${shown(project)} is no longer private.`,
     ],
     notes: [
       ...(others.length > 0
-        ? [`Below it, ${joinNames(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`]
+        ? [`In nested folders, ${joinNames(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`]
         : []),
       ...(projects.length > 0 ? [`Private projects: ${projects.map(shown).join(", ")}`] : []),
     ],
@@ -288,7 +290,7 @@ export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: Pri
 
 type MuteOutput = OutputOf<typeof mute>
 
-export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): Printed {
+export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): PrintedOutput {
   const shown = (path: string) => safeLine(shortPath(path, home))
   const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex suggest --mute ${of} --off`
   if (name === undefined) {
@@ -315,18 +317,18 @@ export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintC
 
 type ReindexOutput = OutputOf<typeof reindex>
 
-export function printReindex(output: ReindexOutput): Printed {
+export function printReindex(output: ReindexOutput): PrintedOutput {
   return {
-    lines: [`Indexed ${sayConversations(output.kinds)} in ${seconds(output.duration_ms)}.`],
+    lines: [`Indexed ${describeConversations(output.kinds)} in ${seconds(output.duration_ms)}.`],
     notes: output.embedding ? embeddingNotes(output.embedding) : [],
   }
 }
 
 type GcOutput = OutputOf<typeof gc>
 
-export function printGc(output: GcOutput): Printed {
+export function printGc(output: GcOutput): PrintedOutput {
   const freed = output.bytes_before - output.bytes_after
-  const size = `the index has ${megabytes(output.bytes_after)}`
+  const size = `the index is now ${megabytes(output.bytes_after)}`
   const lines = [
     freed > 0
       ? `Freed ${megabytes(freed)} in ${seconds(output.duration_ms)}; ${size}.`

@@ -3,27 +3,27 @@ import { ownerIn } from "../../core/ref.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, padEnd, paint, safeLine, widthOf } from "../../render/terminal.ts"
 import { many, projectName, when } from "../../render/words.ts"
-import { nounOf, otherKinds, sayConversations } from "../../tools/kinds.ts"
+import { describeConversations, describeOtherKinds, nounForRows } from "../../tools/kinds.ts"
 import type { list } from "../../tools/list/list.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 import { showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof list>
 type Row = Output["conversations"][number]
 
-export function printList(output: Output, { terminal, numbered }: PrintContext): Printed {
+export function printList(output: Output, { terminal, numbered }: PrintContext): PrintedOutput {
   const notes: string[] = []
   const listing = output.conversations.map((row) => row.id)
-  const leftOut = otherKinds(output.left_out)
+  const leftOut = describeOtherKinds(output.left_out)
   if (output.conversations.length === 0) notes.push(output.note ?? "No conversations here.")
   else
     notes.push(
-      `${output.conversations.length} of ${output.kinds ? sayConversations(output.kinds) : many(output.total, nounOf(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
+      `${output.conversations.length} of ${output.kinds ? describeConversations(output.kinds) : many(output.total, nounForRows(output.conversations))}. Read one: ${showFirst(listing, { numbered })}${output.next_offset === undefined || output.continue_with !== undefined ? "" : `. More: --offset ${output.next_offset}`}`,
     )
   if (output.conversations.some((row) => workOf(row) !== ""))
     notes.push("+ and - are lines changed, f files edited, c commits made.")
   if (output.conversations.some((row) => row.superseded))
-    notes.push("superseded: no longer in the agent's file; dex kept it.")
+    notes.push("superseded: no longer in the agent's file; dex has a copy.")
   if (output.continue_with !== undefined)
     notes.push(`Cut to stay within the budget. Continue with: ${output.continue_with}`)
   if (leftOut !== "") notes.push(`Not shown: ${leftOut}; show with --all`)
@@ -32,11 +32,11 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
   return { lines, notes, listing }
 }
 
-/** A shorter title is useless, so the title then gets a line of its own. */
-const LEAST_TITLE = 30
+/** The narrowest column for a title. If there is less room, the title gets a line of its own. */
+const MIN_TITLE_COLUMNS = 30
 const HEAD = 23
 
-/** A column is only shown if the rows differ in it. `right` is the aligned text after the title. */
+/** A column is shown only if the rows differ in it. `right` is the aligned text after the title. */
 type Columns = {
   id: (row: Row) => string
   right: (row: Row) => string
@@ -61,7 +61,7 @@ function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
   ]
   const widths = facts.map((fact) => Math.max(0, ...rows.map((row) => widthOf(fact(row)))))
   const rightWidth = widths.reduce((sum, width) => sum + (width === 0 ? 0 : width + 2), 0)
-  const titleWidth = LEAST_TITLE + Math.max(0, ...rows.map((row) => kindOf(row).length))
+  const titleWidth = MIN_TITLE_COLUMNS + Math.max(0, ...rows.map((row) => kindOf(row).length))
   const fits = terminal.columns - HEAD - rightWidth >= titleWidth
   return {
     id,
@@ -78,7 +78,7 @@ function rowLines(row: Row, number: number, columns: Columns, terminal: PrintCon
   const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date).padEnd(HEAD - 7)}  `
   const room = terminal.columns - HEAD
   const kind = kindOf(row)
-  // Cuts the title, not the kind.
+  // Shortens the title, but never the kind.
   const titled = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
   if (columns.lines === 2) {
     const project = projectName(safeLine(row.project))
@@ -104,7 +104,7 @@ function sizeOf(row: Row): string {
   return `${row.message_count} ${row.kind === "document" ? "sections" : "msg"}, ${formatCount(row.estimated_tokens)} tok`
 }
 
-/** +120 -8 3f 1c: lines, files and commits. */
+/** Lines, files and commits: `+120 -8 3f 1c`. */
 function workOf(row: Row): string {
   const lines = row.lines_added + row.lines_removed > 0
   return [

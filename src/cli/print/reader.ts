@@ -8,7 +8,7 @@ import { screenOf } from "../../render/screen.ts"
 import type { Dex } from "../../tools/context.ts"
 import { resolveConversation } from "../../tools/resolve.ts"
 import type { show } from "../../tools/show/show.ts"
-import { drawnLines, readable } from "./conversation-lines.ts"
+import { messageLinesOf, readableMessages } from "./conversation-lines.ts"
 import { headLines, notesOfShow, printShow } from "./show.ts"
 import type { PrintContext, ReadPage } from "./words.ts"
 
@@ -19,7 +19,7 @@ type ShownConversation = Output["conversations"][number]
 /** Conversations for the pager. The tool's output decides which messages are shown; their parts are read from the history. */
 export async function readShow(output: Output, context: PrintContext, input: Input, dex: Dex): Promise<ReadPage> {
   const notes = notesOfShow(output)
-  // Only the hub has a team's conversation, so nothing more can be read here.
+  // A team's conversation is only on the hub, so nothing more can be read here.
   const isOnHub = output.conversations.some(({ id }) => parseRef(id)?.owner !== undefined)
   if (input.format === "outline" || isOnHub) return { lines: () => printShow(output, context, input).lines, notes }
   const read: (() => Generator<string>)[] = []
@@ -38,7 +38,7 @@ async function linesOf(
   const fields = readFields(input)
   const stored = await (await dex.store()).messages(row.ref, [...shown.keys()])
   const messages = withFields(stored, fields).messages.map((message): ReadMessage => {
-    const read = readable(message)
+    const read = readableMessages(message)
     if (input.format !== "user_only") return read
     // The person's words, and the plans that they approved, which may be in a tool's result.
     const text = shown.get(message.number)?.content ?? ""
@@ -46,11 +46,11 @@ async function linesOf(
   })
   const screen = screenOf(context.terminal, process.env)
   const unfolds = (part: Part) => input.format === "full" || isChosen(part, fields)
-  const drawn = await drawnLines(dex, row, messages, { screen, words: wordsFor(dex, row.ref), unfolds })
+  const drawn = await messageLinesOf(dex, row, messages, { screen, words: wordsFor(dex, row.ref), unfolds })
   const cut = conversation.messages.find((message) => message.cut)
   return function* () {
     yield* headLines(conversation, context)
-    // A message that is longer than the budget is cut as in the tool's output.
+    // A message longer than the budget is cut as in the tool's output.
     if (cut) yield* ["", ...plainLines(cut.content, screen)]
     else yield* drawn()
     yield ""

@@ -3,13 +3,13 @@ import { isOnPath } from "../../integrations/agents.ts"
 import { safe, type Terminal, wrapLine } from "../../render/terminal.ts"
 import type { handover } from "../../tools/handover/handover.ts"
 import type { resume } from "../../tools/resume/resume.ts"
-import { type PrintContext, type Printed, shellQuote } from "./words.ts"
+import { type PrintContext, type PrintedOutput, shellQuote } from "./words.ts"
 
-export function printResume(output: OutputOf<typeof resume>): Promise<Printed> {
+export function printResume(output: OutputOf<typeof resume>): Promise<PrintedOutput> {
   return openOrPrint(output, commandLine(output))
 }
 
-function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>): Printed {
+function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>): PrintedOutput {
   if (problem) return { lines: [], problem }
   const typed = command.join(" ")
   return { lines: [folder ? `cd ${shellQuote(folder)} && ${typed}` : typed], notes: note ? [note] : undefined }
@@ -18,14 +18,14 @@ function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>
 type Output = OutputOf<typeof handover>
 type Input = InputOf<typeof handover>
 
-export async function printHandover(output: Output, { terminal }: PrintContext, input: Input): Promise<Printed> {
+export async function printHandover(output: Output, { terminal }: PrintContext, input: Input): Promise<PrintedOutput> {
   const printed = briefOf(output, input, terminal)
   const { command, folder, note, problem } = output
   if (command === undefined || input.print) return printed
   return openOrPrint({ command: [...command, output.brief], folder, note, problem }, printed)
 }
 
-function briefOf(output: Output, input: Input, { interactive, columns }: Terminal): Printed {
+function briefOf(output: Output, input: Input, { interactive, columns }: Terminal): PrintedOutput {
   const notes = [`About ${output.estimated_tokens} tokens.`]
   if (output.problem !== undefined && !interactive) notes.push(output.problem)
   else if (input.to === undefined) notes.push(`Open an agent with it: dex handover ${output.id} --to codex`)
@@ -33,13 +33,16 @@ function briefOf(output: Output, input: Input, { interactive, columns }: Termina
   return { lines: interactive ? lines.flatMap((line) => wrapLine(line, columns)) : lines, notes }
 }
 
-type ToOpen = { command: string[]; folder?: string; note?: string; problem?: string }
+type OpenRequest = { command: string[]; folder?: string; note?: string; problem?: string }
 
 /** Opens the agent on a terminal. In a pipe, or if the agent cannot be started, returns `printed`. */
-async function openOrPrint({ command, folder, note, problem }: ToOpen, printed: Printed): Promise<Printed> {
+async function openOrPrint(
+  { command, folder, note, problem }: OpenRequest,
+  printed: PrintedOutput,
+): Promise<PrintedOutput> {
   if (!process.stdout.isTTY) return printed
   const [program = "", ...args] = command
-  const why = problem ?? notInstalled(program)
+  const why = problem ?? notInstalledMessage(program)
   if (why !== undefined) return { ...printed, problem: why }
   if (note !== undefined) process.stderr.write(`${note}\n`)
   const { spawnSync } = await import("node:child_process")
@@ -50,7 +53,7 @@ async function openOrPrint({ command, folder, note, problem }: ToOpen, printed: 
 }
 
 /** The message for an agent whose program is missing; undefined if it is on PATH. */
-export function notInstalled(program: string): string | undefined {
+export function notInstalledMessage(program: string): string | undefined {
   if (isOnPath(program, { env: process.env, platform: process.platform })) return undefined
   return `${program} is not installed here (not on PATH).`
 }

@@ -5,32 +5,32 @@ import { clip, paint, safeLine, type Terminal, widthOf, wrap } from "../../rende
 import { age, many, projectName, when } from "../../render/words.ts"
 import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { clipSnippet } from "../../store/index/snippets.ts"
-import { countedIn, nounOf, sayFound } from "../../tools/kinds.ts"
+import { describeMatches, nounForRows, sizeOfRow } from "../../tools/kinds.ts"
 import type { search } from "../../tools/search/search.ts"
-import type { PrintContext, Printed } from "./words.ts"
-import { showFirst, sumLine } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
+import { scoreSumLine, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof search>
 type Hit = Output["results"][number]
 
-const NOTHING = "Nothing found. Try fewer or other words, or `dex list` to browse."
+const NOTHING_FOUND = "Nothing found. Try fewer or other words, or `dex list` to browse."
 
 export function printSearch(
   output: Output,
   { terminal, numbered, rows }: PrintContext,
   input: { query?: string; by?: string } = {},
   now = Date.now(),
-): Printed {
+): PrintedOutput {
   const notes = [...output.notes, ...(output.degraded ?? [])]
   if (output.results.length === 0)
-    // An empty listing, so that a row number does not open a row of the previous listing.
-    return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING, ...notes], listing: [] }
+    // The listing is empty, so that a row number does not open a row of the previous listing.
+    return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING_FOUND, ...notes], listing: [] }
   const drawn = output.results.map((hit, i) => [
     ...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)),
     "",
   ])
   const fit =
-    terminal.interactive && rows !== undefined ? fitting(drawn, rows - notes.length - LINES_BELOW) : drawn.length
+    terminal.interactive && rows !== undefined ? countThatFits(drawn, rows - notes.length - LINES_BELOW) : drawn.length
   const lines = drawn.slice(0, fit).flat()
   const results = output.results.slice(0, fit)
   const listing = results.map(hitRef)
@@ -45,17 +45,17 @@ export function printSearch(
   const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
   const isCounted = isOneTerm(parseQuery(input.query ?? "")) && near === 0
   notes.unshift(
-    `${(isCounted && ofAll(output, results.length, noun)) || `${many(results.length, noun)} shown`}${byMeaning}. ${read}`,
+    `${(isCounted && shownOfAll(output, results.length, noun)) || `${many(results.length, noun)} shown`}${byMeaning}. ${read}`,
   )
   return { lines, notes, listing, words: markedIn(results) }
 }
 
-/** A blank line, the line with the count (which may be wrapped), and the prompt. */
+/** The number of lines below the results: a blank line, the line with the count (which may be wrapped), and the prompt. */
 const LINES_BELOW = 4
-const LEAST_SHOWN = 3
+const MIN_RESULTS_SHOWN = 3
 
-/** How many results fit on so many lines; always a few. */
-function fitting(drawn: string[][], room: number): number {
+/** How many results fit on `room` lines, but at least MIN_RESULTS_SHOWN. */
+function countThatFits(drawn: string[][], room: number): number {
   let free = room
   let fit = 0
   for (const lines of drawn) {
@@ -63,29 +63,31 @@ function fitting(drawn: string[][], room: number): number {
     if (free < 0) break
     fit++
   }
-  return Math.max(fit, Math.min(LEAST_SHOWN, drawn.length))
+  return Math.max(fit, Math.min(MIN_RESULTS_SHOWN, drawn.length))
 }
 
 /** How many of all matches are shown; undefined if not all were counted. */
-function ofAll({ kinds, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
+function shownOfAll({ kinds, total, total_is_at_least }: Output, shown: number, noun: string): string | undefined {
   const counts = noun === "message" ? { message: total } : kinds
-  return counts && sayFound(counts, shown, noun, total_is_at_least)
+  return counts && describeMatches(counts, shown, noun, total_is_at_least)
 }
 
 function nounFor(hits: Hit[], byMessage: boolean): string {
-  const noun = nounOf(hits)
+  const noun = nounForRows(hits)
   return noun === "conversation" && byMessage ? "message" : noun
 }
 
 const INDENT = "    "
-/** On narrower terminals age, agent and project go below the title, which would otherwise get only half a line. */
-const NARROW = 72
+/** The width in columns below which age, agent and project go below the title, which would otherwise get only half a line. */
+const NARROW_COLUMNS = 72
 
 /** On a terminal: title, age, agent and project, and one line of the snippet. Ten results fit on a screen. */
 function row(hit: Hit, number: number, terminal: Terminal, now: number): string[] {
-  const isNarrow = terminal.columns < NARROW
+  const isNarrow = terminal.columns < NARROW_COLUMNS
   const facts = clip(
-    [...whose(hit), age(hit.date, now), hit.source, projectName(safeLine(hit.project)), ...marksOf(hit)].join(" · "),
+    [...ownerPrefix(hit), age(hit.date, now), hit.source, projectName(safeLine(hit.project)), ...marksOf(hit)].join(
+      " · ",
+    ),
     isNarrow ? terminal.columns - INDENT.length : Math.floor(terminal.columns / 2),
   )
   const room = terminal.columns - INDENT.length - (isNarrow ? 0 : widthOf(facts) + 2)
@@ -101,18 +103,18 @@ function row(hit: Hit, number: number, terminal: Terminal, now: number): string[
 }
 
 /** In a team's results, the owner comes first. */
-function whose({ id }: Hit): string[] {
+function ownerPrefix({ id }: Hit): string[] {
   const owner = ownerIn(id)
   return owner === undefined ? [] : [safeLine(owner)]
 }
 
-/** As much text around the first marked word as fits on a line. Stars that become a colour take no room. */
+/** As much text around the first highlighted word as fits on a line. The stars around it take no room if they become a colour. */
 function oneLine(snippet: string, terminal: Terminal): string {
   const room = terminal.columns - INDENT.length
   const unmarked = (text: string) => text.replaceAll("**", "")
   const sizeOf = (text: string) => widthOf(terminal.color ? unmarked(text) : text)
   const line = clipSnippet(safeLine(snippet), room, sizeOf, 4)
-  // The text has no spaces, or one very long word.
+  // The text has no spaces, or one very long word, so it is cut.
   return sizeOf(line) <= room ? line : clip(unmarked(line), room)
 }
 
@@ -122,17 +124,17 @@ function marksOf(hit: Hit): string[] {
 
 function sumLines(hit: Hit, terminal: Terminal): string[] {
   if (!hit.score_parts) return []
-  const sum = sumLine({ score_final: hit.score_final, terms: hit.score_parts })
+  const sum = scoreSumLine({ score_final: hit.score_final, terms: hit.score_parts })
   return wrap(sum, terminal.columns - INDENT.length).map((line) => INDENT + paint(terminal, "dim", line))
 }
 
-/** In a pipe: with the ref and the complete snippet. */
+/** The lines of a hit in a pipe, with the ref and the complete snippet. */
 function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   const kind = marksOf(hit)
     .map((mark) => ` (${mark})`)
     .join("")
   const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
-  const size = `${countedIn(hit)}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
+  const size = `${sizeOfRow(hit)}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
     INDENT + clip(where, terminal.columns - 4),
@@ -143,13 +145,13 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
 }
 
 function markedIn(hits: Hit[]): string[] {
-  const words = hits.flatMap(({ snippet }) => [...snippet.matchAll(MARKED)].map(([, word]) => word!.toLowerCase()))
+  const words = hits.flatMap(({ snippet }) => [...snippet.matchAll(HIGHLIGHTED)].map(([, word]) => word!.toLowerCase()))
   return [...new Set(words)]
 }
 
-const MARKED = /\*\*([^*]+)\*\*/g
+const HIGHLIGHTED = /\*\*([^*]+)\*\*/g
 
 /** Colours the words that the snippet marks as `**word**`. Without colour the stars stay, so that a pipe shows the match too. */
 function highlight(line: string, terminal: Terminal): string {
-  return terminal.color ? line.replace(MARKED, (_, word: string) => paint(terminal, "yellow", word)) : line
+  return terminal.color ? line.replace(HIGHLIGHTED, (_, word: string) => paint(terminal, "yellow", word)) : line
 }

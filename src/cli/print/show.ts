@@ -6,7 +6,7 @@ import { many, shortPath, when } from "../../render/words.ts"
 import type { read, scan, timeline } from "../../tools/show/forms.ts"
 import type { show } from "../../tools/show/show.ts"
 import { formLine } from "../../tools/view.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof show>
 /** The facts above every view of a conversation. */
@@ -26,7 +26,7 @@ type ShownMessage = ShownConversation["messages"][number]
 
 const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
 
-export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): Printed {
+export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): PrintedOutput {
   const lines: string[] = []
   for (const conversation of output.conversations) {
     lines.push(...headLines(conversation, context), "")
@@ -109,7 +109,7 @@ function sidesOf(output: { has_more_before?: boolean; has_more_after?: boolean }
   return [output.has_more_before && "before", output.has_more_after && "after"].filter(Boolean).join(" and ")
 }
 
-export function printRead(output: OutputOf<typeof read>, context: PrintContext): Printed {
+export function printRead(output: OutputOf<typeof read>, context: PrintContext): PrintedOutput {
   const lines = [...headLines(output, context), ""]
   const notes: string[] = []
   for (const message of output.messages) {
@@ -127,14 +127,14 @@ export function printRead(output: OutputOf<typeof read>, context: PrintContext):
   if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
   if (output.truncated)
     notes.push(
-      `${many(output.truncated.messages_left_out, "message")} not read to the end. Continue with: ${output.truncated.continue_with}`,
+      `${many(output.truncated.messages_left_out, "message")} left out. Continue with: ${output.truncated.continue_with}`,
     )
   return { lines, notes }
 }
 
 type Scan = OutputOf<typeof scan>
 
-export function printScan(output: Scan, context: PrintContext): Printed {
+export function printScan(output: Scan, context: PrintContext): PrintedOutput {
   const notes: string[] = []
   if (output.lines.length === 0) notes.push("There is no message to show.")
   else
@@ -154,7 +154,7 @@ export function printScan(output: Scan, context: PrintContext): Printed {
   }
 }
 
-const LEFT_OUT: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: string, more: string]> = {
+const OMITTED_NAMES: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: string, more: string]> = {
   results: ["tool result", "tool results"],
   asides: ["message of thoughts or injected text", "messages of thoughts or injected text"],
   calls: ["tool call", "tool calls"],
@@ -162,13 +162,13 @@ const LEFT_OUT: Record<NonNullable<Scan["left_out"]>[number]["kind"], [one: stri
 }
 
 function leftOutNote(leftOut: NonNullable<Scan["left_out"]>): string {
-  const kinds = leftOut.map(({ kind, messages }) => many(messages, ...LEFT_OUT[kind]))
+  const kinds = leftOut.map(({ kind, messages }) => many(messages, ...OMITTED_NAMES[kind]))
   return `Left out between these lines, to keep the others readable: ${kinds.join(", ")}. A larger --max-tokens shows them.`
 }
 
 type Timeline = OutputOf<typeof timeline>
 
-export function printTimeline(output: Timeline, context: PrintContext): Printed {
+export function printTimeline(output: Timeline, context: PrintContext): PrintedOutput {
   const notes: string[] = []
   const others = (output.others ?? []).map(({ id, title }) =>
     paint(context.terminal, "dim", safe(`with ${id} ${title}`)),
@@ -193,7 +193,7 @@ export function printTimeline(output: Timeline, context: PrintContext): Printed 
   }
 }
 
-/** Wrapped and never cut, because the caller chose how much of a message is shown. */
+/** Wraps a line without cutting it, because the caller chose how much of a message is shown. */
 function drawnLine(line: string, terminal: Terminal): string[] {
   const clean = safe(line)
   const label = /^[^\t]*\t/.exec(clean)?.[0] ?? ""

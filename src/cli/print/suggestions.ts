@@ -6,9 +6,7 @@ import type { stats } from "../../tools/stats/stats.ts"
 import type { subscriptions } from "../../tools/subscriptions/subscriptions.ts"
 import type { suggest } from "../../tools/suggest/suggest.ts"
 import type { feedback, suggestions } from "../../tools/suggestions/suggestions.ts"
-import { kindName, type PrintContext, type Printed, whereTo } from "./words.ts"
-
-// The output of suggest, suggestions, feedback, subscribe, subscriptions, unsubscribe and `stats --suggestions`.
+import { factsWithRef, kindName, type PrintContext, type PrintedOutput } from "./words.ts"
 
 type SuggestionsInput = Partial<InputOf<typeof suggestions>>
 type Suggested = OutputOf<typeof suggestions>["suggestions"][number]
@@ -17,8 +15,8 @@ export function printSuggestions(
   output: { suggestions: Suggested[]; notes: string[] },
   { terminal }: PrintContext,
   input: SuggestionsInput,
-): Printed {
-  if (output.suggestions.length === 0) return { lines: [], notes: [nothing(input), ...output.notes] }
+): PrintedOutput {
+  if (output.suggestions.length === 0) return { lines: [], notes: [nothingNote(input), ...output.notes] }
   const lines = output.suggestions.flatMap(({ id, date, status, would, event, items }) => [
     `${paint(terminal, "cyan", id)}  ${when(date)}  ${would ? "only recorded" : status}, ${event.replaceAll("_", " ")}`,
     ...items.flatMap((item) => itemLines(item, terminal)),
@@ -33,15 +31,15 @@ export function printSuggestions(
 
 type ListedItem = Suggested["items"][number]
 
-function nothing({ take, all, status, from, subscription }: SuggestionsInput): string {
+function nothingNote({ take, all, status, from, subscription }: SuggestionsInput): string {
   if (take) return "Nothing is pending. `dex suggest --list` shows earlier ones."
   if (status !== undefined || from !== undefined || subscription !== undefined)
     return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggest --list${all ? " --all" : ""}\` shows everything.`
   const elsewhere = all ? "" : " `dex suggest --list --all` looks at every project."
-  return `Nothing was suggested ${all ? "yet" : "here"}. ${ASK}${elsewhere}`
+  return `Nothing was suggested ${all ? "yet" : "here"}. ${HOW_TO_ASK}${elsewhere}`
 }
 
-const ASK = "Ask now: dex suggest --file <file>. Agents get suggestions through hooks (dex install)."
+const HOW_TO_ASK = "Ask now: dex suggest --file <file>. Agents get suggestions through hooks (dex install)."
 
 function itemLines(
   { number, kind, title, summary, reason, ref, file, status }: ListedItem,
@@ -55,13 +53,13 @@ function itemLines(
     `${String(number).padStart(3)}  ${paint(terminal, "bold", head)}`,
     ...summaryLines(summary, room).map((line) => `     ${line}`),
     ...wrap(safeLine(reason), room).map((line) => `     ${paint(terminal, "dim", line)}`),
-    ...whereTo([head.includes(other) ? "" : other], ref && safeLine(ref), room).map(
+    ...factsWithRef([head.includes(other) ? "" : other], ref && safeLine(ref), room).map(
       (line) => `     ${paint(terminal, "dim", line)}`,
     ),
   ]
 }
 
-/** A summary that quotes an edit has several lines. */
+/** The lines of a summary; one that quotes an edit has several. */
 function summaryLines(summary: string, room: number): string[] {
   return summary
     .split("\n")
@@ -73,13 +71,13 @@ function isJudged(status: string): boolean {
   return status === "used" || status === "dismissed"
 }
 
-type Judged = OutputOf<typeof feedback>
+type FeedbackOutput = OutputOf<typeof feedback>
 
 export function printFeedback(
-  { id, items, note, reset }: Judged,
+  { id, items, note, reset }: FeedbackOutput,
   { terminal }: PrintContext,
   input: { verdict?: string; item?: number },
-): Printed {
+): PrintedOutput {
   if (reset !== undefined) return { lines: [`${many(reset, "weight")} reset. ${note}`] }
   const meant = items.filter(({ number }) => input.item === undefined || number === input.item)
   return {
@@ -94,12 +92,12 @@ export function printFeedback(
   }
 }
 
-type Listed = OutputOf<typeof subscriptions>
+type SubscriptionsOutput = OutputOf<typeof subscriptions>
 
 export function printSubscribed(
   output: ListedSubscription & { secret?: string; notes: string[] },
   context: PrintContext,
-): Printed {
+): PrintedOutput {
   const lines = subscriptionLines(output, context)
   if (output.secret === undefined) return { lines, notes: output.notes }
   return {
@@ -111,19 +109,19 @@ export function printSubscribed(
   }
 }
 
-type ListedSubscription = Listed["subscriptions"][number]
+type ListedSubscription = SubscriptionsOutput["subscriptions"][number]
 
-export function printSubscriptions(output: Listed, context: PrintContext): Printed {
+export function printSubscriptions(output: SubscriptionsOutput, context: PrintContext): PrintedOutput {
   const { waiting, delivered, dead, last_problem } = output.outbox
   const notes: string[] = []
-  if (output.retried !== undefined) notes.push(`${many(output.retried, "message")} will be tried again.`)
+  if (output.retried !== undefined) notes.push(`${many(output.retried, "message")} will be retried.`)
   if (output.sent)
     notes.push(
-      `Sent now: ${output.sent.delivered} delivered, ${output.sent.again} to be tried again, ${output.sent.dead} given up.`,
+      `Sent now: ${output.sent.delivered} delivered, ${output.sent.again} to be retried, ${output.sent.dead} failed permanently.`,
     )
   if (waiting + delivered + dead > 0)
     notes.push(
-      `Webhooks: ${grouped(delivered)} delivered, ${grouped(waiting)} waiting, ${grouped(dead)} given up.${last_problem === undefined ? "" : ` Last problem: ${last_problem}.`}${dead > 0 ? " Again: dex subscribe --list --retry-dead --send" : ""}`,
+      `Webhooks: ${grouped(delivered)} delivered, ${grouped(waiting)} waiting, ${grouped(dead)} failed permanently.${last_problem === undefined ? "" : ` Last problem: ${last_problem}.`}${dead > 0 ? " To retry: dex subscribe --list --retry-dead --send" : ""}`,
     )
   if (output.subscriptions.length === 0)
     return {
@@ -151,22 +149,22 @@ function subscriptionLines(one: ListedSubscription, { terminal, home }: PrintCon
   ]
 }
 
-export function printUnsubscribed({ id }: { id: string }): Printed {
+export function printUnsubscribed({ id }: { id: string }): PrintedOutput {
   return { lines: [`Subscription ${id} is removed.`] }
 }
 
 type SuggestionStats = NonNullable<OutputOf<typeof stats>["suggestions"]>
 type Rates = Pick<SuggestionStats, "items" | "used" | "dismissed">
 
-export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): Printed {
-  if (stats.suggestions + stats.would === 0) return { lines: [], notes: [`Nothing was suggested yet. ${ASK}`] }
+export function printSuggestionStats(stats: SuggestionStats, { terminal }: PrintContext): PrintedOutput {
+  if (stats.suggestions + stats.would === 0) return { lines: [], notes: [`Nothing was suggested yet. ${HOW_TO_ASK}`] }
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   return {
     lines: [
       `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.items, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only recorded` : ""}`,
       `${label("used")}${grouped(stats.used)} (${share(stats.used, stats.items)})`,
       `${label("dismissed")}${grouped(stats.dismissed)} (${share(stats.dismissed, stats.items)})`,
-      `${label("took")}${seconds(stats.latency_ms.median)} in the middle, ${seconds(stats.latency_ms.p95)} for 19 of 20`,
+      `${label("took")}${seconds(stats.latency_ms.median)} median, ${seconds(stats.latency_ms.p95)} at the 95th percentile`,
       "",
       ...rows(
         "by kind",
@@ -179,27 +177,26 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
         stats.by_relevance.map((row) => [`${row.from.toFixed(1)} to ${(row.from + 0.1).toFixed(1)}`, row]),
         terminal,
       ),
-      ...learntLines(stats.weights, label),
+      ...weightLines(stats.weights, label),
     ].map((line) => clip(line, terminal.columns)),
     notes: ["A bar shows the share of items that were used. Items without a verdict count as neither."],
   }
 }
 
-function learntLines(weights: Record<string, number>, label: (name: string) => string): string[] {
+function weightLines(weights: Record<string, number>, label: (name: string) => string): string[] {
   const named = Object.entries(weights)
     .filter(([, value]) => Math.abs(value) >= 0.005)
     .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))
-    .slice(0, MOST_WEIGHTS)
-    .map(([name, value]) => `${safeLine(name)}${TOGETHER}${value > 0 ? "+" : ""}${value.toFixed(2)}`)
+    .slice(0, MAX_WEIGHTS)
+    .map(([name, value]) => `${safeLine(name)}${NON_BREAKING_SPACE}${value > 0 ? "+" : ""}${value.toFixed(2)}`)
   if (named.length === 0) return []
-  const lines = wrap(named.join(", "), 60).map((line) => line.replaceAll(TOGETHER, " "))
+  const lines = wrap(named.join(", "), 60).map((line) => line.replaceAll(NON_BREAKING_SPACE, " "))
   return ["", ...lines.map((line, i) => label(i === 0 ? "learnt" : "") + line)]
 }
 
-/** A non-breaking space. */
-const TOGETHER = "\u00a0"
+const NON_BREAKING_SPACE = "\u00a0"
 const BAR = 20
-const MOST_WEIGHTS = 8
+const MAX_WEIGHTS = 8
 
 function rows(title: string, of: [name: string, rates: Rates][], terminal: Terminal): string[] {
   const lines = of.map(([name, { items, used, dismissed }]) => {
@@ -216,7 +213,7 @@ function share(part: number, of: number): string {
 
 type Output = OutputOf<typeof suggest>
 
-export function printSuggest(output: Output, context: PrintContext): Printed {
+export function printSuggest(output: Output, context: PrintContext): PrintedOutput {
   const { terminal } = context
   const made = output.suggestions
   const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context, {}).lines : []
@@ -232,7 +229,7 @@ export function printSuggest(output: Output, context: PrintContext): Printed {
       ...summaryLines(summary, room),
       ...[
         ...wrap(safeLine(reason), room),
-        ...whereTo([kindName(kind), `${percent(relevance)} likely to help`], ref && safeLine(ref), room),
+        ...factsWithRef([kindName(kind), `${percent(relevance)} likely to help`], ref && safeLine(ref), room),
       ].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
     "",

@@ -1,6 +1,6 @@
 import { many, seconds } from "../../render/words.ts"
 
-type Synced = {
+type SyncResult = {
   busy: boolean
   complete: boolean
   added_messages: number
@@ -8,24 +8,27 @@ type Synced = {
   unreadable: readonly unknown[]
 }
 
-export const ANOTHER_READS = "Another dex is reading right now."
+export const ANOTHER_IS_READING = "Another dex is reading right now."
 export const NOT_ALL_READ = "Not everything is read yet: `dex sync` continues where this stopped."
 
-export function sayAdded({ added_messages, duration_ms }: Pick<Synced, "added_messages" | "duration_ms">): string {
+export function describeAdded({
+  added_messages,
+  duration_ms,
+}: Pick<SyncResult, "added_messages" | "duration_ms">): string {
   return `${many(added_messages, "new message")}, read in ${seconds(duration_ms)}.`
 }
 
-export function sayUnreadable(unreadable: readonly unknown[]): string {
-  return `${unreadable.length} could not be read: \`dex doctor sources\` says why.`
+export function describeUnreadable(unreadable: readonly unknown[]): string {
+  return `${unreadable.length} could not be read. Run \`dex doctor sources\` to see why.`
 }
 
-/** The picker's sentences about a sync; none if nothing is new. */
-export function syncNews(synced: Synced): string[] {
+/** Sentences about a sync for the picker; none if nothing is new. */
+export function syncNews(synced: SyncResult): string[] {
   const { busy, complete, added_messages, unreadable } = synced
   return [
-    ...(busy ? [ANOTHER_READS] : []),
-    ...(!busy && added_messages > 0 ? [sayAdded(synced)] : []),
+    ...(busy ? [ANOTHER_IS_READING] : []),
+    ...(!busy && added_messages > 0 ? [describeAdded(synced)] : []),
     ...(!busy && !complete ? [NOT_ALL_READ] : []),
-    ...(unreadable.length > 0 ? [sayUnreadable(unreadable)] : []),
+    ...(unreadable.length > 0 ? [describeUnreadable(unreadable)] : []),
   ]
 }

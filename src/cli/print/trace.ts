@@ -7,16 +7,16 @@ import { many, seconds, shortPath, when } from "../../render/words.ts"
 import type { Replay } from "../../tools/trace/replay.ts"
 import type { trace } from "../../tools/trace/trace.ts"
 import type { traces } from "../../tools/traces/traces.ts"
-import type { PrintContext, Printed } from "./words.ts"
-import { sumLine } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
+import { scoreSumLine } from "./words.ts"
 
 type TracesOutput = OutputOf<typeof traces>
 type Line = TracesOutput["traces"][number]
 
-/** So many characters of an id are enough to find the trace again. */
+/** How many characters of a trace's id are shown. They are enough to find the trace again. */
 const SHORT_ID = 10
 
-export function printTraces(output: TracesOutput, { terminal }: PrintContext): Printed {
+export function printTraces(output: TracesOutput, { terminal }: PrintContext): PrintedOutput {
   const notes: string[] = []
   if (output.traces.length === 0)
     notes.push("There are no traces yet. Every search, show and reindex leaves one, unless the setting traces is off.")
@@ -49,7 +49,7 @@ function countOf(line: Line): string {
 
 type TraceOutput = OutputOf<typeof trace>
 
-export function printTrace(output: TraceOutput, context: PrintContext): Printed {
+export function printTrace(output: TraceOutput, context: PrintContext): PrintedOutput {
   const { trace, replay } = output
   const lines = [...headLines(trace, context), ""]
   if (replay) lines.push(...replayLines(trace, replay, context.terminal))
@@ -58,7 +58,7 @@ export function printTrace(output: TraceOutput, context: PrintContext): Printed 
     lines.push(...explainSkipped(trace, context.terminal))
   }
   const notes = [...output.notes]
-  if (!output.adds_up) notes.push("The parts of a score do not add up to it. That is a bug in dex: please report it.")
+  if (!output.adds_up) notes.push("The parts of a score do not add up to it. This is a bug in dex. Please report it.")
   const canReplay = trace.command !== "ask" && trace.command !== "suggest"
   if (!replay && canReplay && trace.error === undefined && trace.ranking.length > 0)
     notes.push(`Run it again and see what changed: dex trace ${trace.trace_id.slice(0, SHORT_ID)} --replay`)
@@ -76,7 +76,7 @@ function headLines(trace: Trace, { terminal, home }: PrintContext): string[] {
     ...(inputs.candidates === undefined ? [] : [many(inputs.candidates, "candidate")]),
     ...(inputs.conversations === undefined ? [] : [many(inputs.conversations, "conversation")]),
     ...(inputs.messages === undefined ? [] : [many(inputs.messages, "message")]),
-    `asked in ${shortPath(safeLine(trace.project), home)}`,
+    `run in ${shortPath(safeLine(trace.project), home)}`,
     `history ${safeLine(shortRevision(trace.state_revision))}`,
   ]
   const options = [...Object.entries(trace.args), ...Object.entries(trace.budgets)].map(nameAndValue)
@@ -110,7 +110,7 @@ function explainRows(rows: TraceRow[], terminal: Terminal): string[] {
     ]
     if (row.summary !== "") lines.push(indent + clip(safeLine(row.summary), terminal.columns - 5))
     if (row.terms.length > 0)
-      lines.push(...wrap(sumLine(row), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)))
+      lines.push(...wrap(scoreSumLine(row), terminal.columns - 5).map((line) => indent + paint(terminal, "dim", line)))
     return lines
   })
 }
@@ -192,7 +192,10 @@ function digits(value: number): string {
   return String(Number(value.toPrecision(5)))
 }
 
-/** Shortens the history's id, which means nothing to a person, and keeps the number of the last change. */
+/**
+ * The revision with the history's id shortened, because it means nothing to a person. The number of the last change stays
+ * complete.
+ */
 function shortRevision(revision: string): string {
   const [id = "", change] = revision.split("@")
   return change === undefined ? "unknown" : `${id.slice(0, 4)}@${change}`

@@ -7,12 +7,12 @@ import { many, shortPath } from "../../render/words.ts"
 import type { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { daysBetween } from "../../usage/periods.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 type Output = OutputOf<typeof usage>
 type Row = Output["rows"][number]
 
-export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): Printed {
+export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): PrintedOutput {
   if (output.line !== undefined) return { lines: [output.line] }
   if (output.total.answers === 0)
     return { lines: [], notes: ["No usage is known for this.", ...output.notes.map(safeLine)] }
@@ -46,7 +46,7 @@ function sparkLines({ days }: Output, terminal: Terminal): string[] {
   return [paint(terminal, "cyan", sparkline(all, terminal.columns))]
 }
 
-/** With a `+` if it includes tokens without a known price. */
+/** The cost, with a `+` if there are also tokens without a known price. */
 function cost({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens">): string {
   return `${dollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
 }
@@ -67,8 +67,8 @@ const COLUMNS: Record<string, Column> = {
   subagents: { name: "subagents", of: ({ subagent_cost }) => (subagent_cost > 0 ? dollars(subagent_cost) : "") },
 }
 
-const WIDE = 110
-const LEAST_BAR = 10
+const WIDE_COLUMNS = 110
+const MIN_BAR_COLUMNS = 10
 const NAMES: Partial<Record<string, string>> = {
   week: "week of",
   block: "five hours from",
@@ -77,7 +77,7 @@ const NAMES: Partial<Record<string, string>> = {
 
 function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): string[] {
   const { cost, tokens, input, output, read, written, subagents } = COLUMNS as Record<string, Column>
-  const isWide = terminal.columns >= WIDE
+  const isWide = terminal.columns >= WIDE_COLUMNS
   const columns = [
     { ...cost!, name: plan === undefined ? cost!.name : "list price" },
     tokens!,
@@ -89,13 +89,13 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   const taken = widths.reduce((sum, width) => sum + width + 2, 0)
   const labels = rows.map((row) => labelOf(row, home))
   const wanted = Math.max(...labels.map(widthOf), (NAMES[by] ?? by).length)
-  const room = Math.min(wanted, Math.max(12, terminal.columns - taken - LEAST_BAR - 2))
+  const room = Math.min(wanted, Math.max(12, terminal.columns - taken - MIN_BAR_COLUMNS - 2))
   const barColumns = terminal.interactive ? Math.min(40, terminal.columns - taken - room - 2) : 0
   const isMoney = rows.some((row) => row.cost > 0)
   const size = (row: Row) => (row.key.startsWith("(") ? 0 : isMoney ? row.cost : row.tokens)
   const most = Math.max(...rows.map(size), Number.MIN_VALUE)
   const line = (label: string, values: string[], end: string) =>
-    `${padEnd(fitted(label, room), room)}${values.map((value, i) => value.padStart(widths[i]! + 2)).join("")}${end}`.trimEnd()
+    `${padEnd(fitLabel(label, room), room)}${values.map((value, i) => value.padStart(widths[i]! + 2)).join("")}${end}`.trimEnd()
   return [
     paint(
       terminal,
@@ -116,8 +116,8 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   ]
 }
 
-/** Cuts a path at its beginning, because its end says more. */
-function fitted(label: string, room: number): string {
+/** Cuts a path at its beginning, because its end is more informative. */
+function fitLabel(label: string, room: number): string {
   const isPath = /^[~/]/.test(label) && widthOf(label) === label.length
   return isPath && label.length > room ? `…${label.slice(1 - room)}` : clip(label, room)
 }

@@ -3,7 +3,7 @@ import { paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath, when } from "../../render/words.ts"
 import type { WatchState } from "../../watch/state.ts"
 import type { watch } from "../tools/watch.ts"
-import type { PrintContext, Printed } from "./words.ts"
+import type { PrintContext, PrintedOutput } from "./words.ts"
 
 export type WatchOutput = OutputOf<typeof watch>
 type Service = NonNullable<WatchOutput["service"]>
@@ -12,7 +12,7 @@ export function printWatch(
   output: WatchOutput,
   { home }: PrintContext,
   input: { off?: boolean; install?: boolean },
-): Printed {
+): PrintedOutput {
   if (output.service)
     return {
       lines: [changed(output.service, home, input.install === true)],
@@ -25,12 +25,14 @@ export function printWatch(
   if (!output.running)
     return {
       lines: [],
-      notes: ["It is not running. `dex watch` starts it; agents and commands also read what is new without it."],
+      notes: [
+        "dex watch is not running. Run `dex watch` to start it. Agents and commands also read new conversations without it.",
+      ],
     }
   return { lines: stateLines(output.state, home) }
 }
 
-/** The exact file and commands. */
+/** The lines that show the service's file and the commands to run. */
 export function serviceLines({ change, path, content, commands }: Service, terminal: Terminal): string[] {
   const dim = (text: string) => paint(terminal, "dim", text)
   const file = change === "remove" ? `Remove ${path}` : `${change === "none" ? "Already there:" : "Write"} ${path}`
@@ -58,7 +60,7 @@ function noteOf({ note }: Service): { notes?: string[] } {
 }
 
 function stateLines(state: WatchState | undefined, home: string): string[] {
-  if (!state) return ["It is running, and has not reported yet."]
+  if (!state) return ["dex watch is running, but has not reported yet."]
   const since = `running since ${when(state.since)}, pid ${state.pid}`
   const found =
     state.last_message === undefined

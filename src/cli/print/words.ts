@@ -5,16 +5,16 @@ import { commandLine } from "../../tools/view.ts"
 export type PrintContext = {
   terminal: Terminal
   home: string
-  /** Row numbers are saved, so that a person can type them in the next command. */
+  /** True if row numbers are saved, so that a person can type them in the next command. */
   numbered: boolean
   /** The height of the screen, unless the person gave a limit. */
   rows?: number
-  /** Commands are named as forms of `dex show`, not by their old names. */
+  /** True if commands are named as forms of `dex show`, not by their old names. */
   hasForms?: boolean
 }
 /** A page for the pager. Each call of `lines` generates them from the beginning. */
 export type ReadPage = { lines: () => Iterable<string>; notes?: string[] }
-export type Printed = {
+export type PrintedOutput = {
   lines: string[]
   /** Printed to stderr, because they are not results. */
   notes?: string[]
@@ -22,12 +22,14 @@ export type Printed = {
   problem?: string
   /** The refs that row numbers mean in the next command. */
   listing?: string[]
-  /** The words that a search marked in its rows. They are marked again when a result is read. */
+  /** The words that a search highlighted in its rows. They are highlighted again when a result is read. */
   words?: string[]
 }
 
-/** People copy refs, so a ref is never cut: if there is no room, it gets a line of its own. The facts before it may be cut. */
-export function whereTo(facts: readonly string[], ref: string | undefined, room: number): string[] {
+/**
+ * People copy refs, so a ref is never cut: if there is no room for it, it gets a line of its own. The facts before it may be cut.
+ */
+export function factsWithRef(facts: readonly string[], ref: string | undefined, room: number): string[] {
   const what = facts.filter((one) => one !== "").join(" · ")
   if (!ref) return what === "" ? [] : [clip(what, room)]
   if (what === "") return [ref]
@@ -35,13 +37,13 @@ export function whereTo(facts: readonly string[], ref: string | undefined, room:
   return widthOf(line) <= room ? [line] : [clip(what, room), ref]
 }
 
-/** The command that shows the first of these: by its row number if rows are numbered, otherwise by its ref. */
+/** The command that shows the first of these refs: by row number if rows are numbered, otherwise by ref. */
 export function showFirst(refs: readonly string[], { numbered }: { numbered: boolean }): string {
   return numbered ? "dex show 1" : commandLine("show", [refs[0] ?? ""])
 }
 
 /** An error message. On a terminal it is wrapped between words; in a pipe lines are not wrapped. */
-export function printedError(message: string, terminal: Terminal): string {
+export function formatError(message: string, terminal: Terminal): string {
   const lines = `dex: ${asTyped(safe(message), terminal)}`.split("\n")
   return `${(terminal.interactive ? lines.flatMap((line) => wrap(line, terminal.columns)) : lines).join("\n")}\n`
 }
@@ -51,14 +53,14 @@ export function shellQuote(path: string): string {
   return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
 }
 
-/** related code instead of related_code. */
+/** The kind as words: `related code` for `related_code`. */
 export function kindName(kind: string): string {
   return kind.replaceAll("_", " ")
 }
 
 /**
- * The words that may follow `dex`. Repeated here, and compared with the commands by a test, because otherwise printing a line
- * would load the definitions of all commands.
+ * The words that may follow `dex`. They are repeated here so that printing a line does not load the definitions of all commands;
+ * a test compares both.
  */
 export const TYPED_AFTER_DEX =
   `search find list ls index show open get timeline scan read resume fix blame suggest tests decisions note notes
@@ -73,7 +75,7 @@ export function asTyped(text: string, { program }: Pick<Terminal, "program">): s
   return text.replace(command, program)
 }
 
-/** Prints to stderr, for text that is not a result. Wraps it between words and rewrites its commands with `asTyped`. */
+/** Prints text that is not a result to stderr. Wraps it between words and rewrites its commands with `asTyped`. */
 export function say(...texts: string[]): void {
   const terminal = terminalOf(process.stderr, process.env)
   const lines = texts.flatMap((text) => wrap(asTyped(safe(text), terminal), terminal.columns))
@@ -82,8 +84,8 @@ export function say(...texts: string[]): void {
 
 type Sum = Pick<TraceRow, "score_final" | "terms">
 
-/** A score as a sum: words 6.87 + pairs 2.23 = 9.10 */
-export function sumLine(row: Sum): string {
+/** A score as a sum: `words 6.87 + pairs 2.23 = 9.10`. */
+export function scoreSumLine(row: Sum): string {
   const decimals = decimalsFor(row)
   const parts = row.terms.map(({ name, value }, i) => {
     const sign = value < 0 ? "− " : i === 0 ? "" : "+ "

@@ -9,41 +9,51 @@ import { many, when } from "../../render/words.ts"
 import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { asTyped } from "../print/words.ts"
 
-/** For this long, hooks only record what they would have suggested. */
-const LISTENS_MS = 7 * 86_400_000
-const MOST_SHOWN = 10
+/** How long hooks only record what they would have suggested, in milliseconds. */
+const RECORDING_ONLY_MS = 7 * 86_400_000
+const MAX_SHOWN = 10
 
-type Listened = {
+type RecordingState = {
   home: Home
   env: Record<string, string | undefined>
   suggestions(): Promise<Suggestions>
   now: number
 }
-type Asking = Listened & { terminal: Terminal; say(line?: string): void }
+type AskToSpeakOptions = RecordingState & { terminal: Terminal; say(line?: string): void }
 
 /** The suggestions that dex only recorded. Undefined in the first week, and after the person has answered the question. */
-export async function unspoken({ home, env, suggestions, now }: Listened): Promise<StoredSuggestion[] | undefined> {
+export async function recordedSuggestions({
+  home,
+  env,
+  suggestions,
+  now,
+}: RecordingState): Promise<StoredSuggestion[] | undefined> {
   const choice = hooksChoice(recordFile(home.dir))
   const { settings } = loadSettings({ file: home.config, env })
   if (!choice?.wanted || settings["proactive.mode"] !== undefined || !settings["proactive.enabled"]) return undefined
-  if (now - choice.at < LISTENS_MS || !existsSync(home.suggest)) return undefined
+  if (now - choice.at < RECORDING_ONLY_MS || !existsSync(home.suggest)) return undefined
   return (await suggestions()).list({ would: true, from: choice.at, limit: 1_000 })
 }
 
 /** After the first week: shows what dex would have suggested to agents and, on a terminal, asks whether it may from now on. */
-export async function askToSpeak({ terminal, say, ...listened }: Asking): Promise<void> {
+export async function askToSpeak({ terminal, say, ...listened }: AskToSpeakOptions): Promise<void> {
   const { home } = listened
-  const would = await unspoken(listened)
+  const would = await recordedSuggestions(listened)
   if (would === undefined) return
   say()
   if (would.length === 0)
     return say("In its first week dex would have suggested nothing to your agents. It keeps recording.")
-  say(paint(terminal, "bold", `${many(would.length, "time")} I would have spoken`))
-  for (const one of would.slice(0, MOST_SHOWN))
+  say(paint(terminal, "bold", `${many(would.length, "time")} dex would have made a suggestion`))
+  for (const one of would.slice(0, MAX_SHOWN))
     for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)
-  if (would.length > MOST_SHOWN) say(`  and ${many(would.length - MOST_SHOWN, "other")}`)
+  if (would.length > MAX_SHOWN) say(`  and ${many(would.length - MAX_SHOWN, "other")}`)
   if (!process.stdin.isTTY || !terminal.interactive)
-    return say(asTyped("Let it speak? dex config set proactive.mode speak (or log, to only record).", terminal))
+    return say(
+      asTyped(
+        "To let dex make suggestions: dex config set proactive.mode speak (or log, to only record them).",
+        terminal,
+      ),
+    )
   const { confirm, isCancel } = await import("@clack/prompts")
   const may = await confirm({
     message: "Let dex make such suggestions to your agents from now on?",
@@ -52,8 +62,8 @@ export async function askToSpeak({ terminal, say, ...listened }: Asking): Promis
   if (isCancel(may)) return
   writeSetting(home.config, "proactive.mode", may ? "speak" : "log")
   const outcome = may
-    ? "It makes suggestions from now on. `dex suggest --mute <kind|project>` stops some of them, DEX_QUIET=1 all."
-    : "It only records. If you change your mind: dex config set proactive.mode speak"
+    ? "dex makes suggestions from now on. `dex suggest --mute <kind|project>` stops some of them, DEX_QUIET=1 all."
+    : "dex only records them. If you change your mind: dex config set proactive.mode speak"
   say(asTyped(outcome, terminal))
 }
 

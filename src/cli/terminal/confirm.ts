@@ -1,6 +1,6 @@
 import { DexError } from "../../core/error.ts"
 import type { OutputOf } from "../../core/tool.ts"
-import { noteAskedForPrivate, wasAskedForPrivate } from "../../integrations/record.ts"
+import { hasPrivateAnswer, notePrivateAnswer } from "../../integrations/record.ts"
 import { recordFile } from "../../integrations/wiring.ts"
 import { safeLine, terminalOf, wrap } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
@@ -11,7 +11,7 @@ import type { hub } from "../../tools/hub/hub.ts"
 import { localModelLines } from "../print/config.ts"
 import { sharingLines } from "../print/hub.ts"
 import { diffLines, summaryLines, type WiringOutput } from "../print/install.ts"
-import { toBeForgotten } from "../print/keeping.ts"
+import { conversationsToForget } from "../print/keeping.ts"
 import { serviceLines, type WatchOutput } from "../print/watch.ts"
 
 /**
@@ -42,7 +42,7 @@ async function confirmChanges(output: WiringOutput, home: string): Promise<void>
     print(diffLines(output, context))
     throw new DexError(
       "needs_yes",
-      "Nothing was changed: there is no terminal to ask on. Add --yes to make these changes.",
+      "Nothing was changed, because there is no terminal to confirm it. Add --yes to make these changes.",
     )
   }
   print(summaryLines(output, context))
@@ -64,23 +64,23 @@ async function confirmChanges(output: WiringOutput, home: string): Promise<void>
   }
 }
 
-/** As many projects as fit on a screen; the message says how to make others private. */
-const MOST_PROJECTS = 20
+/** The most projects to choose from: as many as fit on a screen. The message says how to make others private. */
+const MAX_PROJECTS = 20
 
 /**
- * Asks once, on a terminal, which projects are private, before agents can read them. If nothing is stored yet there is nothing
- * to choose from, so it asks another time. Returns true if it asked.
+ * Asks once, on a terminal, which projects are private, before agents can read them. If nothing is stored yet, it asks another
+ * time. Returns true if it asked.
  */
 async function askForPrivate(dex: Dex): Promise<boolean> {
   const record = recordFile(dex.home.dir)
-  if (!isTerminal() || !dex.hasHistory() || wasAskedForPrivate(record)) return false
+  if (!isTerminal() || !dex.hasHistory() || hasPrivateAnswer(record)) return false
   const store = await dex.storeToWrite()
-  const open = (await store.busiestProjects(MOST_PROJECTS)).filter((project) => !project.private)
+  const open = (await store.busiestProjects(MAX_PROJECTS)).filter((project) => !project.private)
   if (open.length === 0) return false
   const others = (await store.projects()).filter((project) => !project.private).length - open.length
   const { multiselect, isCancel } = await import("@clack/prompts")
   const chosen = await multiselect({
-    message: `Which projects are private? Agents get nothing from a private project unless they work inside it.${others > 0 ? ` These have the most conversations; ${many(others, "other")}: dex private <folder>.` : ""} None is fine.`,
+    message: `Which projects are private? Agents can read a private project only while they work inside it.${others > 0 ? ` These have the most conversations; ${many(others, "other")}: dex private <folder>.` : ""} You can choose none.`,
     options: open.map(({ path }) => ({ value: path, label: safeLine(shortPath(path, dex.machine.home)) })),
     required: false,
     maxItems: 12,
@@ -88,7 +88,7 @@ async function askForPrivate(dex: Dex): Promise<boolean> {
   })
   if (isCancel(chosen)) throw new DexError("cancelled", "Nothing was changed.")
   for (const path of chosen) await store.setPrivate(path, true)
-  noteAskedForPrivate(record)
+  notePrivateAnswer(record)
   return true
 }
 
@@ -98,11 +98,11 @@ export function isTerminal(): boolean {
 
 type Output = OutputOf<typeof forget>
 
-/** Deleting cannot be undone, so it asks on a terminal. Without a terminal nothing is deleted unless --yes is given. */
+/** Asks on a terminal, because deleting cannot be undone. Without a terminal nothing is deleted unless --yes is given. */
 export async function confirmForgetting(output: Output): Promise<boolean | { copies: true }> {
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false
   const { columns } = terminalOf(process.stderr, process.env)
-  process.stderr.write(`${toBeForgotten(output, columns).join("\n")}\n`)
+  process.stderr.write(`${conversationsToForget(output, columns).join("\n")}\n`)
   const answer = output.kept_copies ? await askWithCopies(output, output.kept_copies.length) : await askPlainly(output)
   if (answer === "no") throw new DexError("cancelled", "Nothing was deleted.")
   return answer === "copies" ? { copies: true } : true
@@ -110,14 +110,14 @@ export async function confirmForgetting(output: Output): Promise<boolean | { cop
 
 async function askPlainly(output: Output): Promise<"yes" | "no"> {
   const { confirm } = await import("@clack/prompts")
-  const message = `Permanently delete ${these(output.count)}?`
+  const message = `Permanently delete ${theseConversations(output.count)}?`
   return (await confirm({ message, initialValue: false, output: process.stderr })) === true ? "yes" : "no"
 }
 
 async function askWithCopies(output: Output, copies: number): Promise<"yes" | "no" | "copies"> {
   const { isCancel, select } = await import("@clack/prompts")
   const answer = await select<"yes" | "no" | "copies">({
-    message: `Permanently delete ${these(output.count)}?`,
+    message: `Permanently delete ${theseConversations(output.count)}?`,
     options: [
       { value: "no", label: "No" },
       { value: "yes", label: "Yes; copies of the same messages stay readable" },
@@ -129,11 +129,13 @@ async function askWithCopies(output: Output, copies: number): Promise<"yes" | "n
   return isCancel(answer) ? "no" : answer
 }
 
-function these(count: number): string {
+function theseConversations(count: number): string {
   return count === 1 ? "this conversation" : `these ${many(count, "conversation")}`
 }
 
-/** Shows what would be sent or deleted, and asks. Throws a DexError if the answer is no or there is no terminal. */
+/**
+ * Shows what would be sent or deleted, and asks for confirmation. Throws a DexError if the answer is no or there is no terminal.
+ */
 export async function confirmSharing(output: OutputOf<typeof hub>): Promise<true> {
   const { columns } = terminalOf(process.stderr, process.env)
   const lines = output.summary
@@ -141,7 +143,10 @@ export async function confirmSharing(output: OutputOf<typeof hub>): Promise<true
     : [`${many(output.on_hub ?? 0, "conversation")} would be deleted on the hub, and cannot be sent again.`]
   process.stderr.write(`${lines.join("\n")}\n`)
   if (!process.stdin.isTTY || !process.stdout.isTTY)
-    throw new DexError("needs_yes", "Nothing was changed: there is no terminal to ask on. Add --yes to do this.")
+    throw new DexError(
+      "needs_yes",
+      "Nothing was changed, because there is no terminal to confirm it. Add --yes to do this.",
+    )
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = output.summary ? "Share this, and what is added to it later?" : "Delete this on the hub?"
   const yes = await confirm({ message, initialValue: false, output: process.stderr })
@@ -149,12 +154,15 @@ export async function confirmSharing(output: OutputOf<typeof hub>): Promise<true
   return true
 }
 
-/** Shows the file and the commands, and asks. Throws a DexError if the answer is no or there is no terminal. */
+/** Shows the file and the commands, and asks for confirmation. Throws a DexError if the answer is no or there is no terminal. */
 export async function confirmService(output: WatchOutput): Promise<true> {
   const service = output.service!
   process.stdout.write(`${serviceLines(service, terminalOf(process.stdout, process.env)).join("\n")}\n`)
   if (!process.stdin.isTTY || !process.stdout.isTTY)
-    throw new DexError("needs_yes", "Nothing was changed: there is no terminal to ask on. Add --yes to do this.")
+    throw new DexError(
+      "needs_yes",
+      "Nothing was changed, because there is no terminal to confirm it. Add --yes to do this.",
+    )
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = service.change === "remove" ? "Remove the service?" : "Write this file and start the service?"
   const yes = await confirm({ message, output: process.stderr })
@@ -162,12 +170,17 @@ export async function confirmService(output: WatchOutput): Promise<true> {
   return true
 }
 
-/** Says how large the local model is, and asks. Throws a DexError if the answer is no or there is no terminal. */
+/**
+ * Says how large the local model is, and asks for confirmation. Throws a DexError if the answer is no or there is no terminal.
+ */
 export async function confirmLocalModel(output: OutputOf<typeof config>): Promise<true> {
   const { columns } = terminalOf(process.stderr, process.env)
   for (const line of localModelLines(output.local_model!)) process.stderr.write(`${wrap(line, columns).join("\n")}\n`)
   if (!process.stdin.isTTY || !process.stdout.isTTY)
-    throw new DexError("needs_yes", "Nothing was changed: there is no terminal to ask on. Add --yes to install it.")
+    throw new DexError(
+      "needs_yes",
+      "Nothing was changed, because there is no terminal to confirm it. Add --yes to install it.",
+    )
   const { confirm, isCancel } = await import("@clack/prompts")
   const yes = await confirm({ message: "Install the local model?", output: process.stderr })
   if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was changed.")

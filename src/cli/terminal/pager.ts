@@ -5,10 +5,10 @@ import { terminalOf } from "../../render/terminal.ts"
 type Env = Record<string, string | undefined>
 
 /**
- * Shows long output through the user's pager, or prints it if there is none. Lines are generated as the pager reads them.
- * Leaving the pager early is not an error.
+ * Shows long output in the user's pager, or prints it if there is none. Lines are generated as the pager reads them. Leaving the
+ * pager early is not an error.
  */
-export async function readPaged(lines: () => Iterable<string>, pager: boolean): Promise<void> {
+export async function showInPager(lines: () => Iterable<string>, pager: boolean): Promise<void> {
   const { color } = terminalOf(process.stdout, process.env)
   const command = pager ? pagerCommand(process.env, color) : undefined
   if (command === undefined || !(await throughPager(command, lines()))) printAll(lines())
@@ -16,8 +16,7 @@ export async function readPaged(lines: () => Iterable<string>, pager: boolean): 
 
 /**
  * The pager and its arguments. `DEX_PAGER` overrides `PAGER`; empty or `cat` means none. A pager of plain words is started
- * without a shell. less gets the option that colours need, and, if the user has chosen no options, those with which git starts
- * it.
+ * without a shell. less gets the option that colours need and, if the user has chosen no options, those that git passes to it.
  */
 export function pagerCommand(env: Env, color: boolean): string[] | undefined {
   const chosen = (env.DEX_PAGER ?? env.PAGER ?? "less").trim()
@@ -29,19 +28,19 @@ export function pagerCommand(env: Env, color: boolean): string[] | undefined {
   return [program, ...(isPlain ? ["-RFX"] : color ? ["-R"] : []), ...given]
 }
 
-/** If no locale is set, less shows every character beyond ASCII as bytes (`<E2><94><82>`). dex writes UTF-8. */
-export function lessCharset(env: Env): Env {
+/** Adds the UTF-8 charset for less: if no locale is set, less shows every character beyond ASCII as bytes (`<E2><94><82>`). */
+export function withLessCharset(env: Env): Env {
   const hasCharset = env.LC_ALL || env.LC_CTYPE || env.LANG || env.LESSCHARSET || env.LESSCHARDEF
   return hasCharset ? {} : { LESSCHARSET: "utf-8" }
 }
 
 /** Returns false if the pager could not be started. */
 async function throughPager([program = "", ...args]: string[], lines: Iterable<string>): Promise<boolean> {
-  // Ctrl-C is for the pager: less interrupts what it is doing, other pagers end, and then dex ends too. It may come as soon as
+  // Ctrl-C is for the pager: less interrupts what it is doing; other pagers end, and then dex ends too. It may come as soon as
   // the pager runs.
   const ignore = () => {}
   process.on("SIGINT", ignore)
-  const env = { ...process.env, ...lessCharset(process.env) }
+  const env = { ...process.env, ...withLessCharset(process.env) }
   const child = spawn(program, args, { stdio: ["pipe", "inherit", "inherit"], env })
   const ended = new Promise<number | null>((resolve) => {
     child.once("close", resolve)
@@ -61,7 +60,7 @@ async function throughPager([program = "", ...args]: string[], lines: Iterable<s
   }
 }
 
-/** A shell's exit code for a program that it does not find. */
+/** A shell's exit code for a program that does not exist. */
 const NOT_FOUND = 127
 
 async function feed(child: ChildProcess, lines: Iterable<string>, ended: Promise<unknown>): Promise<void> {
@@ -77,7 +76,7 @@ async function feed(child: ChildProcess, lines: Iterable<string>, ended: Promise
   input.end()
 }
 
-/** Some kilobytes at a time, because a write per line takes longer than generating the line. */
+/** Joins lines into chunks of some kilobytes, because one write per line takes longer than generating the line. */
 function* chunks(lines: Iterable<string>): Generator<string> {
   let text = ""
   for (const line of lines) {

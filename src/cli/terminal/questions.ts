@@ -8,7 +8,7 @@ import { splitNames } from "../../config/settings.ts"
 import { writeKey, writeSetting } from "../../config/write.ts"
 import { DexError } from "../../core/error.ts"
 import { isAgentProvider } from "../../core/model-run.ts"
-import { isInstalled, loadWirings, type Wirable } from "../../integrations/agents.ts"
+import { isInstalled, loadWirings, type WirableAgent } from "../../integrations/agents.ts"
 import { hooksChoice, readRecord } from "../../integrations/record.ts"
 import { recordFile } from "../../integrations/wiring.ts"
 import { terminalOf, wrap } from "../../render/terminal.ts"
@@ -16,20 +16,20 @@ import { shortPath } from "../../render/words.ts"
 import { isTerminal } from "./confirm.ts"
 
 /**
- * If an agent is to write the answers: says on a terminal what would be sent to whom, and asks once. The answer is stored in
- * the user's settings. Without a terminal it does not ask, and the code that opens the model refuses.
+ * If an agent is to write the answers, says on a terminal what would be sent to whom, and asks once. The answer is stored in the
+ * user's settings. Without a terminal it does not ask, and opening the model then fails.
  */
-export async function agreeToAgent(env: Record<string, string | undefined>): Promise<void> {
+export async function askForAgentConsent(env: Record<string, string | undefined>): Promise<void> {
   const home = dexHome(env)
   const { settings } = loadSettings({ file: home.config, env })
   const provider = settings["llm.provider"]
   if (!isAgentProvider(provider) || !isTerminal()) return
-  const { chooseAgent, mustBeThere, agentName, whatIsSent } = await import("../../headless/choose.ts")
-  const chosen = mustBeThere(await chooseAgent(provider, env), env)
+  const { chooseAgent, requireInstalled, agentName, describeSending } = await import("../../headless/choose.ts")
+  const chosen = requireInstalled(await chooseAgent(provider, env), env)
   const allowed = splitNames(settings["llm.allowed_agents"])
   if (allowed.includes(chosen.agent.source)) return
   const { columns } = terminalOf(process.stderr, env)
-  process.stderr.write(`${wrap(whatIsSent(chosen), columns).join("\n")}\n`)
+  process.stderr.write(`${wrap(describeSending(chosen), columns).join("\n")}\n`)
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = `Let dex ask ${agentName(chosen)} from now on?`
   const yes = await confirm({ message, initialValue: false, output: process.stderr })
@@ -38,7 +38,7 @@ export async function agreeToAgent(env: Record<string, string | undefined>): Pro
   writeSetting(home.config, "llm.allowed_agents", [...allowed, chosen.agent.source].join(","))
 }
 
-const MOST_BYTES = 64 << 10
+const MAX_BYTES = 64 << 10
 
 /** Asks for a server's key without showing it, or reads it from a pipe, and stores it so that only its owner can read it. */
 export async function askKey(name: string): Promise<number> {
@@ -46,7 +46,7 @@ export async function askKey(name: string): Promise<number> {
   if (of === undefined)
     throw new DexError("usage", `Which key? One of: ${KEYS_FOR.map((server) => `${server}.api_key`).join(", ")}.`)
   const home = dexHome(process.env)
-  const key = process.stdin.isTTY ? await typedKey(of) : await pipedKey()
+  const key = process.stdin.isTTY ? await keyFromTerminal(of) : await keyFromPipe()
   if (key === "")
     throw new DexError("usage", "No key was given, so nothing was changed. On a terminal dex asks for it.")
   const file = writeKey(home, of, key)
@@ -54,22 +54,22 @@ export async function askKey(name: string): Promise<number> {
   process.stdout.write(`The key is stored in ${shortPath(file, user)}, which only you can read.\n`)
   const { settings } = loadSettings({ file: home.config, env: process.env })
   const used = keyPlace(of, settings, { env: process.env, home: user })
-  if (used?.from === "environment") process.stderr.write(`$${used.place} is set and wins.\n`)
+  if (used?.from === "environment") process.stderr.write(`$${used.place} is set and overrides it.\n`)
   return 0
 }
 
-async function typedKey(of: string): Promise<string> {
+async function keyFromTerminal(of: string): Promise<string> {
   const { isCancel, password } = await import("@clack/prompts")
   const key = await password({ message: `The key for ${of} (it is not shown)`, mask: "*", output: process.stderr })
   if (isCancel(key)) throw new DexError("cancelled", "Nothing was changed.")
   return (key ?? "").trim()
 }
 
-async function pipedKey(): Promise<string> {
+async function keyFromPipe(): Promise<string> {
   let text = ""
   for await (const chunk of process.stdin.setEncoding("utf8") as AsyncIterable<string>) {
     text += chunk
-    if (text.length > MOST_BYTES) throw new DexError("key", "That is too long for a key. Nothing was changed.")
+    if (text.length > MAX_BYTES) throw new DexError("key", "That is too long for a key. Nothing was changed.")
   }
   return text.trim()
 }
@@ -85,7 +85,7 @@ type WiringInput = {
 
 /**
  * Runs before the changes are computed. On a terminal it says which agents were found, and asks which of them to connect and
- * whether dex may make suggestions, unless the command line or an earlier run has answered that.
+ * whether dex may make suggestions, unless the command line or an earlier run has answered this.
  */
 export async function chooseWiring<I extends WiringInput>(input: I): Promise<I> {
   if (input.yes || input.check || !isTerminal()) return input
@@ -104,8 +104,8 @@ export async function chooseWiring<I extends WiringInput>(input: I): Promise<I> 
   }
 }
 
-/** An empty list means all of them. If all are connected, there is nothing to choose. */
-async function chosenAgents(found: readonly Wirable[], wired: ReadonlySet<string>): Promise<string[]> {
+/** Asks which agents to connect. An empty list means all of them. If all are connected, it does not ask. */
+async function chosenAgents(found: readonly WirableAgent[], wired: ReadonlySet<string>): Promise<string[]> {
   const connected = found.map(({ agent }) => agent).filter((agent) => wired.has(agent))
   if (found.length === 1 || connected.length === found.length) return []
   const { multiselect, isCancel } = await import("@clack/prompts")

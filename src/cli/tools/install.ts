@@ -4,7 +4,7 @@ import { choice, flag, integer, listOf, object, optional, text, withDefault } fr
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
 
-// Not in src/tools: only a person may let an agent start a program.
+// Not in src/tools, because only a person may let an agent start a program.
 
 const WIRABLE = agents.filter(({ wiring }) => wiring !== undefined).map(({ source }) => source)
 
@@ -14,10 +14,10 @@ const wiring = object({
       agent: text(),
       title: text(),
       found: flag("It is on this machine."),
-      absent: optional(text("Its program, if only its settings are here and the program is not on PATH.")),
+      absent: optional(text("The agent's program, if it is not on PATH although its settings exist.")),
       wired: optional(flag("With check: dex is connected to it.")),
-      trust: optional(text("What it does without asking, once dex is connected.")),
-      note: optional(text("What dex leaves out for it, and why.")),
+      trust: optional(text("What the agent does without asking, once dex is connected.")),
+      note: optional(text("What dex does not set up for the agent, and why.")),
       problems: optional(listOf(text(), "With check: what has changed since dex wrote it.")),
       subagent: optional(
         choice(["there", "changed", "missing"], "With check: the dex-retrieval sub-agent, if the agent supports one."),
@@ -47,7 +47,7 @@ const wiring = object({
       object({
         command: listOf(text()),
         agents: listOf(text()),
-        works: flag("It was started and answered."),
+        works: flag("The server was started and answered."),
         message: text(),
         tools: optional(integer()),
       }),
@@ -63,7 +63,7 @@ export const install = defineTool({
     agents: withDefault(listOf(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
     check: optional(flag("Only show what is connected, and start the server to check that it answers.")),
     hooks: optional(
-      flag("Let dex make suggestions through the agents' hooks. For the first week it only records what it would say."),
+      flag("Let dex make suggestions through the agents' hooks. For the first week, suggestions are only recorded."),
     ),
     speak: optional(flag("Let the hooks make suggestions at once, without the silent week.")),
     no_hooks: optional(flag("Install no hooks, and remove those that are there.")),
@@ -73,8 +73,8 @@ export const install = defineTool({
   cli: { group: "Agents", common: true, positional: "agents", short: { y: "yes" }, example: "dex install" },
   run: async (dex: Dex, input) => {
     if (input.check === true) {
-      const { check } = await import("../../integrations/check.ts")
-      return { ...(await check(contextOf(dex), input.agents)), files: [], asked: false }
+      const { checkWiring } = await import("../../integrations/check.ts")
+      return { ...(await checkWiring(contextOf(dex), input.agents)), files: [], asked: false }
     }
     const { wireAgents } = await import("../../integrations/wiring.ts")
     const hooks = input.no_hooks ? false : (input.speak ?? input.hooks)

@@ -4,15 +4,15 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
 import { stateShape } from "../../watch/state.ts"
 
-// Not in src/tools: only a person starts a process that keeps running.
+// Not in src/tools, because only a person may start a process that keeps running.
 
 export const watch = defineTool({
   name: "watch",
   summary: "Keep the history up to date while you work",
   input: object({
-    status: optional(flag("Show whether it is running, since when, and what it last read.")),
+    status: optional(flag("Show whether dex watch is running, since when, and what it last read.")),
     off: optional(flag("Stop watching the project of this folder.")),
-    install: optional(flag("Install it as a user service (systemd or launchd) that starts when you log in.")),
+    install: optional(flag("Install dex watch as a user service (systemd or launchd) that starts when you log in.")),
     uninstall: optional(flag("Remove that service.")),
     yes: optional(flag("With install and uninstall: do not ask.")),
   }),
@@ -62,7 +62,12 @@ async function stateOf(dex: Dex) {
   return { running: true, state }
 }
 
-/** True for the form that keeps running. */
-export function isLong(input: { status?: boolean; off?: boolean; install?: boolean; uninstall?: boolean }): boolean {
+/** True if the command keeps running. */
+export function keepsRunning(input: {
+  status?: boolean
+  off?: boolean
+  install?: boolean
+  uninstall?: boolean
+}): boolean {
   return !input.status && !input.off && !input.install && !input.uninstall
 }

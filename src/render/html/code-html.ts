@@ -1,5 +1,5 @@
-import { highlighted } from "../highlight.ts"
-import { visible } from "../visible.ts"
+import { highlightCode } from "../highlight.ts"
+import { visibleText } from "../visible.ts"
 import { type Html, html, trustedHtml } from "./html.ts"
 
 /** Code with a class for each kind of word, if its language is known. */
@@ -8,12 +8,12 @@ export function codeHtml(code: string, language: string): Html {
 }
 
 export function highlightedHtml(code: string, language: string): Html {
-  const text = visible(code)
-  const coloured = highlighted(text, language)
+  const text = visibleText(code)
+  const coloured = highlightCode(text, language)
   return coloured === undefined ? html`${text}` : trustedHtml(coloured)
 }
 
-const ENDINGS: Record<string, string> = {
+const LANGUAGE_BY_EXTENSION: Record<string, string> = {
   sh: "bash",
   bash: "bash",
   zsh: "bash",
@@ -48,16 +48,16 @@ const ENDINGS: Record<string, string> = {
 }
 
 /** The language of a file, by its name; empty if unknown. */
-export function highlightedAs(path: string): string {
-  return ENDINGS[/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? ""] ?? ""
+export function languageOfFile(path: string): string {
+  return LANGUAGE_BY_EXTENSION[/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? ""] ?? ""
 }
 
-/** Code is coloured in pieces of this size, because a long file would take the library too long. */
+/** How many characters are coloured at once, because a long file would take the library too long. */
 const CHARS_AT_ONCE = 25_000
 
-/** The same for separate lines: a span across several lines is closed and opened again on each. */
-export function highlightedLines(lines: readonly string[], language: string): Html[] {
-  const texts = lines.map((line) => visible(line).replace(/\n$/, "").replaceAll("\n", " "))
+/** Coloured code as separate lines: a span across several lines is closed and opened again on each. */
+export function highlightLines(lines: readonly string[], language: string): Html[] {
+  const texts = lines.map((line) => visibleText(line).replace(/\n$/, "").replaceAll("\n", " "))
   const shown: Html[] = []
   for (let from = 0, to = 0; from < texts.length; from = to) {
     let chars = 0

@@ -1,12 +1,12 @@
-import { visible } from "../visible.ts"
+import { visibleText } from "../visible.ts"
 
-/** Text that is HTML already. Only this file creates it. */
+/** Text that is already HTML. Only this file creates it. */
 export type Html = { readonly html: string }
 export type HtmlValue = Html | string | number | false | undefined | readonly HtmlValue[]
 
 /**
- * Builds HTML from a template. Inserted values are made visible and escaped, so that they are text between tags and in
- * attributes with double quotes. Only `Html` values are inserted unchanged.
+ * Builds HTML from a template. Inserted values are made visible and escaped, so that they are text between tags and in attributes
+ * with double quotes. Only `Html` values are inserted unchanged.
  */
 export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Html {
   let text = strings[0]!
@@ -14,14 +14,14 @@ export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Htm
   return { html: text }
 }
 
-/** For HTML that a library has already escaped. */
+/** Marks HTML that a library has already escaped. */
 export function trustedHtml(text: string): Html {
   return { html: text }
 }
 
 function written(value: HtmlValue): string {
   if (value === undefined || value === false) return ""
-  if (typeof value === "string") return escaped(visible(value))
+  if (typeof value === "string") return escaped(visibleText(value))
   if (typeof value === "number") return String(value)
   if (isList(value)) return value.map(written).join("")
   return value.html

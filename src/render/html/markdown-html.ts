@@ -1,5 +1,5 @@
 import { type Inline, type MarkdownBlock, markdownPieces, sourceOf, type Table } from "../markdown-pieces.ts"
-import { visible } from "../visible.ts"
+import { visibleText } from "../visible.ts"
 import { codeHtml } from "./code-html.ts"
 import { type Html, html } from "./html.ts"
 
@@ -8,7 +8,7 @@ import { type Html, html } from "./html.ts"
  * because a prompt is often a log or a list without marks.
  */
 export function markdownHtml(text: string): Html {
-  const pieces = [...markdownPieces(visible(text))].map((piece) => {
+  const pieces = [...markdownPieces(visibleText(text))].map((piece) => {
     if (piece.type === "code") return codeHtml(piece.text, piece.language)
     return piece.type === "plain" ? plainHtml(piece.text) : html`${blocks(piece.blocks, piece.source)}`
   })
@@ -19,15 +19,15 @@ export function plainHtml(text: string): Html {
   return html`<pre class="plain">${text}</pre>`
 }
 
-/** Nobody nests deeper than this. Deeper blocks are shown as they were written. */
-const DEEPEST = 40
+/** The deepest nesting that is rendered. Deeper blocks are shown as they were written. */
+const MAX_DEPTH = 40
 
 function blocks(children: readonly MarkdownBlock[], source: string, depth = 0): Html[] {
   return children.map((child) => block(child, source, depth))
 }
 
 function block(node: MarkdownBlock, source: string, depth: number): Html {
-  if (depth > DEEPEST) return plainHtml(sourceOf(node, source))
+  if (depth > MAX_DEPTH) return plainHtml(sourceOf(node, source))
   switch (node.type) {
     case "paragraph":
       return html`<p>${inlines(node.children)}</p>`
@@ -64,7 +64,7 @@ function inlines(nodes: readonly Inline[], depth = 0): Html[] {
 }
 
 function inline(node: Inline, depth: number): Html {
-  const inner = () => ("children" in node && depth < DEEPEST ? inlines(node.children as Inline[], depth + 1) : [])
+  const inner = () => ("children" in node && depth < MAX_DEPTH ? inlines(node.children as Inline[], depth + 1) : [])
   switch (node.type) {
     case "text":
     case "html":
@@ -90,7 +90,7 @@ function inline(node: Inline, depth: number): Html {
   }
 }
 
-/** Links only to the web. If the text differs from the target, both are shown. */
+/** A link, only to the web. If the text differs from the target, both are shown. */
 function link(url: string, text: Html[], label: string): Html {
   const target = webAddress(url)
   if (target === undefined) return html`${text}${url !== label && html` <span class="to">(${url})</span>`}`

@@ -3,9 +3,9 @@ import type { Hunk, Part, Role } from "../../core/conversation.ts"
 import { formatCount, messageText } from "../../core/format.ts"
 import { parseObject } from "../../core/record.ts"
 import { estimateTokens } from "../../core/tokens.ts"
-import { failed, type Outcome, outcomeWords, type ToolResult, withoutRoot } from "../fold.ts"
-import { type Speaker, speakerIn } from "../speaker.ts"
-import { highlightedAs, highlightedHtml } from "./code-html.ts"
+import { hasFailed, type Outcome, outcomeWords, type ToolResult, withoutRoot } from "../fold.ts"
+import { messageSpeaker, type Speaker } from "../speaker.ts"
+import { highlightedHtml, languageOfFile } from "./code-html.ts"
 import { type Html, html } from "./html.ts"
 import { markdownHtml } from "./markdown-html.ts"
 
@@ -21,7 +21,7 @@ export type PageMessage = {
 export type PageOptions = {
   /** The agent's name. */
   agent: string
-  /** The folder to remove from paths. */
+  /** The folder that is stripped from paths. */
   root: string
   /** The outcome of each call, and the message in which the call was made. */
   outcomes: ReadonlyMap<string, Outcome & { madeIn?: number }>
@@ -29,22 +29,22 @@ export type PageOptions = {
   calls?: ReadonlyMap<string, string>
   /** The conversation of a subagent that a call started. */
   subagentOf?(callId: string): Html | undefined
-  /** Longer outputs are cut and end with `rest`. */
+  /** The most characters of an output. Longer ones are cut and end with `rest`. */
   mostChars: number
   /** A link to the complete part. */
   rest?(number: number, part: number): Html
-  /** Shown next to the head of a message, such as a link to it. */
+  /** Content next to the head of a message, such as a link to it. */
   beside?(number: number): Html
 }
 
-/** An approved plan is shown as a person's message, because it says what they want. */
+/** The CSS class of each kind of speaker. An approved plan looks like a person's message, because it says what they want. */
 const CLASSES: Record<Speaker["kind"], string> = { person: "person", plan: "person", agent: "agent", program: "tool" }
 
-/** Undefined if nothing of it is shown: results are shown with their calls. */
+/** Undefined if nothing of the message is shown: results are shown with their calls. */
 export function messageHtml(message: PageMessage, options: PageOptions): Html | undefined {
   const shown = message.parts.flatMap((part, i) => partHtml(part, i, message, options) ?? [])
   if (shown.length === 0) return undefined
-  const { name, kind } = speakerIn(message, options.agent)
+  const { name, kind } = messageSpeaker(message, options.agent)
   const isSpoken = message.parts.some(
     (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
   )
@@ -85,8 +85,8 @@ function foldedText(name: string, text: string, place: Place, options: PageOptio
   return html`<details class="fold ${name.split(" ")[0]}"><summary><span class="tool">${name}</span> <span class="what">${text.trim().slice(0, 200)}</span> <span class="outcome">${formatCount(estimateTokens(text))} tokens</span></summary><div class="body">${markdownHtml(shown.text)}${shown.rest}</div></details>`
 }
 
-/** A call's input may contain a complete file. Of a longer input, only the beginning is shown. */
-const MOST_INPUT = 500_000
+/** The most characters of a call's input that are shown, because an input may contain a complete file. */
+const MAX_INPUT = 500_000
 const DIFF_ROWS = 60
 
 function callHtml(
@@ -97,9 +97,9 @@ function callHtml(
   place: Place,
   options: PageOptions,
 ): Html {
-  const { what } = input.length > MOST_INPUT ? { what: input } : describeToolCall(input)
+  const { what } = input.length > MAX_INPUT ? { what: input } : describeToolCall(input)
   const words = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
-  const isFailure = failed(outcome)
+  const isFailure = hasFailed(outcome)
   const hunks = outcome.result?.hunks
   const body = hunks?.length
     ? html`${pathOf(hunks, words, options.root)}${diffHtml(hunks, options.rest ? DIFF_ROWS : undefined)}`
@@ -116,7 +116,7 @@ function pathOf([hunk]: readonly Hunk[], words: string, root: string): Html | un
 
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */
 function inputHtml(text: string, options: PageOptions, place: Place): Html {
-  const input = text.length > MOST_INPUT ? undefined : parseObject(text)
+  const input = text.length > MAX_INPUT ? undefined : parseObject(text)
   if (!input) return text === "" ? html`` : html`<pre class="input">${cut(text, options, place).text}</pre>`
   const fields = Object.entries(input).map(([name, value]) => {
     const shown = cut(typeof value === "string" ? value : JSON.stringify(value), options, place)
@@ -129,7 +129,7 @@ function inputHtml(text: string, options: PageOptions, place: Place): Html {
 function outputHtml(result: ToolResult, words: string, options: PageOptions, place: Place): Html {
   const shown = cut(result.text.trimEnd(), options, place)
   if (shown.text === "") return html`<p class="none">no output</p>`
-  const language = /^\S+$/.test(words) ? highlightedAs(words) : ""
+  const language = /^\S+$/.test(words) ? languageOfFile(words) : ""
   const text = language === "" || result.is_error ? terminalHtml(shown.text) : highlightedHtml(shown.text, language)
   return html`<pre class="output">${text}${shown.rest}</pre>`
 }
@@ -141,8 +141,8 @@ function cut(text: string, { mostChars, rest }: PageOptions, { number, index }: 
 }
 
 const SEQUENCE = /\x1b\[([\d;:]*)m/g
-/** A program that draws writes more sequences than anybody reads. */
-const MOST_SEQUENCES = 5_000
+/** The most escape sequences that are rendered. A program that draws writes more than anybody reads. */
+const MAX_SEQUENCES = 5_000
 
 type Look = { color?: number | undefined; bold?: boolean; dim?: boolean; italic?: boolean; underlined?: boolean }
 
@@ -153,7 +153,7 @@ export function terminalHtml(text: string): Html {
   let look: Look = {}
   let from = 0
   for (const { 0: sequence, 1: codes = "", index } of text.matchAll(SEQUENCE)) {
-    if (pieces.length >= MOST_SEQUENCES) break
+    if (pieces.length >= MAX_SEQUENCES) break
     if (index > from) pieces.push(piece(text.slice(from, index), look))
     look = after(look, codes)
     from = index + sequence.length
@@ -208,7 +208,7 @@ export function diffHtml(hunks: readonly Hunk[], most = Number.POSITIVE_INFINITY
 
 function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
   const rows: Html[] = []
-  // If the agent does not record the place in the file, there are no line numbers.
+  // If the agent does not record the position in the file, there are no line numbers.
   const isPlaced = old_start > 0 || new_start > 0
   let [before, now] = [old_start, new_start]
   let removed: string[] = []
@@ -219,7 +219,7 @@ function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
       const [old, fresh] = [removed[i], added[i]]
       const [oldText, newText] =
         old !== undefined && fresh !== undefined
-          ? changedWithin(old, fresh)
+          ? markDifference(old, fresh)
           : [html`${old ?? ""}`, html`${fresh ?? ""}`]
       rows.push(
         html`<tr><td class="at">${old !== undefined && number(before++)}</td><td class="${old === undefined ? "none" : "old"}">${oldText}</td><td class="at">${fresh !== undefined && number(now++)}</td><td class="${fresh === undefined ? "none" : "new"}">${newText}</td></tr>`,
@@ -246,7 +246,7 @@ function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
 }
 
 /** Marks the difference between two lines: everything between their common beginning and end. */
-function changedWithin(old: string, fresh: string): [Html, Html] {
+function markDifference(old: string, fresh: string): [Html, Html] {
   const shortest = Math.min(old.length, fresh.length)
   let start = 0
   while (start < shortest && old[start] === fresh[start]) start++
@@ -256,6 +256,6 @@ function changedWithin(old: string, fresh: string): [Html, Html] {
     const middle = text.slice(start, text.length - end)
     return html`${text.slice(0, start)}${middle !== "" && html`<mark>${middle}</mark>`}${text.slice(text.length - end)}`
   }
-  // Two lines that share little are shown as different lines.
+  // Lines that share little are shown as different lines.
   return start + end < 0.4 * shortest ? [html`${old}`, html`${fresh}`] : [marked(old), marked(fresh)]
 }

@@ -5,7 +5,7 @@ export function pageStyle(): string {
   return readFileSync(new URL("view-style.css", builtFolder()), "utf8")
 }
 
-/** The folder of the pages' own files. */
+/** The folder with the built files of the pages. */
 export function builtFolder(): URL {
   const development = import.meta.url.endsWith(".ts")
   return new URL(development ? "../../../dist/view/" : "../view/", import.meta.url)

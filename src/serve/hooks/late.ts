@@ -1,11 +1,11 @@
 import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
-/** After this the text is no longer useful; `dex-hook` does not print it either. */
+/** How long a text stays useful, in milliseconds. `dex-hook` does not print an older one either. */
 const STALE_MS = 600_000
 
-/** Writes the text atomically to the place where `dex-hook` finds it, and deletes texts that nobody collected. */
-export function leave(file: string, text: string, now: number): void {
+/** Writes the text atomically where `dex-hook` looks for it, and deletes texts that nobody collected. */
+export function saveLateText(file: string, text: string, now: number): void {
   const folder = dirname(file)
   if (text !== "") {
     const unfinished = join(folder, `.${process.pid}`)

@@ -8,7 +8,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server"
 import { type Context, Hono } from "hono"
-import { bearerOf, bucketOf, type Rate } from "./guard.ts"
+import { createTokenBucket, createTokenCheck, type Rate } from "./guard.ts"
 import { createStreams, type StreamParts } from "./suggestions.ts"
 
 type AppParts = {
@@ -22,10 +22,10 @@ type AppParts = {
   now?: () => number
 }
 
-/** Far above what agents need; it limits one that calls in a loop. */
+/** The limit for calls: far more than agents need, but it stops one that calls in a loop. */
 const RATE: Rate = { burst: 300, perSecond: 50 }
 
-/** The routes and their checks. The origin of a request was checked before it gets here. */
+/** The routes and their checks. The origin of a request has been checked before it gets here. */
 export function createApp({
   token,
   createServer,
@@ -36,14 +36,14 @@ export function createApp({
 }: AppParts) {
   const mcp = createMcp(createServer, log)
   const streams = createStreams({ ...stream, log })
-  const hasToken = bearerOf(token)
-  const waitMs = bucketOf(rate, now)
+  const hasToken = createTokenCheck(token)
+  const waitMs = createTokenBucket(rate, now)
   const app = new Hono()
 
   app.get("/healthz", (c) => c.text("ok\n"))
   app.all("/healthz", notAllowed("GET, HEAD"))
 
-  // The routes below are for callers with the token.
+  // The following routes require the token.
   app.use(async (c, next) => {
     if (!hasToken(c.req.header("authorization"))) return c.body(null, 401, { "WWW-Authenticate": CHALLENGE })
     const wait = waitMs()
@@ -57,7 +57,7 @@ export function createApp({
   app.notFound((c) => c.text("There is nothing here. MCP is at /mcp, a stream of suggestions at /suggestions.\n", 404))
   app.onError((error, c) => {
     log(error.stack ?? String(error))
-    return c.text("An error that should not happen. The output of dex serve says more.\n", 500)
+    return c.text("Unexpected error. The output of dex serve shows the details.\n", 500)
   })
   return { app, notify: mcp.notify, close: mcp.close }
 }
@@ -69,13 +69,13 @@ function notAllowed(allowed: string) {
   return (c: Context) => c.text("Method not allowed.\n", 405, { Allow: allowed })
 }
 
-/** A longer body is refused with 413: no request of ours needs it. */
-const LONGEST_BODY_BYTES = 1 << 20
-const MOST_STREAMS = 64
+/** The most bytes of a request body. A longer one is refused with 413: no valid request needs it. */
+const MAX_BODY_BYTES = 1 << 20
+const MAX_STREAMS = 64
 
 type McpOverHttp = {
   fetch(request: Request): Promise<Response>
-  /** Notifies clients that listen for changes, in the stateless era. */
+  /** Notifies listening clients of changes, in the stateless era. */
   notify: ServerNotifier
   close(): Promise<void>
 }
@@ -83,12 +83,12 @@ type McpOverHttp = {
 /** MCP for the protocol era of each request: with sessions until 2025-11-25, stateless since 2026-07-28. */
 function createMcp(create: McpServerFactory, log: (line: string) => void): McpOverHttp {
   const onerror = (error: Error) => log(error.message)
-  const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MOST_STREAMS })
+  const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MAX_STREAMS })
   const sessions = createSessions(create, onerror)
   return {
     notify: stateless.notify,
     fetch: async (request) => {
-      const body = request.method === "POST" ? await readBody(request, LONGEST_BODY_BYTES) : undefined
+      const body = request.method === "POST" ? await readBody(request, MAX_BODY_BYTES) : undefined
       if (body && "refused" in body) return body.refused
       const options = { parsedBody: body?.json }
       const era = (await isLegacyRequest(request, body?.json)) ? sessions : stateless
@@ -106,15 +106,15 @@ const TOO_LONG = -32000
 export type Body = { json: unknown } | { refused: Response }
 
 /**
- * Reads a request's JSON, up to this many bytes. The rest is left unread: cancelling it would close the connection before the
- * client gets the answer that says why.
+ * Reads a request's JSON, up to `most` bytes. The rest is left unread: cancelling would close the connection before the client
+ * gets the error.
  */
 export async function readBody(request: Request, most: number): Promise<Body> {
   let text: string | undefined
   try {
     text = Number(request.headers.get("content-length")) > most ? undefined : await bodyText(request, most)
   } catch {
-    return refuse(400, PARSE_ERROR, "The request ended before its body did.") // nobody is there to read it
+    return refuse(400, PARSE_ERROR, "The request ended before its body was complete.") // nobody is left to read this answer
   }
   if (text === undefined) return refuse(413, TOO_LONG, `A request may have at most ${most} bytes.`)
   try {
@@ -142,11 +142,14 @@ function refuse(status: number, code: number, message: string): Body {
   return { refused: Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status }) }
 }
 
-/** The least recently used session makes room; its client gets 404 and starts a new one, as the protocol requires. */
-const MOST_SESSIONS = 200
+/**
+ * The most open sessions. Beyond that, the least recently used one is closed; its client gets 404 and starts a new one, as the
+ * protocol requires.
+ */
+const MAX_SESSIONS = 200
 const SESSION_NOT_FOUND = -32001
 
-/** The sessions of clients that begin with `initialize`: one server for each, until it is ended or makes room. */
+/** The sessions of clients that begin with `initialize`: one server for each, until it is ended or closed for a newer one. */
 function createSessions(create: McpServerFactory, onerror: (error: Error) => void) {
   // In the order of their last use.
   const open = new Map<string, WebStandardStreamableHTTPServerTransport>()
@@ -157,7 +160,7 @@ function createSessions(create: McpServerFactory, onerror: (error: Error) => voi
       onsessioninitialized: (id) => {
         open.set(id, transport)
         const [oldest] = open.entries()
-        if (open.size > MOST_SESSIONS) end(...oldest!)
+        if (open.size > MAX_SESSIONS) end(...oldest!)
       },
       onsessionclosed: (id) => void open.delete(id),
     })
@@ -188,6 +191,6 @@ function createSessions(create: McpServerFactory, onerror: (error: Error) => voi
 }
 
 function notFound(): Response {
-  const message = "There is no such session (any more). Begin a new one with initialize."
+  const message = "This session does not exist or has ended. Start a new one with initialize."
   return Response.json({ jsonrpc: "2.0", id: null, error: { code: SESSION_NOT_FOUND, message } }, { status: 404 })
 }

@@ -3,27 +3,27 @@ import { closeSync, fstatSync, linkSync, mkdirSync, openSync, readFileSync, rmSy
 import { dirname } from "node:path"
 import { codeOf, DexError, messageOf } from "../../core/error.ts"
 
-/** `publicName`: how clients reach it if TLS ends in front of it, such as `dex.example.com` or `dex.example.com:8443`. */
+/** `publicName`: the name that clients use if a proxy terminates TLS, such as `dex.example.com` or `dex.example.com:8443`. */
 export type ServerAddress = { host: string; port: number; publicName?: string | undefined }
 
 export function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host)
 }
 
-/** An address as written in a URL. */
-export function inUrl(host: string): string {
+/** An address in the form that URLs use. */
+export function hostInUrl(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host
 }
 
 /**
- * Returns the header that shows that a request is foreign, if any. A page of another site must not reach this server, neither
- * across origins nor through its own name that resolves to this machine (DNS rebinding). Programs send no Origin; a page without
- * its own origin sends `null`, which is foreign.
+ * The header that shows that a request is foreign, if any. A page of another site must not reach this server, neither across
+ * origins nor through a name of its own that resolves to this machine (DNS rebinding). Programs send no Origin; a page without an
+ * origin of its own sends `null`, which is foreign.
  */
-export function foreignTo(
+export function foreignHeader(
   place: ServerAddress,
 ): (headers: { host?: string; origin?: string }) => "Host" | "Origin" | undefined {
-  const names = ["localhost", "127.0.0.1", "[::1]", ...(isLoopback(place.host) ? [inUrl(place.host)] : [])]
+  const names = ["localhost", "127.0.0.1", "[::1]", ...(isLoopback(place.host) ? [hostInUrl(place.host)] : [])]
   const hosts = new Set(names.flatMap((name) => (place.port === 80 ? [name, `${name}:80`] : [`${name}:${place.port}`])))
   const origins = new Set([...hosts].map((host) => `http://${host}`))
   const name = place.publicName?.toLowerCase()
@@ -38,8 +38,8 @@ export function foreignTo(
   }
 }
 
-/** Takes equally long for a wrong token and for the right one, whatever their lengths. */
-export function bearerOf(token: string): (authorization: string | undefined) => boolean {
+/** Returns a check that takes equally long for a wrong token and for the right one, whatever their lengths. */
+export function createTokenCheck(token: string): (authorization: string | undefined) => boolean {
   const wanted = digest(token)
   return (authorization = "") => timingSafeEqual(digest(/^Bearer ([!-~]+)$/i.exec(authorization)?.[1] ?? ""), wanted)
 }
@@ -47,7 +47,7 @@ export function bearerOf(token: string): (authorization: string | undefined) => 
 export type Rate = { burst: number; perSecond: number }
 
 /** A token bucket. Returns how long to wait, in milliseconds; 0 means no wait. */
-export function bucketOf({ burst, perSecond }: Rate, now: () => number): () => number {
+export function createTokenBucket({ burst, perSecond }: Rate, now: () => number): () => number {
   let left = burst
   let at = now()
   return () => {
@@ -65,20 +65,20 @@ function digest(text: string): Buffer {
 }
 
 /**
- * The token that every caller must send, stored in a file that only its owner can read. Made at the first use; two servers that
+ * The token that every caller must send, stored in a file that only its owner can read. Created on first use; two servers that
  * start at the same time get the same one. Errors name the file, never the token.
  */
-export function tokenIn(file: string): string {
+export function readOrCreateToken(file: string): string {
   try {
     return readToken(file)
   } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw explained(file, error)
+    if (codeOf(error) !== "ENOENT") throw tokenFileError(file, error)
   }
   try {
     makeToken(file)
     return readToken(file)
   } catch (error) {
-    throw explained(file, error)
+    throw tokenFileError(file, error)
   }
 }
 
@@ -92,7 +92,7 @@ function readToken(file: string): string {
     if (!/^[!-~]{20,}$/.test(token))
       throw new DexError(
         "token",
-        `${file} contains no token: one line of 20 or more characters. Delete it, and dex makes one.`,
+        `${file} does not contain a token (one line of at least 20 characters). Delete it, and dex creates a new one.`,
       )
     return token
   } finally {
@@ -100,7 +100,7 @@ function readToken(file: string): string {
   }
 }
 
-/** Linked into place once it is complete: nobody ever reads half a token, and an existing one stays. */
+/** Writes the token to another file and links it into place: nobody ever reads an incomplete token, and an existing one stays. */
 function makeToken(file: string): void {
   const temporary = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -114,7 +114,7 @@ function makeToken(file: string): void {
   }
 }
 
-function explained(file: string, error: unknown): unknown {
+function tokenFileError(file: string, error: unknown): unknown {
   if (error instanceof DexError) return error
   return new DexError(
     "token",

@@ -4,7 +4,7 @@ import type { StoredSuggestion, Suggestions } from "../../store/suggestions/sugg
 import { webhookBody } from "../../suggest/deliver/body.ts"
 
 export type StreamParts = {
-  /** Undefined while nothing was ever stored. */
+  /** Undefined if nothing was ever stored. */
   suggestions(): Suggestions | undefined
   /** False for a project whose data is shown only inside that project. */
   mayLeave(project: string): Promise<boolean>
@@ -12,16 +12,15 @@ export type StreamParts = {
 }
 
 const LOOK_EVERY_MS = 250
-const ALIVE_EVERY_MS = 15_000
-const AGAIN_AFTER_MS = 2_000
-const MOST_STREAMS = 32
-const AT_ONCE = 10
+const KEEP_ALIVE_MS = 15_000
+const RETRY_MS = 2_000
+const MAX_STREAMS = 32
+const BATCH_SIZE = 10
 
 /**
  * Streams the suggestions of subscriptions with `deliver: sse`, as server-sent events. The id of each event is the suggestion's
- * number: a client that returns with Last-Event-ID gets everything after it, one without gets what is pending.
- * `?subscription=a,b` selects some subscriptions. Nothing is read ahead for a client that does not read: it waits in the
- * database.
+ * number: a client that returns with Last-Event-ID gets everything after it; one without gets what is pending.
+ * `?subscription=a,b` selects some subscriptions. Nothing is read ahead for a slow client: its suggestions wait in the database.
  */
 export function createStreams(parts: StreamParts) {
   let open = 0
@@ -31,7 +30,7 @@ export function createStreams(parts: StreamParts) {
     const last = request.headers.get("last-event-id")
     if (last !== null && !/^\d{1,15}$/.test(last))
       return new Response("Last-Event-ID must be the id of an event.\n", { status: 400 })
-    if (open >= MOST_STREAMS)
+    if (open >= MAX_STREAMS)
       return new Response("Too many streams are open.\n", { status: 503, headers: { "Retry-After": "5" } })
     const named = new URL(request.url).searchParams.get("subscription")?.split(",").filter(Boolean)
     const reader = createReader(parts, named, last === null ? undefined : Number(last))
@@ -46,10 +45,10 @@ export function createStreams(parts: StreamParts) {
       controller.enqueue(new TextEncoder().encode(text))
     const body = new ReadableStream<Uint8Array>(
       {
-        start: (controller) => say(controller, `retry: ${AGAIN_AFTER_MS}\n\n`),
+        start: (controller) => say(controller, `retry: ${RETRY_MS}\n\n`),
         pull: async (controller) => {
           try {
-            // A request for the next one means that the previous one was passed on.
+            // A request for the next event means that the previous one was passed on.
             reader.taken()
             const event = await nextEvent(reader, closed.signal)
             if (event !== undefined) say(controller, event)
@@ -62,7 +61,7 @@ export function createStreams(parts: StreamParts) {
         },
         cancel: end,
       },
-      { highWaterMark: 0 }, // nothing is made before it is requested
+      { highWaterMark: 0 }, // no event is made before it is requested
     )
     return new Response(body, { headers })
   }
@@ -70,7 +69,7 @@ export function createStreams(parts: StreamParts) {
 
 /** Waits for the next event. Sends an empty comment now and then, so that both sides notice a broken connection. */
 async function nextEvent(reader: Reader, signal: AbortSignal): Promise<string | undefined> {
-  const speakAt = performance.now() + ALIVE_EVERY_MS
+  const speakAt = performance.now() + KEEP_ALIVE_MS
   while (!signal.aborted) {
     const event = await reader.next()
     if (signal.aborted) break
@@ -95,10 +94,10 @@ function createReader(
   last: number | undefined,
 ): Reader {
   let after = last
-  /** Up to this number, a new client gets only what is pending. */
+  /** Up to this number, a new client gets only pending suggestions. */
   let newestAtStart = 0
   let version: number | undefined
-  /** Only their ids: they may be forgotten before they are sent. */
+  /** Only the ids, because suggestions may be forgotten before they are sent. */
   let found: string[] = []
   let given: string | undefined
   /** False if there is nothing new. */
@@ -110,9 +109,9 @@ function createReader(
       const [waiting] = store.list({ status: "pending", after: 0, limit: 1 })
       after = waiting ? waiting.seq - 1 : newestAtStart
     }
-    const next = store.list({ after, limit: AT_ONCE })
+    const next = store.list({ after, limit: BATCH_SIZE })
     after = next.at(-1)?.seq ?? after
-    if (next.length < AT_ONCE) version = now
+    if (next.length < BATCH_SIZE) version = now
     found = next.filter(isMeant).map(({ id }) => id)
     return next.length > 0
   }

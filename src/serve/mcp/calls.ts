@@ -1,19 +1,19 @@
 import { byName } from "../../core/by-name.ts"
 import type { Schema } from "../../core/schema.ts"
-import type { Offered } from "./definitions.ts"
+import type { OfferedTool } from "./definitions.ts"
 
 /** A call as an agent makes it: `dex_get {"ids":["…"]}`. */
-export function call(name: string, input: object): string {
+export function formatCall(name: string, input: object): string {
   return `${name} ${JSON.stringify(input)}`
 }
 
-/** Turns a command line that a tool printed into a call. Returns the command line if agents have no such tool. */
-export function callForCommand(commandLine: string, offered: readonly Offered[]): string {
+/** The call for a command line that a tool printed, or the command line if agents have no such tool. */
+export function callForCommand(commandLine: string, offered: readonly OfferedTool[]): string {
   return asCall(commandLine, offered) ?? `in a shell: ${commandLine}`
 }
 
-/** Undefined if agents have no such tool, or do not get one of its fields. */
-function asCall(commandLine: string, offered: readonly Offered[]): string | undefined {
+/** Undefined if agents have no such tool, or if the tool hides one of the fields from them. */
+function asCall(commandLine: string, offered: readonly OfferedTool[]): string | undefined {
   const [, name, ...typed] = shellWords(commandLine)
   const { tool, words } = formTyped(name, typed, offered) ?? { tool: toolNamed(name, offered), words: typed }
   if (!tool) return undefined
@@ -28,7 +28,7 @@ function asCall(commandLine: string, offered: readonly Offered[]): string | unde
     const path = (byName(tool.cli.nested ?? {}, flag) ?? flag.replaceAll("-", "_")).split(".")
     const schema = path.reduce<Schema | undefined>((at, key) => byName(at?.properties ?? {}, key), tool.input)
     if (!schema) return undefined
-    put(input, path, schema.type === "boolean" ? true : readWord(schema, words[++i] ?? ""))
+    setArgument(input, path, schema.type === "boolean" ? true : readWord(schema, words[++i] ?? ""))
   }
   const { positional: field, rest } = tool.cli
   if (field !== undefined && loose.length > 0) {
@@ -37,11 +37,11 @@ function asCall(commandLine: string, offered: readonly Offered[]): string | unde
     if (rest !== undefined && loose.length > 0) input[rest] = loose.join(",")
   }
   const isGiven = (name: string) => byName(tool.input.properties ?? {}, name) && !tool.mcp.omit?.includes(name)
-  return Object.keys(input).every(isGiven) ? call(tool.mcp.name, input) : undefined
+  return Object.keys(input).every(isGiven) ? formatCall(tool.mcp.name, input) : undefined
 }
 
-/** The tool that is a form of the command, if one of the words chooses it, and the other words. */
-function formTyped(name: string | undefined, words: string[], offered: readonly Offered[]) {
+/** The tool that is a form of the command, if one of the words chooses it, and the remaining words. */
+function formTyped(name: string | undefined, words: string[], offered: readonly OfferedTool[]) {
   for (const tool of offered) {
     const { command, option, word } = tool.cli.formOf ?? {}
     const at = words.indexOf(option === undefined ? (word ?? "") : `--${option}`)
@@ -50,16 +50,19 @@ function formTyped(name: string | undefined, words: string[], offered: readonly 
   return undefined
 }
 
-function toolNamed(name: string | undefined, offered: readonly Offered[]): Offered | undefined {
+function toolNamed(name: string | undefined, offered: readonly OfferedTool[]): OfferedTool | undefined {
   return offered.find((one) => one.name === name || one.cli.aliases?.includes(name ?? ""))
 }
 
-// A command line ends with its backtick, or before anything that cannot be an argument: '…', <id>, used|dismissed, --flag.
+// Matches a command line, up to its backtick or anything that cannot be an argument: '…', <id>, used|dismissed, --flag.
 const COMMANDS =
   /`(dex [a-z]+(?: [^`]*)?)`|\b(dex [a-z]+\b(?! ?_)(?: (?:'[^']*'|<[\w-]+>|\w+(?:\|\w+)+|--[a-z-]+))*)|--([a-z]+(?:-[a-z]+)*)/g
 
-/** Texts for people name commands and flags; agents have calls and fields instead. Commands without a tool stay as they are. */
-export function inCalls(text: string, offered: readonly Offered[]): string {
+/**
+ * Rewrites a text for people, which names commands and options, with calls and fields for agents. Commands without a tool stay as
+ * they are.
+ */
+export function commandsToCalls(text: string, offered: readonly OfferedTool[]): string {
   return text.replace(COMMANDS, (match, quoted?: string, bare?: string, flag?: string) => {
     if (flag !== undefined) return flag.replaceAll("-", "_")
     const line = (quoted ?? bare)!
@@ -75,16 +78,16 @@ function readWord(schema: Schema | undefined, word: string): unknown {
   return schema?.type === "array" ? word.split(",") : word
 }
 
-function put(target: Record<string, unknown>, [first, ...rest]: string[], value: unknown): void {
+function setArgument(target: Record<string, unknown>, [first, ...rest]: string[], value: unknown): void {
   if (rest.length === 0) target[first!] = value
   else {
     const inner = (target[first!] ?? {}) as Record<string, unknown>
-    put(inner, rest, value)
+    setArgument(inner, rest, value)
     target[first!] = inner
   }
 }
 
-/** Our own command lines quote like this: words, or '…' with '\'' for a quotation mark. */
+/** Splits a command line that dex printed: words, or '…' with '\'' for a quotation mark. */
 function shellWords(line: string): string[] {
   return [...line.matchAll(/(?:'[^']*'|\\'|[^\s'\\]+)+/g)].map(([word]) =>
     word.replace(/'([^']*)'|\\'/g, (_, inside?: string) => inside ?? "'"),

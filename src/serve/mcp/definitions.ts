@@ -14,28 +14,28 @@ import { subscribe } from "../../tools/subscriptions/subscriptions.ts"
 import { suggest } from "../../tools/suggest/suggest.ts"
 import { feedback } from "../../tools/suggestions/suggestions.ts"
 
-/** The largest possible answer, whatever was requested: clients cut or refuse larger ones. An estimate, like all sizes. */
-export const MOST_ANSWER_TOKENS = 20_000
-/** The default budget of an answer: a search, a timeline and a get stay within 5,000 together. */
-export const USUAL_TOKENS: Record<string, number> = { dex_search: 1_700, dex_timeline: 1_200, dex_get: 2_000 }
-const USUAL = 3_000
+/** The largest answer in tokens, whatever was requested: clients cut or refuse larger ones. An estimate, like all sizes. */
+export const MAX_ANSWER_TOKENS = 20_000
+/** The default budgets of answers in tokens: a search, a timeline and a get stay within 5,000 together. */
+export const DEFAULT_TOKENS: Record<string, number> = { dex_search: 1_700, dex_timeline: 1_200, dex_get: 2_000 }
+const DEFAULT_ANSWER_TOKENS = 3_000
 
-export type Offered = Tool<Dex> & { mcp: NonNullable<Tool<Dex>["mcp"]> }
+export type OfferedTool = Tool<Dex> & { mcp: NonNullable<Tool<Dex>["mcp"]> }
 
 const tools: Tool<Dex>[] = [search, list, show, timeline, suggest, notes, feedback, subscribe, stats, guide, why]
 
 /** The tools that agents get: every command whose declaration has `mcp`. A test compares this with the list of commands. */
-export const offered = tools as readonly Offered[]
+export const offeredTools = tools as readonly OfferedTool[]
 
-/** The tool as it is published: its declaration, with the limits for agents. */
-export function definitionOf(tool: Offered): McpTool {
+/** The tool as it is published: its declaration, with limits for agents. */
+export function definitionOf(tool: OfferedTool): McpTool {
   return {
     name: tool.mcp.name,
     title: tool.summary,
     description: tool.mcp.description,
-    inputSchema: asJson(published(inputOf(tool))),
+    inputSchema: asJson(publishedSchema(agentInputOf(tool))),
     outputSchema: asJson(tool.output),
-    // Read-only: nothing changes except dex's own records of it. Closed world: it uses only this machine's history.
+    // Read-only: nothing changes except dex's own traces. Closed world: it uses only this machine's history.
     annotations: tool.mcp.writes
       ? { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false }
       : { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
@@ -44,7 +44,7 @@ export function definitionOf(tool: Offered): McpTool {
   }
 }
 
-export function inputOf(tool: Offered): Schema {
+export function agentInputOf(tool: OfferedTool): Schema {
   const input = without(tool.input, tool.mcp.omit)
   const budget = input.properties?.max_tokens
   if (!budget) return input
@@ -52,7 +52,11 @@ export function inputOf(tool: Offered): Schema {
     ...input,
     properties: {
       ...input.properties,
-      max_tokens: { ...budget, maximum: MOST_ANSWER_TOKENS, default: USUAL_TOKENS[tool.mcp.name] ?? USUAL },
+      max_tokens: {
+        ...budget,
+        maximum: MAX_ANSWER_TOKENS,
+        default: DEFAULT_TOKENS[tool.mcp.name] ?? DEFAULT_ANSWER_TOKENS,
+      },
     },
   }
 }
@@ -62,23 +66,23 @@ function asJson(schema: Schema): McpTool["inputSchema"] {
   return { ...JSON.parse(JSON.stringify(schema)), type: "object" }
 }
 
-/** Fields with a self-explanatory name: their descriptions are for people. */
-const SELF_EXPLAINING = new Set(["before", "after", "limit", "offset"])
+/** Fields with self-explanatory names, whose descriptions are only for people. */
+const SELF_EXPLANATORY = new Set(["before", "after", "limit", "offset"])
 
-/** The parts that a model needs to call the tool. The rest is still checked, and the error explains it. */
-function published(schema: Schema): Schema {
+/** The parts that a model needs to call the tool. The rest is still validated, and the error explains it. */
+function publishedSchema(schema: Schema): Schema {
   const { additionalProperties: _, minLength: __, minimum, default: usual, properties, required, ...more } = schema
   return {
     ...more,
     required: required && required.length > 0 ? required : undefined,
     minimum: minimum !== undefined && minimum > 1 ? minimum : undefined,
-    // Zero and an empty list are what everybody expects.
+    // A default of zero or an empty list is left out, because everybody expects it.
     default: usual !== undefined && usual !== 0 && !(Array.isArray(usual) && usual.length === 0) ? usual : undefined,
     ...(properties && {
       properties: Object.fromEntries(
         Object.entries(properties).map(([name, { description, ...one }]) => [
           name,
-          published(SELF_EXPLAINING.has(name) || description === undefined ? one : { ...one, description }),
+          publishedSchema(SELF_EXPLANATORY.has(name) || description === undefined ? one : { ...one, description }),
         ]),
       ),
     }),

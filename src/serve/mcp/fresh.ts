@@ -12,30 +12,30 @@ export type ThreadAnswer =
   | { type: "learned"; notes: string[] }
 
 export type Freshness = {
-  /** Resolves when everything new has been read, or after this long; then reading continues in the background. Never throws. */
+  /** Resolves when everything new has been read, or after `withinMs`; reading then continues in the background. Never throws. */
   pickUp(withinMs: number, signal?: AbortSignal): Promise<void>
   /**
-   * Brings the facts up to date, and returns notes on what is not known yet. After this long it continues in the background.
+   * Updates the facts, and returns notes about anything that is not known yet. After `withinMs` it continues in the background.
    * Never throws.
    */
   learn(also: AlsoRead, withinMs: number, signal?: AbortSignal): Promise<string[]>
-  /** Everything that was written before this moment has been read. Undefined: this server has not read everything yet. */
+  /** The time up to which everything has been read. Undefined if this server has not read everything yet. */
   asOf(): number | undefined
-  /** Stops reading after the current conversation. False: it was still reading after this long. */
+  /** Stops reading after the current conversation. Returns false if it was still reading after `withinMs`. */
   stop(withinMs: number): Promise<boolean>
 }
 
-/** A look is not repeated within this time: a burst of calls looks once. */
-const RECENT_MS = 1_000
-/** There are as many servers as running agents, so reading must not make them large. */
+/** How long new messages are not looked for again, in milliseconds, so that a burst of calls looks once. */
+const LOOK_EVERY_MS = 1_000
+/** A small heap, because there are as many servers as running agents. */
 const HEAP = { maxYoungGenerationSizeMb: 6 }
-/** One process makes vectors for at most a minute, so starting another sooner is useless. */
+/** How often an embedding process may be started, in milliseconds. Each one embeds for at most a minute. */
 const EMBED_EVERY_MS = 60_000
-export const STILL_LEARNING = "dex is still learning: this is what is known so far. Ask again in a moment."
+export const STILL_LEARNING = "dex is still learning, so this answer may be incomplete. Try again in a moment."
 
 /**
- * Looks for new messages in a separate thread, one look at a time, so that answers never wait for it. Calls `onLearned` each time
- * that it has learned, or failed to.
+ * Looks for new messages in a separate thread, one look at a time, so that answers never wait for it. Calls `onLearned` after
+ * each time that it has learned or failed to.
  */
 export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
   const lock = createThreadLock()
@@ -66,8 +66,8 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   const embedInBackground = async () => {
     if (Math.abs(Date.now() - embeddedAt) < EMBED_EVERY_MS) return
     embeddedAt = Date.now()
-    const { syncBehind } = await import("../../app/background.ts")
-    await syncBehind(dexHome(start.env).dir, start.env, ["--no-wait"])
+    const { startBackgroundSync } = await import("../../app/background.ts")
+    await startBackgroundSync(dexHome(start.env).dir, start.env, ["--no-wait"])
   }
   const look = () => {
     if (looking) return looking
@@ -96,13 +96,13 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     asOf: () => freshAsOf,
     stop: async (withinMs) => {
       if (lock.close()) return true
-      stopping.abort() // the thread stays: this process is about to end, and must not do so while the thread does
+      stopping.abort() // the thread stays, because this process is about to end and must not do so while the thread is working
       await firstOf(last, withinMs, undefined, undefined)
       return lock.close()
     },
     pickUp: async (withinMs, signal) => {
       // The difference is absolute because the clock may have been set back.
-      if (looking === undefined && Math.abs(Date.now() - lookedAt) < RECENT_MS) return
+      if (looking === undefined && Math.abs(Date.now() - lookedAt) < LOOK_EVERY_MS) return
       await firstOf(look(), withinMs, signal, undefined)
     },
     learn: async (also, withinMs, signal) => {

@@ -4,10 +4,10 @@ import type { Dex } from "../../tools/context.ts"
 type Closable = Dex & { close(): void }
 
 /**
- * Keeps the databases open between calls, as long as they are the same files: another process may forget, rebuild or switch them
- * at any time. After an error they are also reopened. Databases that a running call uses are closed after it.
+ * Keeps the databases open between calls, for as long as they are the same files: another process may forget, rebuild or switch
+ * them at any time. They are also reopened after an error. Databases that a running call uses are closed after it.
  */
-export function holdDex(create: () => Closable): <T>(work: (dex: Dex) => Promise<T>) => Promise<T> {
+export function reuseDex(create: () => Closable): <T>(work: (dex: Dex) => Promise<T>) => Promise<T> {
   let held: { dex: Closable; files: string; users: number } | undefined
   const letGo = (one: NonNullable<typeof held>) => {
     if (held === one) held = undefined

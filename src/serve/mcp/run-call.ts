@@ -6,7 +6,7 @@ import { readAs } from "../../core/schema.ts"
 import { readInput } from "../../core/tool.ts"
 import { toJson } from "../../render/json.ts"
 import type { AlsoRead, Dex } from "../../tools/context.ts"
-import { inputOf, type Offered, offered } from "./definitions.ts"
+import { agentInputOf, type OfferedTool, offeredTools } from "./definitions.ts"
 import type { Freshness } from "./fresh.ts"
 import { answerText } from "./text.ts"
 
@@ -17,36 +17,35 @@ export type ServerParts = {
   log(line: string): void
 }
 
-/** `client`: the name that the calling program gives itself. */
+/** `client`: the name with which the calling program introduces itself. */
 export type CallContext = { signal: AbortSignal; _meta?: Record<string, unknown>; client?: string }
 
 /** A tool's answer: as data, and as text for a model. */
 export type CallResult = { output: unknown; text: string; fresh_as_of?: string }
 
-/** How long a call waits for new messages to be read; the rest is read in the background. */
+/** How long a call waits for new messages, in milliseconds; the rest is read in the background. */
 const FRESH_WITHIN_MS = 100
-/** If nothing was ever read, an immediate answer would be empty. */
+/** How long the first call waits if nothing was ever read, in milliseconds, because its answer would be empty. */
 const FIRST_READ_MS = 3_500
-/** How long a call waits for learning; the rest is learned in the background. */
+/** How long a call waits for learning, in milliseconds; the rest is learned in the background. */
 const LEARN_WITHIN_MS = 1_000
 
 /**
- * Runs a tool for one request, after reading what is new. Throws what the tool throws, and a DexError for wrong input. Undefined:
- * cancelled before it began.
+ * Runs a tool for one request, after reading new messages. Throws what the tool throws, and a DexError for invalid input.
+ * Undefined if the call was cancelled before it began.
  */
 export async function runCall(
-  tool: Offered,
+  tool: OfferedTool,
   input: Record<string, unknown>,
   { signal, _meta, client }: CallContext,
   { use, fresh }: ServerParts,
 ): Promise<CallResult | undefined> {
-  const checked = readInput(inputOf(tool), tool, withoutNulls(input))
+  const checked = readInput(agentInputOf(tool), tool, withoutNulls(input))
   if ("wrong" in checked) throw new DexError("usage", `${checked.wrong}. ${tool.mcp.name} takes: ${fieldsOf(tool)}.`)
-  // Fields that agents do not get have their defaults.
+  // Fields that agents cannot set get their defaults.
   const filled = tool.mcp.omit ? readAs(tool.input, checked.ok) : checked
   if ("wrong" in filled) throw new DexError("usage", filled.wrong)
-  // Determined before the tool runs and before its files are opened: what is read in the background meanwhile may not be in its
-  // answer.
+  // Determined before the tool runs and opens its files, because messages that are read meanwhile may not be in its answer.
   const asOf = await use(async (dex) => {
     if (tool.name === "guide") return undefined
     await fresh.pickUp(dex.hasHistory() ? FRESH_WITHIN_MS : FIRST_READ_MS, signal)
@@ -54,17 +53,17 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const ran = await runTool(tool, forOneCall(dex, { signal, _meta, client }, fresh), filled.ok)
+    const ran = await runTool(tool, dexForCall(dex, { signal, _meta, client }, fresh), filled.ok)
     recordLater(ran)
     return callResult(tool, ran, asOf, filled.ok)
   })
 }
 
-type Ran = { output: unknown; removed: number; notes: string[] }
+type FinishedRun = { output: unknown; removed: number; notes: string[] }
 
 function callResult(
-  tool: Offered,
-  { output, removed, notes }: Ran,
+  tool: OfferedTool,
+  { output, removed, notes }: FinishedRun,
   asOf: number | undefined,
   input: unknown,
 ): CallResult {
@@ -73,24 +72,29 @@ function callResult(
     tool.name === "guide"
       ? ""
       : `\nfresh_as_of: ${fresh_as_of ?? "not everything is read yet; call again later for more"}`
-  // Hidden characters are meant for a model to read.
+  // Hidden characters could be instructions for a model.
   const hidden =
     removed === 0 ? "" : `\nnote: ${removed} invisible ${removed === 1 ? "character was" : "characters were"} removed`
   return {
     output,
     text:
-      [answerText(tool.mcp.name, output, offered, input) ?? toJson(output), ...notes].join("\n") + hidden + freshness,
+      [answerText(tool.mcp.name, output, offeredTools, input) ?? toJson(output), ...notes].join("\n") +
+      hidden +
+      freshness,
     fresh_as_of,
   }
 }
 
-/** A server has no terminal, so it has no last listing. It learns in the background, while it answers other calls. */
-function forOneCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Freshness): Dex {
+/**
+ * The dex for one call. A server has no terminal and so no last listing. It learns in the background, while it answers other
+ * calls.
+ */
+function dexForCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Freshness): Dex {
   return Object.create(dex, {
     signal: { value: signal },
     learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
     lastListing: { value: () => ({ refs: [], words: [] }) },
-    machine: { value: machineOf(dex, _meta) },
+    machine: { value: machineForCall(dex, _meta) },
     caller: { value: callerName(client) },
   })
 }
@@ -107,13 +111,13 @@ function withoutNulls(input: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null))
 }
 
-function fieldsOf(tool: Offered): string {
-  const names = Object.keys(inputOf(tool).properties ?? {})
+function fieldsOf(tool: OfferedTool): string {
+  const names = Object.keys(agentInputOf(tool).properties ?? {})
   return names.length === 0 ? "nothing" : names.join(", ")
 }
 
-/** The machine as this call sees it: with the caller's session, if the caller sends it. */
-function machineOf({ machine }: Dex, meta: Record<string, unknown> | undefined): Dex["machine"] {
+/** The machine for one call: with the caller's session, if the caller sends it. */
+function machineForCall({ machine }: Dex, meta: Record<string, unknown> | undefined): Dex["machine"] {
   for (const { session } of meta ? agents : []) {
     const id = session?.inCall?.(meta!)
     if (id !== undefined) return { ...machine, env: { ...machine.env, [session!.variable]: id } }

@@ -5,18 +5,18 @@ import { syncHistory } from "../../ingest/sync.ts"
 import { serveOrders } from "../../subprocess/serve.ts"
 import type { Dex } from "../../tools/context.ts"
 import { lacksVectors } from "../../tools/embedder.ts"
-import { LEFT_TO_ANOTHER, learnNow } from "../../tools/learned.ts"
+import { ANOTHER_IS_LEARNING, learnNow } from "../../tools/learned.ts"
 import type { ServeThreadOrder, ThreadAnswer, ThreadStart } from "./fresh.ts"
 import { createThreadLock } from "./thread-lock.ts"
 
-// Reads what is new, and learns from it, while the server answers. Each order reopens the databases, because the index may have
-// been switched.
+// Reads new messages, and learns from them, while the server answers. Reopens the databases for each order, because the index may
+// have been replaced.
 
 /**
- * More than this is read in a process that ends: reading a few megabytes here would make the server 50 to 90 MB larger
- * permanently.
+ * The most bytes to read in this thread. More is read in a separate process: reading a few megabytes here would make the server
+ * 50 to 90 MB larger permanently.
  */
-const MOST_BYTES_HERE = 256 << 10
+const MAX_BYTES_HERE = 256 << 10
 
 const { lock: shared, ...start } = workerData as ThreadStart & { lock: SharedArrayBuffer }
 const lock = createThreadLock(shared)
@@ -24,15 +24,15 @@ const lock = createThreadLock(shared)
 serveOrders(async (order: ServeThreadOrder, { signal }): Promise<ThreadAnswer> => {
   if (!lock.begin()) throw serverEnds()
   try {
-    return await obey(order, signal)
+    return await runOrder(order, signal)
   } finally {
-    // After the databases are closed: a thread that ends inside one crashes the process.
+    // Runs after the databases are closed, because a thread that ends inside one crashes the process.
     await new Promise(setImmediate)
     lock.finish()
   }
 })
 
-async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<ThreadAnswer> {
+async function runOrder(order: ServeThreadOrder, signal: AbortSignal): Promise<ThreadAnswer> {
   const withDex = async <T>(work: (dex: Dex) => Promise<T>): Promise<T> => {
     const dex = createDex({ ...start, signal, staysSmall: true })
     try {
@@ -42,8 +42,8 @@ async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<Threa
     }
   }
   if (order.type === "learn" && order.also.only === "spending")
-    // A sync records spending. If another one is running, that one does.
-    return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [LEFT_TO_ANOTHER] }
+    // A sync also records spending. If another sync is running, that one does so.
+    return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [ANOTHER_IS_LEARNING] }
   if (order.type === "learn")
     return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
   const looked = await withDex((dex) => look(dex, signal))
@@ -52,17 +52,17 @@ async function obey(order: ServeThreadOrder, signal: AbortSignal): Promise<Threa
   return withDex(async (dex) => ({ type: "looked", complete, lacksVectors: await lacksVectors(dex) }))
 }
 
-/** Undefined: there is too much to read here. */
+/** Undefined if there is too much to read in this thread. */
 async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undefined> {
-  const little = { mostBytes: MOST_BYTES_HERE, quick: true, signal }
+  const little = { mostBytes: MAX_BYTES_HERE, quick: true, signal }
   const read = await syncHistory(await dex.syncDeps(), little)
   if ("largestUnitBytes" in read) return undefined
-  if (!read.busy && dex.knows()) await learnNow(dex)
+  if (!read.busy && dex.hasKnowledge()) await learnNow(dex)
   return { type: "looked", complete: read.complete, lacksVectors: await lacksVectors(dex) }
 }
 
 /**
- * Whether another process has read everything. Meanwhile no database is open here: the server may end at any time, and that
+ * True if another process has read everything. No database is open here meanwhile: the server may end at any time, and that
  * process ends with it.
  */
 async function readInSubprocess(signal: AbortSignal): Promise<boolean> {

@@ -14,35 +14,37 @@ import { codeOf } from "../../core/error.ts"
 import { toJson } from "../../render/json.ts"
 import { safe } from "../../render/terminal.ts"
 import { createFreshness } from "./fresh.ts"
-import { holdDex } from "./hold.ts"
+import { reuseDex } from "./hold.ts"
 import type { ServerParts } from "./run-call.ts"
 import { createServer } from "./server.ts"
 
 export type ServeOptions = { version: string; env: Record<string, string | undefined>; cwd: string }
 
 /** Creates the server; by default one with everything. */
-export type Create = (parts: ServerParts) => Server
+export type CreateServer = (parts: ServerParts) => Server
 
-/** After stdin closes, requests that came before may still be answered for this long; reading stops in the remaining time. */
+/**
+ * How long requests that came before stdin closed may still be answered, in milliseconds; reading stops in the remaining time.
+ */
 const LAST_ANSWERS_MS = 1_000
 const END_WITHIN_MS = 1_200
 const PARENT_EVERY_MS = 1_000
 
 /**
  * Serves MCP on stdin and stdout, in the client's protocol era. Ends the process when stdin closes or the parent dies, even if
- * something is running: the next sync continues one that was interrupted, and an orphan is of no use.
+ * something is running: an interrupted sync is continued by the next one, and an orphan is useless.
  */
-export function serve({ version, env, cwd }: ServeOptions, create: Create = createServer): Promise<never> {
-  // There are as many servers as running agents. By default, V8 lets garbage grow by 50 MB before it collects.
+export function serve({ version, env, cwd }: ServeOptions, create: CreateServer = createServer): Promise<never> {
+  // There are as many servers as running agents, and by default V8 lets garbage grow by 50 MB before it collects.
   setFlagsFromString("--optimize-for-size")
-  const write = takeStdout()
+  const write = reserveStdout()
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
 
   const start = { env: { ...env }, cwd, version }
   const fresh = createFreshness(start, log)
-  const use = holdDex(() => createDex(start))
+  const use = reuseDex(() => createDex(start))
   const wire = lineTransport(write)
   serveStdio(() => create({ version, use, fresh, log }), {
     transport: wire,
@@ -65,8 +67,8 @@ export function serve({ version, env, cwd }: ServeOptions, create: Create = crea
   return new Promise<never>(() => {})
 }
 
-/** From here on stdout is for JSON-RPC only: everything else that is printed goes to stderr. */
-export function takeStdout(): (line: string) => void {
+/** Reserves stdout for JSON-RPC: everything else that is printed goes to stderr. */
+export function reserveStdout(): (line: string) => void {
   const write = process.stdout.write.bind(process.stdout)
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write
   for (const name of ["log", "info", "debug", "table", "dir"] as const) console[name] = console.error
@@ -74,15 +76,15 @@ export function takeStdout(): (line: string) => void {
 }
 
 /**
- * Node crashes if it exits while a thread is inside SQLite. Being killed there is safe: every write is a transaction. It happens
- * only if the thread does not finish the current conversation in time.
+ * Ends the process. Node crashes if it exits while a thread is inside SQLite, so the process is then killed, which is safe,
+ * because every write is a transaction. This happens only if the thread does not finish the current conversation in time.
  */
 export function endProcess(isIdle: boolean): void {
   if (isIdle) process.exit(0)
   process.kill(process.pid, "SIGKILL")
 }
 
-/** A parent that is killed may leave stdin open in another of its children. */
+/** Calls `end` when the parent dies. A killed parent may leave stdin open in another of its children. */
 function whenParentDies(end: () => void): void {
   const parent = process.ppid
   setInterval(() => {
@@ -90,7 +92,7 @@ function whenParentDies(end: () => void): void {
   }, PARENT_EVERY_MS).unref()
 }
 
-/** On Windows, a child whose parent died gets no new parent: the parent's number does not change. */
+/** True if the process exists. On Windows, a child whose parent died gets no new parent, so the parent's id does not change. */
 function isThere(pid: number): boolean {
   if (process.platform !== "win32") return true
   try {
@@ -103,13 +105,13 @@ function isThere(pid: number): boolean {
 
 const PARSE_ERROR = -32700
 const INVALID_REQUEST = -32600
-/** A longer line is refused without being stored: no request of ours needs it. */
-const LONGEST_LINE_BYTES = 10 << 20
+/** The most bytes of a line. A longer one is refused without being stored: no valid request needs it. */
+const MAX_LINE_BYTES = 10 << 20
 const NEWLINE = 10
 
 type LineTransport = Transport & {
   receive(chunk: Buffer): void
-  /** Resolves when every request has its answer, or after this long. */
+  /** Resolves when every request has its answer, or after `withinMs`. */
   answered(withinMs: number): Promise<void>
 }
 
@@ -140,7 +142,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
       refuse(idOf(value), INVALID_REQUEST, "This is not a JSON-RPC 2.0 message; batches are not supported.")
   }
   const endLine = () => {
-    if (tooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${LONGEST_LINE_BYTES} bytes.`)
+    if (tooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${MAX_LINE_BYTES} bytes.`)
     else takeLine(Buffer.concat(pieces, held).toString("utf8"))
     pieces = []
     held = 0
@@ -148,7 +150,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
   }
   const keep = (piece: Buffer) => {
     held += piece.length
-    if (held > LONGEST_LINE_BYTES) {
+    if (held > MAX_LINE_BYTES) {
       tooLong = true
       pieces = []
     } else if (piece.length > 0) pieces.push(piece)
@@ -174,7 +176,7 @@ function lineTransport(write: (line: string) => void): LineTransport {
   return transport
 }
 
-/** `printf … | dex serve` closes stdin before it has its answers. */
+/** Counts open requests, because `printf … | dex serve` closes stdin before it has its answers. */
 function openRequests() {
   const ids = new Set<unknown>()
   let last = () => {}
@@ -208,7 +210,7 @@ function messageOf(value: unknown): JSONRPCMessage | undefined {
   }
 }
 
-/** A malformed answer must not be answered: two programs could continue forever. */
+/** True for an answer. A malformed answer must not be answered, or two programs could continue forever. */
 function isAnswer(value: unknown): boolean {
   return typeof value === "object" && value !== null && !("method" in value) && ("result" in value || "error" in value)
 }

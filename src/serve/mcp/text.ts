@@ -8,20 +8,20 @@ import { clip, safe, safeLine } from "../../render/terminal.ts"
 import { many } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { guide } from "../../tools/guide/guide.ts"
-import { countedIn, nounOf, sayConversations, sayFound } from "../../tools/kinds.ts"
+import { describeConversations, describeMatches, nounForRows, sizeOfRow } from "../../tools/kinds.ts"
 import { list } from "../../tools/list/list.ts"
 import { search } from "../../tools/search/search.ts"
 import { timeline } from "../../tools/show/forms.ts"
 import { show } from "../../tools/show/show.ts"
 import { stats } from "../../tools/stats/stats.ts"
 import { suggest } from "../../tools/suggest/suggest.ts"
-import { call, callForCommand, inCalls } from "./calls.ts"
-import { type Offered, USUAL_TOKENS } from "./definitions.ts"
+import { callForCommand, commandsToCalls, formatCall } from "./calls.ts"
+import { DEFAULT_TOKENS, type OfferedTool } from "./definitions.ts"
 
-// A tool's output in the form that suits a model best: shorter than JSON, ending with the next possible calls and their cost.
-// Quoted text is indented, so that it cannot be mistaken for one of our own lines.
+// A tool's output in the form that suits a model best: shorter than JSON, and ending with the next possible calls and their cost.
+// Quoted text is indented, so that it cannot be mistaken for dex's own lines.
 
-type Names = readonly Offered[]
+type Names = readonly OfferedTool[]
 
 /** The text form of an answer. Undefined if there is none and the JSON is enough. */
 export function answerText(name: string, output: unknown, offered: Names, input: unknown): string | undefined {
@@ -42,7 +42,7 @@ const FORMS = new Map([
   form(why, whyLines),
 ])
 
-/** A form that does not match its tool does not compile. */
+/** Pairs a tool with its text form, so that the compiler checks that they match. */
 function form<T extends Tool<Dex>>(
   tool: T,
   lines: (output: OutputOf<T>, offered: Names, input: InputOf<T>) => Line[],
@@ -50,53 +50,56 @@ function form<T extends Tool<Dex>>(
   return [tool.mcp!.name, lines as Form]
 }
 
-type Found = OutputOf<typeof search>
-type Listed = OutputOf<typeof list>
-type Got = OutputOf<typeof show>
+type SearchOutput = OutputOf<typeof search>
+type ListOutput = OutputOf<typeof list>
+type GetOutput = OutputOf<typeof show>
 type Timeline = OutputOf<typeof timeline>
-type Suggested = OutputOf<typeof suggest>
-type SuggestedItem = NonNullable<Suggested["waiting"]>[number]["items"][number]
-type Thing = Pick<SuggestedItem, "kind" | "title" | "summary" | "reason" | "relevance" | "ref" | "file"> & {
+type SuggestOutput = OutputOf<typeof suggest>
+type SuggestedItem = NonNullable<SuggestOutput["waiting"]>[number]["items"][number]
+type ListedItem = Pick<SuggestedItem, "kind" | "title" | "summary" | "reason" | "relevance" | "ref" | "file"> & {
   number?: number
 }
 type Stats = OutputOf<typeof stats>
 type Guide = OutputOf<typeof guide>
-type Explained = OutputOf<typeof why>
-type Row = Pick<Found["results"][number], keyof Listed["conversations"][number] & keyof Found["results"][number]>
+type WhyOutput = OutputOf<typeof why>
+type Row = Pick<
+  SearchOutput["results"][number],
+  keyof ListOutput["conversations"][number] & keyof SearchOutput["results"][number]
+>
 
-/** A get of one message reads two before it and two after. */
-const AROUND = 5
+/** How many messages a get of one message reads: two before it and two after. */
+const MESSAGES_READ = 5
 
 function searchLines(
-  { results, total, total_is_at_least, kinds, mode, degraded, notes }: Found,
+  { results, total, total_is_at_least, kinds, mode, degraded, notes }: SearchOutput,
   offered: Names,
 ): Line[] {
   const best = results[0]
-  const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+  const remarks = [...notes, ...(degraded ?? [])].map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   if (!best)
     return [
       "Nothing found.",
       ...remarks,
-      `next: fewer or other words; or browse: ${call("dex_list", { from: "30d" })} ~1700 tokens`,
+      `next: fewer or other words; or browse: ${formatCall("dex_list", { from: "30d" })} ~1700 tokens`,
     ]
   const at = hitRef(best)
-  const noun = nounOf(results)
+  const noun = nounForRows(results)
   return [
     mode === "list"
       ? `${results.length} of ${total} conversations, newest first.`
-      : `${(kinds && sayFound(kinds, results.length, noun, total_is_at_least)) ?? `${many(results.length, noun)} shown`}.`,
+      : `${(kinds && describeMatches(kinds, results.length, noun, total_is_at_least)) ?? `${many(results.length, noun)} shown`}.`,
     ...results.flatMap((hit) => [
       `${hitRef(hit)} ${headOf(hit)}`,
       ...(hit.snippet === "" ? [] : [`  ${safeLine(hit.snippet)}`]),
       `  ${hit.role ? `${hit.role} (${hit.origin}); ` : ""}${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
     ]),
     ...remarks,
-    `next: what happened around it: ${call("dex_timeline", { id: at })} at most ${USUAL_TOKENS.dex_timeline} tokens; its words: ${call("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
+    `next: what happened around it: ${formatCall("dex_timeline", { id: at })} at most ${DEFAULT_TOKENS.dex_timeline} tokens; its words: ${formatCall("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
   ]
 }
 
-function whyLines({ commits, conversations, lines, unknown, notes }: Explained, offered: Names): Line[] {
-  const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+function whyLines({ commits, conversations, lines, unknown, notes }: WhyOutput, offered: Names): Line[] {
+  const remarks = notes.map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   const [first] = conversations
   if (!first) return ["No conversation is known to have written this.", ...remarks]
   return [
@@ -110,23 +113,23 @@ function whyLines({ commits, conversations, lines, unknown, notes }: Explained, 
       ]),
     ]),
     ...remarks,
-    `next: the words around it: ${call("dex_get", { ids: [first.asked.at(-1)?.ref ?? first.ref] })}`,
+    `next: the words around it: ${formatCall("dex_get", { ids: [first.asked.at(-1)?.ref ?? first.ref] })}`,
   ]
 }
 
 function aroundTokens({ message_count, estimated_tokens }: Row): number {
-  return Math.ceil((estimated_tokens * Math.min(AROUND, message_count)) / Math.max(1, message_count))
+  return Math.ceil((estimated_tokens * Math.min(MESSAGES_READ, message_count)) / Math.max(1, message_count))
 }
 
 function listLines(
-  { collections, conversations, total, kinds, left_out, next_offset, continue_with }: Listed,
+  { collections, conversations, total, kinds, left_out, next_offset, continue_with }: ListOutput,
   offered: Names,
 ): Line[] {
   if (collections) return collectionLines(collections)
   const others = Object.entries(left_out).filter(([, count]) => count > 0)
   const [first] = conversations
   return [
-    `${conversations.length} of ${kinds ? sayConversations(kinds) : `${total} ${nounOf(conversations)}s`}, newest first.`,
+    `${conversations.length} of ${kinds ? describeConversations(kinds) : `${total} ${nounForRows(conversations)}s`}, newest first.`,
     ...conversations.flatMap((row) => [
       `${row.id} ${headOf(row)}`,
       row.kind === "document"
@@ -142,11 +145,11 @@ function listLines(
         ? `next: the same with offset: ${next_offset}`
         : undefined,
     first &&
-      `next: read one: ${call("dex_get", { ids: [first.id], format: "outline" })} or whole ~${first.estimated_tokens} tokens`,
+      `next: read one: ${formatCall("dex_get", { ids: [first.id], format: "outline" })} or completely ~${first.estimated_tokens} tokens`,
   ]
 }
 
-function collectionLines(collections: NonNullable<Listed["collections"]>): Line[] {
+function collectionLines(collections: NonNullable<ListOutput["collections"]>): Line[] {
   const [first] = collections
   return [
     `${collections.length} collections of documents.`,
@@ -154,12 +157,13 @@ function collectionLines(collections: NonNullable<Listed["collections"]>): Line[
       ({ name, origin, project, documents, sections }) =>
         `${safeLine(name)} · ${safeLine(origin)} · ${project === undefined ? "for every project" : safeLine(project)} · ${documents} documents, ${sections} sections`,
     ),
-    first && `next: its documents: ${call("dex_list", { collection: first.name })}; or dex_search with in: "docs"`,
+    first &&
+      `next: its documents: ${formatCall("dex_list", { collection: first.name })}; or dex_search with in: "docs"`,
   ]
 }
 
 type Head = Pick<Row, "id" | "title" | "project" | "date" | "kind" | "superseded"> & { source?: string }
-function getLines({ conversations, left_out }: Got, offered: Names, { format }: InputOf<typeof show>): Line[] {
+function getLines({ conversations, left_out }: GetOutput, offered: Names, { format }: InputOf<typeof show>): Line[] {
   return [
     ...conversations.flatMap((one) => [
       `${one.id} ${headOf(one)}`,
@@ -198,8 +202,8 @@ function filesLine(files: string[], format: Format): string {
   return format === "outline" ? clip(line, OUTLINE_FILES_CHARS) : line
 }
 
-/** Whose words a role usually contains. */
-const USUAL_ORIGINS: Record<string, string> = {
+/** Whose words a message of each role contains by default. */
+const DEFAULT_ORIGINS: Record<string, string> = {
   user: "person",
   assistant: "agent",
   tool: "local_tool",
@@ -207,7 +211,7 @@ const USUAL_ORIGINS: Record<string, string> = {
 }
 
 /**
- * One line with the cost of reading the message. It begins with our own words, so the text cannot be mistaken for another line.
+ * One line with the cost of reading the message. It begins with dex's own words, so the text cannot be mistaken for another line.
  */
 function outlineLine({
   index,
@@ -216,8 +220,8 @@ function outlineLine({
   tokens,
   state,
   content,
-}: Got["conversations"][number]["messages"][number]): string {
-  const marks = [...(origin === USUAL_ORIGINS[role] || origin === "" ? [] : [origin]), ...(state ? [state] : [])]
+}: GetOutput["conversations"][number]["messages"][number]): string {
+  const marks = [...(origin === DEFAULT_ORIGINS[role] || origin === "" ? [] : [origin]), ...(state ? [state] : [])]
   const suffix = marks.length === 0 ? "" : ` (${marks.join("; ")})`
   return `#${index} ${role}${suffix} ~${formatCount(tokens)}: ${safeLine(content)}`
 }
@@ -235,32 +239,33 @@ function timelineLines(output: Timeline, offered: Names): Line[] {
     !truncated && (has_more_before || has_more_after)
       ? `note: there is more ${[has_more_before && "before", has_more_after && "after"].filter(Boolean).join(" and ")}; before and after widen it`
       : undefined,
-    `next: read messages in full: ${call("dex_get", { ids: [`${output.id}#${output.message_index}`] })}; ~ in a line is what reading that message takes`,
+    `next: read messages in full: ${formatCall("dex_get", { ids: [`${output.id}#${output.message_index}`] })}; ~ in a line is what reading that message takes`,
   ]
 }
 
-function suggestLines({ id, suggestions, waiting = [], notes }: Suggested, offered: Names): Line[] {
-  const remarks = notes.map((note) => `note: ${safeLine(inCalls(note, offered))}`)
+function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, offered: Names): Line[] {
+  const remarks = notes.map((note) => `note: ${safeLine(commandsToCalls(note, offered))}`)
   const [first] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
-  if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${call("dex_search", { query: "…" })}`]
+  if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${formatCall("dex_search", { query: "…" })}`]
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
-  // A commit is read with git.
+  // Commits are not shown by dex_get, so they are left out.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
-  const head = suggestions.length === 1 ? "1 thing." : `${suggestions.length} things, the likeliest to be used first.`
+  const head =
+    suggestions.length === 1 ? "1 thing." : `${suggestions.length} suggestions, the likeliest to be used first.`
   return [
     suggestions.length > 0 ? head : undefined,
-    ...suggestions.flatMap(thingLines),
+    ...suggestions.flatMap(itemLines),
     ...waiting.flatMap((one) => [
       `For subscription ${one.subscription ?? "?"}, as suggestion ${one.id}:`,
-      ...one.items.flatMap(thingLines),
+      ...one.items.flatMap(itemLines),
     ]),
     ...remarks,
-    ref && `next: read one: ${call("dex_get", { ids: [ref] })}`,
-    `next: used or dismissed: ${call("suggestion_feedback", { id: first.id, verdict: "used", item: 1 })}`,
+    ref && `next: read one: ${formatCall("dex_get", { ids: [ref] })}`,
+    `next: used or dismissed: ${formatCall("suggestion_feedback", { id: first.id, verdict: "used", item: 1 })}`,
   ]
 }
 
-function thingLines({ number, kind, title, summary, reason, relevance, ref, file }: Thing, i: number): Line[] {
+function itemLines({ number, kind, title, summary, reason, relevance, ref, file }: ListedItem, i: number): Line[] {
   const about = file === undefined || title.includes(file) ? "" : `; about ${safeLine(file)}`
   return [
     `${number ?? i + 1} ${kind}: ${safeLine(title)}`,
@@ -276,14 +281,14 @@ function statsLines(stats: Stats): Line[] {
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")
   return [
-    `${sayConversations(stats.kinds)}, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
+    `${describeConversations(stats.kinds)}, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
     `agents: ${counts(onlyAgents(stats.sources))}`,
     `by whom: ${counts(stats.kinds)}`,
     stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
-    `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read whole, on average`,
+    `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read completely, on average`,
     stats.session_id && `this session: ${stats.session_id}`,
     stats.sync && `note: ${stats.sync.done} of ${stats.sync.total} transcripts read so far`,
-    `next: ${call("dex_search", { query: "…" })} ~1500 tokens`,
+    `next: ${formatCall("dex_search", { query: "…" })} ~1500 tokens`,
   ]
 }
 
@@ -309,7 +314,7 @@ function headOf({ title, project, source, date, kind, superseded }: Head): strin
 }
 
 function sizeOf(row: Row): string {
-  return `${countedIn(row)}, ~${row.estimated_tokens} tokens`
+  return `${sizeOfRow(row)}, ~${row.estimated_tokens} tokens`
 }
 
 function indented(text: string): string {

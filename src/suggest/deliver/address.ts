@@ -6,8 +6,8 @@ import { codeOf } from "../../core/error.ts"
 export type Target = { url: URL; address: string }
 export type Lookup = (host: string) => Promise<{ address: string }[]>
 
-const LONGEST_URL = 2_000
-/** This address belongs to the host of Azure's virtual machines and answers only there. No range contains it. */
+const MAX_URL_LENGTH = 2_000
+/** The address of the host of Azure's virtual machines, which answers only there. No range contains it. */
 const AZURE_HOST = "168.63.129.16"
 
 /**
@@ -32,19 +32,19 @@ export async function targetOf(
   }
   const [first] = found
   if (!first) return { refused: `${host} has no address` }
-  // One private address among public ones is an attack or a mistake. In both cases nothing is sent.
+  // If one of several addresses is private, it is an attack or a mistake, so nothing is sent.
   const refused = isAllowed ? undefined : found.find(({ address }) => !isPublic(address))
   return refused
     ? { refused: `${host} is not on the public internet. ${howToAllow(url)}` }
     : { url, address: first.address }
 }
 
-/** The checks that need no lookup. */
+/** Checks that need no DNS lookup. */
 export function checkUrl(
   text: string,
   allowed: readonly string[],
 ): { url: URL; isAllowed: boolean } | { refused: string } {
-  if (text.length > LONGEST_URL || !URL.canParse(text))
+  if (text.length > MAX_URL_LENGTH || !URL.canParse(text))
     return { refused: "it is not a URL like https://example.com/dex" }
   const url = new URL(text)
   if (url.protocol !== "https:" && url.protocol !== "http:") return { refused: "it must begin with https://" }
@@ -62,7 +62,7 @@ export function checkUrl(
   return { url, isAllowed }
 }
 
-/** True for an ordinary address on the internet. Unknown kinds of addresses are refused. */
+/** True for an ordinary address on the internet, and false for unknown kinds of addresses. */
 export function isPublic(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   const parsed = ipaddr.parse(address)
@@ -81,7 +81,7 @@ function isAllowedHost(url: URL, allowed: readonly string[]): boolean {
   })
 }
 
-/** Without the brackets of IPv6. */
+/** The host without the brackets of IPv6. */
 function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, "")
 }

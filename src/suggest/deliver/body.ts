@@ -2,19 +2,19 @@ import { basename } from "node:path"
 import { withFolderSpelling } from "../../core/path-key.ts"
 import { redactText } from "../../redact/redact.ts"
 import { toJson } from "../../render/json.ts"
-import { visible, visibleIn } from "../../render/visible.ts"
+import { visibleText, withVisibleTexts } from "../../render/visible.ts"
 import type { StoredSuggestion } from "../../store/suggestions/suggestions.ts"
 
-export const MOST_BODY_BYTES = 20_000
-const LONGEST_TEXT = 2_000
+export const MAX_BODY_BYTES = 20_000
+const MAX_TEXT_LENGTH = 2_000
 
 /**
- * The part of a suggestion that leaves this machine, redacted and below 20 kB: the items, without the prompt or output that
- * led to them, and the project's name without its path.
+ * The part of a suggestion that leaves this machine, redacted and below 20 kB: the items, without the prompt or output that led
+ * to them, and the project's name without its path.
  */
 export function webhookBody({ id, seq, subscription, moment, items }: StoredSuggestion): string {
   for (let kept = items.length; ; kept--) {
-    const { output } = visibleIn({
+    const { output } = withVisibleTexts({
       type: "suggestion.created",
       timestamp: new Date(moment.at).toISOString(),
       data: {
@@ -39,13 +39,13 @@ export function webhookBody({ id, seq, subscription, moment, items }: StoredSugg
       },
     })
     const body = toJson(output)
-    if (Buffer.byteLength(body) < MOST_BODY_BYTES || kept === 0) return body
+    if (Buffer.byteLength(body) < MAX_BODY_BYTES || kept === 0) return body
   }
 }
 
 /** Hidden characters are removed first, because they could be inside a secret. */
 function clean(text: string): string {
-  return redactText(visible(text)).slice(0, LONGEST_TEXT)
+  return redactText(visibleText(text)).slice(0, MAX_TEXT_LENGTH)
 }
 
 function fileIn({ file = "", project }: StoredSuggestion["moment"]): string {

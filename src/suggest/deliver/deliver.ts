@@ -6,11 +6,11 @@ import { type Lookup, type Target, targetOf } from "./address.ts"
 import { webhookBody } from "./body.ts"
 import { signedHeaders } from "./sign.ts"
 
-export type DeliverParts = {
+export type DeliveryParts = {
   suggestions: Suggestions
   now(): number
   version: string
-  /** Hosts that the user allowed, whatever their address. */
+  /** Hosts that the user allowed, whatever their address is. */
   allowedHosts(): readonly string[]
   /** False for a private project. */
   mayLeave(project: string): boolean | Promise<boolean>
@@ -22,23 +22,23 @@ export type DeliverParts = {
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
-/** Svix's schedule: the delay after the previous attempt. */
+/** The delay of each attempt after the previous one, in milliseconds, as in Svix's schedule. */
 export const DELAYS_MS = [0, 5_000, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR] as const
 const TIMEOUT_MS = 15_000
-const AT_ONCE = 16
-/** A receiver that does not answer occupies at most this many, so others do not have to wait. */
-const AT_ONCE_EACH = 4
+const MAX_PARALLEL = 16
+/** The most messages that are sent to one receiver at the same time, so that a slow receiver does not delay others. */
+const MAX_PER_RECEIVER = 4
 const GONE = 410
 
-export type Delivered = { delivered: number; again: number; dead: number }
+export type DeliveryCounts = { delivered: number; again: number; dead: number }
 
 /**
- * Sends everything that is due, until nothing is left or the signal aborts; then it returns at once. Only one process at a
- * time may do this (see `keepDelivering`). A message without an answer at the end, or when the process was killed, is sent
- * again with the same id.
+ * Sends everything that is due, until nothing is left or the signal aborts; then it returns at once. Only one process at a time
+ * may do this; see `keepDelivering`. A message without an answer at the end, or when the process was killed, is sent again with
+ * the same id.
  */
-export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Promise<Delivered> {
-  const sum: Delivered = { delivered: 0, again: 0, dead: 0 }
+export async function deliverDue(parts: DeliveryParts, signal?: AbortSignal): Promise<DeliveryCounts> {
+  const sum: DeliveryCounts = { delivered: 0, again: 0, dead: 0 }
   const running = new Map<string, { subscription: string; done: Promise<void> }>()
   let broken: { error: unknown } | undefined
   const send = async (due: DueDelivery) => {
@@ -54,10 +54,10 @@ export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Pro
     running.delete(due.id)
   }
   for (;;) {
-    const due = broken || signal?.aborted ? [] : parts.suggestions.due(parts.now(), 2 * AT_ONCE_EACH)
+    const due = broken || signal?.aborted ? [] : parts.suggestions.due(parts.now(), 2 * MAX_PER_RECEIVER)
     for (const one of due) {
       const same = [...running.values()].filter(({ subscription }) => subscription === one.subscription)
-      if (running.has(one.id) || running.size >= AT_ONCE || same.length >= AT_ONCE_EACH) continue
+      if (running.has(one.id) || running.size >= MAX_PARALLEL || same.length >= MAX_PER_RECEIVER) continue
       running.set(one.id, { subscription: one.subscription, done: send(one) })
     }
     if (running.size === 0) break
@@ -67,9 +67,9 @@ export async function deliverDue(parts: DeliverParts, signal?: AbortSignal): Pro
   return sum
 }
 
-/** Undefined if it was stopped before there was an answer. */
+/** Undefined if the attempt was stopped before there was an answer. */
 async function attempt(
-  parts: DeliverParts,
+  parts: DeliveryParts,
   { id, suggestion_id, subscription, url, attempts }: DueDelivery,
   signal: AbortSignal | undefined,
 ): Promise<DeliveryOutcome | undefined> {

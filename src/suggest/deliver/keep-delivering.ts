@@ -1,17 +1,17 @@
 import { messageOf } from "../../core/error.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Suggestions } from "../../store/suggestions/suggestions.ts"
-import type { DeliverParts } from "./deliver.ts"
+import type { DeliveryParts } from "./deliver.ts"
 
 const LOOK_EVERY_MS = 1_000
 
 /**
- * Delivers as long as the process runs. One of several processes delivers; when it ends for any reason, another takes over.
- * Problems are logged, and delivery is tried again. `suggestions` returns undefined until one was stored. Returns a function
- * that cancels what is being sent and resolves when nothing more is read or written.
+ * Delivers for as long as the process runs. One of several processes delivers; when it ends for any reason, another takes over.
+ * Problems are logged, and delivery is retried. `suggestions` returns undefined until one was stored. Returns a function that
+ * cancels what is being sent and resolves when nothing more is read or written.
  */
 export function keepDelivering(
-  parts: Omit<DeliverParts, "suggestions"> & { suggestions(): Suggestions | undefined },
+  parts: Omit<DeliveryParts, "suggestions"> & { suggestions(): Suggestions | undefined },
   lockFile: string,
   log: (line: string) => void,
 ): () => Promise<void> {
@@ -24,7 +24,7 @@ export function keepDelivering(
       const at = suggestions?.nextDue()
       if (suggestions && at !== undefined && at <= parts.now()) {
         lock ??= tryLock(lockFile)
-        // Loaded late: Node's HTTP takes 40 ms to load, and most processes never send anything.
+        // Loaded late, because Node's HTTP takes 40 ms to load, and most processes never send anything.
         if (lock) await (await import("./deliver.ts")).deliverDue({ ...parts, suggestions }, stop.signal)
       }
     } catch (error) {

@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from "node:crypto"
 
-// Standard Webhooks: with any of its libraries, the receiver can check that a message is from dex, complete and recent.
+// The prefix of a secret in Standard Webhooks. With any of its libraries, the receiver can check that a message is from dex,
+// complete and recent.
 
 const PREFIX = "whsec_"
 
@@ -8,7 +9,7 @@ export function newSecret(): string {
   return PREFIX + randomBytes(32).toString("base64")
 }
 
-/** The headers of one attempt. The id is the message's; the time is the attempt's. */
+/** The headers of one attempt, with the message's id and the attempt's time. */
 export function signedHeaders(secret: string, id: string, at: number, body: string): Record<string, string> {
   const timestamp = Math.floor(at / 1000)
   const key = Buffer.from(secret.slice(PREFIX.length), "base64")

@@ -1,31 +1,38 @@
 import type { Item } from "../../core/suggestion.ts"
 import type { LearnWeights } from "../../store/suggestions/verdicts.ts"
 
-// A verdict changes the weights by one step of logistic regression on the item's kind and features. Bounds ensure that no
-// series of clicks can silence a kind forever, or show all of its items.
+/**
+ * The most that feedback can change the weight of a kind, in log-odds. A verdict changes the weights by one step of logistic
+ * regression on the item's kind and features. The limits ensure that no series of clicks can silence a kind forever, or show all
+ * of its items.
+ */
+export const MAX_KIND_WEIGHT = 1
+export const MAX_FEATURE_WEIGHT = 0.5
+/** The most by which everything learned may move an item's log-odds: 0.5 becomes 0.27 to 0.73. */
+export const MAX_SHIFT = 1
+const LEARNING_RATE = 0.2
 
-/** In log-odds. */
-export const MOST_KIND = 1
-export const MOST_FEATURE = 0.5
-/** Everything learned may move an item's log-odds by at most this: 0.5 becomes 0.27 to 0.73. */
-export const MOST_SHIFT = 1
-const RATE = 0.2
-
-/** For `setStatus`. Withdrawing a verdict moves the weights back by the same amount, except for what a bound cut off. */
+/**
+ * Learns from a verdict, for `setStatus`. Withdrawing a verdict moves the weights back by the same amount, except for what a
+ * limit cut off.
+ */
 export const learnFromVerdict: LearnWeights = (item, before, after, weight) =>
   Object.fromEntries(
     Object.entries(termsOf(item)).map(([name, x]) => {
-      const bound = name.startsWith("kind:") ? MOST_KIND : MOST_FEATURE
-      return [name, within(weight(name) + RATE * (after - (before ?? item.relevance)) * x, bound)]
+      const bound = name.startsWith("kind:") ? MAX_KIND_WEIGHT : MAX_FEATURE_WEIGHT
+      return [name, within(weight(name) + LEARNING_RATE * (after - (before ?? item.relevance)) * x, bound)]
     }),
   )
 
-/** How likely this user is to use it. */
-export function adjusted(item: Pick<Item, "kind" | "features" | "relevance">, weights: Record<string, number>): number {
+/** The item's relevance, adjusted by the user's feedback. */
+export function adjustedRelevance(
+  item: Pick<Item, "kind" | "features" | "relevance">,
+  weights: Record<string, number>,
+): number {
   const shift = Object.entries(termsOf(item)).reduce((sum, [name, x]) => sum + (weights[name] ?? 0) * x, 0)
   if (shift === 0) return item.relevance
   const p = Math.min(0.999, Math.max(0.001, item.relevance))
-  return 1 / (1 + Math.exp(-(Math.log(p / (1 - p)) + within(shift, MOST_SHIFT))))
+  return 1 / (1 + Math.exp(-(Math.log(p / (1 - p)) + within(shift, MAX_SHIFT))))
 }
 
 function termsOf({ kind, features }: Pick<Item, "kind" | "features">): Record<string, number> {

@@ -7,15 +7,17 @@ import type { StoredSuggestion, Suggestions } from "../../store/suggestions/sugg
 import { learnFromVerdict } from "./feedback.ts"
 
 const LOOKS_BACK_MS = 7 * DAY_MS
-/** The rest is left for the next time. If more sessions changed at once, a few more are read. */
-const MOST_SESSIONS = 50
+/**
+ * The most sessions to read at once. The rest is left for the next time; sessions of the same batch of changes may exceed the
+ * limit.
+ */
+const MAX_SESSIONS = 50
 const BATCH = 100
 
 /**
- * Finds the suggestions that sessions used without giving a verdict: they opened a ref with dex, or edited a file. It
- * reads the history. Returns how many items are newly used. A verdict that was given is not changed.
- *
- * A session is read if it changed or received a suggestion since the last time. If there is nothing new, nothing is read.
+ * Finds suggestions that sessions used without giving a verdict: they opened a ref with dex, or edited a file. Reads the history,
+ * and returns how many items are newly used. A given verdict is not changed. A session is read if it changed or received a
+ * suggestion since the last time. If there is nothing new, nothing is read.
  */
 export async function observeUse(store: HistoryReader, suggestions: Suggestions, now: number): Promise<number> {
   const revision = await store.revision()
@@ -31,7 +33,7 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     used += await lookAt(store, suggestions, open.get(session)!)
   }
 
-  // Conversations that change in the meantime are in the feed again, so nothing is missed.
+  // Conversations that change in the meantime appear in the feed again, so nothing is missed.
   let { token, seq } = last ?? { token: revision, seq: 0 }
   let feed: Changes
   do {
@@ -39,12 +41,12 @@ export async function observeUse(store: HistoryReader, suggestions: Suggestions,
     token = feed.rebuild ? revision : feed.token
     if (feed.rebuild) seq = 0
     for (const { ref } of feed.changes) if (ref && open.has(formatRef(ref))) await look(formatRef(ref))
-  } while (feed.more && !feed.rebuild && done.size < MOST_SESSIONS)
+  } while (feed.more && !feed.rebuild && done.size < MAX_SESSIONS)
   for (const suggestion of shown) {
     if (suggestion.seq <= seq) continue
     const session = sessionOf(suggestion)
     if (open.has(session) && !done.has(session)) {
-      if (done.size >= MOST_SESSIONS) break
+      if (done.size >= MAX_SESSIONS) break
       await look(session)
     }
     seq = suggestion.seq
@@ -60,7 +62,7 @@ async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: Sto
   let used = 0
   for (const { id, moment, items } of shown) {
     const unjudged = items.filter(({ status }) => status === "shown" || status === "pending")
-    const [before, after] = [doneIn(messages, -Infinity, moment.at), doneIn(messages, moment.at, Infinity)]
+    const [before, after] = [actionsIn(messages, -Infinity, moment.at), actionsIn(messages, moment.at, Infinity)]
     for (const number of usedItems(unjudged, after, moment.project, before.files)) {
       suggestions.setStatus(id, "used", number, learnFromVerdict)
       used++
@@ -69,7 +71,7 @@ async function lookAt(store: HistoryReader, suggestions: Suggestions, shown: Sto
   return used
 }
 
-/** The session's ref. Empty if the session is not known. */
+/** The session's ref. Empty if the session is unknown. */
 function sessionOf({ moment: { source, session } }: StoredSuggestion): string {
   return source === undefined || session === undefined ? "" : formatRef({ source, id: session })
 }
@@ -80,7 +82,7 @@ function isOpen({ moment, items }: StoredSuggestion): boolean {
 }
 
 /** The effects after `from`, up to and including `to`. */
-function doneIn(messages: readonly StoredMessage[], from: number, to: number): Done {
+function actionsIn(messages: readonly StoredMessage[], from: number, to: number): SessionActions {
   const within = messages.filter(({ at }) => at !== undefined && at > from && at <= to)
   return {
     files: within.flatMap(({ effects }) =>
@@ -106,7 +108,7 @@ function openedBy(tool: string, input: string): string[] {
 }
 
 /** The actions of a session after it received a suggestion. */
-export type Done = {
+export type SessionActions = {
   /** Refs that it opened with dex, as it wrote them. */
   refs: readonly string[]
   /** Files that it edited; absolute paths, or relative to the project. */
@@ -114,12 +116,12 @@ export type Done = {
 }
 
 /**
- * The numbers of the items that were used without a verdict: the session opened the item's ref, or edited its file.
- * `before` are the files that the session had edited before the suggestion. Editing those again proves nothing.
+ * The numbers of the items that were used without a verdict: the session opened the item's ref, or edited its file. `before` are
+ * the files that the session had edited before the suggestion; editing those again proves nothing.
  */
 export function usedItems(
   items: readonly (Pick<Item, "ref" | "file"> & { number: number })[],
-  done: Done,
+  done: SessionActions,
   project: string,
   before: readonly string[] = [],
 ): number[] {
@@ -129,13 +131,13 @@ export function usedItems(
     .filter(
       ({ ref, file }) =>
         (file !== undefined && edited.has(pathBelow(project, file) ?? "")) ||
-        (ref !== undefined && done.refs.some((opened) => opens(opened, ref))),
+        (ref !== undefined && done.refs.some((opened) => opensRef(opened, ref))),
     )
     .map(({ number }) => number)
 }
 
-/** Opening a conversation or any of its messages counts as opening a ref to it. */
-function opens(opened: string, ref: string): boolean {
+/** True if opening `opened` counts as opening the ref: the conversation itself, or any of its messages. */
+function opensRef(opened: string, ref: string): boolean {
   if (opened === ref) return true
   const [query, target] = [parseRef(opened), parseRef(ref)]
   if (!query || !target) return false

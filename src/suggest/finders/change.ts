@@ -2,21 +2,21 @@ import { DAY_MS, localDay, localMinute } from "../../core/dates.ts"
 import { fileNameOf, isPlainPath } from "../../learn/paths.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// From git: recent changes of this file, files that change with it, and commits since somebody last worked here.
+// Finds items in git: recent changes of this file, files that change with it, and commits since somebody last worked here.
 
-const MOST_COMMITS = 2
-const MOST_TOGETHER = 4
-/** Fewer may be chance. */
-const LEAST_TOGETHER = 3
+const MAX_COMMITS = 2
+const MAX_TOGETHER = 4
+/** The fewest commits that must change both files. Fewer may be chance. */
+const MIN_TOGETHER = 3
 const RECENT_DAYS = 7
 
-/** Anybody may have written a commit's subject, so it is shown only on request. */
+/** Recent changes of the file. Anybody may have written a commit's subject, so it is shown only on request. */
 export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS }, moment) => {
   const { file } = moment
   if (file === undefined) return []
   const since = moment.at - recent_change_days * DAY_MS
   return knowledge.git
-    .commitsTouching(moment.project, file, { since, limit: MOST_COMMITS })
+    .commitsTouching(moment.project, file, { since, limit: MAX_COMMITS })
     .filter(({ at }) => at <= moment.at)
     .map(({ hash, at, subject, file_count }, i): Candidate => {
       const others = file_count > 1 ? ` with ${file_count - 1} other ${file_count === 2 ? "file" : "files"}` : ""
@@ -34,20 +34,20 @@ export const findChange: Finder = ({ knowledge, recent_change_days = RECENT_DAYS
     })
 }
 
-/** Files of the same commits. Only on request, because nobody has labelled yet how useful they are unasked. */
+/** Files of the same commits. Shown only on request, because nobody has labelled yet how useful they are unasked. */
 export const findCommittedTogether: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined || moment.event !== "asked") return []
   return knowledge.git
-    .changedTogether(moment.project, file, MOST_TOGETHER)
-    .filter(({ path, together }) => together >= LEAST_TOGETHER && isPlainPath(path) && !session.files.includes(path))
+    .changedTogether(moment.project, file, MAX_TOGETHER)
+    .filter(({ path, together }) => together >= MIN_TOGETHER && isPlainPath(path) && !session.files.includes(path))
     .map(
       ({ path, together, own, newest }): Candidate => ({
         kind: "related_code",
         key: `file:${path}`,
         title: path,
         summary: `Changed in ${together} of the ${own} commits that changed ${fileNameOf(file)}, last on ${localDay(newest)}.`,
-        reason: `Git says that ${fileNameOf(file)} and ${fileNameOf(path)} change together.`,
+        reason: `According to git, ${fileNameOf(file)} and ${fileNameOf(path)} change together.`,
         file: path,
         names: [fileNameOf(path)],
         features: { committed_together: together / (own + 1.5) },
@@ -55,12 +55,15 @@ export const findCommittedTogether: Finder = ({ knowledge }, moment, session) =>
     )
 }
 
-const MOST_NEWS = 20
-const MOST_FILES = 3
-/** The prefix of their keys. */
-const SINCE = "since:"
+const MAX_NEWS = 20
+const MAX_FILES = 3
+/** The prefix of the keys of news. */
+const NEWS_PREFIX = "since:"
 
-/** Unasked only if commits changed the files last worked on. Anybody may have written a subject, so it needs a request. */
+/**
+ * Commits since the last work here. Shown unasked only if they changed the files last worked on. Anybody may have written a
+ * subject, so it is shown only on request.
+ */
 export const findNews: Finder = ({ knowledge }, moment) => {
   const isRequested = moment.event === "asked"
   if (!isRequested && moment.event !== "session_start") return []
@@ -68,7 +71,7 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   const last = knowledge.files.newestWork(moment.project, moment.at, moment.session)
   if (!last) return []
   const commits = knowledge.git
-    .commitsSince(moment.project, last.at, MOST_NEWS)
+    .commitsSince(moment.project, last.at, MAX_NEWS)
     .filter(({ at }) => at > last.at && at <= moment.at)
   const [newest] = commits
   if (!newest) return []
@@ -79,32 +82,34 @@ export const findNews: Finder = ({ knowledge }, moment) => {
   const files = changed.filter(isPlainPath).sort((a, b) => Number(edited.has(b)) - Number(edited.has(a)))
   const known = files.filter((path) => edited.has(path))
   if (known.length === 0 && !isRequested) return []
-  const most = commits.length === MOST_NEWS ? "at least " : ""
+  const most = commits.length === MAX_NEWS ? "at least " : ""
   const count = `${most}${commits.length} ${commits.length === 1 ? "commit" : "commits"}`
-  const more = files.length > MOST_FILES ? ` and ${files.length - MOST_FILES} more` : ""
+  const more = files.length > MAX_FILES ? ` and ${files.length - MAX_FILES} more` : ""
   return [
     {
       kind: "change",
-      key: `${SINCE}${newest.hash}`,
+      key: `${NEWS_PREFIX}${newest.hash}`,
       title: `Changed since ${localMinute(last.at)}, when this was last worked on: ${count}, the newest on ${localMinute(newest.at)}`,
-      summary: `${files.slice(0, MOST_FILES).join(", ")}${more}${isRequested ? `\n${newest.subject}` : ""}`,
+      summary: `${files.slice(0, MAX_FILES).join(", ")}${more}${isRequested ? `\n${newest.subject}` : ""}`,
       reason:
         known.length > 0
           ? `${fileNameOf(known[0]!)} was edited then, and has changed since.`
           : "They came after the last conversation here that changed anything.",
       ref: `git:${newest.hash}`,
-      names: files.slice(0, MOST_FILES).map(fileNameOf),
+      names: files.slice(0, MAX_FILES).map(fileNameOf),
       features: {},
     },
   ]
 }
 
-/** Something that happened since somebody last looked. It matters because it is new, so places are reserved for it. */
+/**
+ * True for news: something that happened since somebody last looked. It matters because it is new, so places are reserved for it.
+ */
 export function isNews({ kind, key }: Pick<Candidate, "kind" | "key">): boolean {
   return kind === "change" || key.startsWith("failing:")
 }
 
-/** News is shown at a session's start whatever its relevance, because nobody could have labelled it. */
+/** True for news that is shown at a session's start whatever its relevance, because nobody could have labelled it. */
 export function isPushedNews({ key }: Pick<Candidate, "key">): boolean {
-  return key.startsWith(SINCE)
+  return key.startsWith(NEWS_PREFIX)
 }

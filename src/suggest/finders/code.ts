@@ -2,12 +2,14 @@ import { fileNameOf } from "../../learn/paths.ts"
 import type { SymbolUse } from "../../store/knowledge/symbols.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// From the code: uses of the current symbol or file, deprecated symbols that it uses, and documents about it.
+// Finds items in the code: uses of the current symbol or file, deprecated symbols that it uses, and documents about it.
 
-const MOST_USES = 20
-const MOST_CANDIDATES = 3
+const MAX_USES = 20
+const MAX_CANDIDATES = 3
 
-/** Uses of this symbol, or importers of this file. Only on request, because nobody has labelled how useful they are unasked. */
+/**
+ * Uses of this symbol, or importers of this file. Shown only on request, because nobody has labelled how useful they are unasked.
+ */
 export const findUses: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "asked" && moment.event !== "watch") return []
   const { project, file, symbol: name, line } = moment
@@ -15,12 +17,12 @@ export const findUses: Finder = ({ knowledge }, moment) => {
   const [symbol] = name === undefined ? [at] : knowledge.symbols.definitionsNamed(project, name, 1)
   if (symbol)
     return knowledge.symbols
-      .usesOf(project, symbol, MOST_USES)
+      .usesOf(project, symbol, MAX_USES)
       .filter(({ path }) => path !== file)
-      .slice(0, MOST_CANDIDATES)
+      .slice(0, MAX_CANDIDATES)
       .map((use) => usedBy(symbol.name, symbol.path, use))
   if (file === undefined) return []
-  return knowledge.symbols.importersOf(project, file, MOST_CANDIDATES).map(
+  return knowledge.symbols.importersOf(project, file, MAX_CANDIDATES).map(
     ({ path, line }): Candidate => ({
       kind: "related_code",
       key: `file:${path}`,
@@ -61,7 +63,7 @@ export const findDeprecated: Finder = ({ knowledge }, moment) => {
     {
       kind: "warning",
       key: `deprecated:${file}:${names.join(",")}`,
-      title: `${fileNameOf(file)} uses what is deprecated: ${names.slice(0, MOST_CANDIDATES).join(", ")}`,
+      title: `${fileNameOf(file)} uses deprecated symbols: ${names.slice(0, MAX_CANDIDATES).join(", ")}`,
       summary: `${first.symbol.name} of ${first.symbol.path}, in line ${first.line}.`,
       reason: "The code marks it as deprecated.",
       file,
@@ -72,7 +74,7 @@ export const findDeprecated: Finder = ({ knowledge }, moment) => {
   ]
 }
 
-const LONGEST = 200
+const MAX_LENGTH = 200
 
 /** Sections of documents about this file or symbol. The caller finds them in the search index. */
 export const findDocument: Finder = ({ documents = [] }, moment) =>
@@ -82,7 +84,7 @@ export const findDocument: Finder = ({ documents = [] }, moment) =>
       kind: "document",
       key: `document:${ref}`,
       title: heading,
-      summary: text.length <= LONGEST ? text : `${text.slice(0, LONGEST)}…`,
+      summary: text.length <= MAX_LENGTH ? text : `${text.slice(0, MAX_LENGTH)}…`,
       reason: `The section names ${about}.`,
       ref,
       names: [],

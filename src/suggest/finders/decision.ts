@@ -3,11 +3,11 @@ import { fileNameOf } from "../../learn/paths.ts"
 import type { KnownDecision } from "../../store/knowledge/decisions.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// The decisions about this file or symbol, and whether they are still in force.
+// Finds decisions about this file or symbol, and whether they are still valid.
 
-const MOST_READ = 10
-const MOST_CANDIDATES = 3
-const LONGEST_QUOTE = 300
+const MAX_READ = 10
+const MAX_CANDIDATES = 3
+const MAX_QUOTE_LENGTH = 300
 export const findDecision: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   const { symbol } = moment
@@ -19,26 +19,26 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
     exactly: true,
     symbol: symbol?.toLowerCase(),
     file: symbol === undefined ? file : undefined,
-    limit: MOST_READ,
+    limit: MAX_READ,
   })
   return decisions
     .filter(({ conversation }) => conversation === undefined || conversation !== moment.session)
     .filter((decision) => (isRequested || mayBeShown(decision)) && (decision.at ?? 0) <= moment.at)
-    .slice(0, MOST_CANDIDATES)
+    .slice(0, MAX_CANDIDATES)
     .map((decision): Candidate => {
       const day = decision.at === undefined ? "before" : `on ${localDay(decision.at)}`
       const about = symbol ?? fileNameOf(file!)
       const later = decision.reversed_by
       return {
         kind: later ? "warning" : "decision",
-        key: `${decision.kind === "note" && !later ? NOTE : "decision:"}${decision.key}`,
+        key: `${decision.kind === "note" && !later ? NOTE_PREFIX : "decision:"}${decision.key}`,
         title: later
           ? `A decision about ${about} was reversed since`
-          : `${decision.kind === "note" ? "Noted" : "Decided"}: ${inShort(decision.quote)}`,
+          : `${decision.kind === "note" ? "Noted" : "Decided"}: ${beginningOf(decision.quote)}`,
         summary: later
           ? `Then: "${cut(decision.quote)}"${isRequested || mayBeShown(later) ? ` Since: "${cut(later.quote)}"` : ""}`
           : `"${cut(decision.quote)}"`,
-        reason: `${decision.kind === "note" ? notedBy(decision) : BY[decision.origin]} ${day}${why(decision, about)}.`,
+        reason: `${decision.kind === "note" ? notedBy(decision) : ORIGIN_TEXTS[decision.origin]} ${day}${why(decision, about)}.`,
         ref: decision.ref,
         file,
         symbol,
@@ -53,7 +53,7 @@ export const findDecision: Finder = ({ knowledge }, moment, session) => {
     })
 }
 
-const BY = {
+const ORIGIN_TEXTS = {
   person: "The developer said it",
   agent: "The developer approved it",
   document: "A decision record says it",
@@ -67,39 +67,39 @@ function why({ quote, origin, kind }: KnownDecision, about: string): string {
     : `, and ${about} was named with it or edited ${origin === "commit" ? "in it" : "after it"}`
 }
 
-/** True for a person's words, and for an agent's if they cannot contain a stranger's. */
+/** True for a person's words, and for an agent's words if they cannot contain a stranger's. */
 export function mayBeShown({ origin, is_own_words }: Pick<KnownDecision, "origin" | "is_own_words">): boolean {
   return origin === "person" || (origin === "agent" && is_own_words)
 }
 
-const LONGEST_TITLE = 80
+const MAX_TITLE_LENGTH = 80
 
-/** The beginning; the summary has the rest. */
-function inShort(quote: string): string {
+/** The beginning of a quote; the summary has the rest. */
+function beginningOf(quote: string): string {
   const [line = ""] = quote.split("\n")
-  return line.length <= LONGEST_TITLE ? line : `${line.slice(0, LONGEST_TITLE).replace(/\s+\S*$/, "")}…`
+  return line.length <= MAX_TITLE_LENGTH ? line : `${line.slice(0, MAX_TITLE_LENGTH).replace(/\s+\S*$/, "")}…`
 }
 
 function cut(quote: string): string {
-  return quote.length <= LONGEST_QUOTE ? quote : `${quote.slice(0, LONGEST_QUOTE)}…`
+  return quote.length <= MAX_QUOTE_LENGTH ? quote : `${quote.slice(0, MAX_QUOTE_LENGTH)}…`
 }
 
 /** The prefix of a note's key. */
-export const NOTE = "note:"
-const MOST_NOTES = 20
+export const NOTE_PREFIX = "note:"
+const MAX_NOTES = 20
 
 /** The person's notes for the project. A note for a file is shown with the file's decisions. */
 export const findNote: Finder = ({ knowledge }, moment) => {
   if (moment.event !== "session_start" && moment.event !== "asked") return []
   if (moment.file !== undefined || moment.symbol !== undefined || moment.error !== undefined) return []
   return knowledge.decisions
-    .knownDecisions({ project: moment.project, exactly: true, kind: "note", limit: MOST_NOTES })
+    .knownDecisions({ project: moment.project, exactly: true, kind: "note", limit: MAX_NOTES })
     .decisions.filter(({ files, reversed_by, at }) => files.length === 0 && !reversed_by && (at ?? 0) <= moment.at)
-    .slice(0, MOST_CANDIDATES)
+    .slice(0, MAX_CANDIDATES)
     .map(
       (note): Candidate => ({
         kind: "decision",
-        key: `${NOTE}${note.key}`,
+        key: `${NOTE_PREFIX}${note.key}`,
         title: `Noted ${note.at === undefined ? "before" : `on ${localDay(note.at)}`} for this project`,
         summary: `"${cut(note.quote)}"`,
         reason: `${notedBy(note)} for the whole project.`,

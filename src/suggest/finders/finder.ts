@@ -4,17 +4,17 @@ import type { Session } from "../session.ts"
 
 /** A possible item. Its relevance is computed from its `features`. */
 export type Candidate = Omit<Item, "relevance" | "estimated_tokens"> & {
-  /** Files, symbols and other names in it. If none of them is new to the session, the item is useless. */
+  /** Files, symbols and other names in the item. If the session knows all of them, the item is useless. */
   names: string[]
 }
 
 export type Sources = {
   knowledge: Knowledge
-  /** Sections about the moment's subject. */
+  /** Sections about the subject of the moment. */
   documents?: readonly { ref: string; heading: string; text: string }[]
   /** How many days a change counts as recent. */
   recent_change_days?: number
 }
 
-/** Finds one kind of item, with bounded work. The moment's file is relative to its project. Omits doubtful items. */
+/** Finds one kind of item, with bounded work. The moment's file is relative to its project. Leaves out doubtful items. */
 export type Finder = (sources: Sources, moment: Moment, session: Session) => Candidate[]

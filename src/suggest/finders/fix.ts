@@ -7,12 +7,12 @@ import type { Finder } from "./finder.ts"
 
 // Finds what fixed this error before, in this project.
 
-const MOST_CANDIDATES = 2
-const MOST_FILES = 3
-/** From here on it is the same error with the same names, not only a similar one. */
-const SAME = 0.9
-const MOST_EDIT_LINES = 8
-const LONGEST_LINE = 160
+const MAX_CANDIDATES = 2
+const MAX_FILES = 3
+/** The similarity from which an error is the same one with the same names, not only a similar one. */
+const MIN_SAME_SIMILARITY = 0.9
+const MAX_EDIT_LINES = 8
+const MAX_LINE_LENGTH = 160
 
 export const findFix: Finder = ({ knowledge }, moment) => {
   const query = moment.error ?? moment.command
@@ -25,10 +25,10 @@ export const findFix: Finder = ({ knowledge }, moment) => {
   })
   return solved
     .filter(({ id, files }) => id !== moment.session && files.some(({ path }) => isPlainPath(path)))
-    .slice(0, MOST_CANDIDATES)
+    .slice(0, MAX_CANDIDATES)
     .map((fix) => {
       const { source, id, fixed_number } = fix
-      const files = fix.files.filter(({ path }) => isPlainPath(path)).slice(0, MOST_FILES)
+      const files = fix.files.filter(({ path }) => isPlainPath(path)).slice(0, MAX_FILES)
       const day = fix.at === undefined ? "before" : `on ${localDay(fix.at)}`
       const edit = fix.is_own_words ? editLines(fix) : []
       return {
@@ -36,13 +36,13 @@ export const findFix: Finder = ({ knowledge }, moment) => {
         key: `fix:${source}:${id}#${fix.failed_number}`,
         title: `Solved ${day} by editing ${files.map(({ path }) => path).join(", ")}`,
         summary: edit.join("\n"),
-        reason: `The same command failed with the like of this error ${day}, and passed after the edit.`,
+        reason: `The same command failed with a similar error ${day}, and passed after the edit.`,
         ref: formatRef({ source, id, number: fixed_number! }),
         file: files[0]!.path,
         names: [...files.map(({ path }) => fileNameOf(path)), ...newNames(edit)],
         features: {
           likeness: fix.likeness,
-          same: fix.likeness >= SAME ? 1 : 0,
+          same: fix.likeness >= MIN_SAME_SIMILARITY ? 1 : 0,
         },
       }
     })
@@ -56,13 +56,13 @@ function editLines({ edit, error }: FoundFix): string[] {
     if (place === undefined || fileNameOf(file) !== fileNameOf(place.file)) return Number.MAX_SAFE_INTEGER
     return from === 0 ? Number.MAX_SAFE_INTEGER - 1 : Math.max(0, from - place.line, place.line - to)
   }
-  let room = MOST_EDIT_LINES
+  let room = MAX_EDIT_LINES
   const shown = new Map<Change, string[]>()
   for (const change of changes.toSorted((a, b) => far(a) - far(b))) {
     shown.set(change, change.lines.slice(0, room))
     room = Math.max(0, room - change.lines.length)
   }
-  return changes.flatMap((change) => shown.get(change)!).map((line) => line.slice(0, LONGEST_LINE))
+  return changes.flatMap((change) => shown.get(change)!).map((line) => line.slice(0, MAX_LINE_LENGTH))
 }
 
 /** Lines that were changed together, and their former line numbers; 0 if these were not recorded. */
@@ -95,7 +95,7 @@ function changesIn(diff: string): Change[] {
 
 const NAME = /[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*/g
 
-/** Names that look like code and that the edit added. */
+/** Names in the added lines that look like code. */
 function newNames(edit: string[]): string[] {
   const namesIn = (sign: string) =>
     edit.filter((line) => line.startsWith(sign)).flatMap((line) => line.match(NAME) ?? [])

@@ -5,11 +5,11 @@ import { failingTests } from "../../learn/test-runs/status.ts"
 import { mayBeShown } from "./decision.ts"
 import type { Candidate, Finder } from "./finder.ts"
 
-// The work at the end of the last conversation in this project, and the failing tests.
+// Finds unfinished work of the last conversation in this project, and failing tests.
 
-const MOST_FILES = 3
-const MOST_DECISIONS = 10
-const LONGEST = 160
+const MAX_FILES = 3
+const MAX_DECISIONS = 10
+const MAX_LENGTH = 160
 const HOUR = 3_600_000
 
 export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
@@ -19,9 +19,9 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   if (!last) return []
   const files = knowledge.files
     .filesWorkedOn(moment.project, [last])
-    .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.named(fileNameOf(path)))
+    .filter(({ path, edits }) => edits > 0 && isPlainPath(path) && !session.hasMentioned(fileNameOf(path)))
     .sort((a, b) => b.edits - a.edits)
-    .slice(0, MOST_FILES)
+    .slice(0, MAX_FILES)
     .map(({ path }) => path)
   if (files.length === 0) return []
   const hours = Math.max(0, moment.at - last.at) / HOUR
@@ -33,10 +33,10 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
     .knownDecisions({
       project: moment.project,
       exactly: true,
-      limit: MOST_DECISIONS,
+      limit: MAX_DECISIONS,
     })
     .decisions.filter(({ reversed_by, at }) => !reversed_by && (at ?? 0) <= moment.at)
-  // Only the last decision: if it may not be shown, an older one would be misleading.
+  // Considers only the last decision: if it may not be shown, an older one would be misleading.
   const isShown = decided !== undefined && (moment.event === "asked" || mayBeShown(decided))
   const titled = last.title !== undefined ? `: "${last.title.slice(0, 100)}"` : ""
   return [
@@ -46,8 +46,8 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
       title: `Last worked on here on ${localMinute(last.at)}${titled}`,
       summary: [
         `Edited ${files.join(", ")}.`,
-        ...(failed ? [`Failing when last seen: ${failed.test.slice(0, LONGEST)}.`] : []),
-        ...(isShown ? [`Decided last: "${decided.quote.slice(0, LONGEST)}"`] : []),
+        ...(failed ? [`Failing when last seen: ${failed.test.slice(0, MAX_LENGTH)}.`] : []),
+        ...(isShown ? [`Decided last: "${decided.quote.slice(0, MAX_LENGTH)}"`] : []),
       ].join("\n"),
       reason: onBranch ? "It was on the same branch." : "It is the last conversation here that changed anything.",
       ref: formatRef({ source: last.source, id: last.id }),
@@ -63,7 +63,7 @@ export const findOpenWork: Finder = ({ knowledge }, moment, session) => {
   ]
 }
 
-const MOST_NAMED = 3
+const MAX_NAMED = 3
 
 /** Tests that failed in their last known run: of this file, or of the project when a session begins. */
 export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
@@ -79,7 +79,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   )
   const [newest] = tests
   if (!newest) return []
-  const named = tests.slice(0, MOST_NAMED)
+  const named = tests.slice(0, MAX_NAMED)
   const more = tests.length > named.length ? ` and ${tests.length - named.length} more` : ""
   const of = file === undefined ? "in this project" : `of ${fileNameOf(file)}`
   const candidate: Candidate = {
@@ -101,7 +101,7 @@ export const findFailingTests: Finder = ({ knowledge }, moment, session) => {
   return [candidate]
 }
 
-/** A test's name is the project's own; long text may be a stranger's. */
+/** True for a test's name, which is the project's own; a long text may be a stranger's. */
 function isName(test: string): boolean {
   return test.length <= 120
 }

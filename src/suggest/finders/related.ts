@@ -6,12 +6,10 @@ import type { WorkedFilePath } from "../../store/knowledge/files.ts"
 import type { Session } from "../session.ts"
 import type { Candidate, Finder, Sources } from "./finder.ts"
 
-// The conversations that worked on this file, and the other files that they worked on.
-
-/** Older conversations say little about how a file is worked on now. */
-const MOST_CONVERSATIONS = 60
-const MOST_SESSION_FILES = 6
-const MOST_CANDIDATES = 8
+/** The most conversations to consider. Older ones say little about how a file is worked on now. */
+const MAX_CONVERSATIONS = 60
+const MAX_SESSION_FILES = 6
+const MAX_CANDIDATES = 8
 /** Added to the denominator: if there are few conversations, one that edited both files proves little. */
 const DOUBT = 1.5
 const HOUR = 3_600_000
@@ -25,11 +23,11 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
   const known = new Set([file, ...session.files])
   const evidence = [...new Set(session.files)]
     .filter((other) => other !== file)
-    .slice(-MOST_SESSION_FILES)
+    .slice(-MAX_SESSION_FILES)
     .map((other) => togetherWith(here, other))
   const paths = new Set([...about.files.keys(), ...branch.files.keys()])
   return [...paths]
-    .filter((path) => isPlainPath(path) && !known.has(path) && !session.named(fileNameOf(path)))
+    .filter((path) => isPlainPath(path) && !known.has(path) && !session.hasMentioned(fileNameOf(path)))
     .map((path) => ({
       path,
       together: about.files.get(path) ?? { path, edited: 0, read: 0, at: 0 },
@@ -37,33 +35,31 @@ export const findRelated: Finder = ({ knowledge }, moment, session) => {
     }))
     .filter(({ together, branch }) => together.edited > 0 || branch.edited > 0)
     .sort((a, b) => b.branch.edited + b.together.edited - a.branch.edited - a.together.edited)
-    .slice(0, MOST_CANDIDATES)
+    .slice(0, MAX_CANDIDATES)
     .map((other) => candidate(file, other, { about, branch, evidence }, moment, session))
 }
 
-/** Files that were edited on this branch. The main branch says nothing. */
-function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): About {
-  const files = new Map<string, Together>()
+/** Files that were edited on this branch. Returns nothing for the main branch. */
+function onBranch({ knowledge, project }: Sources & { project: string }, { branch, session }: Moment): FileContext {
+  const files = new Map<string, TogetherCounts>()
   if (branch === undefined || /^(?:main|master|trunk|develop|HEAD)$/.test(branch)) return { conversations: 0, files }
-  const roots = knowledge.files
-    .rootsOnBranch(project, branch, MOST_CONVERSATIONS)
-    .filter(({ root }) => root !== session)
+  const roots = knowledge.files.rootsOnBranch(project, branch, MAX_CONVERSATIONS).filter(({ root }) => root !== session)
   for (const worked of knowledge.files.filesWorkedOn(project, roots)) add(files, worked)
   return { conversations: roots.length, files }
 }
 
-type Together = { path: string; edited: number; read: number; at: number }
-type About = { conversations: number; files: Map<string, Together> }
+type TogetherCounts = { path: string; edited: number; read: number; at: number }
+type FileContext = { conversations: number; files: Map<string, TogetherCounts> }
 
-function togetherWith({ knowledge, project }: Sources & { project: string }, file: string): About {
-  const visits = knowledge.files.visitsTo(project, file, MOST_CONVERSATIONS).filter(({ edits }) => edits > 0)
+function togetherWith({ knowledge, project }: Sources & { project: string }, file: string): FileContext {
+  const visits = knowledge.files.visitsTo(project, file, MAX_CONVERSATIONS).filter(({ edits }) => edits > 0)
   const roots = [...new Map(visits.map(({ source, root }) => [`${source}:${root}`, { source, root }])).values()]
-  const files = new Map<string, Together>()
+  const files = new Map<string, TogetherCounts>()
   for (const worked of knowledge.files.filesWorkedOn(project, roots)) if (worked.path !== file) add(files, worked)
   return { conversations: roots.length, files }
 }
 
-function add(files: Map<string, Together>, { path, edits, at }: WorkedFilePath): void {
+function add(files: Map<string, TogetherCounts>, { path, edits, at }: WorkedFilePath): void {
   const sum = files.get(path) ?? { path, edited: 0, read: 0, at: 0 }
   if (edits > 0) {
     sum.edited++
@@ -72,13 +68,13 @@ function add(files: Map<string, Together>, { path, edits, at }: WorkedFilePath):
   files.set(path, sum)
 }
 
-type Other = { path: string; together: Together; branch: Together }
-type Known = { about: About; branch: About; evidence: About[] }
+type OtherFile = { path: string; together: TogetherCounts; branch: TogetherCounts }
+type KnownWork = { about: FileContext; branch: FileContext; evidence: FileContext[] }
 
 function candidate(
   file: string,
-  { path, together, branch }: Other,
-  known: Known,
+  { path, together, branch }: OtherFile,
+  known: KnownWork,
   moment: Moment,
   session: Session,
 ): Candidate {
@@ -104,7 +100,7 @@ function candidate(
     names: [fileNameOf(path)],
     features: {
       together: together.edited / (of + DOUBT),
-      // A conversation that edited it counts here too: an edit is never weaker evidence than a read.
+      // A conversation that edited the file counts here too, because an edit is never weaker evidence than a read.
       touched_together: (together.edited + together.read) / (of + DOUBT),
       branch: branch.edited / (known.branch.conversations + DOUBT),
       on_branch: branch.edited > 0 ? 1 : 0,
@@ -114,7 +110,7 @@ function candidate(
       within_hours: Math.exp(-hours / 3),
       within_days: Math.exp(-hours / 48),
       in_prompt: shareIn(wordsOf(path), session.prompt),
-      listed: session.listed(fileNameOf(path)) ? 1 : 0,
+      listed: session.hasListed(fileNameOf(path)) ? 1 : 0,
       is_test: isTest(path) ? 1 : 0,
       is_text: /\.(?:md|txt|ya?ml|json|toml|lock)$/i.test(path) ? 1 : 0,
       done: Math.log1p(session.files.length),
@@ -147,23 +143,25 @@ function shareIn(words: string[], text: string): number {
   return words.filter((word) => lower.includes(word)).length / words.length
 }
 
-const MOST_VISITS = 20
-const MOST_FILES = 3
+const MAX_VISITS = 20
+const MAX_FILES = 3
 
-/** The last conversation that edited this file. Changes outside of conversations are found by git. */
+/** The last conversation that edited this file. Git shows changes outside of conversations. */
 export const findConversation: Finder = ({ knowledge }, moment, session) => {
   const { file } = moment
   if (file === undefined) return []
   const visits = knowledge.files
-    .visitsTo(moment.project, file, MOST_VISITS)
+    .visitsTo(moment.project, file, MAX_VISITS)
     .filter(({ edits, id, root }) => edits > 0 && id !== moment.session && root !== moment.session)
   const [last] = visits
   if (!last) return []
   const others = knowledge.files
     .filesWorkedOn(moment.project, [last])
-    .filter(({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.named(fileNameOf(path)))
+    .filter(
+      ({ path, edits }) => edits > 0 && path !== file && isPlainPath(path) && !session.hasMentioned(fileNameOf(path)),
+    )
     .sort((a, b) => b.edits - a.edits)
-    .slice(0, MOST_FILES)
+    .slice(0, MAX_FILES)
   const day = localDay(last.at)
   const also = others.length > 0 ? `, together with ${others.map(({ path }) => path).join(", ")}` : ""
   const titled = last.title !== undefined ? ` "${last.title.slice(0, 100)}"` : ""

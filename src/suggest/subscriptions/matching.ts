@@ -9,7 +9,7 @@ export type Trigger = {
   at: number
   /** A file that changed; an absolute path, or relative to the project. */
   file?: string
-  /** The symbols defined there: `AuthService.login`. */
+  /** The symbols that the file defines: `AuthService.login`. */
   symbols?: readonly string[]
   /** The text of a new message, and the last file that its conversation worked on. */
   text?: string
@@ -18,20 +18,20 @@ export type Trigger = {
 
 export type Match = { subscription: Subscription; pattern: Pattern }
 
-const MOST_PATTERNS = 20
-const LONGEST_WORDS = 200
-const LONGEST_TEXT = 20_000
+const MAX_PATTERNS = 20
+const MAX_WORDS_LENGTH = 200
+const MAX_TEXT_LENGTH = 20_000
 
 /**
- * The subscriptions that match a trigger, each with its most important matching pattern, most important first. A
- * subscription within its cooldown is left out. Only subscriptions of the same project are considered.
+ * The subscriptions that match a trigger, each with its most important matching pattern, most important first. Leaves out
+ * subscriptions within their cooldown and those of other projects.
  */
-export function matching(
+export function matchingSubscriptions(
   subscriptions: readonly Subscription[],
   trigger: Trigger,
   platform = process.platform,
 ): Match[] {
-  const concerns = fitting(trigger)
+  const concerns = matchingPattern(trigger)
   return subscriptions
     .filter(({ enabled, project }) => enabled && isSamePath(project, trigger.project, platform))
     .filter(({ last_triggered_at: last, cooldown_ms }) => last === undefined || trigger.at - last >= cooldown_ms)
@@ -46,8 +46,8 @@ export function matching(
 export function checkPatterns(patterns: readonly Pattern[]): void {
   if (patterns.length === 0)
     throw new DexError("usage", "What should be watched? For example: dex subscribe 'file:src/auth/**'")
-  if (patterns.length > MOST_PATTERNS)
-    throw new DexError("usage", `A subscription can have at most ${MOST_PATTERNS} patterns. Create a second one.`)
+  if (patterns.length > MAX_PATTERNS)
+    throw new DexError("usage", `A subscription can have at most ${MAX_PATTERNS} patterns. Create a second one.`)
   for (const { type, pattern } of patterns) {
     const wrong = type === "file" ? wrongGlob(pattern) : wrongWords(pattern)
     if (wrong !== undefined)
@@ -61,16 +61,16 @@ function wrongGlob(pattern: string): string | undefined {
 }
 
 function wrongWords(pattern: string): string | undefined {
-  if (pattern.length > LONGEST_WORDS) return `is longer than ${LONGEST_WORDS} characters`
+  if (pattern.length > MAX_WORDS_LENGTH) return `is longer than ${MAX_WORDS_LENGTH} characters`
   return wordsOf(pattern).length === 0 ? "contains no word" : undefined
 }
 
 const byPriority = (a: Pattern, b: Pattern) => b.priority - a.priority
 
-function fitting({ project, file, symbols = [], text = "" }: Trigger): (pattern: Pattern) => boolean {
+function matchingPattern({ project, file, symbols = [], text = "" }: Trigger): (pattern: Pattern) => boolean {
   const path = file === undefined ? undefined : pathBelow(project, file)
   const names = new Set(symbols.flatMap((symbol) => [symbol, ...symbol.split(/[.#:]+/)]))
-  const words = new Set(wordsOf(text.slice(0, LONGEST_TEXT)))
+  const words = new Set(wordsOf(text.slice(0, MAX_TEXT_LENGTH)))
   const says = (pattern: string) => words.size > 0 && wordsOf(pattern).every((word) => words.has(word))
   const isFile = (name: string) => path !== undefined && (path === name || path.endsWith(`/${name}`))
   return ({ type, pattern }) => {
@@ -93,12 +93,12 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? []
 }
 
-const LONGEST = 200
-const MOST_ALTERNATIVES = 8
-const MOST_SEGMENTS = 20
-const LONGEST_PATH = 4_096
-/** No project has deeper files. Without this limit, a path of 2,000 folders could be compared from each of them on. */
-const DEEPEST_PATH = 100
+const MAX_LENGTH = 200
+const MAX_ALTERNATIVES = 8
+const MAX_SEGMENTS = 20
+const MAX_PATH_LENGTH = 4_096
+/** The most folders in a path. Without this limit, a path of 2,000 folders could be compared from each of them. */
+const MAX_PATH_DEPTH = 100
 
 /** Tests a path that is relative to its project and uses `/`. */
 export type Glob = (path: string) => boolean
@@ -111,15 +111,15 @@ export type Glob = (path: string) => boolean
 export function globOf(pattern: string): Glob | { wrong: string } {
   const trimmed = pattern.trim().replaceAll("\\", "/").replace(/^\.\//, "")
   if (trimmed === "") return { wrong: "is empty" }
-  if (trimmed.length > LONGEST) return { wrong: `is longer than ${LONGEST} characters` }
+  if (trimmed.length > MAX_LENGTH) return { wrong: `is longer than ${MAX_LENGTH} characters` }
   if (trimmed.startsWith("!")) return { wrong: "must say what to watch, not what to leave out" }
   if (trimmed.startsWith("/") || /^[a-z]:/i.test(trimmed) || trimmed.split("/").includes(".."))
     return { wrong: "must be a path below the project, like src/auth/**" }
   const alternatives = expand(trimmed)
   if (alternatives === undefined)
-    return { wrong: `may contain braces like {a,b}, not nested, for at most ${MOST_ALTERNATIVES} paths in all` }
-  if (alternatives.some((alternative) => alternative.split("/").length > MOST_SEGMENTS))
-    return { wrong: `has more than ${MOST_SEGMENTS} names; use ** for any number of folders` }
+    return { wrong: `may contain braces like {a,b}, not nested, for at most ${MAX_ALTERNATIVES} paths in all` }
+  if (alternatives.some((alternative) => alternative.split("/").length > MAX_SEGMENTS))
+    return { wrong: `has more than ${MAX_SEGMENTS} names; use ** for any number of folders` }
   const wanted = alternatives.map((alternative) =>
     alternative
       .replace(/(^|\/)\*\*$/, "$1**/*")
@@ -127,15 +127,15 @@ export function globOf(pattern: string): Glob | { wrong: string } {
       .map(segmentOf),
   )
   return (path) => {
-    if (path.length > LONGEST_PATH) return false
+    if (path.length > MAX_PATH_LENGTH) return false
     const segments = path.replaceAll("\\", "/").split("/")
-    if (segments.length > DEEPEST_PATH) return false
+    if (segments.length > MAX_PATH_DEPTH) return false
     return wanted.some((one) =>
       fits(
         one.length,
         segments.length,
         (p) => one[p]!.any,
-        (p, t) => one[p]!.fits(segments[t]!),
+        (p, t) => one[p]!.matchesPieces(segments[t]!),
       ),
     )
   }
@@ -152,22 +152,22 @@ function expand(pattern: string): string[] | undefined {
     if (close < 0 || rest.slice(0, open).includes("}") || inside.includes("{") || !inside.includes(","))
       return undefined
     const [before, options] = [rest.slice(0, open), inside.split(",")]
-    if (done.length * options.length > MOST_ALTERNATIVES) return undefined
+    if (done.length * options.length > MAX_ALTERNATIVES) return undefined
     done = done.flatMap((start) => options.map((option) => start + before + option))
     rest = rest.slice(close + 1)
   }
 }
 
-type Segment = { any: boolean; fits(text: string): boolean }
+type Segment = { any: boolean; matchesPieces(text: string): boolean }
 
 function segmentOf(pattern: string): Segment {
-  if (!/[*?]/.test(pattern)) return { any: false, fits: (text) => text === pattern }
-  if (/^\*+$/.test(pattern)) return { any: pattern === "**", fits: () => true }
+  if (!/[*?]/.test(pattern)) return { any: false, matchesPieces: (text) => text === pattern }
+  if (/^\*+$/.test(pattern)) return { any: pattern === "**", matchesPieces: () => true }
   const signs = Array.from(pattern, (_, i) => pattern.charCodeAt(i))
   const same = (p: number, sign: number) => signs[p] === QUESTION || signs[p] === sign
   return {
     any: false,
-    fits: (text) =>
+    matchesPieces: (text) =>
       fits(
         signs.length,
         text.length,
@@ -180,7 +180,7 @@ function segmentOf(pattern: string): Segment {
 const STAR = "*".charCodeAt(0)
 const QUESTION = "?".charCodeAt(0)
 
-/** Takes the lengths in pieces. Only the last star is ever retried, so this takes at most pattern × text steps. */
+/** True if the text matches the pieces. Only the last star is ever retried, so this takes at most pattern × text steps. */
 function fits(
   pattern: number,
   text: number,

@@ -3,11 +3,11 @@ import { type Item, type Moment, newSuggestionId, type Pattern } from "../../cor
 import { mayContainSecret } from "../../redact/may-contain-secret.ts"
 import type { SaveResult, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../redacted-moment.ts"
-import { type Match, matching, type Trigger } from "./matching.ts"
+import { type Match, matchingSubscriptions, type Trigger } from "./matching.ts"
 
 export type TriggerParts = {
   suggestions: Suggestions
-  /** The items for a moment, best first, without items that may not be pushed. */
+  /** The items for a moment, best first, without items that may not be shown unasked. */
   suggest(moment: Moment): Promise<Item[]>
   /** Measures durations. */
   clock(): number
@@ -19,7 +19,7 @@ export type SubscriptionNotice = { subscription: string; suggestion: string; ite
  * Notifies the subscriptions that match a trigger. Each gets one suggestion, stored in one transaction with the webhook's
  * delivery. Subscribers that poll or stream find it there.
  */
-export async function tell(parts: TriggerParts, trigger: Trigger): Promise<SubscriptionNotice[]> {
+export async function notifySubscriptions(parts: TriggerParts, trigger: Trigger): Promise<SubscriptionNotice[]> {
   const { suggestions, suggest, clock } = parts
   const matched = await matchingByEitherName(suggestions, trigger)
   if (matched.length === 0) return []
@@ -56,7 +56,7 @@ export async function tell(parts: TriggerParts, trigger: Trigger): Promise<Subsc
 /** Patterns are stored redacted, so names are also compared in their redacted form. */
 async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger): Promise<Match[]> {
   const all = suggestions.subscriptions(trigger.project)
-  const matched = matching(all, trigger)
+  const matched = matchingSubscriptions(all, trigger)
   if (![trigger.file ?? "", ...(trigger.symbols ?? [])].some(mayContainSecret)) return matched
   const { redactName } = await import("../../redact/name.ts")
   const { file, symbols } = trigger
@@ -66,10 +66,10 @@ async function matchingByEitherName(suggestions: Suggestions, trigger: Trigger):
     symbols: symbols?.map(redactName),
   }
   const others = all.filter(({ id }) => !matched.some(({ subscription }) => subscription.id === id))
-  return [...matched, ...matching(others, kept)]
+  return [...matched, ...matchingSubscriptions(others, kept)]
 }
 
-/** The same item is not sent twice within a day. */
+/** The keys of items that were sent within the last day, which are not sent again. */
 function keysSentTo(suggestions: Suggestions, subscription: string, now: number): Set<string> {
   const recent = suggestions.list({ subscription, from: now - DAY_MS, limit: 200 })
   return new Set(recent.flatMap(({ items }) => items.map(({ key }) => key)))

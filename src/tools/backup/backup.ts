@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 const backupInput = object({
   file: text("The file to write."),
-  replace: optional(flag("Replace an older backup of the same history after the new one was checked.")),
+  replace: optional(flag("Replace an older backup of the same history, once the new one has been checked.")),
 })
 export type BackupInput = Infer<typeof backupInput>
 
@@ -71,7 +71,7 @@ export const importHistory = defineTool({
     file: text(),
     conversations: integer("New or changed here."),
     messages: integer("New here."),
-    forgotten: integer("Left out because they were deleted here."),
+    forgotten: integer("Conversations that were left out because they were deleted here."),
     notes_left_out: integer("Notes that were left out: `with_notes` imports them."),
     left_out: listOf(
       object({ what: text(), count: integer() }),

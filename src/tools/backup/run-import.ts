@@ -13,7 +13,7 @@ import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
 import type { ImportInput } from "./backup.ts"
 
-const NOTES = "dex_note"
+const NOTES_SOURCE = "dex_note"
 
 export async function run(dex: Dex, input: ImportInput) {
   const started = Date.now()
@@ -22,19 +22,19 @@ export async function run(dex: Dex, input: ImportInput) {
   if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
   const scratch = openScratch(dex.home.dir)
   try {
-    // SQLite never opens the other history itself: a copy is inspected and migrated.
+    // SQLite never opens the other history itself. It opens a copy, which dex checks and migrates.
     const copy = join(scratch.folder, "history.db")
     copyForeign(file, copy)
     const { historyId, projects: theirs } = inspectHistory(copy, file)
     const store = await dex.storeToWrite()
     if (historyId === (await store.id()))
       throw new DexError("same_history", `${input.file} is a copy of this history: there is nothing to merge.`)
-    const projects = await samePlaces(theirs, await ownProjects(dex, store))
+    const projects = await movedProjects(theirs, await ownProjects(dex, store))
     for (const { from, to } of projects) await store.addProjectPath(from, to)
-    const made_private = await toMakePrivate(store, theirs, projects)
+    const made_private = await projectsToMakePrivate(store, theirs, projects)
     const { notes, ...report } = await store.importFrom(copy, {
       sources: new Set([...agents, ...(await dex.outside()).agents].map(({ source }) => source)),
-      notes: NOTES,
+      notes: NOTES_SOURCE,
       withNotes: input.with_notes === true,
       privateProjects: made_private,
       redact: (record) => redactRecord(record).record,
@@ -50,7 +50,7 @@ export async function run(dex: Dex, input: ImportInput) {
   }
 }
 
-/** Throws a DexError unless the file is a history of dex that this machine can unpack. */
+/** Throws a DexError unless the file is a dex history that this machine can decompress. */
 function inspectHistory(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
   const other = openForeignHistory(copy, name)
   try {
@@ -75,7 +75,10 @@ async function ownProjects(dex: Dex, store: HistoryWriter): Promise<ProjectIdent
 }
 
 /** The other history's projects that exist here in another folder. A folder that exists on both machines needs no mapping. */
-async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): Promise<{ from: string; to: string }[]> {
+async function movedProjects(
+  theirs: ProjectIdentity[],
+  ours: ProjectIdentity[],
+): Promise<{ from: string; to: string }[]> {
   return theirs.flatMap(({ path, git_remote, root_commit }) => {
     if (isFolder(path)) return []
     const remote = git_remote === undefined ? undefined : normaliseRemote(git_remote)
@@ -88,7 +91,7 @@ async function samePlaces(theirs: ProjectIdentity[], ours: ProjectIdentity[]): P
 }
 
 /** The projects to make private here: a project that is private on either machine stays private after an import. */
-async function toMakePrivate(
+async function projectsToMakePrivate(
   store: HistoryWriter,
   theirs: ProjectIdentity[],
   places: { from: string; to: string }[],

@@ -37,7 +37,7 @@ export async function run(dex: Dex, input: RestoreInput) {
     if (existsSync(history) && mergeLog(history) === "in use")
       throw new DexError(
         "in_use",
-        "Another program uses the history: an agent with dex as its MCP server, or `dex watch`. Close it and try again.",
+        "Another program is using the history: an agent with dex as its MCP server, or `dex watch`. Close it and try again.",
       )
     const kept = replaceHistory(history, dex.now())
     return {

@@ -12,7 +12,8 @@ import type { BackupInput } from "./backup.ts"
 export async function run(dex: Dex, input: BackupInput) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
-  if (!dex.hasHistory()) throw new DexError("no_history", "There is no history yet. `dex sync` reads what there is.")
+  if (!dex.hasHistory())
+    throw new DexError("no_history", "There is no history yet. `dex sync` reads your agents' conversations.")
   const store = await dex.storeToWrite()
   refuseToReplace(file, await store.id(), input)
   makeFolder(dirname(file))
@@ -29,7 +30,7 @@ export async function run(dex: Dex, input: BackupInput) {
   return { file, bytes: statSync(file).size, conversations, messages, blocks, duration_ms: Date.now() - started }
 }
 
-/** A folder that dex creates is for the user only; existing folders are not changed. */
+/** A folder that dex creates can be read only by the user; existing folders are not changed. */
 function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -37,7 +38,7 @@ function makeFolder(folder: string): void {
   } catch (error) {
     throw new DexError(
       "not_writable",
-      `A backup cannot be written to ${folder} (${messageOf(error)}). Choose another place.`,
+      `A backup cannot be written to ${folder} (${messageOf(error)}). Choose another location.`,
     )
   }
 }
@@ -45,7 +46,7 @@ function makeFolder(folder: string): void {
 /** A backup replaces only an older backup of the same history, and only if requested. */
 function refuseToReplace(file: string, historyId: string, input: BackupInput): void {
   if (!existsSync(file)) return
-  const there = identityOf(file)
+  const there = historyIdOf(file)
   if (there === historyId && input.replace) return
   if (there === historyId)
     throw new DexError(
@@ -53,10 +54,10 @@ function refuseToReplace(file: string, historyId: string, input: BackupInput): v
       `${file} is an older backup of this history. To replace it: ${commandLine("backup", [input.file])} --replace`,
     )
   const what = there === undefined ? "is not a backup of dex" : "is a backup of another history"
-  throw new DexError("exists", `${file} exists and ${what}. Give another name, or remove it first.`)
+  throw new DexError("exists", `${file} exists and ${what}. Choose another name, or delete that file first.`)
 }
 
-function identityOf(file: string): string | undefined {
+function historyIdOf(file: string): string | undefined {
   try {
     return verifyBackup(file).historyId
   } catch (error) {

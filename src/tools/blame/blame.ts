@@ -9,14 +9,14 @@ const REASONS = ["ran_commit", "wrote_line", "wrote_near", "files_and_time", "re
 const owner = {
   level: choice(LEVELS, "How certain this is."),
   reason: optional(choice(REASONS, "Why.")),
-  ref: optional(text("The message that wrote it, or the conversation.")),
+  ref: optional(text("The message that wrote the line, or the conversation.")),
   conversation: optional(text("The conversation.")),
   agent: optional(text("The agent of the conversation.")),
   title: optional(text("The conversation's title.")),
-  recorded: optional(text("What the repository itself records about it.")),
+  recorded: optional(text("What the repository itself records about the author.")),
 }
 const ownerShape = object(owner)
-export type ToldOwner = Infer<typeof ownerShape>
+export type OwnerFacts = Infer<typeof ownerShape>
 
 const counts = { total: integer("Lines."), proved: integer(), likely: integer(), unknown: integer() }
 
@@ -44,10 +44,10 @@ export const blame = defineTool({
       object({
         line: integer(),
         text: text(),
-        commit: text("Empty if it is not committed yet."),
-        was_line: integer("Its number in that commit."),
-        was_path: text("Its file in that commit."),
-        date: text("When it was committed; empty if it is not."),
+        commit: text("Empty if the line is not committed yet."),
+        was_line: integer("The line's number in that commit."),
+        was_path: text("The line's file in that commit."),
+        date: text("When the line was committed; empty if it is not committed."),
         subject: text("Of the commit."),
         ...owner,
       }),
@@ -60,7 +60,7 @@ export const blame = defineTool({
         date: text(),
         ...owner,
         ...counts,
-        also: listOf(text(), "Other conversations that wrote some of its lines."),
+        also: listOf(text(), "Other conversations that wrote some lines of the commit."),
       }),
       "Newest first.",
     ),

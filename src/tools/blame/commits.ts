@@ -9,13 +9,13 @@ import type { AgentTrace } from "../../learn/blame/recorded.ts"
 import type { Dex } from "../context.ts"
 import type { LineKnowledge } from "./line-knowledge.ts"
 import { memoryNote } from "./memory-note.ts"
-import { countsByAgent, countsOf, toldOwner } from "./owner-facts.ts"
+import { countsByAgent, countsOf, ownerFacts } from "./owner-facts.ts"
 import type { BlameTarget } from "./target.ts"
 
 type CommitsTarget = Extract<BlameTarget, { kind: "commits" }>
 
 export async function blamedCommits(dex: Dex, target: CommitsTarget, known: LineKnowledge) {
-  const { commits, notes } = await ownedCommits(dex, target, known)
+  const { commits, notes } = await commitsWithOwners(dex, target, known)
   const all = commits.flatMap(({ owners }) => owners)
   const listed = commits.map(({ commit, own, owners }) => {
     const others = new Set(owners.flatMap(({ worker }) => (worker && worker !== own.worker ? [worker] : [])))
@@ -23,7 +23,7 @@ export async function blamedCommits(dex: Dex, target: CommitsTarget, known: Line
       commit: commit.hash,
       subject: commit.subject,
       date: isoDate(commit.at),
-      ...toldOwner(own),
+      ...ownerFacts(own),
       ...countsOf(owners.map(({ level }) => level)),
       also: [...others].map(({ ref }) => formatRef(ref)),
     }
@@ -39,7 +39,7 @@ export async function blamedCommits(dex: Dex, target: CommitsTarget, known: Line
 }
 
 /** Each commit with its owner and the owner of each line that it added. */
-export async function ownedCommits(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: LineKnowledge) {
+export async function commitsWithOwners(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: LineKnowledge) {
   const { commits } = await readCommitDiffs(root, hashes, { signal: dex.signal })
   const left = hashes.length - commits.length
   const facts = await known.factsFor(commits)

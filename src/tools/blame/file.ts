@@ -17,7 +17,7 @@ import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import type { LineKnowledge } from "./line-knowledge.ts"
 import { memoryNote } from "./memory-note.ts"
-import { countsByAgent, countsOf, toldOwner } from "./owner-facts.ts"
+import { countsByAgent, countsOf, ownerFacts } from "./owner-facts.ts"
 import type { CommitFinding } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
 
@@ -28,7 +28,7 @@ export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget
   const { root, path, from, to } = target
   const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
   const lines = await blameLines(root, path, { rev, from, to, moves, copies, signal: dex.signal })
-  const { owners, commits, notes } = await ownersIn(dex, root, [{ path, lines }], knowing)
+  const { owners, commits, notes } = await ownersOfLines(dex, root, [{ path, lines }], knowing)
   const dates = new Map([...commits].map(([hash, { at }]) => [hash, isoDate(at)]))
   return {
     kind: "file" as const,
@@ -43,7 +43,7 @@ export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget
         was_path: line.was.path,
         date: dates.get(line.hash) ?? "",
         subject: commit?.subject ?? "",
-        ...toldOwner(owners[i]!),
+        ...ownerFacts(owners[i]!),
       }
     }),
     commits: [],
@@ -62,7 +62,7 @@ export async function revisionOf(dex: Dex, root: string, named: string): Promise
 export type BlamedFile = { path: string; lines: BlamedLine[] }
 
 /** The owner of each line of these files, in order. */
-export async function ownersIn(
+export async function ownersOfLines(
   dex: Dex,
   root: string,
   files: readonly BlamedFile[],
@@ -120,8 +120,8 @@ function isCommitted({ hash }: BlamedLine): boolean {
   return !/^0+$/.test(hash)
 }
 
-/** Commits beyond this number are not read; their lines are unknown, and a note says so. */
-const MOST_COMMITS = 5_000
+/** The most commits to read. Lines of further commits have no owner, and a note says so. */
+const MAX_COMMITS = 5_000
 const MASS_FILES = 100
 
 /** For each commit, the files whose lines are wanted. */
@@ -145,8 +145,8 @@ export async function findingsFor(
   fresh: readonly CommitDiff[],
 ): Promise<Findings> {
   const { signal } = dex
-  const hashes = [...wanted.keys()].slice(0, MOST_COMMITS)
-  // If one file of a commit is wanted, the finding does not depend on the other wanted files.
+  const hashes = [...wanted.keys()].slice(0, MAX_COMMITS)
+  // Findings about single files are stored. They do not depend on the commit's other files.
   const single = new Map(
     hashes.flatMap((hash) => (wanted.get(hash)!.size === 1 ? [[hash, [...wanted.get(hash)!][0]!]] : [])),
   )
@@ -175,7 +175,10 @@ export async function findingsFor(
   return { facts, commits: [...heads, ...diffs], foundIn: ({ hash }) => known.get(hash) ?? [] }
 }
 
-/** A commit that adds a complete tree says nothing about one conversation, so only its wanted files are read. */
+/**
+ * Reads only the requested files of a commit that changes more than MASS_FILES files: such a commit says little about one
+ * conversation.
+ */
 async function readDiffs(
   root: string,
   wanted: WantedPaths,

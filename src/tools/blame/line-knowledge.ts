@@ -5,7 +5,7 @@ import { type BlameFacts, blameFacts, type LineRows } from "../../learn/blame/fa
 import { type AgentTrace, agentTraces } from "../../learn/blame/recorded.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
-import { learnedOf } from "../learned.ts"
+import { updatedKnowledge } from "../learned.ts"
 import { type StoredFindings, storedFindings } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
@@ -16,7 +16,7 @@ export type LineKnowledge = {
   factsFor(commits: readonly CommitDiff[]): Promise<BlameFacts>
   kept?: StoredFindings
   traces: AgentTrace[]
-  /** Grows while facts are requested. */
+  /** Facts that are read later may add notes. */
   notes: string[]
   isTeam: boolean
 }
@@ -42,7 +42,7 @@ export async function lineKnowledge(dex: Dex, target: BlameTarget, hub?: TeamHub
 }
 
 const NO_ROWS: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
-const NOTHING: BlameFacts = { workers: [], editsOf: () => [], ran: [] }
+const NO_FACTS: BlameFacts = { workers: [], editsOf: () => [], ran: [] }
 
 function localKnowledge(
   dex: Dex,
@@ -50,32 +50,31 @@ function localKnowledge(
   knowledge: Knowledge | undefined,
   notes: string[],
 ): Pick<LineKnowledge, "factsFor" | "kept"> {
-  if (!knowledge) return { factsFor: async () => NOTHING }
-  // Read before the facts: if another process learns meanwhile, findings made from them must count as old.
+  if (!knowledge) return { factsFor: async () => NO_FACTS }
+  // Read before the facts: if another process learns meanwhile, findings made from these facts must count as outdated.
   const by = { version: dex.version, token: knowledge.conversations.learnedToken() }
   const facts = blameFacts(knowledge, project)
-  if (facts.workers.length === 0) notes.push("No conversation in this project is known.")
+  if (facts.workers.length === 0) notes.push("No conversations of this project are known.")
   return { factsFor: async () => facts, kept: storedFindings(knowledge, { project, root }, by, facts.workers) }
 }
 
-/** Knowledge is undefined if there is none that may be shown. */
+/** Knowledge is undefined if nothing has been read, or if the project is private and this is not its folder. */
 async function knowledgeOf(dex: Dex, { project }: BlameTarget): Promise<{ knowledge?: Knowledge; notes: string[] }> {
-  if (!dex.hasHistory())
-    return { notes: ["No conversation was read yet: `dex sync` reads them, and then lines have owners."] }
-  const { knowledge, notes, isHidden } = await learnedOf(dex)
+  if (!dex.hasHistory()) return { notes: ["No conversations have been read yet. Run `dex sync` first."] }
+  const { knowledge, notes, isHidden } = await updatedKnowledge(dex)
   if (isHidden(project))
     return { notes: [...notes, "This project is private: its conversations are shown only inside its folder."] }
   return { knowledge, notes }
 }
 
 /** The file in which agents that follow Agent Trace store their records. */
-const PLACE = ".agent-trace/traces.jsonl"
-const MOST_BYTES = 16 << 20
+const AGENT_TRACE_FILE = ".agent-trace/traces.jsonl"
+const MAX_BYTES = 16 << 20
 
-/** The repository's Agent Trace records; empty if there is no readable file. */
+/** The repository's Agent Trace records; empty if the file is missing or cannot be read. */
 function readAgentTraces(root: string): AgentTrace[] {
   try {
-    return agentTraces(readStart(join(root, PLACE), MOST_BYTES).toString("utf8"))
+    return agentTraces(readStart(join(root, AGENT_TRACE_FILE), MAX_BYTES).toString("utf8"))
   } catch {
     return [] // missing, or not a regular file
   }

@@ -1,7 +1,7 @@
 import { grouped } from "../../core/format.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
 
-/** A note that says which memory the answers came from, if there were two. */
+/** How many lines were explained by the team's hub, and how many by this machine's history. */
 export function memoryNote(owners: readonly LineOwner[]): string {
   const known = owners.flatMap(({ worker }) => (worker ? [worker.ref.owner] : []))
   const team = known.filter((owner) => owner !== undefined)

@@ -2,12 +2,12 @@ import { agentOf } from "../../agents/registry.ts"
 import { formatRef, siblingRef } from "../../core/ref.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
 import type { RecordedAuthor } from "../../learn/blame/recorded.ts"
-import type { ToldOwner } from "./blame.ts"
+import type { OwnerFacts } from "./blame.ts"
 
-const LONGEST_TITLE = 120
+const MAX_TITLE_LENGTH = 120
 
-/** An owner in the form that all answers use. */
-export function toldOwner({ level, reason, worker, number, recorded }: LineOwner): ToldOwner {
+/** An owner in the form that all of blame's outputs use. */
+export function ownerFacts({ level, reason, worker, number, recorded }: LineOwner): OwnerFacts {
   return {
     level,
     reason,
@@ -15,7 +15,7 @@ export function toldOwner({ level, reason, worker, number, recorded }: LineOwner
       ref: formatRef(number ? { ...siblingRef(worker.ref, number.id), number: number.number } : worker.ref),
       conversation: formatRef(worker.ref),
       agent: ownerAgent(worker.ref.source),
-      title: worker.title?.slice(0, LONGEST_TITLE),
+      title: worker.title?.slice(0, MAX_TITLE_LENGTH),
     }),
     recorded: recorded && recordedText(recorded, worker !== undefined),
   }

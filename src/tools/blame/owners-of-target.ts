@@ -4,13 +4,13 @@ import type { CommitDiff, CommitHead } from "../../git/commit-diffs.ts"
 import type { BlameFacts } from "../../learn/blame/facts.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
 import type { Dex } from "../context.ts"
-import { ownedCommits } from "./commits.ts"
-import { ownersIn, revisionOf } from "./file.ts"
+import { commitsWithOwners } from "./commits.ts"
+import { ownersOfLines, revisionOf } from "./file.ts"
 import { lineKnowledge } from "./line-knowledge.ts"
 import { blameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
-/** The owners of the lines in question, and the commits that added them, newest first. */
+/** The owners of the requested lines, and the commits that added them, newest first. */
 export type OwnersOfTarget = {
   owners: LineOwner[]
   commits: CommitHead[]
@@ -35,11 +35,11 @@ export async function ownersOfTarget(
     const { root, path, from, to } = target
     const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
     const lines = await blameLines(root, path, { rev, from, to, signal: dex.signal })
-    const { owners, commits, facts, notes } = await ownersIn(dex, root, [{ path, lines }], known)
+    const { owners, commits, facts, notes } = await ownersOfLines(dex, root, [{ path, lines }], known)
     const newestFirst = [...commits.values()].sort((a, b) => b.at - a.at)
     return { owners, commits: newestFirst, diffs: [], makers: [], facts, notes }
   }
-  const { commits, facts, notes } = await ownedCommits(dex, target, known)
+  const { commits, facts, notes } = await commitsWithOwners(dex, target, known)
   return {
     owners: commits.flatMap(({ owners }) => owners),
     commits: commits.map(({ commit }) => commit),

@@ -6,7 +6,7 @@ import { listGitFiles } from "../../git/list-files.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import { blamedCommits } from "./commits.ts"
-import { type BlamedFile, blamedFile, ownersIn } from "./file.ts"
+import { type BlamedFile, blamedFile, ownersOfLines } from "./file.ts"
 import { type LineKnowledge, lineKnowledge } from "./line-knowledge.ts"
 import { countsByAgent, countsOf } from "./owner-facts.ts"
 import { type BlameTarget, blameTarget } from "./target.ts"
@@ -26,7 +26,7 @@ export async function run(dex: Dex, input: BlameInput) {
 async function blamed(dex: Dex, input: BlameInput, hub?: TeamHub) {
   const target = await blameTarget(dex, input.target, input.rev)
   if (target.kind !== "file" && (input.porcelain || input.rev !== undefined))
-    throw new DexError("usage", "--porcelain and --rev are for a file. See: dex blame --help")
+    throw new DexError("usage", "--porcelain and --rev can only be used with a file. See: dex blame --help")
   // git takes as long as reading the facts, so both run at the same time.
   const known = lineKnowledge(dex, target, hub)
   known.catch(() => {}) // thrown below, unless git fails first
@@ -38,18 +38,18 @@ async function blamed(dex: Dex, input: BlameInput, hub?: TeamHub) {
 
 type FolderTarget = Extract<BlameTarget, { kind: "folder" }>
 
-const MOST_FILES = 2_000
-const MOST_MS = 60_000
-/** git blame uses one processor. */
+const MAX_FILES = 2_000
+const MAX_MS = 60_000
+/** How many files are blamed at the same time. git blame uses one processor. */
 const AT_ONCE = 4
 
-/** The number of a folder's lines for each agent. Never by person. */
+/** Counts a folder's lines by agent, never by person. */
 async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, known: LineKnowledge) {
   const files = (await listGitFiles(join(root, path), dex.signal)) ?? []
-  const until = Date.now() + MOST_MS
+  const until = Date.now() + MAX_MS
   const blamed: BlamedFile[] = []
   let unread = 0
-  const queue = files.slice(0, MOST_FILES)
+  const queue = files.slice(0, MAX_FILES)
   const next = async (): Promise<void> => {
     for (let file = queue.shift(); file !== undefined && Date.now() < until; file = queue.shift()) {
       const name = path === "" ? file : `${path}/${file}`
@@ -64,7 +64,7 @@ async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderT
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, next))
-  const { owners, notes } = await ownersIn(dex, root, blamed, known)
+  const { owners, notes } = await ownersOfLines(dex, root, blamed, known)
   const left = files.length - blamed.length - unread
   return {
     kind: "folder" as const,
@@ -79,7 +79,7 @@ async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderT
       ...(unread > 0
         ? [`${grouped(unread)} files have no line history: they are new, links or in another repository.`]
         : []),
-      ...(left > 0 ? [`${grouped(left)} files were left out: name a smaller folder.`] : []),
+      ...(left > 0 ? [`${grouped(left)} files were left out. Choose a smaller folder to include them.`] : []),
     ],
   }
 }

@@ -9,11 +9,11 @@ import type { OwnersVersion } from "../../store/knowledge/owners.ts"
 
 export type CommitFinding = { commit: CommitHead; path: string; lines: AttributedLine[] }
 
-/** Stored findings about commits, each for one file. A finding is made again if something new affects it. */
+/** Stored findings about commits, one per file. A finding is recomputed if something new affects it. */
 export type StoredFindings = {
-  /** By hash. */
+  /** By commit hash. */
   find(pathOf: ReadonlyMap<string, string>): Map<string, AttributedFile>
-  /** Never fails: a finding that is not stored is made again. */
+  /** Never fails: a finding that cannot be stored is recomputed next time. */
   keep(findings: readonly CommitFinding[]): void
 }
 
@@ -47,24 +47,22 @@ export function storedFindings(
       try {
         lines.cacheOwners(project, by, rows)
       } catch {
-        // No space, or another process writes for long: the answer is just as good.
+        // The disk is full, or another process is writing. The answer does not depend on it.
       }
     },
   }
 }
 
-// The text in which the findings about the lines of a commit are stored.
-
 /** A line's number, its key and, if its author is known, its index in `whats` and the number of the message that wrote it. */
 type StoredLine = [line: number, key: number, what?: number, message?: number]
-type What = [level: "proved" | "likely", reason: AttributionReason, worker: string, wroteIn?: string]
+type LineAuthor = [level: "proved" | "likely", reason: AttributionReason, worker: string, wroteIn?: string]
 
 function findingsText(lines: readonly AttributedLine[]): string {
   const whats = new Map<string, number>()
   const kept = lines.map((one): StoredLine => {
     if (one.level === "unknown") return [one.line, one.key]
     const { level, reason, worker, ref } = one
-    const what: What = [level, reason, formatRef(worker.ref)]
+    const what: LineAuthor = [level, reason, formatRef(worker.ref)]
     if (ref) what.push(ref.id)
     const text = JSON.stringify(what)
     if (!whats.has(text)) whats.set(text, whats.size)
@@ -75,9 +73,9 @@ function findingsText(lines: readonly AttributedLine[]): string {
   return `{"whats":[${[...whats.keys()].join(",")}],"lines":${JSON.stringify(kept)}}`
 }
 
-/** Undefined if the text names an unknown conversation: then the finding must be made again. */
+/** Undefined if the text names an unknown conversation: the finding must then be recomputed. */
 function linesFrom(text: string, workers: ReadonlyMap<string, Worker>): AttributedLine[] | undefined {
-  const { whats, lines } = JSON.parse(text) as { whats: What[]; lines: StoredLine[] }
+  const { whats, lines } = JSON.parse(text) as { whats: LineAuthor[]; lines: StoredLine[] }
   if (whats.some(([, , worker]) => !workers.has(worker))) return undefined
   return lines.map(([line, key, what, message]): AttributedLine => {
     if (what === undefined) return { line, key, level: "unknown" }

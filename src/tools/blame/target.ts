@@ -4,7 +4,7 @@ import { DexError } from "../../core/error.ts"
 import { checkoutAt, createProjectFinder } from "../../git/project.ts"
 import { commitsInRange, resolveCommit } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
-import { isHere } from "../resolve.ts"
+import { isCurrentProject } from "../resolve.ts"
 
 /** The target and its repository: `root` is the checkout, `project` is dex's name for it. */
 export type BlameTarget = { root: string; project: string } & (
@@ -13,12 +13,12 @@ export type BlameTarget = { root: string; project: string } & (
   | { kind: "commits"; hashes: string[]; isCut: boolean }
 )
 
-const MOST_COMMITS = 200
+const MAX_COMMITS = 200
 
 /** A file or folder if one exists, otherwise a commit or a range. */
 export async function blameTarget(dex: Dex, typed: string, rev: string | undefined): Promise<BlameTarget> {
   const named = placeOf(dex.cwd, typed, rev !== undefined)
-  // An agent may ask only about the project in which its server was started. It does not learn what exists elsewhere.
+  // An agent may ask only about the project in which its server was started, and does not learn what exists elsewhere.
   const place = named && (dex.caller === undefined || isInProject(dex, named.path)) ? named : undefined
   if (place) {
     const { root, project, path } = repositoryOf(place.path)
@@ -31,9 +31,9 @@ export async function blameTarget(dex: Dex, typed: string, rev: string | undefin
   if (hashes === undefined)
     throw new DexError(
       "not_found",
-      `No file and no commit here is called "${typed}". Name a file, a commit or a range.`,
+      `There is no file or commit called "${typed}" here. Give a file, a commit or a range of commits.`,
     )
-  return { kind: "commits", root, project, hashes: hashes.slice(0, MOST_COMMITS), isCut: hashes.length > MOST_COMMITS }
+  return { kind: "commits", root, project, hashes: hashes.slice(0, MAX_COMMITS), isCut: hashes.length > MAX_COMMITS }
 }
 
 /** With a revision, the file may have been deleted since. */
@@ -50,13 +50,16 @@ function placeOf(
   if (from === undefined) return { path }
   const range = { from: Number(from), to: Number(to ?? from) }
   if (range.from < 1 || range.to < range.from)
-    throw new DexError("usage", `${typed} names no lines: the first is 1, and the last must not be before it.`)
+    throw new DexError(
+      "usage",
+      `${typed} is not a range of lines: lines start at 1, and the last line must not be before the first.`,
+    )
   return { path, ...range }
 }
 
 function isInProject(dex: Dex, path: string): boolean {
   try {
-    return isHere(dex, repositoryOf(path).project)
+    return isCurrentProject(dex, repositoryOf(path).project)
   } catch {
     return false // in no repository
   }
@@ -64,16 +67,16 @@ function isInProject(dex: Dex, path: string): boolean {
 
 function repositoryOf(place: string): { root: string; project: string; path: string } {
   const isFolder = existsSync(place) && statSync(place).isDirectory()
-  const folder = real(isFolder ? place : dirname(place))
+  const folder = realFolder(isFolder ? place : dirname(place))
   const root = checkoutAt(folder)?.root
   if (root === undefined)
-    throw new DexError("no_repository", `${place} is in no git repository, so there is no history of its lines.`)
+    throw new DexError("no_repository", `${place} is not in a git repository, so its lines have no history.`)
   const path = relative(root, isFolder ? folder : join(folder, basename(place))).replaceAll("\\", "/")
   return { root, project: createProjectFinder()(folder), path }
 }
 
-/** If the folder is gone, the path as given. */
-function real(folder: string): string {
+/** The folder with links resolved, or the path as given if the folder no longer exists. */
+function realFolder(folder: string): string {
   try {
     return realpathSync(folder)
   } catch {
@@ -82,7 +85,7 @@ function real(folder: string): string {
 }
 
 async function hashesOf(root: string, typed: string, signal: AbortSignal | undefined): Promise<string[] | undefined> {
-  if (typed.includes("..")) return commitsInRange(root, typed, MOST_COMMITS, signal)
+  if (typed.includes("..")) return commitsInRange(root, typed, MAX_COMMITS, signal)
   const hash = await resolveCommit(root, typed, signal)
   return hash === undefined ? undefined : [hash]
 }

@@ -11,9 +11,9 @@ import type { Dex } from "../context.ts"
 
 export type TeamHub = Pick<HubClient, "ask">
 
-const CUT = "Your team's hub knows of more edits than it can send at once: name fewer lines or commits."
+const TRUNCATED_NOTE = "Your team's hub knows of more edits than it can send at once. Ask about fewer lines or commits."
 
-/** The facts of this machine and of the team about who wrote what in these commits. */
+/** Facts from this machine and from the team's hub about who wrote these commits. */
 export async function teamFacts(
   dex: Dex,
   hub: TeamHub,
@@ -24,7 +24,7 @@ export async function teamFacts(
   const sent = await hub.ask<SentLines>("lines", question)
   return {
     facts: blameFacts({ lines: mergeLines(own, project, sent) }, project),
-    notes: sent.is_cut ? [CUT] : [],
+    notes: sent.is_cut ? [TRUNCATED_NOTE] : [],
   }
 }
 
@@ -47,6 +47,6 @@ async function keyOf(dex: Dex, project: string): Promise<string> {
   if (key !== undefined) return key
   throw new DexError(
     "no_key",
-    `git knows no remote of ${project}, so its name on the hub is not known. \`dex hub share --name acme/api\` gives it one.`,
+    `${project} has no git remote, so its name on the hub is unknown. \`dex hub share --name acme/api\` sets one.`,
   )
 }

@@ -33,7 +33,7 @@ export const config = defineTool({
           installed: flag("It was installed now."),
           download_bytes: integer(),
           disk_bytes: integer(),
-          messages: integer("Messages that it will embed."),
+          messages: integer("Messages that the model will embed."),
           minutes: integer("About how long embedding them takes in the background, on two free processors."),
           started: optional(flag("Embedding has started.")),
         },
@@ -41,19 +41,17 @@ export const config = defineTool({
       ),
     ),
     sends_text_to: optional(
-      text("The server that the text of conversations is sent to; absent when none leaves this machine."),
+      text("The server to which the text of conversations is sent; absent if no text leaves this machine."),
     ),
     model_agent: optional(text("The agent that writes the answers of ask, chat and map.")),
     model_server: optional(
-      text(
-        "The server that ask, chat and map send what they read to, when you run them; absent when there is none elsewhere.",
-      ),
+      text("The remote server to which ask, chat and map send what they read; absent if there is none."),
     ),
     keys: listOf(
       object({ server: text("embed, rerank or llm."), from: text("environment or file."), place: text() }),
       "Where keys are. A key itself is never shown.",
     ),
-    problems: listOf(text(), "What was ignored, and why."),
+    problems: listOf(text(), "Settings that were ignored, and why."),
   }),
   cli: { group: "Keep", positional: "words", short: { y: "yes" }, example: "dex config set embed.provider local" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -2,10 +2,16 @@ import { INSTALL_FROM, installLocal, LOCAL_DISK_BYTES, LOCAL_DOWNLOAD_BYTES } fr
 import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
 
-/** WebAssembly embedded 14 to 18 messages of 80 tokens in a second of processor time (16 November 2026). */
-const MESSAGES_A_MINUTE = 20 * 60
+/**
+ * How many messages the local model embeds per minute on two processors. WebAssembly embedded 14 to 18 messages of 80 tokens per
+ * second of processor time (16 November 2026).
+ */
+const MESSAGES_PER_MINUTE = 20 * 60
 
-/** The cost of the model on this machine for this history. It is an overestimate, because many messages have nothing to embed. */
+/**
+ * What the local model would cost on this machine: download, disk space, and time for this history. The time is an overestimate,
+ * because many messages have nothing to embed.
+ */
 export async function localCost(dex: Dex) {
   const messages = dex.hasHistory() ? (await (await dex.store()).stats()).messages : 0
   return {
@@ -14,11 +20,11 @@ export async function localCost(dex: Dex) {
       download_bytes: LOCAL_DOWNLOAD_BYTES,
       disk_bytes: LOCAL_DISK_BYTES,
       messages,
-      minutes: Math.ceil(messages / MESSAGES_A_MINUTE),
+      minutes: Math.ceil(messages / MESSAGES_PER_MINUTE),
     },
   }
 }
 
-export async function installChosen(dex: Dex): Promise<void> {
+export async function installLocalModel(dex: Dex): Promise<void> {
   await installLocal(dex.home.dir, dex.machine.env[INSTALL_FROM], dex.signal)
 }

@@ -24,10 +24,10 @@ export async function run(dex: Dex, input: ConfigInput) {
   const [action = "list", name, ...rest] = input.words
   switch (action) {
     case "list":
-      if (name !== undefined) throw usage()
+      if (name !== undefined) throw usageError()
       return report(dex, SETTING_NAMES)
     case "get":
-      if (rest.length > 0) throw usage()
+      if (rest.length > 0) throw usageError()
       return report(dex, [settingNamed(name)])
     case "set": {
       const value = valueFrom(dex, name, rest.join(" "))
@@ -35,22 +35,24 @@ export async function run(dex: Dex, input: ConfigInput) {
       return change(dex, settingNamed(name), value)
     }
     case "unset":
-      if (rest.length > 0) throw usage()
+      if (rest.length > 0) throw usageError()
       return change(dex, settingNamed(name), renamedTo(name) && convertedSetting(dex.home.config, name!, undefined))
     default:
-      throw usage()
+      throw usageError()
   }
 }
 
-/** Reports the cost of the local model and, after a yes, installs it if necessary. Then embeds the history in the background. */
+/**
+ * Reports the cost of the local model and, once confirmed, installs it if necessary. Then embeds the history in the background.
+ */
 async function chooseLocal(dex: Dex, yes: boolean) {
-  const { localCost, installChosen } = await import("./local-model.ts")
+  const { localCost, installLocalModel } = await import("./local-model.ts")
   const cost = await localCost(dex)
   if (!cost.isInstalled && !yes)
     return { ...report(dex, ["embed.provider"]), asked: true, local_model: { installed: false, ...cost.figures } }
-  if (!cost.isInstalled) await installChosen(dex)
+  if (!cost.isInstalled) await installLocalModel(dex)
   const changed = change(dex, "embed.provider", "local")
-  const started = dex.hasHistory() && (await dex.syncBehind?.()) === true
+  const started = dex.hasHistory() && (await dex.syncInBackground?.()) === true
   return { ...changed, local_model: { installed: !cost.isInstalled, ...cost.figures, started } }
 }
 
@@ -92,12 +94,12 @@ function report(dex: Dex, names: SettingName[]) {
       const found = keyPlace(server, settings, where)
       return found ? [{ server, ...found }] : []
     }),
-    problems: [...loaded.problems, ...loaded.renamed, ...unfinished(loaded, dex.home.dir)],
+    problems: [...loaded.problems, ...loaded.renamed, ...unfinishedSettings(loaded, dex.home.dir)],
   }
 }
 
 /** Settings that cannot work yet, with the command that fixes each. */
-function unfinished({ settings }: Loaded, dexDir: string): string[] {
+function unfinishedSettings({ settings }: Loaded, dexDir: string): string[] {
   const problems: string[] = []
   const provider = settings["embed.provider"]
   if (provider === "local" && !localPackage(dexDir))
@@ -112,7 +114,7 @@ function unfinished({ settings }: Loaded, dexDir: string): string[] {
 }
 
 function settingNamed(name: string | undefined): SettingName {
-  if (name === undefined) throw usage()
+  if (name === undefined) throw usageError()
   if (isSetting(name)) return name
   const now = renamedTo(name)
   if (now) return now
@@ -123,7 +125,7 @@ function settingNamed(name: string | undefined): SettingName {
     )
   const end = name.split(".").at(-1)!
   const close = SETTING_NAMES.filter((one) => one.endsWith(end) || one.startsWith(name))
-  const hint = close.length > 0 ? `Did you mean ${close.join(" or ")}?` : "`dex config list` shows them all."
+  const hint = close.length > 0 ? `Did you mean ${close.join(" or ")}?` : "`dex config list` shows all settings."
   throw new DexError("usage", `There is no setting "${name}". ${hint}`)
 }
 
@@ -160,7 +162,7 @@ function asText(value: SettingValue): string {
   return typeof value === "boolean" ? (value ? "on" : "off") : String(value)
 }
 
-function usage(): DexError {
+function usageError(): DexError {
   return new DexError(
     "usage",
     "dex config list | get NAME | set NAME VALUE | unset NAME. For example: dex config set embed.provider ollama",

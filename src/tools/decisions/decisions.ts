@@ -11,9 +11,9 @@ export const decisionShape = object({
     "Whose words these are: person, agent, document or commit. An approved plan and a chosen answer are the agent's.",
   ),
   date: text(),
-  ref: text("The message that states it, or git:<hash>."),
+  ref: text("The message that states the decision, or git:<hash>."),
   project: text(),
-  files: listOf(text(), "Named with it, or edited after it and before the person spoke again."),
+  files: listOf(text(), "Files named with the decision, or edited after it and before the person's next message."),
   files_left_out: optional(integer()),
   superseded_by: optional(
     object({ quote: text(), date: text(), ref: text() }, "A later decision on the same subject that reverses it."),
@@ -27,7 +27,7 @@ const input = object({
   project: projectField,
   all: withDefault(flag("Include all projects, not only this one."), false),
   limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
-  offset: withDefault(integer("Skip this many of the newest.", { minimum: 0 }), 0),
+  offset: withDefault(integer("Skip this many of the newest decisions.", { minimum: 0 }), 0),
   max_tokens: maxTokensField,
 })
 export type DecisionsInput = Infer<typeof input>
@@ -39,7 +39,7 @@ export const decisions = defineTool({
   output: object({
     decisions: listOf(decisionShape, "Newest first."),
     total: integer(),
-    estimated_tokens: integer("Of this answer; an estimate."),
+    estimated_tokens: integer("Estimated size of this answer."),
     notes: listOf(text(), "Anything hidden, incomplete or limited."),
   }),
   cli: {

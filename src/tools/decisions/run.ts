@@ -4,24 +4,20 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { pathBelow } from "../../learn/paths.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { DecisionFilter, KnownDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
-import { learnedOf } from "../learned.ts"
-import { isHere } from "../resolve.ts"
+import { updatedKnowledge } from "../learned.ts"
+import { isCurrentProject } from "../resolve.ts"
 import type { DecisionsInput } from "./decisions.ts"
 
-const MOST_FILES = 5
+const MAX_FILES = 5
 
 export async function run(dex: Dex, input: DecisionsInput) {
-  if (!dex.hasHistory())
-    throw new DexError(
-      "no_history",
-      "Nothing was read yet, so no decision is known. `dex sync` reads your conversations.",
-    )
-  const read = optedIn(dex.home).some((project) => isHere(dex, project)) ? { commits: dex.project } : {}
-  const { knowledge, notes, hidden } = await learnedOf(dex, read)
+  if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
+  const read = optedIn(dex.home).some((project) => isCurrentProject(dex, project)) ? { commits: dex.project } : {}
+  const { knowledge, notes, hidden } = await updatedKnowledge(dex, read)
   const words = input.words.flatMap((word) => word.match(/[\p{L}\p{N}]+/gu) ?? [])
   const filter: DecisionFilter = {
     ...placeOf(dex, input),
@@ -34,11 +30,11 @@ export async function run(dex: Dex, input: DecisionsInput) {
   }
   const { decisions, total } = knowledge.decisions.knownDecisions({ ...filter, except: hidden })
   const withheld = hidden.length === 0 ? 0 : knowledge.decisions.knownDecisions({ ...filter, limit: 1 }).total - total
-  if (withheld > 0) notes.push(`${grouped(withheld)} in private projects, not shown.`)
+  if (withheld > 0) notes.push(`Not shown: ${grouped(withheld)} in private projects.`)
   const next = input.offset + decisions.length
   if (decisions.length < total && decisions.length > 0)
     notes.push(
-      `${grouped(input.offset + 1)} to ${grouped(next)} of ${grouped(total)}.${next < total ? ` For the next: --offset ${next}` : ""}`,
+      `${grouped(input.offset + 1)} to ${grouped(next)} of ${grouped(total)}.${next < total ? ` For more: --offset ${next}` : ""}`,
     )
   const shown = decisions.map(listedDecision)
   const build = (kept: number) => ({
@@ -49,8 +45,8 @@ export async function run(dex: Dex, input: DecisionsInput) {
         ? notes
         : [...notes, `${grouped(shown.length - kept)} more were left out to stay within max_tokens.`],
   })
-  const fits = fitted(shown.length, build, input.max_tokens)
-  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  const fits = fitItems(shown.length, build, input.max_tokens)
+  if (fits === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
   return fits.answer
 }
 
@@ -60,7 +56,7 @@ function placeOf(dex: Dex, { project, all }: DecisionsInput): Pick<DecisionFilte
 }
 
 /**
- * The path as the project knows it, whatever the current folder is. For other projects, only the end of the path can be compared.
+ * The path relative to the project, whatever the current folder is. In other projects, only the end of the path can be compared.
  */
 function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: DecisionsInput): Pick<DecisionFilter, "file"> {
   if (file === undefined) return {}
@@ -79,8 +75,8 @@ export function listedDecision({ ref, quote, kind, origin, at, project, files, r
     date: at === undefined ? "" : isoDate(at),
     ref,
     project: project ?? "",
-    files: files.slice(0, MOST_FILES),
-    files_left_out: files.length > MOST_FILES ? files.length - MOST_FILES : undefined,
+    files: files.slice(0, MAX_FILES),
+    files_left_out: files.length > MAX_FILES ? files.length - MAX_FILES : undefined,
     superseded_by: later && {
       quote: later.quote,
       date: later.at === undefined ? "" : isoDate(later.at),

@@ -7,16 +7,16 @@ import type { Collection } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 
 export const collectionShape = object({
-  name: text("Its refs begin with it: docs:name/…"),
+  name: text("The start of its documents' refs: docs:name/…"),
   kind: text("folder, file, git or npm."),
   origin: text("What was added."),
-  project: optional(text("The project it belongs to; absent for a global one.")),
+  project: optional(text("The project that the collection belongs to; absent for a global collection.")),
   version: optional(text("The commit or the package's version.")),
   documents: integer(),
   sections: integer(),
   estimated_tokens: integer(),
   synced_at: optional(text()),
-  problems: listOf(text(), "What could not be read."),
+  problems: listOf(text(), "Files that could not be read."),
 })
 
 export async function describeCollections(dex: Dex) {
@@ -47,12 +47,15 @@ async function visibleCollections(dex: Dex): Promise<Collection[]> {
   )
 }
 
-/** Returns the names. Throws if there is no collection for one of them. */
-export async function knownCollections(dex: Dex, names: string[]): Promise<string[]> {
+/** Returns the names. Throws if a collection does not exist. */
+export async function requireCollections(dex: Dex, names: string[]): Promise<string[]> {
   const all = (await (await dex.store()).collections()).map(({ name }) => name)
   const unknown = names.find((name) => !all.includes(name))
   if (unknown === undefined) return names
   const known = (await visibleCollections(dex)).map(({ name }) => name)
-  const there = known.length > 0 ? `There are: ${known.join(", ")}.` : "There are none yet: `dex docs add <folder>`."
+  const there =
+    known.length > 0
+      ? `Existing collections: ${known.join(", ")}.`
+      : "There are no collections yet. To add one: dex docs add <folder>"
   throw new DexError("no_collection", `There is no collection "${unknown}". ${there}`)
 }

@@ -7,7 +7,7 @@ import { collectionShape } from "./collections.ts"
 const documentShape = object({
   id: text("The ref: pass it to show or get."),
   title: text(),
-  date: text("When the file was changed last."),
+  date: text("When the file was last changed."),
   sections: integer(),
   estimated_tokens: integer(),
 })
@@ -35,7 +35,7 @@ export const docs = defineTool({
       listOf(
         object({
           id: text("The ref."),
-          headings: listOf(text(), "From the document's title down to its own."),
+          headings: listOf(text(), "Headings from the document's title down to the section's own."),
           first_line: integer(),
           last_line: integer(),
           estimated_tokens: integer(),
@@ -50,7 +50,7 @@ export const docs = defineTool({
           documents: integer("Documents it has now."),
           changed: integer("Documents that are new or different."),
           removed: integer("Documents that are gone."),
-          skipped: listOf(object({ path: text(), reason: text() }), "What was not read, and why."),
+          skipped: listOf(object({ path: text(), reason: text() }), "Files that were not read, and why."),
           complete: flag(),
         }),
       ),

@@ -5,45 +5,46 @@ import { messageText, messageTokens } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { resolveOrigin } from "../../documents/origins.ts"
 import { copyRepository } from "../../git/clone.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { Collection, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
 import { commandLine } from "../view.ts"
-import { describeCollections, knownCollections } from "./collections.ts"
+import { describeCollections, requireCollections } from "./collections.ts"
 import type { DocsInput } from "./docs.ts"
-import { markOf, withSubsections } from "./sections.ts"
+import { sectionMarkOf, withSubsections } from "./sections.ts"
 import { repositoriesOf, syncCollections } from "./sync-collections.ts"
 
 const USAGE =
   "`dex docs` takes add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT, sync [COLLECTION…] or remove COLLECTION."
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N}._-]{0,63}$/u
-const MOST_LISTED = 100_000
+const MAX_LISTED = 100_000
 
 export async function run(dex: Dex, input: DocsInput) {
   const [action = "list", ...words] = input.words
   if (action === "add") return addAll(dex, words, input)
   if (action === "list")
     return words.length === 0 ? { collections: await describeCollections(dex) } : listDocuments(dex, words[0]!)
-  if (action === "outline") return outline(dex, one(words, "Which document? dex docs outline react/hooks.md"))
-  if (action === "show") return show(dex, one(words, "Which document? dex docs show react/hooks.md"), input.max_tokens)
+  if (action === "outline") return outline(dex, requireOne(words, "Which document? dex docs outline react/hooks.md"))
+  if (action === "show")
+    return show(dex, requireOne(words, "Which document? dex docs show react/hooks.md"), input.max_tokens)
   if (action === "sync") return { synced: await syncCollections(dex, { names: words, fetch: true }) }
-  if (action === "remove") return remove(dex, one(words, "Which collection? `dex docs list` shows them."))
+  if (action === "remove") return remove(dex, requireOne(words, "Which collection? `dex docs list` shows them."))
   throw new DexError("usage", `There is no \`dex docs ${action}\`. ${USAGE}`)
 }
 
-function one(words: string[], question: string): string {
+function requireOne(words: string[], question: string): string {
   if (words.length === 0) throw new DexError("usage", question)
   return words.join(" ")
 }
 
-/** Each word is a separate place: a path with a space needs quotation marks. */
+/** Each word is a separate location, so a path with a space needs quotation marks. */
 async function addAll(dex: Dex, specs: string[], input: DocsInput) {
-  one(specs, "What should be added? dex docs add ./docs")
+  requireOne(specs, "What should be added? dex docs add ./docs")
   if (specs.length > 1 && input.name !== undefined)
     throw new DexError(
       "usage",
-      "--name is for one collection. Add them one by one, or put a path with spaces in quotation marks.",
+      "--name works with a single collection. Add the collections one by one, or put a path with spaces in quotation marks.",
     )
   const names: string[] = []
   for (const spec of specs) names.push(await add(dex, spec, input))
@@ -62,7 +63,7 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
   if (input.name !== undefined && redactName(input.name) !== input.name)
     throw new DexError("bad_name", "The collection's name contains a secret. Choose another one with --name.")
   const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), copyRepository })
-  // A folder's name can contain a secret: its path is needed to read it, but is never shown.
+  // A folder's name can contain a secret. dex needs its path to read it, but never shows it.
   const name =
     input.name ??
     redactName(origin.name)
@@ -71,15 +72,15 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
   if (!NAME.test(name))
     throw new DexError(
       "bad_name",
-      `"${name}" cannot be a collection's name: letters, digits, dots, dashes. Choose one: dex docs add ${spec} --name docs`,
+      `"${name}" cannot be a collection's name. Use letters, digits, dots and dashes: dex docs add ${spec} --name docs`,
     )
   const before = (await store.collections()).find((collection) => collection.name === name)
-  const { keptName } = await import("../../ingest/read-document.ts")
-  const only = origin.only === undefined ? undefined : keptName(origin.only)
+  const { storedName } = await import("../../ingest/read-document.ts")
+  const only = origin.only === undefined ? undefined : storedName(origin.only)
   if (before && (before.root !== origin.root || (before.only !== origin.only && before.only !== only)))
     throw new DexError(
       "name_taken",
-      `"${name}" is already the collection of ${before.origin}. Choose another name: dex docs add ${spec} --name ${name}-2`,
+      `The collection "${name}" already exists, with documents from ${before.origin}. Choose another name: dex docs add ${spec} --name ${name}-2`,
     )
   const { kind, root, version } = origin
   const collection: Collection = {
@@ -97,7 +98,7 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
 
 async function remove(dex: Dex, name: string) {
   const store = await dex.storeToWrite()
-  await knownCollections(dex, [name])
+  await requireCollections(dex, [name])
   await store.removeCollection(name)
   const index = await dex.indexToWrite()
   if (index) {
@@ -109,8 +110,8 @@ async function remove(dex: Dex, name: string) {
 
 async function listDocuments(dex: Dex, name: string) {
   const store = await dex.store()
-  const collections = await knownCollections(dex, [name])
-  const { rows } = await store.list({ collections, inside: dex.project, limit: MOST_LISTED, offset: 0 })
+  const collections = await requireCollections(dex, [name])
+  const { rows } = await store.list({ collections, inside: dex.project, limit: MAX_LISTED, offset: 0 })
   const documents = rows.map(({ ref, title, ended_at, message_count, estimated_tokens }) => ({
     id: formatRef(ref),
     title: title?.text ?? "",
@@ -143,8 +144,8 @@ async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
         next && `${sections.length - kept} sections were left out. Continue: ${commandLine("docs", ["show", next.id])}`,
     }
   }
-  const fit = fitted(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
-  if (!fit || (fit.kept === 0 && sections.length > 0)) throw tooSmall(maxTokens!, build(1))
+  const fit = fitItems(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
+  if (!fit || (fit.kept === 0 && sections.length > 0)) throw budgetTooSmall(maxTokens!, build(1))
   return fit.answer
 }
 
@@ -159,7 +160,7 @@ async function open(dex: Dex, typed: string) {
 }
 
 function sectionOf(id: string, message: StoredMessage) {
-  const mark = markOf(message)
+  const mark = sectionMarkOf(message)
   return {
     id: mark?.name ? `${id}§${mark.name}` : `${id}#${message.number}`,
     headings: mark?.headings ?? [],

@@ -2,16 +2,16 @@ import type { SectionMark } from "../../core/conversation.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 
 /** The section that a message of a document contains; undefined for a message of a conversation. */
-export function markOf(message: StoredMessage | undefined): SectionMark | undefined {
+export function sectionMarkOf(message: StoredMessage | undefined): SectionMark | undefined {
   return message?.parts.find((part) => part.type === "text")?.section
 }
 
 /** A section and its subsections. */
 export function withSubsections(messages: StoredMessage[], number: number): StoredMessage[] {
   const from = messages.findIndex((message) => message.number === number)
-  const path = markOf(messages[from])?.headings ?? []
+  const path = sectionMarkOf(messages[from])?.headings ?? []
   const isBelow = (message: StoredMessage) => {
-    const headings = markOf(message)?.headings ?? []
+    const headings = sectionMarkOf(message)?.headings ?? []
     return path.length > 0 && path.every((heading, i) => headings[i] === heading)
   }
   const rest = messages.slice(from + 1)

@@ -4,17 +4,17 @@ import { DexError } from "../../core/error.ts"
 import type { CollectionReport } from "../../ingest/documents.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
-import { knownCollections } from "./collections.ts"
+import { requireCollections } from "./collections.ts"
 
-const MOST_PROBLEMS = 20
+const MAX_PROBLEMS = 20
 
-/** Reads the named collections again, or all if none is named. Uses the network only with `fetch`. */
+/** Reads the named collections again, or all of them if none is named. Uses the network only with `fetch`. */
 export async function syncCollections(
   dex: Dex,
   { names, fetch = false }: { names: string[]; fetch?: boolean },
 ): Promise<CollectionReport[]> {
   const store = await dex.storeToWrite()
-  const wanted = names.length === 0 ? undefined : await knownCollections(dex, names)
+  const wanted = names.length === 0 ? undefined : await requireCollections(dex, names)
   const collections = (await store.collections()).filter(({ name }) => wanted?.includes(name) ?? true)
   if (collections.length === 0) return []
   const lock = tryLock(dex.home.lock)
@@ -23,7 +23,7 @@ export async function syncCollections(
     const { syncCollection } = await import("../../ingest/documents.ts")
     const reports: CollectionReport[] = []
     for (const collection of collections) {
-      const version = fetch ? await renewed(dex, collection.origin, collection.kind) : undefined
+      const version = fetch ? await fetchNewest(dex, collection.origin, collection.kind) : undefined
       const report = await syncCollection(store, collection, {
         signal: dex.signal,
         onProgress:
@@ -34,7 +34,7 @@ export async function syncCollections(
         ...collection,
         ...withoutUndefined({ version }),
         synced_at: dex.now(),
-        problems: report.skipped.slice(0, MOST_PROBLEMS).map(({ path, reason }) => `${path}: ${reason}`),
+        problems: report.skipped.slice(0, MAX_PROBLEMS).map(({ path, reason }) => `${path}: ${reason}`),
       })
       reports.push(report)
     }
@@ -48,8 +48,8 @@ export async function syncCollections(
   }
 }
 
-/** Fetches a repository again; other kinds are on this machine. Returns the new version. */
-async function renewed(dex: Dex, origin: string, kind: string): Promise<string | undefined> {
+/** Fetches a repository again and returns its new version. Does nothing for collections on this machine. */
+async function fetchNewest(dex: Dex, origin: string, kind: string): Promise<string | undefined> {
   if (kind !== "git") return undefined
   const { resolveOrigin } = await import("../../documents/origins.ts")
   const { copyRepository } = await import("../../git/clone.ts")

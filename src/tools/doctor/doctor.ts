@@ -3,7 +3,7 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 const input = object({
-  repair: optional(flag("Restore what is damaged: in place, from the agents' files, or in a new history.db.")),
+  repair: optional(flag("Restore damaged data: in place, from the agents' files, or in a new history.db.")),
 })
 export type DoctorInput = Infer<typeof input>
 

@@ -1,14 +1,14 @@
 import { loadSettings } from "../../config/load.ts"
 import { grouped } from "../../core/format.ts"
-import { helperNow } from "../../embed/ask-helper.ts"
+import { helperState } from "../../embed/ask-helper.ts"
 import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
 import type { Check } from "./run.ts"
 
-const ANSWERS_WITHIN_MS = 2_000
+const ANSWER_TIMEOUT_MS = 2_000
 
 /** Checks whether the local model is installed, which process runs it, and how many messages it has embedded. */
-export async function meaning(dex: Dex): Promise<Check[]> {
+export async function checkLocalModel(dex: Dex): Promise<Check[]> {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
   if (settings["embed.provider"] !== "local") return []
   const name = "meaning"
@@ -18,16 +18,17 @@ export async function meaning(dex: Dex): Promise<Check[]> {
       {
         name,
         status: "problem",
-        message: "The local model is chosen, but it is not installed: search uses words only.",
+        message: "The local model is selected but not installed, so search uses words only.",
         mend: "dex config set embed.provider local",
       },
     ]
-  const signal = AbortSignal.timeout(ANSWERS_WITHIN_MS)
-  const held = await helperNow({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // busy
+  const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
+  const held = await helperState({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // the process is
+  // busy
   const process = held
     ? `it is loaded in process ${held.pid} (${Math.round(held.bytes / 1e6)} MB), which ends ten minutes after the last search`
     : "it is not loaded now; the next search loads it"
-  const { done, all } = await embedded(dex, local.id)
+  const { done, all } = await embeddedCounts(dex, local.id)
   const share = `${grouped(done)} of ${grouped(all)} messages are embedded`
   const isDone = done >= all
   return [
@@ -40,7 +41,7 @@ export async function meaning(dex: Dex): Promise<Check[]> {
   ]
 }
 
-async function embedded(dex: Dex, id: string): Promise<{ done: number; all: number }> {
+async function embeddedCounts(dex: Dex, id: string): Promise<{ done: number; all: number }> {
   const vectors = await (await dex.index())?.vectors()
   const space = vectors?.stats().find(({ embedder }) => embedder === id)
   return { done: space ? space.vectors + space.empty : 0, all: vectors?.documents() ?? 0 }

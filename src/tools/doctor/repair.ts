@@ -11,7 +11,7 @@ import { removeDatabase } from "../../store/sqlite/database.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 
-export type Repaired = {
+export type RepairResult = {
   /** The name of the damaged file, if a new one was made. */
   kept_as?: string
   /** Rows that were copied to the new file. */
@@ -23,10 +23,12 @@ export type Repaired = {
 }
 
 /** Restores as much as possible: in place if SQLite can read the file, otherwise in a new file; then from the agents' files. */
-export async function repair(dex: Dex): Promise<Repaired> {
+export async function repair(dex: Dex): Promise<RepairResult> {
   if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
-  const before = await damagedBefore(dex)
-  const made = await whileNobodySyncs(dex, async () => ((await isReadable(dex.home.history)) ? undefined : renew(dex)))
+  const before = await findDamagedConversations(dex)
+  const made = await whileNobodySyncs(dex, async () =>
+    (await isReadable(dex.home.history)) ? undefined : rebuildHistory(dex),
+  )
   const injured = [...before, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
   const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
@@ -41,7 +43,7 @@ export async function repair(dex: Dex): Promise<Repaired> {
 }
 
 /**
- * Restores from indexes and messages what they repeat, and marks the rest for the sync. Returns the refs of all damaged
+ * Restores what indexes and messages duplicate, and marks the rest for the next sync. Returns the refs of all damaged
  * conversations.
  */
 async function healAll(dex: Dex): Promise<string[]> {
@@ -57,7 +59,7 @@ async function healAll(dex: Dex): Promise<string[]> {
 }
 
 /** The damaged conversations that can still be found in the file. */
-async function damagedBefore(dex: Dex): Promise<string[]> {
+async function findDamagedConversations(dex: Dex): Promise<string[]> {
   try {
     const store = openStore(dex.home.history)
     return await damagedIn(store).finally(() => store.close())
@@ -91,7 +93,7 @@ async function isReadable(history: string): Promise<boolean> {
 }
 
 /** Makes a new file from every readable row, and keeps the old one next to it. */
-function renew(dex: Dex): Pick<Repaired, "kept_as" | "rows"> {
+function rebuildHistory(dex: Dex): Pick<RepairResult, "kept_as" | "rows"> {
   const { history } = dex.home
   const [building] = repairFiles(history)
   removeDatabase(building)
@@ -102,7 +104,7 @@ function renew(dex: Dex): Pick<Repaired, "kept_as" | "rows"> {
     removeDatabase(building)
     throw new DexError(
       "repair_failed",
-      `history.db could not be repaired (${messageOf(error)}). It was left as it is. If you have a backup: dex backup --restore FILE --replace. If not, docs/rot.md says what to do.`,
+      `history.db could not be repaired (${messageOf(error)}). It was not changed. If you have a backup: dex backup --restore FILE --replace. If not, docs/rot.md says what to do.`,
       { cause: error },
     )
   }

@@ -17,45 +17,45 @@ import { openPushed } from "../../store/hub/pushed.ts"
 import { readIndex } from "../../store/index/search-index.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
-import { deletionsAhead, sayDeletions } from "../deletions.ts"
-import { sayConversations } from "../kinds.ts"
+import { describeDeletions, upcomingDeletions } from "../deletions.ts"
+import { describeConversations } from "../kinds.ts"
 import { databaseBytes } from "../stats/run.ts"
 import { unknownTablesOf } from "../unknown-tables-of.ts"
 import { isSyncing } from "../unread.ts"
 import type { DoctorInput } from "./doctor.ts"
-import { meaning } from "./local-model.ts"
-import type { Repaired } from "./repair.ts"
+import { checkLocalModel } from "./local-model.ts"
+import type { RepairResult } from "./repair.ts"
 
 export type Check = { name: string; status: "ok" | "note" | "problem"; message: string; mend?: string }
 
-const MODEL_WAITS_MS = 20_000
+const MODEL_TIMEOUT_MS = 20_000
 
-/** Runs every check, whatever the others find. Checks change nothing; a repair, if requested, runs before them. */
+/** Runs every check, even if others fail. Checks change nothing; a repair, if requested, runs before them. */
 export async function run(
   dex: Dex,
   input: DoctorInput = {},
-): Promise<{ ok: boolean; repaired?: Repaired; checks: Check[] }> {
+): Promise<{ ok: boolean; repaired?: RepairResult; checks: Check[] }> {
   const repaired = input.repair ? await (await import("./repair.ts")).repair(dex) : undefined
-  const checks: Check[] = [runtime(dex)]
+  const checks: Check[] = [checkRuntime(dex)]
   for (const check of [
-    home,
-    history,
-    index,
-    suggesting,
-    hub,
-    syncing,
-    sources,
-    otherHomes,
-    agents,
-    retention,
-    model,
-    meaning,
+    checkHome,
+    checkHistory,
+    checkIndex,
+    checkSuggestions,
+    checkHub,
+    checkSync,
+    checkSources,
+    checkOtherHomes,
+    checkAgents,
+    checkRetention,
+    checkModel,
+    checkLocalModel,
   ])
-    checks.push(...(await settle(check, dex)))
+    checks.push(...(await runCheck(check, dex)))
   return { ok: checks.every((check) => check.status !== "problem"), repaired, checks }
 }
 
-async function settle(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
+async function runCheck(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<Check[]> {
   try {
     return await check(dex)
   } catch (error) {
@@ -63,7 +63,7 @@ async function settle(check: (dex: Dex) => Promise<Check[]>, dex: Dex): Promise<
   }
 }
 
-function runtime(dex: Dex): Check {
+function checkRuntime(dex: Dex): Check {
   return {
     name: "dex",
     status: "ok",
@@ -71,11 +71,16 @@ function runtime(dex: Dex): Check {
   }
 }
 
-async function home(dex: Dex): Promise<Check[]> {
+async function checkHome(dex: Dex): Promise<Check[]> {
   const { dir } = dex.home
   if (!existsSync(dir))
     return [
-      { name: "home", status: "note", message: `${dir} does not exist yet: nothing was synced.`, mend: "dex sync" },
+      {
+        name: "home",
+        status: "note",
+        message: `${dir} does not exist yet, because nothing has been synced.`,
+        mend: "dex sync",
+      },
     ]
   try {
     accessSync(dir, constants.W_OK)
@@ -84,16 +89,16 @@ async function home(dex: Dex): Promise<Check[]> {
       {
         name: "home",
         status: "problem",
-        message: `${dir} cannot be written, so nothing new can be kept.`,
+        message: `${dir} is not writable, so nothing new can be stored.`,
         mend: `chmod u+w ${dir}`,
       },
     ]
   }
   const size = `${dir}: ${megabytes(databaseBytes(dex.home.history))} history, ${megabytes(databaseBytes(dex.home.index))} index`
-  // Windows stores permissions in lists that Node does not read; a file there inherits those of its folder.
+  // Windows keeps permissions in access control lists, which Node does not read; a file there inherits those of its folder.
   if (dex.machine.platform === "win32")
     return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
-  const open = readdirSync(dir).filter((name) => !IS_NO_DATA.test(name) && isOpen(join(dir, name)))
+  const open = readdirSync(dir).filter((name) => !NOT_DATA.test(name) && isOpen(join(dir, name)))
   if (open.length > 0)
     return [
       {
@@ -106,15 +111,15 @@ async function home(dex: Dex): Promise<Check[]> {
   return [{ name: "home", status: "ok", message: `${size}, readable by you only` }]
 }
 
-/** Hidden files, and packages with agents that the user added. */
-const IS_NO_DATA = /^\.|^node_modules$|^package(-lock)?\.json$/
+/** Matches hidden files, and packages with agents that the user added. */
+const NOT_DATA = /^\.|^node_modules$|^package(-lock)?\.json$/
 
-/** True if anyone except the owner can read or change it. */
+/** True if anyone except the owner can read or change the file. */
 function isOpen(path: string): boolean {
   return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
 
-async function history(dex: Dex): Promise<Check[]> {
+async function checkHistory(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
   const kept = keptDamaged(dex.home.history).map(
     (file): Check => ({
@@ -124,30 +129,30 @@ async function history(dex: Dex): Promise<Check[]> {
       mend: `rm ${file}`,
     }),
   )
-  return [...(await stored(dex)), ...kept]
+  return [...(await storedFacts(dex)), ...kept]
 }
 
-async function stored(dex: Dex): Promise<Check[]> {
+async function storedFacts(dex: Dex): Promise<Check[]> {
   try {
     const store = await dex.storeToWrite()
     const problems = await store.check()
-    const found = await contents(dex, store).catch((error: unknown) => {
+    const found = await checkContents(dex, store).catch((error: unknown) => {
       if (problems.length === 0) throw error
       return [] // SQLite's own findings say more
     })
     const isNamed = found.some(({ status }) => status === "problem")
-    // An index that does not match a damaged row adds no information.
+    // A mismatch between an index and a damaged row adds no information.
     if (problems.length === 0 || (isNamed && problems.every(isOfIndex))) return found
-    return [broken(problems.slice(0, 3).join("; ")), ...found.filter(({ status }) => status === "problem")]
+    return [unreadableCheck(problems.slice(0, 3).join("; ")), ...found.filter(({ status }) => status === "problem")]
   } catch (error) {
     if (isDexError(error) && error.code !== "corrupt")
       return [{ name: "history", status: "problem", message: error.message }]
-    return [broken(messageOf(error))]
+    return [unreadableCheck(messageOf(error))]
   }
 }
 
-/** For a file that SQLite cannot read completely. */
-function broken(what: string): Check {
+/** The check's result if SQLite cannot read the complete file. */
+function unreadableCheck(what: string): Check {
   return {
     name: "history",
     status: "problem",
@@ -157,10 +162,10 @@ function broken(what: string): Check {
 }
 
 const REPAIR = "dex doctor --repair"
-const MOST_NAMED = 20
+const MAX_NAMED = 20
 
 /** Reads every row and every block. Damage is also recorded for the next sync. */
-async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
+async function checkContents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   const name = "history"
   const { kinds, messages } = await store.stats()
   const { conversations: injured, others, unsealed } = await store.inspect()
@@ -169,13 +174,13 @@ async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     injured.map(({ ref }) => formatRef(ref)),
   )
   const checks: Check[] = injured
-    .slice(0, MOST_NAMED)
+    .slice(0, MAX_NAMED)
     .map((injury) => ({ name, status: "problem", ...damageMessage(injury) }))
-  if (injured.length > MOST_NAMED)
+  if (injured.length > MAX_NAMED)
     checks.push({
       name,
       status: "problem",
-      message: `${grouped(injured.length - MOST_NAMED)} more conversations are damaged.`,
+      message: `${grouped(injured.length - MAX_NAMED)} more conversations are damaged.`,
       mend: REPAIR,
     })
   if (others.length > 0)
@@ -184,7 +189,7 @@ async function contents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     checks.push({
       name,
       status: "ok",
-      message: `${sayConversations(kinds)}, ${grouped(messages)} messages; every row and block was read`,
+      message: `${describeConversations(kinds)}, ${grouped(messages)} messages; every row and block was read`,
     })
   if (unsealed > 0)
     checks.push({
@@ -204,12 +209,12 @@ function damageMessage({ ref, what, restores }: Injury): Pick<Check, "message" |
     }
   const from = {
     source: "The agent's own file is still there",
-    records: "Its raw records are undamaged",
+    records: "The raw records are undamaged",
   }
   return { message: `${damaged} ${from[restores]}: nothing is lost.`, mend: "dex sync" }
 }
 
-async function index(dex: Dex): Promise<Check[]> {
+async function checkIndex(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
   const name = "index"
   const opened = readIndex(dex.home.index)
@@ -225,7 +230,7 @@ async function index(dex: Dex): Promise<Check[]> {
       return [damagedIndex(problem)]
     }
     if (await opened.isBehind(await dex.store()))
-      return [{ name, status: "note", message: "The index is behind the history.", mend: "dex sync" }]
+      return [{ name, status: "note", message: "The index is older than the history.", mend: "dex sync" }]
     return [{ name, status: "ok", message: "healthy and up to date" }]
   } finally {
     opened.close()
@@ -241,7 +246,7 @@ function damagedIndex(what: string): Check {
   }
 }
 
-async function suggesting(dex: Dex): Promise<Check[]> {
+async function checkSuggestions(dex: Dex): Promise<Check[]> {
   const file = dex.home.suggest
   if (!existsSync(file)) return []
   const name = "suggestions"
@@ -275,8 +280,8 @@ async function suggesting(dex: Dex): Promise<Check[]> {
   }
 }
 
-/** Does not contact the hub: `dex hub status` does that. */
-async function hub(dex: Dex): Promise<Check[]> {
+/** Checks only what is on this machine; `dex hub status` contacts the hub. */
+async function checkHub(dex: Dex): Promise<Check[]> {
   const file = hubState(dex.home)
   if (!existsSync(file) && !existsSync(hubFile(dex.home))) return []
   const name = "hub"
@@ -291,19 +296,19 @@ async function hub(dex: Dex): Promise<Check[]> {
       : [{ name, status: "note", message: `${message}. ${problem}`, mend: "dex hub push" }]
   } catch (error) {
     if (!isDexError(error) || error.code !== "corrupt") throw error
-    const lost = "It lists the conversations that are held back: hold them again before the next push."
+    const lost = "It contained the list of conversations that are held back. Hold them back again before the next push."
     return [{ name, status: "problem", message: `hub.db is damaged. ${lost}`, mend: `mv ${file} ${file}.damaged` }]
   } finally {
     pushed.close()
   }
 }
 
-async function syncing(dex: Dex): Promise<Check[]> {
+async function checkSync(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
   const progress = await (await dex.store()).progress()
   const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
   if (isSyncing(dex)) {
-    // Until the sync knows what there is to read, the stored progress is that of the previous sync.
+    // Until the sync knows how much there is to read, the stored progress is that of the previous sync.
     const isUnderWay = progress && progress.done < progress.total
     const so = isUnderWay
       ? `has been running since ${utcMinute(progress.at)}: ${far}`
@@ -325,24 +330,24 @@ function utcMinute(at: number): string {
   return `${isoDate(at).slice(0, 16).replace("T", " ")} UTC`
 }
 
-async function sources(dex: Dex): Promise<Check[]> {
+async function checkSources(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
   const reports = await (await dex.store()).sourceReport()
   const unknownIn = await unknownTablesOf(dex, reports)
   return reports.map((report) => {
     const skipped = sum(report.skipped)
     const unknown = sum(report.unknown)
-    const parts = [sayConversations(report.kinds)]
+    const parts = [describeConversations(report.kinds)]
     if (report.archived > 0)
       parts.push(`${report.archived} of its files ${report.archived === 1 ? "is" : "are"} deleted and kept here`)
     if (skipped > 0) parts.push(`${grouped(skipped)} damaged ${skipped === 1 ? "record" : "records"}`)
-    if (unknown > 0) parts.push(sayUnknown(agentOf(report.source)?.name ?? report.source, report.unknown))
+    if (unknown > 0) parts.push(describeUnknownRecords(agentOf(report.source)?.name ?? report.source, report.unknown))
     if (report.unreadable.length > 0)
       parts.push(
         `${report.unreadable.length} unreadable: ${report.unreadable[0]!.path} (${report.unreadable[0]!.reason})`,
       )
     const tables = unknownIn.get(report.source) ?? []
-    parts.push(...tables.map(sayUnknownTables))
+    parts.push(...tables.map(describeUnknownTables))
     const newer = unknown + tables.length
     const troubled = skipped + newer + report.unreadable.length > 0
     const isNewer = newer > 0 && skipped + report.unreadable.length === 0
@@ -357,29 +362,29 @@ async function sources(dex: Dex): Promise<Check[]> {
 
 const TYPES_NAMED = 4
 
-/** A newer version of an agent may write records that this dex does not know. */
-function sayUnknown(name: string, unknown: Record<string, number>): string {
+/** Describes records of unknown types, which a newer version of an agent may write. */
+function describeUnknownRecords(name: string, unknown: Record<string, number>): string {
   const types = Object.entries(unknown).sort(([, a], [, b]) => b - a)
   const named = types.slice(0, TYPES_NAMED).map(([type, count]) => `${type} (${grouped(count)})`)
   const more = types.length > TYPES_NAMED ? `, and ${types.length - TYPES_NAMED} more` : ""
   return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${named.join(", ")}${more}. They are kept, and a newer dex can read them without the agent's files`
 }
 
-/** A newer version of an agent may store conversations in other tables than this dex reads, as OpenCode 2 did. */
-function sayUnknownTables({ path, tables }: UnknownTables): string {
+/** Describes unknown tables, in which a newer version of an agent may store conversations, as OpenCode 2 did. */
+function describeUnknownTables({ path, tables }: UnknownTables): string {
   const all = Object.entries(tables).sort(([, a], [, b]) => b - a)
-  const named = all.slice(0, TYPES_NAMED).map(([name, rows]) => `${name} (${sayRows(rows)})`)
+  const named = all.slice(0, TYPES_NAMED).map(([name, rows]) => `${name} (${describeRows(rows)})`)
   const more = all.length > TYPES_NAMED ? `, and ${all.length - TYPES_NAMED} more` : ""
   const count = `${all.length} ${all.length === 1 ? "table" : "tables"}`
   return `${path} has ${count} that this dex does not know and does not read: ${named.join(", ")}${more}`
 }
 
-function sayRows(rows: number): string {
+function describeRows(rows: number): string {
   return `${grouped(rows)}${rows === MAX_COUNTED_ROWS ? " or more" : ""} ${rows === 1 ? "row" : "rows"}`
 }
 
 /** The agents found in the homes that `sources.extra_roots` names. */
-async function otherHomes({ machine }: Dex): Promise<Check[]> {
+async function checkOtherHomes({ machine }: Dex): Promise<Check[]> {
   return (machine.otherHomes ?? []).map((path) => {
     const there = (roots: Roots) => rootsInHome(roots, path).some((root) => lookAt(root) !== undefined)
     const found = known.filter(({ source, roots }) => roots && !isDexSource(source) && there(roots))
@@ -395,8 +400,8 @@ async function otherHomes({ machine }: Dex): Promise<Check[]> {
   })
 }
 
-/** The agents that the user added. */
-async function agents(dex: Dex): Promise<Check[]> {
+/** Lists the agents that the user added. */
+async function checkAgents(dex: Dex): Promise<Check[]> {
   const outside = await dex.outside()
   return [
     ...outside.agents.map(
@@ -417,20 +422,20 @@ async function agents(dex: Dex): Promise<Check[]> {
   ]
 }
 
-async function retention(dex: Dex): Promise<Check[]> {
-  const ahead = await deletionsAhead(dex)
+async function checkRetention(dex: Dex): Promise<Check[]> {
+  const ahead = await upcomingDeletions(dex)
   if (!ahead) return []
   const { days, isChosen, unread } = ahead
   const rule = `Claude Code deletes transcripts after ${days} days.`
   const longer = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
-  const message = `${rule} ${sayDeletions(ahead) ?? "It deletes none within a week."} Synced transcripts are kept here permanently.${longer}`
+  const message = `${rule} ${describeDeletions(ahead) ?? "It deletes none within a week."} Synced transcripts are kept here permanently.${longer}`
   return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, mend: unread > 0 ? "dex sync" : undefined }]
 }
 
-/** Asks for one word: only an answer shows that address, key and model are right. */
-async function model(dex: Dex): Promise<Check[]> {
+/** Sends the model a one-word request: only an answer proves that address, key and model are right. */
+async function checkModel(dex: Dex): Promise<Check[]> {
   const started = performance.now()
-  const timeUp = AbortSignal.timeout(MODEL_WAITS_MS)
+  const timeUp = AbortSignal.timeout(MODEL_TIMEOUT_MS)
   let id = "The model"
   try {
     const { configuredModel } = await import("../model.ts")
@@ -451,7 +456,7 @@ async function model(dex: Dex): Promise<Check[]> {
         {
           name: "model",
           status: "note",
-          message: `${id} did not answer within ${MODEL_WAITS_MS / 1000} s. A model on this machine may still be loading: try again.`,
+          message: `${id} did not answer within ${MODEL_TIMEOUT_MS / 1000} s. A model on this machine may still be loading: try again.`,
           mend: "dex doctor",
         },
       ]

@@ -15,10 +15,10 @@ import type { Dex } from "../context.ts"
 
 const figures = object({
   n: integer("Questions."),
-  hit_at_1: decimal("Share whose conversation came first."),
-  hit_at_5: decimal("Share whose conversation was among the first five."),
-  mrr: decimal("Mean of 1 / place of the conversation; 0 if it was not among the first ten."),
-  silent: decimal("Share that got no hits, though the answer was there."),
+  hit_at_1: decimal("Share of questions whose conversation came first."),
+  hit_at_5: decimal("Share of questions whose conversation was among the first five."),
+  mrr: decimal("Mean of 1 / rank of the conversation; 0 if it was not among the first ten."),
+  silent: decimal("Share of questions without hits, although the answer was there."),
 })
 
 const input = object({
@@ -41,14 +41,14 @@ export const evaluate = defineTool({
       object({
         conversations: integer(),
         messages: integer(),
-        of_conversations: integer("All conversations; in a very large history, only the newest are searched."),
+        of_conversations: integer("All conversations. In a very large history, only the newest are searched."),
         of_messages: integer(),
       }),
     ),
     figures: optional(figures),
     hit_at_5_interval: optional(object({ low: decimal(), high: decimal() }, "95 % confidence interval of hit_at_5.")),
     silent_without_answer: optional(
-      decimal("Share that got no hits once conversations with the answer were left out."),
+      decimal("Share of questions without hits after the conversations with the answer were left out."),
     ),
     duration_ms: integer(),
     notes: listOf(text(), "What limits these figures, and what to do next."),

@@ -14,25 +14,24 @@ import { openScratch } from "../../store/sqlite/scratch.ts"
 import type { Dex } from "../context.ts"
 import type { EvalInput } from "./eval.ts"
 
-/** More messages would take longer than anyone waits for a measurement. */
-const MOST_MESSAGES = 200_000
-const MOST_COMMITS = 20_000
-const LEAST_QUESTIONS = 10
+/** The most messages to search. Measuring more would take too long. */
+const MAX_MESSAGES = 200_000
+const MAX_COMMITS = 20_000
+const MIN_QUESTIONS = 10
 /** The number of results that a search shows by default. */
-const SHOWN = 10
+const RESULTS_SHOWN = 10
 
 export async function run(dex: Dex, input: EvalInput) {
   const started = Date.now()
   if (!input.mine)
     throw new DexError("usage", "dex eval --mine searches for your own commits and reports how many it finds.")
-  if (!dex.hasHistory())
-    throw new DexError("no_history", "Nothing is stored yet. `dex sync` reads what your agents have written.")
+  if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
   const store = await dex.store()
-  const { refs, searched } = await newestWithin(store, MOST_MESSAGES, dex.project)
-  const commits = await store.commits({ limit: MOST_COMMITS, inside: dex.project })
+  const { refs, searched } = await newestConversations(store, MAX_MESSAGES, dex.project)
+  const commits = await store.commits({ limit: MAX_COMMITS, inside: dex.project })
   const { questions, left_out } = questionsOf(commits, refs, input.limit)
   const asked = { commits: commits.length, questions: questions.length, left_out }
-  if (questions.length < LEAST_QUESTIONS) return { asked, notes: [tooFew(asked)], duration_ms: Date.now() - started }
+  if (questions.length < MIN_QUESTIONS) return { asked, notes: [tooFewNote(asked)], duration_ms: Date.now() - started }
   const { folder, close } = openScratch(dex.home.dir)
   process.once("exit", close)
   const index = openIndex(join(folder, "index.db"))
@@ -48,8 +47,8 @@ export async function run(dex: Dex, input: EvalInput) {
   }
 }
 
-/** The newest conversations, with about this many messages in total. */
-export async function newestWithin(store: HistoryReader, mostMessages: number, inside: string) {
+/** The newest conversations that together have about `mostMessages` messages. */
+export async function newestConversations(store: HistoryReader, mostMessages: number, inside: string) {
   const { rows } = await store.list({ limit: 1_000_000, offset: 0, inside })
   const refs = new Set<string>()
   const searched = { conversations: 0, messages: 0, of_conversations: rows.length, of_messages: 0 }
@@ -67,8 +66,10 @@ export async function newestWithin(store: HistoryReader, mostMessages: number, i
 /** A commit's subject as a question, and the conversations that made a commit with it. */
 type CommitQuestion = { subject: string; gold: Ref[] }
 
-/** Shorter subjects such as "fmt" and "fix lint" ask for nothing in particular. */
-const LEAST_WORDS = 4
+/**
+ * The fewest words of a subject that becomes a question. Shorter subjects such as "fmt" and "fix lint" are not specific enough.
+ */
+const MIN_WORDS = 4
 const NO_QUESTION =
   /^(?:wip\b|fixup!|squash!|amend!|merge (?:branch|remote|pull request|tag|commit)|merge \S+ (?:into|from) )/i
 
@@ -81,7 +82,7 @@ export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, mo
     const { subject } = group[0]!
     left_out.repeated += group.length - 1
     const gold = group.map(({ ref }) => conversationRefOf(ref)).filter((ref) => reach.has(formatRef(ref)))
-    if (subject.trim().split(/\s+/).length < LEAST_WORDS) left_out.too_short++
+    if (subject.trim().split(/\s+/).length < MIN_WORDS) left_out.too_short++
     else if (NO_QUESTION.test(subject)) left_out.merge_or_wip++
     else if (gold.length === 0) left_out.out_of_reach++
     else if (questions.length >= most) left_out.beyond_limit++
@@ -90,25 +91,33 @@ export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, mo
   return { questions, left_out }
 }
 
-/** Only the words of a subject: anything in it that looks like a phrase, a filter or an exclusion was not meant as one. */
+/**
+ * A query of the subject's words only. Anything in it that looks like a phrase, a filter or an exclusion was not meant as one.
+ */
 export function queryOf(subject: string): Query {
   return parseQuery(subject.replaceAll('"', " ").replace(/(^|\s)-+(?=\S)/g, "$1"), () => false)
 }
 
-/** Reports each step. Yields to signals and the progress bar, because SQLite calls are synchronous. */
+/** Reports each step, and yields to signals and the progress bar, because SQLite calls are synchronous. */
 function progress(dex: Dex, phase: "indexing" | "asking", total: number): () => Promise<void> {
   let done = 0
   return async () => {
     dex.onProgress?.({ phase, done: ++done, total, bytes: done, bytesTotal: total })
     await setImmediate()
-    if (dex.signal?.aborted) throw new DexError("cancelled", "Stopped. Nothing was kept or changed.")
+    if (dex.signal?.aborted) throw new DexError("cancelled", "Stopped. Nothing was stored or changed.")
   }
 }
 
 async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, questions: CommitQuestion[]) {
   const next = progress(dex, "asking", questions.length)
   const search = async (subject: string, excludedConversations: Ref[]) => {
-    const scope = { inside: dex.project, excludedConversations, by: "conversation" as const, limit: SHOWN, offset: 0 }
+    const scope = {
+      inside: dex.project,
+      excludedConversations,
+      by: "conversation" as const,
+      limit: RESULTS_SHOWN,
+      offset: 0,
+    }
     return (await searchHistory(store, index, { ...scope, query: queryOf(subject) })).hits
   }
   const answers: { place: number; silent: boolean; silentWithout: boolean }[] = []
@@ -130,17 +139,17 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
     silent: mean(({ silent }) => silent),
   }
   const silent_without_answer = mean(({ silentWithout }) => silentWithout)
-  return { figures, hit_at_5_interval: intervalOf(figures.hit_at_5, n), silent_without_answer }
+  return { figures, hit_at_5_interval: confidenceInterval(figures.hit_at_5, n), silent_without_answer }
 }
 
-/** Conversations that also contain the words of these: their parents, and the subagents and forks of both. */
+/** Other conversations that may contain the same words: the parents, and the subagents and forks of both. */
 async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
   const rows = await Promise.all(gold.map((ref) => store.conversation(ref)))
   return store.family([...gold, ...rows.flatMap((row) => (row?.parent ? siblingRef(row.ref, row.parent.id) : []))])
 }
 
 /** Wilson's 95 % confidence interval of a share of n questions. */
-export function intervalOf(share: number, n: number): { low: number; high: number } {
+export function confidenceInterval(share: number, n: number): { low: number; high: number } {
   const z = 1.96
   const middle = share + (z * z) / (2 * n)
   const reach = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))
@@ -154,22 +163,22 @@ async function limitsOf(dex: Dex, searched: { conversations: number; of_conversa
   return [
     "Most subjects were written by the agent that did the work, so they share its words: questions in your own words find less.",
     searched.conversations < searched.of_conversations &&
-      `Only the newest ${grouped(searched.conversations)} of ${grouped(searched.of_conversations)} conversations were searched (about ${grouped(MOST_MESSAGES)} messages), and only for their commits.`,
+      `Only the newest ${grouped(searched.conversations)} of ${grouped(searched.of_conversations)} conversations were searched (about ${grouped(MAX_MESSAGES)} messages), and only for their commits.`,
     (settings["embed.provider"] !== "none" || settings["search.rerank"] !== "off") &&
       "Measured by words only: no text was sent to the servers that your searches also use.",
     hidden > 0 && `Private projects and their commits were left out (${grouped(hidden)}).`,
   ].filter((note) => note !== false)
 }
 
-function tooFew({ commits, questions }: { commits: number; questions: number }): string {
+function tooFewNote({ commits, questions }: { commits: number; questions: number }): string {
   const found = `Of ${many(commits, "commit")} made in your conversations, ${grouped(questions)} can be searched for`
-  return `${found}; a measurement needs ${LEAST_QUESTIONS}. Only a \`git commit\` that an agent ran counts, with a subject of four words or more. Let your agents commit, run \`dex sync\`, and try again later.`
+  return `${found}; a measurement needs ${MIN_QUESTIONS}. Only a \`git commit\` that an agent ran counts, with a subject of four words or more. Let your agents commit, run \`dex sync\`, and try again later.`
 }
 
 /**
  * The history without anything that reveals a commit: calls that commit, show the log or use the forge, their results, and every
- * verbatim occurrence of a subject. If a subject still finds its conversation, it finds it by the work itself. Contains only the
- * conversations in `only`, and calls `next` before it first reads the messages of one.
+ * verbatim occurrence of a subject. A subject that still finds its conversation finds it by the work itself. Contains only the
+ * conversations in `only`. Calls `next` before it first reads the messages of a conversation.
  */
 export function maskedStore(store: HistoryReader, commits: CommitRow[], only: Set<string>, next = async () => {}) {
   const mask = subjectMask(commits.map(({ subject }) => subject))
@@ -239,13 +248,16 @@ function maskMessage(message: StoredMessage, calls: ReadonlySet<string>, mask: M
 
 type Mask = (text: string) => string
 
-/** Shorter subjects are ordinary words. Nobody writes longer ones, and they would cost memory in one large pattern. */
-const LEAST_CHARS = 8
-const MOST_CHARS = 300
+/**
+ * The length of subjects to mask, in characters. Shorter ones are ordinary words; longer ones are rare and would cost memory in
+ * one large pattern.
+ */
+const MIN_CHARS = 8
+const MAX_CHARS = 300
 
 /** Removes every subject from a text. */
 export function subjectMask(subjects: string[]): Mask {
-  const forms = [...new Set(subjects.flatMap(formsOf))].filter((form) => form.length >= LEAST_CHARS)
+  const forms = [...new Set(subjects.flatMap(formsOf))].filter((form) => form.length >= MIN_CHARS)
   // Longest first, so that a shorter subject does not break a longer one that contains it.
   forms.sort((a, b) => b.length - a.length)
   const any = new RegExp(forms.map((form) => form.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g")
@@ -254,7 +266,7 @@ export function subjectMask(subjects: string[]): Mask {
 
 /** The subject in plain text, in a tool's JSON, and without the number that a forge appends. */
 function formsOf(text: string): string[] {
-  const subject = text.slice(0, MOST_CHARS)
+  const subject = text.slice(0, MAX_CHARS)
   const plain = [subject, subject.replace(/ \(#\d+\)$/, "")]
   return [...plain, ...plain.map((form) => JSON.stringify(form).slice(1, -1))]
 }

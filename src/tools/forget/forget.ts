@@ -8,7 +8,7 @@ const forgetInput = object({
   yes: optional(flag("Do not ask.")),
   copies: optional(
     flag(
-      "Also delete the conversations that contain copies of the same messages: forks, and what they were forked from.",
+      "Also delete conversations with copies of the same messages: forks, and the conversations they were forked from.",
     ),
   ),
 })
@@ -55,8 +55,8 @@ export const forget = defineTool({
 })
 
 const makePrivateInput = object({
-  project: optional(text("The project's folder. Without it, private projects are listed.")),
-  off: optional(flag("Make it no longer private. Without a folder: the current project.")),
+  project: optional(text("The project's folder. If omitted, private projects are listed.")),
+  off: optional(flag("Make the project public again. Default: the current project.")),
 })
 export type PrivateInput = Infer<typeof makePrivateInput>
 
@@ -68,7 +68,7 @@ export const makePrivate = defineTool({
     project: optional(text()),
     private: optional(flag()),
     projects: listOf(text(), "All private projects."),
-    below: optional(listOf(text(), "Projects in folders below it, which are not changed.")),
+    below: optional(listOf(text(), "Projects in nested folders, which are not changed.")),
   }),
   cli: { group: "Keep", positional: "project", example: "dex private ~/clients/acme" },
   run: async (dex: Dex, input) => (await import("./run.ts")).setPrivate(dex, input),

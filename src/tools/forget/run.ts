@@ -24,12 +24,12 @@ import { forgetTraces } from "../../trace/forget.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { learnEvenIfBusy } from "../learned.ts"
-import { isHere, resolveRef } from "../resolve.ts"
-import { finishForgetting, noteForgetting } from "./finish-forgetting.ts"
+import { isCurrentProject, resolveRef } from "../resolve.ts"
+import { finishForgetting, markForgetting } from "./finish-forgetting.ts"
 import type { ForgetInput, PrivateInput } from "./forget.ts"
 
-/** A reader takes milliseconds unless it hangs. */
-const PATIENCE_MS = 10_000
+/** How long to wait for other programs that read the databases, in milliseconds. A reader takes milliseconds unless it hangs. */
+const READER_TIMEOUT_MS = 10_000
 
 export async function run(dex: Dex, input: ForgetInput) {
   if (input.ids.length === 0)
@@ -53,32 +53,32 @@ export async function run(dex: Dex, input: ForgetInput) {
   const conversations = input.yes ? copies : [...(await listedConversations(dex, refs)), ...copies]
   if (!input.yes) return { ...counts, conversations, asked: true }
   const projects = await projectsOf(store, refs)
-  noteForgetting(dex.home)
-  // Cleared first, so that a command stopped halfway can be repeated with the same refs. Cleared again afterwards, because a hook
-  // may have stored something meanwhile.
+  markForgetting(dex.home)
+  // Cleared first, so that a command that is stopped halfway can be repeated with the same refs. Cleared again at the end,
+  // because a hook may have stored something meanwhile.
   await dex.clearCopies(refs, projects)
   const { connectors } = await dex.syncDeps()
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
   const ownerOf: OwnerOf = (source, key) => connectorOf.get(source)?.conversationOf?.(nativeKey(key))
   await store.forget(refs, ownerOf)
-  removeOwn(dex, refs)
-  // A damaged history that a repair kept contains the text too, and so do files derived by other versions of dex.
+  removeOwnFiles(dex, refs)
+  // Damaged histories that were kept by a repair also contain the text, and so do derived files of other dex versions.
   removeDamaged(dex.home.history)
   for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending]) removeOtherFormats(file)
-  const still = await forgetInKept(dex.home, refs, { copies: input.copies === true, ownerOf })
+  const still = await forgetInOldHistories(dex.home, refs, { copies: input.copies === true, ownerOf })
   await dex.clearCopies(refs, projects)
   const index = await dex.indexToWrite()
   if (index) {
     await index.follow(store)
     await index.purge(store)
   }
-  if (dex.knows()) await learnEvenIfBusy(dex)
+  if (dex.hasKnowledge()) await learnEvenIfBusy(dex)
   await followSpending(store, await dex.spending())
-  forgetTraces(dex.home.traces, refs) // last: a search that was running may have recorded a trace
-  noteForgetting(dex.home) // again: a sync may have removed the marker meanwhile
-  const pinned = await finishForgetting(dex.home, PATIENCE_MS, (names) =>
+  forgetTraces(dex.home.traces, refs) // last, because a search that was running may have recorded a trace
+  markForgetting(dex.home) // again, because a sync may have removed the marker meanwhile
+  const pinned = await finishForgetting(dex.home, READER_TIMEOUT_MS, (names) =>
     dex.onWait?.(
-      `Waiting for another program that reads the old pages of ${joinNames(names)}, at most ${PATIENCE_MS / 1000} s. You can stop this; deleted text stays deleted.`,
+      `Waiting for another program that reads the old pages of ${joinNames(names)}, at most ${READER_TIMEOUT_MS / 1000} s. You can stop waiting; the conversations stay deleted.`,
     ),
   )
   return {
@@ -99,8 +99,8 @@ async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> 
 }
 
 /**
- * The conversations as a listing shows them. One with a damaged row is left out. A private project's titles are shown only inside
- * it.
+ * The conversations in the form of a listing. Conversations with a damaged row are left out. Titles of a private project are
+ * shown only inside it.
  */
 async function listedConversations(dex: Dex, refs: Ref[]) {
   const store = await dex.store()
@@ -108,12 +108,12 @@ async function listedConversations(dex: Dex, refs: Ref[]) {
   const shown = rows.filter((row) => row !== undefined)
   return shown.map((row) => ({
     ...conversationOf(row),
-    ...(row.private && !isHere(dex, row.project) && { title: "(private)" }),
+    ...(row.private && !isCurrentProject(dex, row.project) && { title: "(private)" }),
   }))
 }
 
 /** dex removes its own chats and notes, never other programs' files. */
-function removeOwn(dex: Dex, refs: Ref[]): void {
+function removeOwnFiles(dex: Dex, refs: Ref[]): void {
   for (const { source, id } of refs) {
     if (source === "dex_chat") removeBelow(join(dex.home.dir, "chat-sessions"), chatFolderOf(id))
     if (source === "dex_note") removeBelow(notesFolder(dex.home.dir), noteFileOf(id))
@@ -124,7 +124,7 @@ function removeBelow(root: string, name: string): void {
   if (basename(name) === name && !/^\.*$/.test(name)) rmSync(join(root, name), { recursive: true, force: true })
 }
 
-/** One conversation, or all of a project if the text is a project's folder. */
+/** One conversation, or all conversations of a project if the text is a project's folder. */
 async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
   const store = await dex.store()
   const isMeant = (known: string) => isNamed(dex, known, text)
@@ -152,13 +152,13 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
   const known = (await store.projects()).map((project) => project.path)
   const typed = input.project ?? dex.project
   const path = known.find((one) => isNamed(dex, one, typed)) ?? projectAt(dex, typed)
-  if (path === undefined) throw new DexError("no_project", noProject(resolve(dex.cwd, typed), known))
+  if (path === undefined) throw new DexError("no_project", noProjectError(resolve(dex.cwd, typed), known))
   const { platform } = dex.machine
   const projectOf = createProjectFinder(platform)
   await store.setPrivate(path, input.off !== true, (folder, project) =>
     isSamePath(projectOf(folder), project, platform),
   )
-  await followNow(dex, store)
+  await updateDerivedData(dex, store)
   const others = known.filter((one) => one.startsWith(path.endsWith(sep) ? path : path + sep))
   return {
     project: path,
@@ -168,10 +168,10 @@ export async function setPrivate(dex: Dex, input: PrivateInput) {
   }
 }
 
-/** The index and the facts depend on the projects of conversations, which may just have changed. */
-async function followNow(dex: Dex, store: HistoryReader): Promise<void> {
+/** Updates the index and the facts, which depend on the conversations' projects. */
+async function updateDerivedData(dex: Dex, store: HistoryReader): Promise<void> {
   await (await dex.indexToWrite())?.follow(store)
-  if (dex.knows()) await learnEvenIfBusy(dex)
+  if (dex.hasKnowledge()) await learnEvenIfBusy(dex)
 }
 
 /** The project of an existing folder, even if no agent has worked there yet. */
@@ -180,32 +180,33 @@ function projectAt(dex: Dex, typed: string): string | undefined {
   return isFolder(folder) ? createProjectFinder(dex.machine.platform)(folder) : undefined
 }
 
-const MOST_NAMED = 5
+const MAX_NAMED = 5
 
-function noProject(path: string, known: string[]): string {
-  const named = known.slice(0, MOST_NAMED).join(", ")
-  const rest = known.length > MOST_NAMED ? `, and ${known.length - MOST_NAMED} more` : ""
+function noProjectError(path: string, known: string[]): string {
+  const named = known.slice(0, MAX_NAMED).join(", ")
+  const rest = known.length > MAX_NAMED ? `, and ${known.length - MAX_NAMED} more` : ""
   const others =
-    known.length === 0 ? "No project is known yet: `dex sync` reads what there is." : `Known projects: ${named}${rest}.`
-  return `There is no folder ${path}, and no project of that name is known. ${others}`
+    known.length === 0 ? "No projects are known yet. Run `dex sync` first." : `Known projects: ${named}${rest}.`
+  return `There is no folder or known project called ${path}. ${others}`
 }
 
 /** A file in dex's folder that may still contain the deleted text, and the reason. */
-type StillThere = { file: string; why: string }
+type UndeletedFile = { file: string; why: string }
 
 /**
- * Deletes conversations from the histories that `dex backup --restore --replace` kept, and removes the leftovers of an interrupted
- * restore, import or repair. Returns the files that it could not change.
+ * Deletes conversations from the histories that `dex backup --restore --replace` renamed, and removes the leftovers of an
+ * interrupted restore, import or repair. Returns the files that it could not change.
  */
-async function forgetInKept(
+async function forgetInOldHistories(
   home: Home,
   refs: Ref[],
   { copies, ownerOf }: { copies: boolean; ownerOf: OwnerOf },
-): Promise<StillThere[]> {
+): Promise<UndeletedFile[]> {
   removeUnfinished(home)
-  const still: StillThere[] = []
+  const still: UndeletedFile[] = []
   for (const file of replacedHistories(home.history)) {
-    if (isSameFile(home.history, file)) continue // a restore that is running gives the history this name too, and it was just changed
+    if (isSameFile(home.history, file)) continue // a running restore also gives the history this name, and the history was just
+    // changed
     try {
       const store = openStore(file)
       await forgetIn(store, refs, copies, ownerOf).finally(() => store.close())
@@ -221,7 +222,10 @@ async function forgetIn(store: HistoryWriter, refs: Ref[], copies: boolean, owne
   await store.forget(there, ownerOf)
 }
 
-/** A process that works on one of these files holds the lock and removes the file itself. */
+/**
+ * Removes files that an interrupted process left. A process that is still using such a file holds the lock and removes the file
+ * itself.
+ */
 function removeUnfinished(home: Home): void {
   const lock = tryLock(home.lock)
   if (!lock) return
@@ -240,8 +244,8 @@ function whyNot(error: unknown): string {
   return short[error.code] ?? error.message
 }
 
-/** Databases in dex's folder that dex did not create: most likely a backup. */
-function unknownDatabases(home: Home): StillThere[] {
+/** Databases in dex's folder that dex did not create, most likely backups. */
+function unknownDatabases(home: Home): UndeletedFile[] {
   const own = [
     home.history,
     home.index,

@@ -9,13 +9,13 @@ export const gc = defineTool({
   output: object({
     dropped: listOf(object({ embedder: text(), vectors: integer() }), "Vectors of models that are no longer in use."),
     compacted: integer("Space of deleted vectors that was freed."),
-    bytes_before: integer("The index on disk, with what other versions of dex left."),
+    bytes_before: integer("Size of the index on disk, including files left by other versions of dex."),
     bytes_after: integer(),
     duration_ms: integer(),
     pinned: optional(
       listOf(text(), "Databases whose old pages another program still reads; they still contain what was deleted."),
     ),
-    note: optional(text("What was not freed, and why.")),
+    note: optional(text("Space that was not freed, and why.")),
   }),
   cli: {
     group: "Keep",

@@ -1,6 +1,6 @@
 import { loadSettings } from "../../config/load.ts"
 import { DexError } from "../../core/error.ts"
-import { keptId } from "../../embed/open-embedder.ts"
+import { matchingStoredId } from "../../embed/open-embedder.ts"
 import type { VectorIndex } from "../../store/index/vector-index.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { removeOtherFormats } from "../../store/sqlite/older-files.ts"
@@ -8,7 +8,7 @@ import type { Dex } from "../context.ts"
 import { finishForgetting } from "../forget/finish-forgetting.ts"
 import { databaseBytes } from "../stats/run.ts"
 
-const PATIENCE_MS = 1_000
+const READER_TIMEOUT_MS = 1_000
 
 export async function run(dex: Dex) {
   const started = Date.now()
@@ -22,10 +22,10 @@ export async function run(dex: Dex) {
     const derived = [dex.home.index, dex.home.knowledge, dex.home.spending]
     const others = derived.reduce((bytes, file) => bytes + removeOtherFormats(file), 0)
     const vectors = await index.vectors()
-    const { dropped, note } = dropUnused(dex, vectors)
+    const { dropped, note } = dropUnusedVectors(dex, vectors)
     const compacted = vectors.compact()
     await index.purge(await dex.store())
-    const pinned = await finishForgetting(dex.home, PATIENCE_MS)
+    const pinned = await finishForgetting(dex.home, READER_TIMEOUT_MS)
     return {
       dropped,
       compacted,
@@ -40,8 +40,11 @@ export async function run(dex: Dex) {
   }
 }
 
-/** Keeps the vectors of the configured model. Keeps all if no model is set: it may be off in this project only. */
-function dropUnused(
+/**
+ * Drops the vectors of all but the configured model. Drops none if no model is set, because embedding may be off in this project
+ * only.
+ */
+function dropUnusedVectors(
   dex: Dex,
   vectors: VectorIndex,
 ): { dropped: { embedder: string; vectors: number }[]; note?: string } {
@@ -59,7 +62,7 @@ function dropUnused(
           ? `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex doctor reindex\` rebuilds the index without them.`
           : undefined,
     }
-  const keep = keptId({ provider, dexDir: dex.home.dir, model, dims }, known)
+  const keep = matchingStoredId({ provider, dexDir: dex.home.dir, model, dims }, known)
   const dropped = spaces.filter((space) => space.embedder !== keep)
   if (dropped.length > 0) vectors.drop(keep)
   return { dropped: dropped.map(({ embedder, vectors }) => ({ embedder, vectors })) }

@@ -1,7 +1,7 @@
 import { integer, listOf, object, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
-import { estimatedTokens } from "../view-fields.ts"
+import { estimatedTokensField } from "../view-fields.ts"
 
 export const guide = defineTool({
   name: "guide",
@@ -12,12 +12,12 @@ export const guide = defineTool({
       object({
         tool: text(),
         use: text("When, and what to pass."),
-        typical_tokens: integer("The usual size of its answer; an estimate."),
+        typical_tokens: integer("Typical size of its answer; an estimate."),
       }),
       "In the best order to call them.",
     ),
     rules: listOf(text()),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: { group: "For agents and scripts", example: "dex guide" },
   mcp: {

@@ -1,4 +1,4 @@
-import { sized } from "../../render/budget.ts"
+import { withSize } from "../../render/budget.ts"
 
 const STEPS = [
   {
@@ -59,5 +59,5 @@ const RULES = [
 ]
 
 export function run() {
-  return sized({ steps: STEPS, rules: RULES })
+  return withSize({ steps: STEPS, rules: RULES })
 }

@@ -15,9 +15,9 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { headFields } from "../view-fields.ts"
 
-const OPENED = agents.filter(({ open }) => open !== undefined).map(({ source }) => source)
+const OPENABLE_AGENTS = agents.filter(({ open }) => open !== undefined).map(({ source }) => source)
 
-const ref = text("The message that says it.")
+const ref = text("The message that it comes from.")
 const cut = optional(flag("The text is longer; read_more has the call that shows all of it."))
 const quote = object({ ref, kind: text(), question: optional(text()), text: text("Quoted."), cut })
 
@@ -25,16 +25,16 @@ const input = object({
   id: text("A ref, a unique prefix, a row number of the last listing, or current. With #12, as it was at message 12.", {
     minLength: 1,
   }),
-  to: optional(choice(OPENED, "Open this agent with the brief. In a pipe the brief is printed.")),
+  to: optional(choice(OPENABLE_AGENTS, "Open this agent with the brief. In a pipe the brief is printed.")),
   max_tokens: withDefault(
-    integer("At most about this many tokens; what is left out is reported.", {
+    integer("The brief's size limit in tokens, about. What is left out is reported.", {
       minimum: 1,
       maximum: 25_000,
     }),
     2000,
   ),
   here: optional(flag("Open the agent in the current folder.")),
-  print: withDefault(flag("Print the brief even with --to."), false),
+  print: withDefault(flag("Print the brief instead of opening the agent."), false),
 })
 export type HandoverInput = Infer<typeof input>
 
@@ -57,7 +57,7 @@ export const handover = defineTool({
         command: text(),
         outcome: choice(["succeeded", "failed", "unknown"], "unknown: a pipe hid it."),
         exit_status: optional(integer()),
-        error: optional(text("The line that says why.")),
+        error: optional(text("The output line that shows why the command failed.")),
         later: optional(object({ ref: text(), outcome: text() }, "A similar command that did not fail.")),
         cut,
       }),
@@ -76,8 +76,10 @@ export const handover = defineTool({
     read_more: listOf(text(), "The calls that continue."),
     left_out: mapOf(integer(), "Items of each section that did not fit."),
     brief: text("The complete brief as Markdown, as another agent gets it."),
-    estimated_tokens: integer("Of the brief; an estimate."),
-    command: optional(listOf(text(), "The agent's program and arguments; the brief is the last one after them.")),
+    estimated_tokens: integer("Estimated size of the brief."),
+    command: optional(
+      listOf(text(), "The agent's program and arguments, without the brief, which is the last argument."),
+    ),
     folder: optional(text("Where to run it.")),
     note: optional(text("Why the folder is not the conversation's.")),
     problem: optional(text("Why the agent cannot be started.")),

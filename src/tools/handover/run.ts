@@ -16,9 +16,9 @@ export async function run(dex: Dex, input: HandoverInput) {
   if (row.kind === "document")
     throw new DexError("no_conversation", `That is a document. Read it with: dex show '${formatRef(row.ref)}'`)
   const store = await dex.store()
-  const messages = upTo(await store.messages(row.ref), number)
+  const messages = messagesUpTo(await store.messages(row.ref), number)
   const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
-  const head = headFor(dex, row, agent, messages, number)
+  const head = briefHead(dex, row, agent, messages, number)
   const result = briefText(briefOf(messages, rootsOf(row)), head, input.max_tokens)
   if (result.text === undefined)
     throw new DexError(
@@ -27,17 +27,17 @@ export async function run(dex: Dex, input: HandoverInput) {
     )
   if (input.to === undefined) return { ...headOf(row), ...result.text }
   const where = await folderToOpen(dex, row, input.here === true)
-  return { ...headOf(row), ...result.text, ...opening(where, input.to, result.text.brief, dex) }
+  return { ...headOf(row), ...result.text, ...openCommand(where, input.to, result.text.brief, dex) }
 }
 
-function upTo(messages: StoredMessage[], number: number | undefined): StoredMessage[] {
+function messagesUpTo(messages: StoredMessage[], number: number | undefined): StoredMessage[] {
   if (number === undefined) return messages
   const at = messages.findIndex((message) => message.number === number)
   if (at === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
   return messages.slice(0, at + 1)
 }
 
-function headFor(
+function briefHead(
   dex: Dex,
   row: ConversationRow,
   agent: string,
@@ -62,12 +62,15 @@ function headFor(
   }
 }
 
-/** Linux allows 128 kB in one argument, Windows 32,767 characters in the complete command line. */
-const LONGEST_BYTES = 100_000
-const LONGEST_ON_WINDOWS = 30_000
+/**
+ * The longest brief that is passed as an argument, in bytes. Linux allows 128 kB for one argument, Windows 32,767 characters for
+ * the complete command line.
+ */
+const MAX_ARGUMENT_BYTES = 100_000
+const MAX_WINDOWS_ARGUMENT_LENGTH = 30_000
 
-function opening({ folder, why }: FolderToOpen, to: string, brief: string, { machine }: Dex) {
-  const longest = machine.platform === "win32" ? LONGEST_ON_WINDOWS : LONGEST_BYTES
+function openCommand({ folder, why }: FolderToOpen, to: string, brief: string, { machine }: Dex) {
+  const longest = machine.platform === "win32" ? MAX_WINDOWS_ARGUMENT_LENGTH : MAX_ARGUMENT_BYTES
   const isTooLong = Buffer.byteLength(brief) > longest
   const problem =
     folder === undefined

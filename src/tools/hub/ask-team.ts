@@ -3,18 +3,18 @@ import { DexError } from "../../core/error.ts"
 import { type HubClient, useHub } from "../../hub-client/client.ts"
 import type { Dex } from "../context.ts"
 
-const NOTHING_READ =
-  "Nothing of your team's was read. Try again later; `dex hub status` shows whether the hub answers. Your own history needs no hub."
+const TEAM_UNREADABLE =
+  "Your team's history could not be read. Try again later; `dex hub status` shows whether the hub answers. Your own history needs no hub."
 
-/** The answer of the hub's tool of this name. */
+/** Runs the hub's tool of this name and returns its output. */
 export function askTeam<O>(dex: Dex, tool: string, { where: _, ...input }: { where?: string }): Promise<O> {
   return withTeam(dex, (hub) => hub.ask<O>(tool, input))
 }
 
-/** Several questions over one connection. */
+/** Opens one connection for several questions. */
 export async function withTeam<T>(dex: Dex, work: (hub: Pick<HubClient, "ask">) => Promise<T>): Promise<T> {
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
-    throw new DexError("usage", "You are not logged in to a hub. `dex hub login ADDRESS` does that.")
-  return useHub({ address, token, otherwise: NOTHING_READ, signal: dex.signal }, work)
+    throw new DexError("usage", "You are not logged in to a hub. Log in first: dex hub login ADDRESS")
+  return useHub({ address, token, otherwise: TEAM_UNREADABLE, signal: dex.signal }, work)
 }

@@ -3,7 +3,7 @@ import { choice, flag, type Infer, integer, listOf, mapOf, object, optional, tex
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
-const takenOutShape = listOf(
+const removedShape = listOf(
   object({ what: text(), count: integer(), earlier: optional(flag("It was removed when dex read it.")) }),
   "What was removed. dex finds many secrets, not all.",
 )
@@ -49,7 +49,7 @@ const input = object({
   dry_run: optional(flag("share: show exactly what would be sent, and send nothing.")),
   session: optional(text("share --dry-run: only this conversation: current, or a ref.")),
   forget: optional(flag("unshare, hold: also delete on the hub what was sent. It cannot be sent again.")),
-  off: optional(flag("hold: no longer hold it back.")),
+  off: optional(flag("hold: allow the conversation to be sent again.")),
   quiet: optional(flag("push: print nothing, and do nothing if the next attempt is not due yet.")),
   yes: optional(flag("Do not ask.")),
 })
@@ -80,7 +80,7 @@ export const hub = defineTool({
           sent: integer("Conversations that the hub has."),
           refused: integer("Conversations that the hub rejected."),
           deleted: integer("Conversations that were deleted on the hub, and are not sent again."),
-          paused: optional(text("Why nothing of it is sent now.")),
+          paused: optional(text("Why nothing of the project is sent now.")),
         }),
       ),
     ),
@@ -100,8 +100,8 @@ export const hub = defineTool({
           at: text(),
           conversations: integer(),
           why: text("person, retention, admin or quarantine."),
-          by: optional(text("Who deleted it. Absent: the hub, by a rule.")),
-          key_gone_at: optional(text("When its key was deleted from the hub's files. Absent: not yet.")),
+          by: optional(text("Who deleted it; absent if the hub did, by a rule.")),
+          key_gone_at: optional(text("When its key was deleted from the hub's files; absent until then.")),
         }),
         "status: your conversations that were deleted on the hub.",
       ),
@@ -132,7 +132,7 @@ export const hub = defineTool({
       object({
         member: text(),
         project: text(),
-        level: optional(text("The member's level now. Absent: the request was denied.")),
+        level: optional(text("The member's new level; absent if the request was denied.")),
       }),
     ),
     members: optional(
@@ -146,7 +146,7 @@ export const hub = defineTool({
       ),
     ),
     revoked: optional(integer("tokens revoke: the token that was revoked.")),
-    pushed_at: optional(text("When everything was sent last.")),
+    pushed_at: optional(text("When everything was last sent.")),
     next_try_at: optional(text("When dex tries again automatically.")),
     summary: optional(summaryShape),
     preview: optional(
@@ -158,7 +158,7 @@ export const hub = defineTool({
             messages: integer(),
             chunks: integer(),
             bytes: integer("As they would be sent, compressed."),
-            taken_out: takenOutShape,
+            taken_out: removedShape,
             left_out: mapOf(integer(), "Parts and effects that stay here, by kind."),
             head: optional(text("The conversation without its messages, exactly as it is sent.")),
             lines: optional(
@@ -167,8 +167,8 @@ export const hub = defineTool({
           }),
         ),
         bytes: integer(),
-        taken_out: takenOutShape,
-        truncated: optional(text("What is not shown, and how to see it.")),
+        taken_out: removedShape,
+        truncated: optional(text("What the preview leaves out, and how to see it.")),
       }),
     ),
     pushed: optional(
@@ -182,7 +182,7 @@ export const hub = defineTool({
       }),
     ),
     unshared: optional(text("The project that is no longer shared.")),
-    on_hub: optional(integer("Conversations of it that the hub has.")),
+    on_hub: optional(integer("Conversations of the project that the hub has.")),
     logged_out: optional(flag()),
     asked: optional(flag("Nothing was done yet: confirm with yes.")),
   }),

@@ -14,17 +14,20 @@ export type LoggedIn = {
   no_longer_shared: string[]
 }
 
-/** Invitation codes begin with this. Each creates a token, once. */
+/** The prefix of invitation codes. Each code creates one token. */
 const INVITATION = "dexi_"
 
 /**
- * Logs in with a token or an invitation. Asks the hub whom the token belongs to, and saves both. Consent for one hub does not
+ * Logs in with a token or an invitation. Asks the hub who the token belongs to, and saves both. Consent for one hub does not
  * apply to another.
  */
 export async function logIn(home: Pick<Home, "dir">, where: string, typed: string): Promise<LoggedIn> {
   const address = hubAddress(where)
   if (!isKey(typed))
-    throw new DexError("key", "That is not a token: one line of letters, digits and signs is. Nothing was changed.")
+    throw new DexError(
+      "key",
+      "That is not a token. A token is one line of letters, digits and signs. Nothing was changed.",
+    )
   const token = typed.startsWith(INVITATION)
     ? await useHub({ address, token: typed, patience: 2 }, (hub) => hub.redeem(typed))
     : typed
@@ -46,33 +49,33 @@ export async function logIn(home: Pick<Home, "dir">, where: string, typed: strin
 
 export type DeviceLoginOptions = {
   signal: AbortSignal
-  /** Called with what the person has to do now. */
+  /** Called with the page to open and the code to compare. */
   show(begun: DeviceLogin): void
-  /** Resolves after this many milliseconds, or rejects when the signal aborts. */
+  /** Resolves after `ms` milliseconds, or rejects when the signal aborts. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
 }
 
 /** RFC 8628: the seconds that `slow_down` adds to the interval. */
 const SLOWER_SECONDS = 5
-const SHORTEST_SECONDS = 1
+const MIN_INTERVAL_SECONDS = 1
 
 /** The ways to log in to the hub at this address. */
 export async function loginMethods(where: string): Promise<string[]> {
-  return useHub(once(where), (hub) => hub.loginMethods())
+  return useHub(withoutRetries(where), (hub) => hub.loginMethods())
 }
 
-/** The token that the hub creates after the person agreed on their identity provider's page. Throws if they did not. */
+/** Returns the token that the hub creates once the person has agreed on their identity provider's page. Throws if they refuse. */
 export async function deviceLogin(where: string, { signal, show, wait }: DeviceLoginOptions): Promise<string> {
-  return useHub({ ...once(where), signal }, async (hub) => {
+  return useHub({ ...withoutRetries(where), signal }, async (hub) => {
     const begun = await hub.beginDeviceLogin()
     const { login, expires_in, interval } = begun
     if (typeof login !== "string" || !(expires_in > 0))
-      throw new DexError("hub_refused", "The hub did not answer as a hub does. Is the address right?")
+      throw new DexError("hub_refused", "The answer was not from a dex hub. Check the address.")
     show(begun)
-    let seconds = Math.max(interval, SHORTEST_SECONDS) || SLOWER_SECONDS
+    let seconds = Math.max(interval, MIN_INTERVAL_SECONDS) || SLOWER_SECONDS
     for (let left = expires_in; left > 0; left -= seconds) {
       await wait(seconds * 1_000, signal)
-      const answer = await hub.askDeviceLogin(login).catch(lookAgain)
+      const answer = await hub.askDeviceLogin(login).catch(retryIfTemporary)
       if (answer.state === "done") return answer.token
       if (answer.state === "slow_down") seconds += SLOWER_SECONDS
     }
@@ -80,10 +83,14 @@ export async function deviceLogin(where: string, { signal, show, wait }: DeviceL
   })
 }
 
-/** A hub that cannot answer now may answer the next time. */
-function lookAgain(error: unknown): { state: "slow_down" } {
+/** Continues after an error that may be temporary. */
+function retryIfTemporary(error: unknown): { state: "slow_down" } {
   if (isHubError(error) && ["offline", "busy", "failed"].includes(error.trouble)) return { state: "slow_down" }
   throw error
 }
 
-const once = (where: string) => ({ address: hubAddress(where), patience: 1, otherwise: "Nothing was changed." })
+const withoutRetries = (where: string) => ({
+  address: hubAddress(where),
+  patience: 1,
+  otherwise: "Nothing was changed.",
+})

@@ -6,41 +6,41 @@ import { type PushReport, pushAll } from "../../hub-client/push.ts"
 import type { PushHealth } from "../../store/hub/pushed.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
-import { pushedOf, sharingOf } from "./sharing.ts"
+import { openPushedStore, sharingOf } from "./sharing.ts"
 
 const FIRST_RETRY_MS = 30_000
-const LONGEST_RETRY_MS = 15 * 60_000
+const MAX_RETRY_MS = 15 * 60_000
 
 export type PushOutcome = PushReport & { busy: boolean }
 
-const NOTHING: PushOutcome = { busy: false, sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
+const NOTHING_SENT: PushOutcome = { busy: false, sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
 
 /**
- * Sends what is shared and was not acknowledged. With `byItself` (nobody requested the push), a hub that could not be reached is
- * not contacted until the next attempt is due, and dex does not wait for it. Throws a DexError if the push fails.
+ * Sends what is shared and not yet acknowledged. With `isAutomatic` (nobody requested the push), an unreachable hub is not
+ * contacted again until the next attempt is due, and dex does not wait for it. Throws a DexError if the push fails.
  */
-export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: number } = {}): Promise<PushOutcome> {
+export async function pushNow(dex: Dex, how: { isAutomatic?: boolean; maxMs?: number } = {}): Promise<PushOutcome> {
   const choices = readHub(dex.home)
   const { address, token } = choices
   if (address === undefined) throw new DexError("no_hub", "No hub is set up. Log in first: dex hub login ADDRESS")
   if (token === undefined) throw new DexError("no_hub", `You are logged out. Log in again: dex hub login ${address}`)
-  // Read again each time, so that a project unshared meanwhile is no longer sent.
+  // Read again each time, so that a project that was unshared meanwhile is not sent.
   const agreedNow = () => {
     const now = readHub(dex.home)
     return now.address === address && now.token === token ? now : { ...now, consents: [] }
   }
   const lock = tryLock(join(dex.home.dir, "hub.lock"))
-  if (!lock) return { ...NOTHING, busy: true, complete: false }
-  const pushed = pushedOf(dex)
+  if (!lock) return { ...NOTHING_SENT, busy: true, complete: false }
+  const pushed = openPushedStore(dex)
   try {
     const health = pushed.health()
-    if (how.byItself && health.retry_at !== undefined && health.retry_at > dex.now())
-      return { ...NOTHING, complete: false }
+    if (how.isAutomatic && health.retry_at !== undefined && health.retry_at > dex.now())
+      return { ...NOTHING_SENT, complete: false }
     const hub = openHub({
       address,
       token,
       signal: dex.signal,
-      ...(how.byItself && { timeoutMs: 10_000, patience: 1 }),
+      ...(how.isAutomatic && { timeoutMs: 10_000, patience: 1 }),
     })
     try {
       const report = await pushAll({
@@ -48,7 +48,7 @@ export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: numbe
         hub,
         as: [address, choices.tenant, choices.member].join("\n"),
         deadline: how.maxMs === undefined ? undefined : dex.now() + how.maxMs,
-        again: !how.byItself,
+        again: !how.isAutomatic,
         onProgress:
           dex.onProgress &&
           ((done, total) => dex.onProgress!({ phase: "sending", done, total, bytes: done, bytesTotal: total })),
@@ -59,10 +59,7 @@ export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: numbe
     } catch (error) {
       if (isHubError(error) && error.trouble !== "stopped") {
         const failures = (health.failures ?? 0) + 1
-        const waitMs = Math.max(
-          error.retryAfterMs ?? 0,
-          Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1)),
-        )
+        const waitMs = Math.max(error.retryAfterMs ?? 0, Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1)))
         const now = dex.now()
         pushed.saveHealth({
           ...lastSuccess(health),
@@ -82,12 +79,12 @@ export async function pushNow(dex: Dex, how: { byItself?: boolean; maxMs?: numbe
   }
 }
 
-/** The fields for the output. */
+/** The push fields of the output. */
 export function pushFields({ busy, sent, removed, refused, bytes, complete }: PushOutcome) {
   return { busy, sent, removed, refused, bytes, complete }
 }
 
-/** Sends now. If the hub cannot be reached, returns the reason, because the next push will do it. */
+/** Pushes now. If the hub cannot be reached, returns the reason; the next push retries. */
 export async function tryPush(dex: Dex): Promise<{ pushed?: ReturnType<typeof pushFields>; problem?: string }> {
   try {
     return { pushed: pushFields(await pushNow(dex)) }

@@ -11,7 +11,7 @@ import {
   useHub,
 } from "../../hub-client/client.ts"
 import { keyOfProject } from "../../hub-client/project-key.ts"
-import { feedToken, type Sharing, sharedBy } from "../../hub-client/push.ts"
+import { feedToken, type SharingContext, sharingConsent } from "../../hub-client/push.ts"
 import type { WireNotice } from "../../hub-client/wire.ts"
 import type { PushState } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
@@ -19,7 +19,7 @@ import { resolveRef } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
 import { pushFields, pushNow, tryPush } from "./push-now.ts"
 import { shareProject, unshareProject } from "./share-project.ts"
-import { isAllowed, pushedOf, sharingOf } from "./sharing.ts"
+import { isSharingAllowed, openPushedStore, sharingOf } from "./sharing.ts"
 
 const FORMS =
   "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests, grant MEMBER, members, tokens [revoke ID] and logout"
@@ -54,7 +54,7 @@ export async function run(dex: Dex, input: HubInput) {
 
 async function push(dex: Dex, { quiet }: HubInput) {
   try {
-    return { pushed: pushFields(await pushNow(dex, quiet ? { byItself: true } : {})) }
+    return { pushed: pushFields(await pushNow(dex, quiet ? { isAutomatic: true } : {})) }
   } catch (error) {
     if (quiet && isDexError(error)) return { problem: error.message }
     throw error
@@ -63,7 +63,7 @@ async function push(dex: Dex, { quiet }: HubInput) {
 
 async function tokens(dex: Dex, [verb, id = "", ...more]: string[]) {
   if (verb !== undefined && (verb !== "revoke" || !/^[0-9]{1,15}$/.test(id) || more.length > 0))
-    throw new DexError("usage", "Say which, by its number: dex hub tokens revoke 3. `dex hub tokens` lists them.")
+    throw new DexError("usage", "Which token? For example: dex hub tokens revoke 3. `dex hub tokens` lists them.")
   return withHub(dex, async (hub) => {
     if (verb === undefined) return { tokens: await hub.tokens() }
     await hub.revokeToken(Number(id))
@@ -71,9 +71,9 @@ async function tokens(dex: Dex, [verb, id = "", ...more]: string[]) {
   })
 }
 
-/** Holds back one conversation with its subagents, releases it, or lists what is held. */
+/** Holds back a conversation with its subagents, allows it to be sent again, or lists the conversations that are held back. */
 async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInput) {
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     if (typed === undefined) return { held: pushed.held().map(formatRef) }
     const { row } = await resolveRef(dex, typed)
@@ -101,8 +101,6 @@ function logOut(dex: Dex) {
   return { logged_out: token !== undefined, address: choices.address }
 }
 
-// Access to a project on the hub, which its owners manage.
-
 /** Approves or denies a request, or lists all requests. */
 export function requests(dex: Dex, words: string[]) {
   const [verb, name, project, ...more] = words
@@ -110,7 +108,7 @@ export function requests(dex: Dex, words: string[]) {
   if ((verb !== "approve" && verb !== "deny") || name === undefined || more.length > 0)
     throw new DexError("usage", "For example: dex hub requests approve bob. `dex hub requests` lists them.")
   return withHub(dex, async (hub) => {
-    const key = project ?? (await onlyRequestOf(hub, name, () => keyHere(dex)))
+    const key = project ?? (await onlyRequestOf(hub, name, () => currentProjectKey(dex)))
     return { access: await hub.decide(key, name, verb) }
   })
 }
@@ -118,15 +116,17 @@ export function requests(dex: Dex, words: string[]) {
 export function grant(dex: Dex, [name, project, ...more]: string[], level = "write") {
   if (name === undefined || more.length > 0)
     throw new DexError("usage", "For example: dex hub grant bob github.com/acme/api --level read")
-  return withHub(dex, async (hub) => ({ access: await hub.grant(project ?? (await keyNeeded(dex)), name, level) }))
+  return withHub(dex, async (hub) => ({
+    access: await hub.grant(project ?? (await requireProjectKey(dex)), name, level),
+  }))
 }
 
 export function members(dex: Dex, [project, ...more]: string[]) {
   if (more.length > 0) throw new DexError("usage", "For example: dex hub members github.com/acme/api")
-  return withHub(dex, async (hub) => ({ members: await hub.members(project ?? (await keyNeeded(dex))) }))
+  return withHub(dex, async (hub) => ({ members: await hub.members(project ?? (await requireProjectKey(dex))) }))
 }
 
-/** Contacts the hub as the person who is logged in. */
+/** Runs `work` with a connection to the hub, as the person who is logged in. */
 export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>): Promise<T> {
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)
@@ -134,7 +134,7 @@ export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>)
   return useHub({ address, token, otherwise: "Nothing was changed." }, work)
 }
 
-/** A person usually asks for one project. If there are several, the one of the current folder. */
+/** The project that the member asks for. If there are several, the one of the current folder. */
 async function onlyRequestOf(hub: HubClient, name: string, here: () => Promise<string | undefined>): Promise<string> {
   const keys = (await hub.requests()).filter(({ member }) => member === name).map(({ project }) => project)
   if (keys.length === 1) return keys[0]!
@@ -149,30 +149,32 @@ async function onlyRequestOf(hub: HubClient, name: string, here: () => Promise<s
 }
 
 /** The name of the current project on the hub. */
-async function keyHere(dex: Dex): Promise<string | undefined> {
+async function currentProjectKey(dex: Dex): Promise<string | undefined> {
   const shared = consentFor(readHub(dex.home), dex.project, dex.machine.platform)
   return shared?.key ?? (await keyOfProject(dex.project))
 }
 
-async function keyNeeded(dex: Dex): Promise<string> {
-  const key = await keyHere(dex)
+async function requireProjectKey(dex: Dex): Promise<string> {
+  const key = await currentProjectKey(dex)
   if (key !== undefined) return key
   throw new DexError(
     "usage",
-    "Say which project, as the hub calls it: github.com/acme/api. `dex hub status` lists yours.",
+    "Which project? Give its name on the hub, such as github.com/acme/api. `dex hub status` lists your projects.",
   )
 }
 
-const MOST_NAMED = 20
-const MOST_LOOKED_AT = 2_000
-const ANSWERS_WITHIN_MS = 3_000
+const MAX_NAMED = 20
+const MAX_CHANGES_EXAMINED = 2_000
+const ANSWER_TIMEOUT_MS = 3_000
 
-/** What is shared with whom, how much was sent, and what stays here. Asks the hub and waits only briefly. */
+/**
+ * Reports what is shared with whom, how much was sent, and what stays on this machine. Contacts the hub and waits only briefly.
+ */
 async function hubStatus(dex: Dex) {
   const choices = readHub(dex.home)
   const { address, token, tenant, member, consents } = choices
   if (address === undefined) return { logged_in: false, shared: [] }
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     const counts = pushed.counts()
     const count = (key: string, state: PushState) =>
@@ -181,7 +183,7 @@ async function hubStatus(dex: Dex) {
       (await (await dex.store()).projects()).filter((one) => one.private).map(({ path }) => path),
     )
     const { problem, succeeded_at, retry_at } = pushed.health()
-    const reached = token === undefined ? undefined : await reach(address, token)
+    const reached = token === undefined ? undefined : await hubState(address, token)
     const shownProblem = reached?.problem ?? problem
     return {
       address,
@@ -203,19 +205,19 @@ async function hubStatus(dex: Dex) {
         refused: count(key, "refused"),
         deleted: count(key, "gone"),
         paused: privates.has(project)
-          ? "The project is private."
-          : !isAllowed(dex, project)
-            ? "Its .dex.json or your settings say hub.share false."
+          ? "the project is private"
+          : !isSharingAllowed(dex, project)
+            ? "hub.share is false in its .dex.json or in your settings"
             : undefined,
       })),
-      waiting: consents.length === 0 ? 0 : await waiting(await sharingOf(dex, () => choices, pushed)),
-      leaving: pushed.in("leaving", MOST_LOOKED_AT).length,
+      waiting: consents.length === 0 ? 0 : await waitingCount(await sharingOf(dex, () => choices, pushed)),
+      leaving: pushed.in("leaving", MAX_CHANGES_EXAMINED).length,
       held: pushed.held().map(formatRef),
       quarantined: reached?.quarantined
-        ?.slice(0, MOST_NAMED)
+        ?.slice(0, MAX_NAMED)
         .map(({ source, id, at, rules }) => ({ id: formatRef({ source, id }), at, rules })),
-      receipts: reached?.receipts?.slice(0, MOST_NAMED),
-      refused: pushed.in("refused", MOST_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
+      receipts: reached?.receipts?.slice(0, MAX_NAMED),
+      refused: pushed.in("refused", MAX_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
       pushed_at: succeeded_at === undefined ? undefined : isoDate(succeeded_at),
       next_try_at: retry_at !== undefined && retry_at > dex.now() ? isoDate(retry_at) : undefined,
     }
@@ -224,20 +226,20 @@ async function hubStatus(dex: Dex) {
   }
 }
 
-/** The number of shared conversations among the next changes in the feed. Counts at most a few thousand. */
-async function waiting(parts: Sharing): Promise<number> {
-  const page = await parts.store.changes(await feedToken(parts), MOST_LOOKED_AT)
+/** The number of shared conversations among the next changes in the feed, of which at most MAX_LOOKED_AT are examined. */
+async function waitingCount(parts: SharingContext): Promise<number> {
+  const page = await parts.store.changes(await feedToken(parts), MAX_CHANGES_EXAMINED)
   let count = 0
   for (const { ref } of page.changes) {
     const row = ref && (await parts.store.conversation(ref))
-    if (!row || typeof (await sharedBy(parts, row)) === "string") continue
+    if (!row || typeof (await sharingConsent(parts, row)) === "string") continue
     const known = parts.pushed.get(row.ref)
     if (known?.state !== "gone" && known?.state !== "leaving") count++
   }
   return count
 }
 
-type Reached = {
+type HubState = {
   problem?: string
   receipts?: HubReceipt[]
   quarantined?: HubQuarantined[]
@@ -246,9 +248,9 @@ type Reached = {
   stored?: { yours?: HubStored; team?: HubStored }
 }
 
-async function reach(address: string, token: string): Promise<Reached> {
+async function hubState(address: string, token: string): Promise<HubState> {
   try {
-    return await useHub({ address, token, timeoutMs: ANSWERS_WITHIN_MS, patience: 1 }, async (hub) => {
+    return await useHub({ address, token, timeoutMs: ANSWER_TIMEOUT_MS, patience: 1 }, async (hub) => {
       const { notices = [], stored = {}, requests = 0 } = await hub.me()
       return {
         ...(await hub.mine()),
@@ -263,8 +265,8 @@ async function reach(address: string, token: string): Promise<Reached> {
   }
 }
 
-/** A newer hub may send notices that this dex does not know; they are left out. */
+/** Notices of unknown types, which a newer hub may send, are left out. */
 function noticeLine({ type, by, ref, at, reason }: WireNotice): string[] {
   if (type !== "break_glass") return []
-  return [`${by} was given ${ref} to read on ${at.slice(0, 10)}, as an admin. The reason: ${reason}`]
+  return [`${by} read ${ref} as an admin on ${at.slice(0, 10)}. Reason: ${reason}`]
 }

@@ -6,10 +6,10 @@ import { isFolder } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
 import { useHub } from "../../hub-client/client.ts"
-import { addedUp } from "../../hub-client/for-others.ts"
-import { outgoingOf, SHAREABLE, SHARED_BY_DEFAULT, type Shareable } from "../../hub-client/outgoing.ts"
-import { checkedKey, keyOfProject } from "../../hub-client/project-key.ts"
-import { sharedBy } from "../../hub-client/push.ts"
+import { sumRemoved } from "../../hub-client/for-others.ts"
+import { createOutgoing, DEFAULT_SHARED, SHAREABLE, type Shareable } from "../../hub-client/outgoing.ts"
+import { keyOfProject, requireValidKey } from "../../hub-client/project-key.ts"
+import { sharingConsent } from "../../hub-client/push.ts"
 import { chunksOf } from "../../hub-client/wire.ts"
 import type { ConversationRow, HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
@@ -17,10 +17,10 @@ import { conversationOf } from "../fields.ts"
 import { folderNamed, projectNamed, resolveConversation } from "../resolve.ts"
 import type { HubInput } from "./hub.ts"
 import { tryPush } from "./push-now.ts"
-import { isAllowed, pushedOf, type SharingParts, sharingOf } from "./sharing.ts"
+import { isSharingAllowed, openPushedStore, type SharingParts, sharingOf } from "./sharing.ts"
 
-/** A preview shows at most this many bytes; everything is counted. */
-const MOST_PREVIEWED = 4 << 20
+/** The most bytes that a preview shows. Everything is counted. */
+const MAX_PREVIEW_BYTES = 4 << 20
 
 export async function shareProject(dex: Dex, named: string | undefined, input: HubInput) {
   const project = named === undefined ? dex.project : await projectToShare(dex, named)
@@ -29,7 +29,7 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
   const { platform } = dex.machine
   const consent = await consentOf(dex, project, consentFor(choices, project, platform), input)
   const agreed = withConsent(choices, project, consent, platform)
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     const parts = await sharingOf(dex, () => agreed, pushed)
     const { leaving, staying } = await conversationsOf(parts, project)
@@ -45,9 +45,9 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
       text_bytes: leaving.reduce((sum, row) => sum + row.text_bytes, 0),
       staying,
     }
-    const { address } = loggedIn(choices)
+    const { address } = requireLogin(choices)
     if (!input.yes) return { address, summary, asked: true }
-    await agree(choices, consent)
+    await recordConsent(choices, consent)
     writeHub(dex.home, withConsent(readHub(dex.home), project, consent, platform))
     return { address, summary, ...(await tryPush(dex)) }
   } finally {
@@ -63,17 +63,17 @@ async function projectToShare(dex: Dex, named: string): Promise<string> {
   return known.find(({ path }) => isSamePath(path, folder, dex.machine.platform))?.path ?? projectNamed(dex, named)
 }
 
-function loggedIn({ address, token }: HubChoices): { address: string; token: string } {
+function requireLogin({ address, token }: HubChoices): { address: string; token: string } {
   if (address !== undefined && token !== undefined) return { address, token }
   throw new DexError("no_hub", `You are not logged in to a hub. Log in first: dex hub login ${address ?? "ADDRESS"}`)
 }
 
-/** The hub is asked first: it decides whether the member may share. */
-async function agree(choices: HubChoices, { key, what }: Consent): Promise<void> {
-  await useHub(loggedIn(choices), (hub) => hub.consent(key, what))
+/** Tells the hub first, because it decides whether the member may share. */
+async function recordConsent(choices: HubChoices, { key, what }: Consent): Promise<void> {
+  await useHub(requireLogin(choices), (hub) => hub.consent(key, what))
 }
 
-/** Throws for projects that are never sent. */
+/** Throws if the project may never be sent. */
 async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
   const { platform, home } = dex.machine
   if (isSamePath(project, home, platform) || isSamePath(project, dex.home.dir, platform))
@@ -87,7 +87,7 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
       "private",
       `${project} is private, and private projects are never sent. To share it, first: dex private ${project} --off`,
     )
-  if (!isAllowed(dex, project))
+  if (!isSharingAllowed(dex, project))
     throw new DexError(
       "not_allowed",
       `${project} is not shared: hub.share is false in its .dex.json or in your settings.`,
@@ -95,17 +95,17 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
 }
 
 async function consentOf(dex: Dex, project: string, before: Consent | undefined, input: HubInput): Promise<Consent> {
-  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : checkedKey(input.name)
+  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : requireValidKey(input.name)
   if (key === undefined)
     throw new DexError(
       "no_key",
-      `git knows no remote of ${project}. Name the project as your team does: dex hub share --name acme/api`,
+      `${project} has no git remote. Give the project's name on the hub: dex hub share --name acme/api`,
     )
   const since = input.from === undefined ? before?.since : parseDate(input.from, "from", dex.now())
   return {
     project,
     key,
-    what: whatOf(before?.what ?? SHARED_BY_DEFAULT, input),
+    what: whatOf(before?.what ?? DEFAULT_SHARED, input),
     visibility: input.visibility ?? before?.visibility ?? "project",
     since,
     at: dex.now(),
@@ -115,9 +115,9 @@ async function consentOf(dex: Dex, project: string, before: Consent | undefined,
 function whatOf(before: readonly string[], { with: more = [], without = [] }: HubInput): Shareable[] {
   const unknown = [...more, ...without].find((name) => !(SHAREABLE as readonly string[]).includes(name))
   if (unknown !== undefined)
-    throw new DexError("usage", `There is no "${unknown}" to share. There are ${SHAREABLE.join(", ")}.`)
+    throw new DexError("usage", `"${unknown}" cannot be shared. You can share ${SHAREABLE.join(", ")}.`)
   const what = SHAREABLE.filter((name) => (before.includes(name) || more.includes(name)) && !without.includes(name))
-  if (what.length === 0) throw new DexError("usage", "Nothing is left to share. Use --without for less.")
+  if (what.length === 0) throw new DexError("usage", "Nothing is left to share. Leave out fewer kinds with --without.")
   return what
 }
 
@@ -128,7 +128,7 @@ async function conversationsOf(
   const leaving: ConversationRow[] = []
   const staying: Record<string, number> = {}
   for (const row of await rowsOf(parts.store, project)) {
-    const why = await sharedBy(parts, row)
+    const why = await sharingConsent(parts, row)
     if (typeof why !== "string") leaving.push(row)
     else if (why !== "kind") staying[why] = (staying[why] ?? 0) + 1
   }
@@ -140,7 +140,7 @@ async function rowsOf(store: HistoryReader, project: string): Promise<Conversati
   return (await store.list({ in_project: project, inside: project, kinds, limit: 1_000_000, offset: 0 })).rows
 }
 
-/** The exact bytes that would be sent, and what was removed from them. */
+/** The exact bytes that would be sent, and a list of the secrets that were removed from them. */
 async function previewOf(
   dex: Dex,
   parts: SharingParts,
@@ -149,14 +149,14 @@ async function previewOf(
   only: string | undefined,
 ) {
   const wanted = only === undefined ? leaving : await oneOf(dex, leaving, only)
-  let room = MOST_PREVIEWED
+  let room = MAX_PREVIEW_BYTES
   let hidden = 0
   const conversations = []
   for (const [i, row] of wanted.entries()) {
     dex.signal?.throwIfAborted()
     dex.onProgress?.({ phase: "learning", done: i, total: wanted.length, bytes: i, bytesTotal: wanted.length })
     const { store } = parts
-    const outgoing = outgoingOf(
+    const outgoing = createOutgoing(
       row,
       await store.messages(row.ref),
       await store.versions(row.ref),
@@ -183,7 +183,7 @@ async function previewOf(
   return {
     conversations,
     bytes: conversations.reduce((sum, one) => sum + one.bytes, 0),
-    taken_out: addedUp(conversations.map(({ taken_out }) => taken_out)),
+    taken_out: sumRemoved(conversations.map(({ taken_out }) => taken_out)),
     truncated:
       hidden > 0
         ? `${hidden} conversations are counted, but their text is not shown. To see one of them: dex hub share --dry-run --session REF`
@@ -214,10 +214,10 @@ export async function unshareProject(dex: Dex, named: string | undefined, input:
     const shared = choices.consents.map(({ project }) => project)
     throw new DexError(
       "not_shared",
-      `${named ?? dex.project} is not shared. ${shared.length === 0 ? "Nothing is." : `Shared: ${shared.join(", ")}.`}`,
+      `${named ?? dex.project} is not shared. ${shared.length === 0 ? "No project is shared." : `Shared: ${shared.join(", ")}.`}`,
     )
   }
-  const pushed = pushedOf(dex)
+  const pushed = openPushedStore(dex)
   try {
     const store = await dex.store()
     const sent = []
@@ -227,7 +227,7 @@ export async function unshareProject(dex: Dex, named: string | undefined, input:
       if (!row?.project || isSamePath(row.project, consent.project, platform)) sent.push(one)
     }
     if (input.forget && !input.yes) return { unshared: consent.project, on_hub: sent.length, asked: true }
-    // Saved here first: whatever the hub answers, nothing more is sent.
+    // Saved on this machine first: whatever the hub answers, nothing more is sent.
     const left = withConsent(choices, consent.project, undefined, platform)
     writeHub(dex.home, left)
     if (!left.consents.some(({ key }) => key === consent.key)) pushed.withdraw(consent.key, dex.now())

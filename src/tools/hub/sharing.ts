@@ -4,14 +4,14 @@ import { loadSettings } from "../../config/load.ts"
 import { lookAt } from "../../core/look-at.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { checkoutAt, createProjectFinder } from "../../git/project.ts"
-import { type Places, placesOf } from "../../hub-client/for-others.ts"
+import { createPlacePatterns, type PlacePatterns } from "../../hub-client/for-others.ts"
 import type { OutgoingRules, Shareable } from "../../hub-client/outgoing.ts"
 import type { PushParts } from "../../hub-client/push.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import { openPushed, type Pushed } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 
-// Everything that sharing needs from a running dex, except the hub.
+// The parts of a running dex that sharing needs, except the hub.
 
 export type SharingParts = Omit<PushParts, "hub" | "as">
 
@@ -25,17 +25,17 @@ export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pus
     platform,
     now: () => dex.now(),
     rulesFor: rulesOf(dex, (project) => store.projectFolders(project)),
-    allows: (project) => isAllowed(dex, project),
+    allows: (project) => isSharingAllowed(dex, project),
     signal: dex.signal,
   }
 }
 
 /** A project's own file can forbid sharing, but never allow it. */
-export function isAllowed(dex: Dex, project: string): boolean {
+export function isSharingAllowed(dex: Dex, project: string): boolean {
   return loadSettings({ file: dex.home.config, env: dex.machine.env, project }).settings["hub.share"]
 }
 
-export function pushedOf(dex: Pick<Dex, "home">): Pushed {
+export function openPushedStore(dex: Pick<Dex, "home">): Pushed {
   return openPushed(hubState(dex.home))
 }
 
@@ -44,7 +44,7 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
   const projectOf = createProjectFinder(platform)
   const user = [env.USER, env.LOGNAME, env.USERNAME, accountName()].filter((name) => name !== undefined && name !== "")
   const foldersOf = new Map<string, Promise<string[]>>()
-  const places = new Map<string, Places>()
+  const places = new Map<string, PlacePatterns>()
   return async (row: ConversationRow, consent: Consent): Promise<OutgoingRules> => {
     if (!foldersOf.has(consent.project)) foldersOf.set(consent.project, projectFolders(consent.project))
     const own = await foldersOf.get(consent.project)!
@@ -54,11 +54,15 @@ function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]
     if (!places.has(key))
       places.set(
         key,
-        placesOf({ home, user: user as string[], folders: [...folders, ...row.cwds, ...otherHomes, dex.home.dir] }),
+        createPlacePatterns({
+          home,
+          user: user as string[],
+          folders: [...folders, ...row.cwds, ...otherHomes, dex.home.dir],
+        }),
       )
     return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
 
-    /** The project's checkout in another folder. If that is gone, the folder in which the conversation began. */
+    /** A checkout of the project in another folder. If that folder is gone, the folder in which the conversation began. */
     function worktreeOf(cwd: string, isFirst: boolean): string | undefined {
       if (isSamePath(projectOf(cwd), consent.project, platform)) return checkoutAt(cwd)?.root
       return isFirst && lookAt(cwd) === undefined ? cwd : undefined

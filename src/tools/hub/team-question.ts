@@ -7,14 +7,14 @@ import type { LineWorker } from "../../store/knowledge/lines.ts"
 import type { Dex } from "../context.ts"
 
 /**
- * A question that a laptop asks about a team's history, in addition to the tools, to make an answer of its own. The hub answers
- * it for one person. Every conversation in an answer is named as `id`, so that the audit log records who read what.
+ * A query that a laptop sends to the hub in addition to the tools, to build an answer of its own. The hub answers it for one
+ * person. Every conversation in an answer is named as `id`, so that the audit log records who read what.
  */
 export type TeamQuestionKind<I extends Schema = Schema, O = unknown> = {
   name: string
   input: I
   renamed?: Tool<never>["renamed"]
-  /** `lines`: the rows that the person may see. */
+  /** `lines` returns the rows that the person may see. */
   run(dex: Dex, input: Infer<I>, lines: () => Promise<LineRows>): Promise<O>
 }
 
@@ -26,14 +26,14 @@ const linesInput = object({
 })
 
 /** Finds the team's conversations that may have written lines of these commits. */
-export const linesQuestion: TeamQuestionKind<typeof linesInput, SentLines> = {
+export const linesQuery: TeamQuestionKind<typeof linesInput, SentLines> = {
   name: "lines",
   input: linesInput,
   run: async (dex, question: LinesQuestion, lines) =>
     answerLinesQuestion(await lines(), question, (workers) => readableTitles(dex, question.project, workers)),
 }
 
-/** Reads each conversation with the rights of the person who asks, because derived data does not say who may read it. */
+/** Reads each conversation with the permissions of the person who asks, because derived data does not record who may read it. */
 async function readableTitles(
   dex: Dex,
   project: string,

@@ -14,8 +14,8 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { collectionShape } from "../docs/collections.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
-import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
-import { estimatedTokens, maxTokensField } from "../view-fields.ts"
+import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
+import { estimatedTokensField, maxTokensField } from "../view-fields.ts"
 
 const input = object({
   project: projectField,
@@ -49,14 +49,14 @@ export const list = defineTool({
         commits: integer("Commits it made."),
       }),
     ),
-    collections: optional(listOf(collectionShape, "In docs, if no collection is named.")),
+    collections: optional(listOf(collectionShape, "With --in docs, if no collection is named.")),
     total: integer(),
     kinds: optional(mapOf(integer(), "With all: the total by who ran them.")),
-    left_out: mapOf(integer(), "Conversations of other kinds that match too; all shows them."),
+    left_out: mapOf(integer(), "Matching conversations of other kinds, which --all shows."),
     next_offset: optional(integer("Pass it as offset to continue.")),
     continue_with: optional(text("The call that continues, if max_tokens cut the list.")),
     note: optional(text()),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",
@@ -72,6 +72,6 @@ export const list = defineTool({
       "Browse past conversations by project, agent and date, newest first. Use it when you know when or where, not what.",
     omit: ["session", "where"],
   },
-  run: alsoOnTeam("list", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
+  run: runHereOrOnHub("list", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
   found: (output) => output.conversations.length > 0 || (output.collections?.length ?? 0) > 0,
 })

@@ -1,8 +1,8 @@
 import { LISTED_KINDS } from "../../core/conversation.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { describeCollections, knownCollections } from "../docs/collections.ts"
+import { describeCollections, requireCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
 import { unknownProject } from "../unknown-project.ts"
@@ -19,7 +19,7 @@ export async function run(dex: Dex, input: ListInput) {
     source: input.source,
     ...dateRange(input, dex.now()),
     kinds: !isAll && input.collections === undefined ? LISTED_KINDS : undefined,
-    collections: input.collections && (await knownCollections(dex, input.collections)),
+    collections: input.collections && (await requireCollections(dex, input.collections)),
     conversation,
     among: input.file === undefined ? undefined : await store.touching(input.file),
     inside: dex.project,
@@ -30,7 +30,7 @@ export async function run(dex: Dex, input: ListInput) {
   const kinds = isAll && input.collections === undefined ? await kindsOf(store, filter) : undefined
   const work = await store.work(rows.map((row) => row.ref))
   const conversations = rows.map((row, i) => ({ ...conversationOf(row), ...work[i]! }))
-  const note = total === 0 && Object.keys(left_out).length === 0 ? await nothingNote(dex, store, input) : undefined
+  const note = total === 0 && Object.keys(left_out).length === 0 ? await noMatchNote(dex, store, input) : undefined
   const build = (kept: number) => {
     const next = input.offset + kept
     return {
@@ -43,8 +43,8 @@ export async function run(dex: Dex, input: ListInput) {
       note,
     }
   }
-  const fit = fitted(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
-  if (!fit || (fit.kept === 0 && conversations.length > 0)) throw tooSmall(input.max_tokens!, build(1))
+  const fit = fitItems(conversations.length, build, input.max_tokens, (i) => conversations[i]!.title.length)
+  if (!fit || (fit.kept === 0 && conversations.length > 0)) throw budgetTooSmall(input.max_tokens!, build(1))
   return fit.answer
 }
 
@@ -53,8 +53,8 @@ async function kindsOf(store: HistoryReader, filter: ListFilter): Promise<Record
   return { ...(total > 0 && { person: total }), ...left_out }
 }
 
-/** A note that explains why the filters leave nothing. */
-async function nothingNote(dex: Dex, store: HistoryReader, input: ListInput): Promise<string | undefined> {
+/** Explains why nothing matches the filters. */
+async function noMatchNote(dex: Dex, store: HistoryReader, input: ListInput): Promise<string | undefined> {
   const { project, source, from, to, file } = input
   const unknown = project === undefined ? undefined : await unknownProject(store, project, dex.project)
   if (unknown !== undefined) return unknown
@@ -72,8 +72,8 @@ async function listCollections(dex: Dex, input: ListInput) {
     total: collections.length,
     left_out: {},
   })
-  const fit = fitted(collections.length, build, input.max_tokens, (i) => collections[i]!.name.length)
-  if (!fit) throw tooSmall(input.max_tokens!, build(1))
+  const fit = fitItems(collections.length, build, input.max_tokens, (i) => collections[i]!.name.length)
+  if (!fit) throw budgetTooSmall(input.max_tokens!, build(1))
   return fit.answer
 }
 

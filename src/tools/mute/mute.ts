@@ -7,7 +7,7 @@ import type { Dex } from "../context.ts"
 const input = object({
   what: optional(
     text(
-      "A kind (fix, decision, change, document, related_code, warning, conversation) or a project's folder; the current one for a dot.",
+      "A kind (fix, decision, change, document, related_code, warning, conversation) or a project's folder (. is the current one).",
     ),
   ),
   off: optional(flag("Turn it on again.")),
@@ -21,7 +21,7 @@ export const mute = defineTool({
   input,
   renamed: { undo: "off" },
   output: object({
-    changed: optional(flag("Absent if nothing was requested.")),
+    changed: optional(flag("Absent if nothing was muted or unmuted.")),
     name: optional(text()),
     mutes: listOf(object({ type: choice(["kind", "project"]), name: text(), since: text() })),
   }),

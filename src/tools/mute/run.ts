@@ -15,7 +15,7 @@ export async function run(dex: Dex, input: MuteInput) {
       "What should be turned on again? dex suggest --mute <kind|folder> --off. `dex suggest --mute --list` lists what is muted.",
     )
   const suggestions = await dex.suggestions()
-  const named = input.what === undefined || input.list ? undefined : await meant(dex, suggestions, input.what)
+  const named = input.what === undefined || input.list ? undefined : await muteTarget(dex, suggestions, input.what)
   const before = suggestions.mutes()
   if (named && input.off) suggestions.unmute(named.type, named.name)
   else if (named) suggestions.mute(named.type, named.name, dex.now())
@@ -27,15 +27,15 @@ export async function run(dex: Dex, input: MuteInput) {
   }
 }
 
-type Meant = { type: "kind" | "project"; name: string }
+type MuteTarget = { type: "kind" | "project"; name: string }
 
-async function meant(dex: Dex, suggestions: Suggestions, what: string): Promise<Meant> {
+async function muteTarget(dex: Dex, suggestions: Suggestions, what: string): Promise<MuteTarget> {
   const typed = what.toLowerCase().replaceAll("-", "_")
   const kind = KINDS.find((name) => [name, `${name}s`, `${name}es`].includes(typed))
   if (kind) return { type: "kind", name: kind }
   const folder = folderNamed(dex, what)
   if (isFolder(folder)) return { type: "project", name: createProjectFinder()(folder) }
-  // A known project's folder may be gone.
+  // The folder of a known project may no longer exist.
   const known = dex.hasHistory() ? (await (await dex.store()).projects()).map(({ path }) => path) : []
   const muted = suggestions.mutes().flatMap(({ type, name }) => (type === "project" ? [name] : []))
   if ([...known, ...muted].includes(folder)) return { type: "project", name: folder }

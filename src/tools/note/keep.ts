@@ -7,21 +7,21 @@ import { formatRef, type Ref } from "../../core/ref.ts"
 import { redactText } from "../../redact/redact.ts"
 import type { Dex } from "../context.ts"
 
-// A note's file has one line for each wording and each confirmation.
+// A line of a note's file: one for each wording and each confirmation.
 
 export type NoteLine = {
   text: string
-  /** Absent if the person wrote it. */
+  /** Absent if a person wrote the note. */
   agent?: string
   project: string
   file?: string
   rejects?: string
 }
 
-const MOST_TRIES = 100
+const MAX_TRIES = 100
 
-/** The file is named by the time of writing; a second one in the same millisecond gets a number. */
-export function keepNote(dex: Dex, note: NoteLine): Ref {
+/** The file is named after the time of writing; a second note in the same millisecond gets a number. */
+export function saveNote(dex: Dex, note: NoteLine): Ref {
   const folder = notesFolder(dex.home.dir)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const time = new Date(dex.now()).toISOString().replaceAll(":", "-").replace(".", "-")
@@ -31,7 +31,7 @@ export function keepNote(dex: Dex, note: NoteLine): Ref {
       writeFileSync(join(folder, noteFileOf(id)), noteLine(dex, note), { mode: 0o600, flag: "wx" })
       return { source: "dex_note", id }
     } catch (error) {
-      if (codeOf(error) !== "EEXIST" || n === MOST_TRIES) throw error
+      if (codeOf(error) !== "EEXIST" || n === MAX_TRIES) throw error
     }
   }
 }
@@ -44,7 +44,7 @@ export function confirmNote(dex: Dex, ref: Ref): void {
   appendFileSync(fileOf(dex, ref), lineOf(dex, { type: "confirm" }))
 }
 
-/** Throws if the file is missing: a history that was restored on another machine has the note, but not its file. */
+/** Throws if the file is missing: a history that was restored on another machine contains the note, but not its file. */
 function fileOf(dex: Dex, ref: Ref): string {
   const file = join(notesFolder(dex.home.dir), noteFileOf(ref.id))
   if (existsSync(file)) return file

@@ -12,7 +12,7 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { listedRef } from "../listed.ts"
 import { folderNamed, resolveRef } from "../resolve.ts"
-import { confirmNote, correctNote, keepNote, type NoteLine } from "./keep.ts"
+import { confirmNote, correctNote, type NoteLine, saveNote } from "./keep.ts"
 import type { NoteInput } from "./note.ts"
 
 export async function run(dex: Dex, input: NoteInput) {
@@ -21,25 +21,25 @@ export async function run(dex: Dex, input: NoteInput) {
   if (given === "") return listNotes(dex, input)
   if (first === "confirm" && more.length === 0 && /^(?:dex_note:\S+|\d{1,4})$/.test(second)) return confirm(dex, second)
   if (/^dex_note:\S+$/.test(first)) return correct(dex, input, first, given.slice(first.length).trim())
-  return keep(dex, input, given)
+  return addNote(dex, input, given)
 }
 
-async function keep(dex: Dex, input: NoteInput, text: string) {
+async function addNote(dex: Dex, input: NoteInput, text: string) {
   const rejects = input.rejects === undefined ? undefined : await decisionNamed(dex, input.rejects)
   const line = lineOf(dex, input, text, rejects?.project ?? projectOf(dex, input.project))
-  const ref = keepNote(dex, { ...line, rejects: rejects?.ref })
+  const ref = saveNote(dex, { ...line, rejects: rejects?.ref })
   await readNotes(dex)
   return { done: "kept" as const, notes: [justWritten(dex, ref, line, rejects?.ref)], total: 1 }
 }
 
 async function correct(dex: Dex, input: NoteInput, typed: string, text: string) {
   const { ref, project, found } = await noteNamed(dex, typed)
-  if (text === "") throw new DexError("usage", `What should it say? dex note ${formatRef(ref)} "new words"`)
-  const agent = writer(dex)
+  if (text === "") throw new DexError("usage", `What should the note say? dex note ${formatRef(ref)} "new words"`)
+  const agent = writingAgent(dex)
   if (agent !== undefined && (found.agent !== agent || found.confirmed))
     throw new DexError(
       "not_yours",
-      `The person or another agent wrote or confirmed that note, so ${agent} does not change it. Write a new one.`,
+      `${agent} cannot change that note, because a person or another agent wrote or confirmed it. Write a new note instead.`,
     )
   const wording = lineOf(dex, input, text, project ?? dex.project)
   const line = { ...wording, file: wording.file ?? found.files[0], rejects: found.rejects }
@@ -49,17 +49,17 @@ async function correct(dex: Dex, input: NoteInput, typed: string, text: string) 
 }
 
 async function confirm(dex: Dex, typed: string) {
-  const agent = writer(dex)
+  const agent = writingAgent(dex)
   if (agent !== undefined)
     throw new DexError(
       "persons_word",
-      `Only the person confirms a note, and this shell is ${agent}'s. Use your own terminal.`,
+      `Only a person can confirm a note, and this shell was started by ${agent}. Use your own terminal.`,
     )
   const { ref, found } = await noteNamed(dex, typed)
   if (!found.confirmed) confirmNote(dex, ref)
   await readNotes(dex)
   const { row, found: now } = await noteNamed(dex, formatRef(ref))
-  return { done: "confirmed" as const, notes: [shown(row, now)], total: 1 }
+  return { done: "confirmed" as const, notes: [listedNote(row, now)], total: 1 }
 }
 
 async function listNotes(dex: Dex, input: NoteInput) {
@@ -77,12 +77,12 @@ async function listNotes(dex: Dex, input: NoteInput) {
   const notes = []
   for (const row of rows) {
     const found = currentNote(await store.messages(row.ref))
-    if (found) notes.push(shown(row, found))
+    if (found) notes.push(listedNote(row, found))
   }
   return { done: "listed" as const, notes, total }
 }
 
-/** Reads only the notes; `dex sync` reads the agents' new conversations. A server reads new data before each call anyway. */
+/** Reads only the notes. `dex sync` reads new conversations, and a server reads new data before each call anyway. */
 async function readNotes(dex: Dex): Promise<void> {
   if (dex.caller !== undefined) return
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
@@ -109,18 +109,18 @@ async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; pr
   if (number === undefined)
     throw new DexError(
       "no_decision",
-      `Which message of ${formatRef(row.ref)}? \`dex decisions\` prints the ref of each decision, with its message.`,
+      `Which message of ${formatRef(row.ref)}? Give the decision's complete ref, as \`dex decisions\` prints it.`,
     )
   return { ref: formatRef({ ...row.ref, number }), project: row.project ?? dex.project }
 }
 
-/** The agent that writes: the caller over MCP, or the agent that owns the shell. Undefined if it is the person. */
-function writer(dex: Dex): string | undefined {
+/** The agent that writes the note: the MCP caller, or the agent that started this shell. Undefined if a person writes it. */
+function writingAgent(dex: Dex): string | undefined {
   return dex.caller ?? agents.find(({ session }) => session && dex.machine.env[session.variable])?.name
 }
 
 function lineOf(dex: Dex, { file }: NoteInput, text: string, project: string): NoteLine {
-  const agent = writer(dex)
+  const agent = writingAgent(dex)
   return {
     text,
     project,
@@ -150,7 +150,10 @@ function justWritten(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLin
   }
 }
 
-function shown({ ref, project = "" }: ConversationRow, { message, text, agent, confirmed, files, rejects }: FoundNote) {
+function listedNote(
+  { ref, project = "" }: ConversationRow,
+  { message, text, agent, confirmed, files, rejects }: FoundNote,
+) {
   return {
     ref: formatRef(ref),
     text,

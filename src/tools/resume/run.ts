@@ -26,12 +26,12 @@ export async function run(dex: Dex, input: ResumeInput) {
 function problemOf(agent: Agent | undefined, row: ConversationRow, where: FolderToOpen): string | undefined {
   const ref = formatRef(row.ref)
   if (!agent?.resume) return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${ref}`
-  // The path is empty if the record of the file is damaged.
+  // The path is empty if the database row with it is damaged.
   const isThere = row.path === "" || row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
   if (row.archived || !isThere) {
-    return `The agent's file is not here (deleted, or on another machine), so the agent cannot continue it. dex still has the conversation: dex handover ${ref}`
+    return `The agent's own file was deleted or is on another machine, so the agent cannot continue the conversation. dex can hand it over: dex handover ${ref}`
   }
   if (where.folder === undefined && row.cwds.length > 0)
-    return `${where.why}. An agent may not find it there; a brief of it works in any folder: dex handover ${ref} --to ${row.ref.source} --here`
+    return `${where.why}. The agent may not find the conversation there; a handover works in any folder: dex handover ${ref} --to ${row.ref.source} --here`
   return undefined
 }

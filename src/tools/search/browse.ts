@@ -4,17 +4,17 @@ import type { QueryFilters } from "../../search/query.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf, dateRange } from "../fields.ts"
-import { otherKinds } from "../kinds.ts"
+import { describeOtherKinds } from "../kinds.ts"
 
-/** The filters that a listing supports. Tool and role belong to messages, which are found by words. */
-const LISTS_BY: readonly string[] = ["project", "source", "file", "from", "to", "model"]
+/** The filters that a listing supports. Tool and role are properties of messages, which only a search finds. */
+const LISTING_FILTERS: readonly string[] = ["project", "source", "file", "from", "to", "model"]
 
-const MOST_FILES = 3
+const MAX_FILES = 3
 
 /** True if the search needs no words: there are filters, and a listing supports each of them. */
 export function canBrowse(filters: QueryFilters): boolean {
   const names = Object.keys(filters)
-  return names.length > 0 && names.every((name) => LISTS_BY.includes(name))
+  return names.length > 0 && names.every((name) => LISTING_FILTERS.includes(name))
 }
 
 /** A search without words: the conversations that match the filters, newest first, as `dex list` shows them. */
@@ -44,7 +44,7 @@ export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }:
       more_matches: 0,
       score_final: 0,
     })
-  const others = otherKinds(left_out)
+  const others = describeOtherKinds(left_out)
   const notes = others === "" ? [] : [`Not shown: ${others}. \`dex list --all\` with the same filters shows them.`]
   return { results, total, notes }
 }
@@ -58,6 +58,6 @@ function inAll(sets: Ref[][]): Ref[] {
 async function touchedIn(store: HistoryReader, ref: Ref, file: string): Promise<string> {
   const wanted = file.toLowerCase().replaceAll("\\", "/")
   const files = (await store.filesOf(ref)).filter((path) => path.toLowerCase().includes(wanted))
-  const more = files.length > MOST_FILES ? ` and ${files.length - MOST_FILES} more` : ""
-  return files.length === 0 ? "" : `Touched ${files.slice(0, MOST_FILES).join(", ")}${more}`
+  const more = files.length > MAX_FILES ? ` and ${files.length - MAX_FILES} more` : ""
+  return files.length === 0 ? "" : `Touched ${files.slice(0, MAX_FILES).join(", ")}${more}`
 }

@@ -8,34 +8,34 @@ import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
 import { unknownProject } from "../unknown-project.ts"
 
-/** With no more messages than this, the person may have meant something else. */
-const FEW = 10
+/** At this number of matching messages or fewer, the person may have meant something else. */
+const FEW_MESSAGES = 10
 
 /** Replaces words that occur nowhere with similar words that do. Costs nothing if the query has no mistake. */
-export async function searchForgiving(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
+export async function searchWithCorrections(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
   const found = await searchHistory(store, index, input)
   if (!index || found.mode === "scan") return { found }
   try {
-    const forgiven = (await isEnough(index, found, input.query)) ? undefined : await meantBy(store, index, input)
+    const forgiven = (await isEnough(index, found, input.query)) ? undefined : await correctedQuery(store, index, input)
     const again = forgiven && (await searchHistory(store, index, { ...input, query: forgiven.query }))
     return again && again.hits.length > 0
       ? { found: again, meant: forgiven.replaced }
       : { found: { ...found, ...unsearchedShards(index) } }
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return { found } // the result is valid; the next sync rebuilds the index
+    return { found } // the result is valid, and the next sync rebuilds the index
   }
 }
 
-async function meantBy(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
+async function correctedQuery(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
   const { correctWords } = await import("../../search/forgive.ts")
   const hidden = projectsHiddenFrom(await store.projects(), inside)
-  return correctWords({ store, index, hidden, few: FEW }, query)
+  return correctWords({ store, index, hidden, few: FEW_MESSAGES }, query)
 }
 
 async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {
   if (hits.length === 0 || matched === "some") return false
-  return total > FEW || !(await isPrefix(index, query))
+  return total > FEW_MESSAGES || !(await isPrefix(index, query))
 }
 
 /** True if other words start with the last one. */
@@ -44,7 +44,7 @@ async function isPrefix(index: SearchIndex, { words }: Query): Promise<boolean> 
   return last !== "" && (await index.words(last)).some(({ word }) => word !== last)
 }
 
-export function replacedNote({ typed, by, why }: ReplacedWord): string {
+export function correctionNote({ typed, by, why }: ReplacedWord): string {
   const [first, ...others] = by.map((word) => `"${word}"`)
   if (why === "prefix")
     return `Few or no messages contain "${typed}" alone. Also searched for words that start with it: ${by.join(", ")}.`
@@ -53,7 +53,7 @@ export function replacedNote({ typed, by, why }: ReplacedWord): string {
 }
 
 /** If the filters leave nothing: the number of matches without each of them. */
-export async function withoutFilterNotes(
+export async function filterNotes(
   store: HistoryReader,
   index: SearchIndex | undefined,
   input: SearchInput,

@@ -6,7 +6,7 @@ import type { SearchOutcome } from "../../search/search.ts"
 
 const STALE_MS = 3 * DAY_MS
 
-/** Notes on what is hidden, incomplete or degraded in an answer, and how to change that. */
+/** Notes about anything hidden, incomplete or degraded in an answer, and how to change that. */
 export function notesOn(
   outcome: SearchOutcome,
   query: Query,
@@ -22,14 +22,14 @@ export function notesOn(
   if (mode === "scan" && scanned)
     notes.push(
       outcome.index_is_damaged
-        ? `The search index is damaged: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations, subagents and notes were read one by one instead. \`dex sync\` builds it again.`
+        ? `The search index is damaged, so ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations, subagents and notes were read one by one. \`dex sync\` rebuilds it.`
         : `There is no search index yet: ${grouped(scanned.conversations)} of ${grouped(scanned.of)} conversations, subagents and notes were read one by one. \`dex sync\` builds it.`,
     )
   else if (!outcome.index_is_current)
     notes.push(
       isTeam
-        ? "The hub's search index is behind: the newest messages may be missing. Try again in a moment."
-        : "The search index is behind: the newest messages may be missing. `dex sync` updates it.",
+        ? "The hub's search index is not up to date: the newest messages may be missing. Try again in a moment."
+        : "The search index is not up to date: the newest messages may be missing. `dex sync` updates it.",
     )
   if (outcome.shards) notes.push(shardsNote(outcome.shards))
   if (hits.length === 0 && outcome.skipped.some((row) => row.reason === "floor"))
@@ -53,13 +53,13 @@ export function notesOn(
   return notes
 }
 
-/** Only for the person. */
+/** Shown only to a person, never to an agent. */
 export function privateNote({ hidden_private }: SearchOutcome): string[] {
   if (hidden_private === 0) return []
-  return [`${many(hidden_private, "match", "matches")} in private projects, not shown.`]
+  return [`Not shown: ${many(hidden_private, "match", "matches")} in private projects.`]
 }
 
-/** For an answer that lacks the results of some of a hub's search shards. */
+/** A note about a hub's search shards that did not answer. */
 export function shardsNote({ searched, of }: NonNullable<SearchOutcome["shards"]>): string {
   return `Searched ${searched} of ${of} shards; the others did not answer. Try again in a moment.`
 }

@@ -7,7 +7,7 @@ import { grouped } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
 import type { TraceFacts } from "../../core/trace.ts"
-import { largest, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, largestPassing } from "../../render/budget.ts"
 import { toJson } from "../../render/json.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
@@ -16,34 +16,33 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import { clipSnippet } from "../../store/index/snippets.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
-import { knownCollections } from "../docs/collections.ts"
+import { requireCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
-import { conversationsAmong } from "../kinds.ts"
+import { countPersonConversations } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
 import { matchingSources, type NamedSource, namedSources } from "../source-named.ts"
 import { historyNote } from "../unread.ts"
 import { originsText } from "../view.ts"
 import { browse, canBrowse } from "./browse.ts"
-import { replacedNote, searchForgiving, withoutFilterNotes } from "./forgiving.ts"
+import { correctionNote, filterNotes, searchWithCorrections } from "./forgiving.ts"
 import { notesOn, privateNote } from "./notes.ts"
 import type { SearchToolInput } from "./search.ts"
 
-/** If nothing was ever read on this machine, the first search reads the newest conversations for this long. */
+/** How long the first search reads the newest conversations if nothing was ever read on this machine, in milliseconds. */
 const FIRST_READ_MS = 3_500
 const EXAMPLE = 'dex search "refresh token race" --from 30d'
-/** Ten rows must not fill an agent's context, so more rows mean shorter snippets. */
+/**
+ * The approximate size of an answer, in tokens. More rows mean shorter snippets, so that ten rows do not fill an agent's context.
+ */
 const ANSWER_TOKENS = 1_600
 const ENVELOPE_CHARS = 180
 const SNIPPET_KEY_CHARS = '"snippet":"",'.length
-const MOST_SNIPPET = 300
-const LEAST_SNIPPET = 80
+const MAX_SNIPPET_LENGTH = 300
+const MIN_SNIPPET_LENGTH = 80
 
-/**
- * With `prose`, rows are chosen for people to read. Callers that build answers from them need the messages that match best
- * instead.
- */
+/** With `prose`, rows are chosen for people to read. Callers that build answers need the best matches instead. */
 export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {}) {
-  if (!dex.isTeam && (!dex.hasHistory() || (await isEmpty(dex)))) {
+  if (!dex.isTeam && (!dex.hasHistory() || (await isHistoryEmpty(dex)))) {
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
     await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       deadline: Date.now() + FIRST_READ_MS,
@@ -57,7 +56,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const query = parseQuery(input.query ?? "", (name, value) => isFilterValue(name, value, known, dex.now()))
   const { source } = query.filters
   const typed = { ...query.filters, ...(source !== undefined && { source: matchingSources(source, known)[0]! }) }
-  const filters = { ...typed, ...given(input) }
+  const filters = { ...typed, ...filtersFromOptions(input) }
   if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
     const { results, total, notes } = await browse(dex, filters, input)
     dex.trace?.(browseFacts(results, input.offset))
@@ -68,7 +67,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
       total,
       matched: "all" as const,
       mode: "list" as const,
-      notes: kept === results.length ? all : [...all, leftOut(results.length - kept, input.offset + kept)],
+      notes: kept === results.length ? all : [...all, leftOutNote(results.length - kept, input.offset + kept)],
     })
     return withinBudget(answer, results.length, input.max_tokens)
   }
@@ -83,7 +82,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     conversation,
     among: input.in,
     noGlobal: input.no_global || undefined,
-    collections: input.collections && (await knownCollections(dex, input.collections)),
+    collections: input.collections && (await requireCollections(dex, input.collections)),
     query,
     ...(await modelsFor(dex, settings, query.text)),
     inside: dex.project,
@@ -92,15 +91,15 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     offset: input.offset,
     prose,
   }
-  const { found, meant } = await searchForgiving(store, index, wanted)
+  const { found, meant } = await searchWithCorrections(store, index, wanted)
   // If the index turns out to be damaged, the next sync rebuilds it, and nobody uses it until then.
   if (found.index_is_damaged) markDamaged(dex.home.index)
   const isDamaged = found.index_is_damaged || (found.mode === "scan" && (await dex.indexIsDamaged()))
   const outcome = { ...found, index_is_damaged: isDamaged }
   dex.trace?.(searchFacts(outcome, input.offset, conversation))
   const notes = [
-    ...(meant?.map(replacedNote) ?? []),
-    ...(outcome.hits.length === 0 ? await withoutFilterNotes(store, index, wanted, filters) : []),
+    ...(meant?.map(correctionNote) ?? []),
+    ...(outcome.hits.length === 0 ? await filterNotes(store, index, wanted, filters) : []),
     ...notesOn(
       outcome,
       query,
@@ -112,7 +111,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     ...(dex.caller === undefined ? privateNote(outcome) : []),
   ]
   const rows = outcome.hits.map((hit) => ({
-    ...briefly(foundIn(hit)),
+    ...briefly(resultHead(hit)),
     ...(hit.message && sectionRef(hit.row, hit.message)),
     message_index: hit.number,
     role: hit.message?.role,
@@ -124,15 +123,15 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   }))
   const room = charactersWithin(ANSWER_TOKENS) - JSON.stringify({ rows, notes }).length - ENVELOPE_CHARS
   const snippetChars = Math.max(
-    LEAST_SNIPPET,
-    Math.min(MOST_SNIPPET, Math.floor(room / Math.max(1, rows.length)) - SNIPPET_KEY_CHARS),
+    MIN_SNIPPET_LENGTH,
+    Math.min(MAX_SNIPPET_LENGTH, Math.floor(room / Math.max(1, rows.length)) - SNIPPET_KEY_CHARS),
   )
   const results = outcome.hits.map((hit, i) => ({ ...rows[i]!, snippet: clipSnippet(hit.snippet, snippetChars) }))
   const answer = (kept: number) => ({
     results: results.slice(0, kept),
     total: outcome.total,
     total_is_at_least: outcome.total_is_at_least || undefined,
-    conversations: outcome.kinds && conversationsAmong(outcome.kinds),
+    conversations: outcome.kinds && countPersonConversations(outcome.kinds),
     kinds: outcome.kinds,
     matched: outcome.matched,
     replaced: meant?.map(({ typed, by }) => ({ typed, by })),
@@ -140,7 +139,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     reranked: outcome.reranked || undefined,
     degraded: outcome.degraded.length > 0 ? outcome.degraded : undefined,
     shards: outcome.shards,
-    notes: kept === results.length ? notes : [...notes, leftOut(results.length - kept, input.offset + kept)],
+    notes: kept === results.length ? notes : [...notes, leftOutNote(results.length - kept, input.offset + kept)],
   })
   return withinBudget(answer, results.length, input.max_tokens)
 }
@@ -148,17 +147,17 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
 function withinBudget<A extends object>(answer: (kept: number) => A, rows: number, maxTokens: number | undefined): A {
   const fits = (kept: number) => maxTokens === undefined || estimateTokens(`${toJson(answer(kept))}\n`) <= maxTokens
   if (fits(rows)) return answer(rows)
-  const kept = largest(Math.min(1, rows), rows - 1, fits)
-  if (kept === undefined) throw tooSmall(maxTokens!, answer(Math.min(1, rows)))
+  const kept = largestPassing(Math.min(1, rows), rows - 1, fits)
+  if (kept === undefined) throw budgetTooSmall(maxTokens!, answer(Math.min(1, rows)))
   return answer(kept)
 }
 
-function leftOut(rows: number, offset: number): string {
+function leftOutNote(rows: number, offset: number): string {
   return `${grouped(rows)} more rows were left out to stay within max_tokens. Continue with offset ${offset}.`
 }
 
 /** A subagent is shown with its parent's title and date, but with its own ref and sizes. */
-function foundIn({ row, parent }: SearchHit) {
+function resultHead({ row, parent }: SearchHit) {
   const own = conversationOf(row)
   if (!parent) return own
   const { id, title, project, source, date } = conversationOf(parent)
@@ -206,12 +205,14 @@ async function modelsFor(
   }
 }
 
-/** On a busy machine the local model takes longer; waiting a little longer gives a better answer. */
-const LOCAL_MS = 500
+/**
+ * The local model's time limit in milliseconds. It takes longer on a busy machine, and a slightly later answer is a better one.
+ */
+const LOCAL_TIMEOUT_MS = 500
 
 function embedTimeout(settings: Settings): number {
   const timeoutMs = settings["embed.timeout_ms"]
-  return settings["embed.provider"] === "local" ? Math.max(timeoutMs, LOCAL_MS) : timeoutMs
+  return settings["embed.provider"] === "local" ? Math.max(timeoutMs, LOCAL_TIMEOUT_MS) : timeoutMs
 }
 
 function isOfHistory({ in: where, collections }: SearchToolInput): boolean {
@@ -219,12 +220,12 @@ function isOfHistory({ in: where, collections }: SearchToolInput): boolean {
 }
 
 /** True if dex has never found anything to read. */
-async function isEmpty(dex: Dex): Promise<boolean> {
+async function isHistoryEmpty(dex: Dex): Promise<boolean> {
   return ((await (await dex.store()).progress())?.total ?? 0) === 0
 }
 
-/** The filters given as flags. They take precedence over those in the query. */
-function given({ project, source, from, to, file, tool, role, model }: SearchToolInput): QueryFilters {
+/** The filters that were given as options. They override those in the query. */
+function filtersFromOptions({ project, source, from, to, file, tool, role, model }: SearchToolInput): QueryFilters {
   const flags = { project, source, from, to, file, tool, role, model }
   return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
 }
@@ -254,9 +255,9 @@ function isFilterValue(name: string, value: string, known: NamedSource[], now: n
   }
 }
 
-const MOST_SKIPPED = 40
+const MAX_SKIPPED = 40
 
-/** The facts for a search's trace. */
+/** The trace facts of a search. */
 function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref | undefined): TraceFacts {
   return {
     args: conversation && { session: formatRef(conversation) },
@@ -275,7 +276,7 @@ function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref |
       terms: hit.parts,
       summary: (hit.parent ?? hit.row).title?.text ?? "",
     })),
-    skipped: outcome.skipped.slice(0, MOST_SKIPPED).map(({ ref, number, score, reason }) => ({
+    skipped: outcome.skipped.slice(0, MAX_SKIPPED).map(({ ref, number, score, reason }) => ({
       ref: formatRef({ ...ref, number }),
       score,
       skipped_reason: reason,
@@ -285,7 +286,7 @@ function searchFacts(outcome: SearchOutcome, offset: number, conversation: Ref |
   }
 }
 
-/** The facts for the trace of a search without words. */
+/** The trace facts of a search without words. */
 function browseFacts(rows: readonly { id: string; title: string }[], offset: number): TraceFacts {
   return {
     mode: "list",

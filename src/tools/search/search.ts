@@ -15,7 +15,7 @@ import {
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 import { conversationFields, fromField, projectField, sourceField, toField } from "../fields.ts"
-import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
+import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
 import { maxTokensField } from "../view-fields.ts"
 
 const input = object({
@@ -50,16 +50,18 @@ export const search = defineTool({
       object({
         ...conversationFields,
         parent: optional(
-          text("Set if a subagent of this conversation matched. Title and date are those of the conversation."),
+          text("The conversation whose subagent matched, if one did. Title and date are those of the conversation."),
         ),
         snippet: text("Up to 300 characters around the match, fewer if there are many rows."),
         message_index: integer("The best message; get it with expand."),
         role: optional(text("Who wrote that message.")),
         origin: optional(text("Whose words these are: person, agent, local_tool, web, injected.")),
         more_matches: integer("More messages of this conversation and its subagents among the best matches."),
-        rank_source: optional(choice(["lexical", "vector", "both"], "What found it, in hybrid mode or with explain.")),
+        rank_source: optional(
+          choice(["lexical", "vector", "both"], "How the row was found, in hybrid mode or with explain."),
+        ),
         score_lex: optional(decimal("By its words.")),
-        score_vec: optional(decimal("By its meaning: the cosine of its nearest message.")),
+        score_vec: optional(decimal("Cosine similarity of the nearest message.")),
         score_final: decimal("The score that decides the rank."),
         score_parts: optional(
           listOf(object({ name: text(), value: decimal() }), "With explain: these add up to score_final."),
@@ -69,7 +71,7 @@ export const search = defineTool({
     total: integer("Messages that match; without words, conversations."),
     total_is_at_least: optional(flag("The count stopped at 10,000.")),
     conversations: optional(integer("Conversations that contain them, if the query is one word or phrase.")),
-    kinds: optional(mapOf(integer(), "Those by who ran them, with subagents, notes and documents.")),
+    kinds: optional(mapOf(integer(), "These conversations by kind, with subagents, notes and documents.")),
     matched: choice(["all", "some"], "some: no result contains all the words."),
     replaced: optional(
       listOf(
@@ -82,7 +84,7 @@ export const search = defineTool({
       "How the search ran: by words; by words and meaning; without an index, by reading the history; without words, by filters.",
     ),
     reranked: optional(flag("A model reordered the best results.")),
-    degraded: optional(listOf(text(), "Why the answer is less than your settings allow.")),
+    degraded: optional(listOf(text(), "Why the search used less than what is configured.")),
     shards: optional(
       object({ searched: integer(), of: integer() }, "On a hub: how many search shards answered, if some did not."),
     ),
@@ -103,7 +105,7 @@ export const search = defineTool({
       "Search what was said and done in past conversations with any coding agent. Use it when something may have been solved, decided or tried before.",
     omit: ["explain", "no_global", "model"],
   },
-  run: alsoOnTeam("search", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
+  run: runHereOrOnHub("search", async (dex: Dex, input) => (await import("./run.ts")).run(dex, input)),
   found: (output) => output.results.length > 0,
   trace: { command: "search" },
 })

@@ -1,24 +1,24 @@
-import { forOthers, maskedPlaces, placesOf, type TakenOut } from "../../hub-client/for-others.ts"
+import { createPlacePatterns, maskPlaces, type RemovedText, redactForSharing } from "../../hub-client/for-others.ts"
 import type { StoredMessage } from "../../store/history/store.ts"
 
 export type SharedMessage = Pick<StoredMessage, "number" | "role" | "at" | "parts">
 
-/** Messages in the form for others: redacted by the newest rules, without invisible characters and the home folder's path. */
-export function redactedAgain(
+/** Messages prepared for other people: redacted by the newest rules, without invisible characters and the home folder's path. */
+export function redactForOthers(
   stored: readonly SharedMessage[],
   title: string,
   home: string,
   onlyTalk: boolean,
-): { messages: SharedMessage[]; title: string; taken_out: TakenOut[] } {
+): { messages: SharedMessage[]; title: string; taken_out: RemovedText[] } {
   const talk = onlyTalk ? stored.map(withoutTools).filter(({ parts }) => parts.length > 0) : stored
   const messages = talk.map(({ number, role, at, parts }) => ({ number, role, at, parts }))
-  const { value, taken_out } = forOthers({ title, messages }, placesOf({ home }))
+  const { value, taken_out } = redactForSharing({ title, messages }, createPlacePatterns({ home }))
   return { ...value, taken_out }
 }
 
 /** Replaces the home folder's path with `~`. */
 export function withoutHome(text: string, home: string): string {
-  return maskedPlaces(text, placesOf({ home })).text
+  return maskPlaces(text, createPlacePatterns({ home })).text
 }
 
 function withoutTools(message: SharedMessage): SharedMessage {

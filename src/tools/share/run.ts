@@ -5,18 +5,18 @@ import { formatRef } from "../../core/ref.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
 import { agentNamed, resolveConversation } from "../resolve.ts"
-import { nameForFile } from "./file-name.ts"
-import { redactedAgain, withoutHome } from "./redacted-again.ts"
+import { fileNameFromTitle } from "./file-name.ts"
+import { redactForOthers, withoutHome } from "./redacted-again.ts"
 import type { ShareFormat, ShareInput } from "./share.ts"
 
-const ENDINGS: Record<ShareFormat, string> = { html: "html", markdown: "md" }
+const FILE_EXTENSIONS: Record<ShareFormat, string> = { html: "html", markdown: "md" }
 
 export async function run(dex: Dex, input: ShareInput) {
   const { row } = await resolveConversation(dex, { id: input.id })
   const stored = await (await dex.store()).messages(row.ref)
   const { home } = dex.machine
   const current = stored.filter(({ superseded, abandoned }) => !superseded && !abandoned)
-  const { messages, title, taken_out } = redactedAgain(
+  const { messages, title, taken_out } = redactForOthers(
     current,
     conversationOf(row).title,
     home,
@@ -42,18 +42,18 @@ export async function run(dex: Dex, input: ShareInput) {
 }
 
 function writeTo(dex: Dex, { output: file, format }: ShareInput, title: string, text: string): string {
-  const path = file === undefined ? freeName(dex.cwd, title, ENDINGS[format]) : resolve(dex.cwd, file)
+  const path = file === undefined ? unusedName(dex.cwd, title, FILE_EXTENSIONS[format]) : resolve(dex.cwd, file)
   try {
     writeFileSync(path, text, { flag: file === undefined ? "wx" : "w", mode: 0o600 })
   } catch (error) {
-    throw new DexError("write", `${path} could not be written (${messageOf(error)}). Name another place with --output.`)
+    throw new DexError("write", `${path} could not be written (${messageOf(error)}). Choose another file with --output.`)
   }
   return path
 }
 
-/** A name made from the title that no existing file has. */
-function freeName(folder: string, title: string, ending: string): string {
-  const name = nameForFile(title)
+/** A file name made from the title that does not exist yet. */
+function unusedName(folder: string, title: string, ending: string): string {
+  const name = fileNameFromTitle(title)
   for (let i = 1; ; i++) {
     const path = join(folder, `${name}${i === 1 ? "" : `-${i}`}.${ending}`)
     if (!existsSync(path)) return path

@@ -1,5 +1,5 @@
 import { localMinute } from "../../core/dates.ts"
-import type { TakenOut } from "../../hub-client/for-others.ts"
+import type { RemovedText } from "../../hub-client/for-others.ts"
 import { outcomesOf } from "../../render/fold.ts"
 import { html, trustedHtml } from "../../render/html/html.ts"
 import { messageHtml } from "../../render/html/message-html.ts"
@@ -7,24 +7,24 @@ import { pageStyle } from "../../render/html/page-style.ts"
 import { many } from "../../render/words.ts"
 import type { SharedMessage } from "./redacted-again.ts"
 
-export type Shared = {
+export type SharedConversation = {
   title: string
   agent: string
   date: string
-  /** The folder that is removed from paths. */
+  /** The folder that is stripped from paths. */
   root: string
   messages: SharedMessage[]
-  taken_out: TakenOut[]
+  taken_out: RemovedText[]
 }
 
-/** One self-contained file: no scripts, and nothing is loaded. */
-export function shareHtml(shared: Shared): string {
+/** A self-contained HTML file without scripts; it loads nothing. */
+export function shareHtml(shared: SharedConversation): string {
   const { title, agent, date, messages, taken_out } = shared
   const options = { agent, root: shared.root, outcomes: outcomesOf(messages), mostChars: Number.POSITIVE_INFINITY }
   const shown = messages.map(({ number, role, parts, at }) =>
     messageHtml({ number, role, parts, facts: at === undefined ? [] : [localMinute(at)] }, options),
   )
-  const gone = takenOutLines(taken_out)
+  const gone = removedSecretLines(taken_out)
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -45,6 +45,6 @@ export function shareHtml(shared: Shared): string {
 `.html
 }
 
-export function takenOutLines(taken: TakenOut[]): string[] {
+export function removedSecretLines(taken: RemovedText[]): string[] {
   return taken.map(({ what, count, earlier }) => `${what}: ${count} ×${earlier ? ", when it was read" : ""}`)
 }

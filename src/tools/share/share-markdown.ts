@@ -2,13 +2,13 @@ import { describeToolCall } from "../../core/call-words.ts"
 import { localMinute } from "../../core/dates.ts"
 import { outcomesOf, outcomeWords } from "../../render/fold.ts"
 import { patchText } from "../../render/patch.ts"
-import { isPersons } from "../../render/speaker.ts"
+import { isFromPerson } from "../../render/speaker.ts"
 import { many } from "../../render/words.ts"
 import type { SharedMessage } from "./redacted-again.ts"
-import { type Shared, takenOutLines } from "./share-html.ts"
+import { removedSecretLines, type SharedConversation } from "./share-html.ts"
 
-/** Text as it was written; each call is one line, and changes are diffs. */
-export function shareMarkdown({ title, agent, date, messages, taken_out }: Shared): string {
+/** Messages as Markdown: text as it was written, one line per tool call, and changes as diffs. */
+export function shareMarkdown({ title, agent, date, messages, taken_out }: SharedConversation): string {
   const outcomes = outcomesOf(messages)
   const pieces = [`# ${oneLine(title)}`, `${agent}, ${date.slice(0, 10)}, ${many(messages.length, "message")}`]
   let speaker: string | undefined
@@ -20,7 +20,7 @@ export function shareMarkdown({ title, agent, date, messages, taken_out }: Share
     speaker = name
     pieces.push(...texts)
   }
-  const gone = takenOutLines(taken_out)
+  const gone = removedSecretLines(taken_out)
   pieces.push(
     "## What was taken out",
     gone.length === 0 ? "Nothing: no secret was found." : gone.map((one) => `- ${one}`).join("\n"),
@@ -29,7 +29,7 @@ export function shareMarkdown({ title, agent, date, messages, taken_out }: Share
 }
 
 function speakerOf(message: SharedMessage, agent: string): string {
-  return isPersons(message) ? "You" : message.role === "system" ? "System" : agent
+  return isFromPerson(message) ? "You" : message.role === "system" ? "System" : agent
 }
 
 function partMarkdown(part: SharedMessage["parts"][number], outcomes: ReturnType<typeof outcomesOf>): string {

@@ -8,7 +8,7 @@ export type ShareFormat = (typeof SHARE_FORMATS)[number]
 const input = object({
   id: text("A ref, a unique prefix, or a row number of the last listing.", { minLength: 1 }),
   format: withDefault(choice(SHARE_FORMATS, "One self-contained HTML file, or Markdown."), "html"),
-  output: optional(text("The file to write. Without it: a file in this folder, named after the conversation.")),
+  output: optional(text("The file to write. Default: a file in this folder, named after the conversation.")),
   no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only text.")),
   print: optional(flag("Print it instead of writing a file.")),
 })

@@ -12,27 +12,25 @@ import {
 } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
-import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
+import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
 import {
   conversationField,
-  estimatedTokens,
+  estimatedTokensField,
   headFields,
-  hiddenParts,
+  hiddenPartsField,
   hideField,
   maxTokensField,
   sessionField,
   showField,
-  truncated,
+  truncatedField,
 } from "../view-fields.ts"
 import { readingFacts } from "./show.ts"
 
 // The forms of `dex show`. Each is a tool of its own, with the name that MCP, hubs and traces use.
 
-/**
- * The kinds of messages that a scan can leave out, the least informative first. Words of people and agents are never left out.
- */
-export const LEAVABLE = ["results", "asides", "calls", "failures"] as const
-export type Leavable = (typeof LEAVABLE)[number]
+/** The kinds of messages that a scan can omit, the least informative first. Words of people and agents are never omitted. */
+export const OMITTABLE_KINDS = ["results", "asides", "calls", "failures"] as const
+export type OmittableKind = (typeof OMITTABLE_KINDS)[number]
 
 const scanInput = object({
   id: conversationField,
@@ -55,20 +53,20 @@ export const scan = defineTool({
   output: object({
     ...headFields,
     message_count: integer("In the complete conversation."),
-    lines: listOf(text(), "number, tab, [role] time ~tokens when read | its text; … marks a cut."),
+    lines: listOf(text(), "number, tab, [role] time ~tokens to read it | its text; … marks a cut."),
     tokens_per_msg: integer("As requested, or as max_tokens allowed, rounded down."),
-    hidden_parts: hiddenParts,
+    hidden_parts: hiddenPartsField,
     left_out: optional(
       listOf(
         object({
-          kind: choice(LEAVABLE, "Tool results; thoughts and injected text; calls without words; failures."),
+          kind: choice(OMITTABLE_KINDS, "Tool results; thoughts and injected text; calls without words; failures."),
           messages: integer(),
         }),
-        "Messages left out among the lines, so that the words of the others can be read within max_tokens.",
+        "Messages left out between the lines, so that the others fit into max_tokens.",
       ),
     ),
-    truncated,
-    estimated_tokens: estimatedTokens,
+    truncated: truncatedField,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",
@@ -89,7 +87,7 @@ export const scan = defineTool({
 
 const readInput = object({
   id: conversationField,
-  messages: optional(text("Which: 5, 5-10 or 1,5,10-15. Not needed if the ref names one with #.")),
+  messages: optional(text("Message numbers: 5, 5-10 or 1,5,10-15. Not needed if the ref has one after #.")),
   max_tokens: maxTokensField,
   show: showField,
   hide: hideField,
@@ -160,15 +158,15 @@ export const read = defineTool({
         cut: optional(
           object(
             { from: integer(), to: integer(), of: integer() },
-            "Only these characters of the message are here; effects and usage are not.",
+            "Only these characters of the message are included, without effects and usage.",
           ),
         ),
       }),
     ),
     not_found: optional(text("Numbers that no message has.")),
-    hidden_parts: hiddenParts,
-    truncated,
-    estimated_tokens: estimatedTokens,
+    hidden_parts: hiddenPartsField,
+    truncated: truncatedField,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",
@@ -207,11 +205,13 @@ export const timeline = defineTool({
   output: object({
     ...headFields,
     message_index: integer("The message in the middle; its line begins with >."),
-    lines: listOf(text(), "In time order: number or ref, tab, [role] time ~tokens when read | its text."),
-    others: optional(listOf(object({ id: text(), title: text() }), "The other conversations that lines are from.")),
+    lines: listOf(text(), "In time order: number or ref, tab, [role] time ~tokens to read it | its text."),
+    others: optional(
+      listOf(object({ id: text(), title: text() }), "The other conversations that the lines come from."),
+    ),
     has_more_before: flag(),
     has_more_after: flag(),
-    hidden_parts: hiddenParts,
+    hidden_parts: hiddenPartsField,
     truncated: optional(
       object({
         messages_left_out: integer(),
@@ -219,7 +219,7 @@ export const timeline = defineTool({
         continue_with: optional(text("The call that continues after the last line.")),
       }),
     ),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",
@@ -239,7 +239,7 @@ export const timeline = defineTool({
     description: "What was said and done around one message, one line each. Use it after a search, before dex_get.",
     omit: ["show", "hide", "where"],
   },
-  run: alsoOnTeam("timeline", async (dex: Dex, input) => (await import("./run-timeline.ts")).run(dex, input)),
+  run: runHereOrOnHub("timeline", async (dex: Dex, input) => (await import("./run-timeline.ts")).run(dex, input)),
   found: (output) => output.lines.length > 0,
   trace: { command: "timeline", facts: (_, output) => readingFacts([{ ...output, messages: output.lines }]) },
 })

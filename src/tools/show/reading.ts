@@ -9,8 +9,6 @@ import type { Dex } from "../context.ts"
 import { resolveConversation } from "../resolve.ts"
 import { originsText } from "../view.ts"
 
-// Code that show and its forms share: finding the conversation, choosing its parts, and staying within a budget.
-
 type Limits = { max_tokens?: number; show?: string[]; hide?: string[] }
 
 export async function openConversation(dex: Dex, named: { id?: string; session?: string }) {
@@ -19,13 +17,13 @@ export async function openConversation(dex: Dex, named: { id?: string; session?:
 }
 
 /** The messages with the parts that `show` and `hide` select, and the number of hidden parts. */
-export function chosenOf(messages: StoredMessage[], input: Limits): { messages: StoredMessage[]; hidden?: number } {
+export function selectParts(messages: StoredMessage[], input: Limits): { messages: StoredMessage[]; hidden?: number } {
   const chosen = withFields(messages, readFields(input))
   return { messages: chosen.messages, hidden: chosen.hidden || undefined }
 }
 
 /** The options to repeat in a call that continues. */
-export function sameLimits({ max_tokens, show, hide }: Limits) {
+export function limitOptions({ max_tokens, show, hide }: Limits) {
   return { "max-tokens": max_tokens, show, hide }
 }
 
@@ -39,7 +37,7 @@ export function messageFacts(message: StoredMessage) {
   }
 }
 
-export function noMessage(number: number, last: number): DexError {
+export function noMessageError(number: number, last: number): DexError {
   return new DexError("no_message", `There is no message ${number} in this conversation; the last one is ${last}.`)
 }
 

@@ -1,16 +1,16 @@
 import type { Part } from "../../core/conversation.ts"
 import { DexError } from "../../core/error.ts"
 import { tokensForChars } from "../../core/tokens.ts"
-import { fittedOrCut } from "../../render/budget.ts"
+import { fitItemsOrCut } from "../../render/budget.ts"
 import { formatIndices, isInRanges, type Range, readIndices } from "../../render/indices.ts"
 import { patchText } from "../../render/patch.ts"
 import type { MessageVersion, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { formLine, headOf, messageState } from "../view.ts"
 import type { ReadInput } from "./forms.ts"
-import { chosenOf, messageFacts, openConversation, sameLimits } from "./reading.ts"
+import { limitOptions, messageFacts, openConversation, selectParts } from "./reading.ts"
 
-/** A part whose change is a text. */
+/** A part whose changes are a patch text. */
 export type ReadPart = Omit<Part, "hunks" | "sha256"> & { patch?: string }
 
 export async function run(dex: Dex, typed: ReadInput) {
@@ -21,11 +21,13 @@ export async function run(dex: Dex, typed: ReadInput) {
   const numbers = versions.map((version) => version.number).filter((n) => isInRanges(ranges, n))
   const chosen = await store.messages(row.ref, numbers)
   const stored = chosen.map((message) => message.number)
-  const { messages, hidden } = chosenOf(chosen, input)
+  const { messages, hidden } = selectParts(chosen, input)
   const missing = ranges.filter(({ from, to }) => from === to && !numbers.includes(from)).map(({ from }) => from)
   const complete = messages.map(entryOf)
-  // The part of the first message that was read before is not repeated.
-  const entries = complete.map((entry, i) => (i === 0 && input.from_char > 0 ? sliced(entry, input.from_char) : entry))
+  // The start of the first message, which was read before, is left out.
+  const entries = complete.map((entry, i) =>
+    i === 0 && input.from_char > 0 ? sliceEntry(entry, input.from_char) : entry,
+  )
   const frame = (shown: Entry[], next: { index: number; from_char?: number } | undefined, leftOut: number) => ({
     ...headOf(row),
     messages: shown,
@@ -36,7 +38,7 @@ export async function run(dex: Dex, typed: ReadInput) {
       next_message_index: next.index,
       continue_with: formLine(dex, "read", [row, formatIndices(stored.slice(stored.indexOf(next.index)))], {
         "from-char": next.from_char,
-        ...sameLimits(input),
+        ...limitOptions(input),
       }),
     },
   })
@@ -53,17 +55,17 @@ export async function run(dex: Dex, typed: ReadInput) {
     from: from + 1,
     to: Math.max(length, from + 1),
     build: (to: number) => {
-      const part = sliced(first, input.from_char, to)
+      const part = sliceEntry(first, input.from_char, to)
       const next = part.cut!.to < length ? { index: first.index, from_char: part.cut!.to } : undefined
       const after = second && { index: second.index }
       return frame([part], next ?? after, entries.length - (next ? 0 : 1))
     },
   }
   const least = (i: number) => charactersOf(entries[i]!.parts)
-  return fittedOrCut(entries.length, build, input.max_tokens, least, Math.min(1, entries.length), beginning)
+  return fitItemsOrCut(entries.length, build, input.max_tokens, least, Math.min(1, entries.length), beginning)
 }
 
-/** `dex read 5-10 --session current`: if the session is given, a single word names the messages. */
+/** Handles `dex read 5-10 --session current`: with a session, a single word is a range of messages. */
 function withSession(input: ReadInput): ReadInput {
   const session = input.session !== undefined && input.session !== "all"
   if (!session || input.messages !== undefined || input.id === undefined) return input
@@ -77,7 +79,7 @@ function rangesOf(dex: Dex, input: ReadInput, number: number | undefined, versio
     if (versions.some((version) => isInRanges(ranges, version.number))) return ranges
     throw new DexError(
       "no_message",
-      `There is no message ${input.messages} in this conversation; they are numbered to ${versions.at(-1)?.number ?? 0}.`,
+      `There is no message ${input.messages} in this conversation; the last one is ${versions.at(-1)?.number ?? 0}.`,
     )
   }
   if (number !== undefined) return rangesOf(dex, { ...input, messages: String(number) }, undefined, versions)
@@ -85,7 +87,7 @@ function rangesOf(dex: Dex, input: ReadInput, number: number | undefined, versio
     "usage",
     dex.hasForms
       ? "Which messages? dex show <conversation> --messages 5, 5-10 or 1,5,10-15. `dex show <conversation> --lines` lists them."
-      : "Which messages? dex read <conversation> 5, 5-10 or 1,5,10-15. `dex scan` shows what there is.",
+      : "Which messages? dex read <conversation> 5, 5-10 or 1,5,10-15. `dex scan` lists them.",
   )
 }
 
@@ -117,7 +119,7 @@ function charactersOf(parts: ReadPart[]): number {
 }
 
 /** The message's characters from `from` up to `to`, counted over its texts and patches in order. */
-function sliced(entry: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry {
+function sliceEntry(entry: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry {
   const of = charactersOf(entry.parts)
   const end = atCharacterEnd(entry.parts, Math.min(to, of), from)
   let at = 0
@@ -135,7 +137,7 @@ function sliced(entry: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry
   return { ...entry, parts, effects: undefined, usage: undefined, cut: { from: Math.min(from, of), to: end, of } }
 }
 
-/** Does not cut between the two halves of a character, unless that would leave nothing. */
+/** The end, moved so that a surrogate pair is not split, unless that would leave nothing. */
 function atCharacterEnd(parts: ReadPart[], end: number, from: number): number {
   let at = 0
   for (const text of parts.flatMap((part) => [part.text, part.patch ?? ""])) {

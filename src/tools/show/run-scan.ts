@@ -1,40 +1,41 @@
-import { sized } from "../../render/budget.ts"
-import { filled, filledFrom, type LineRange } from "../../render/fill.ts"
+import { withSize } from "../../render/budget.ts"
+import { fillLines, fillLinesFrom, type LineRange } from "../../render/fill.ts"
 import { READABLE_TOKENS_PER_MSG } from "../../render/limits.ts"
 import { lineText } from "../../render/line.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
-import { LEAVABLE, type Leavable, type ScanInput } from "./forms.ts"
-import { chosenOf, cuttableLines, openConversation, sameLimits } from "./reading.ts"
+import { OMITTABLE_KINDS, type OmittableKind, type ScanInput } from "./forms.ts"
+import { cuttableLines, limitOptions, openConversation, selectParts } from "./reading.ts"
 
 export async function run(dex: Dex, input: ScanInput) {
   const { row, store } = await openConversation(dex, input)
-  const { messages, hidden } = chosenOf(await store.messages(row.ref), input)
+  const { messages, hidden } = selectParts(await store.messages(row.ref), input)
   const scanned = { dex, row, hidden, messages: messages.slice(input.offset), input }
   const all = viewOf(scanned, [])
-  if (input.max_tokens === undefined) return sized(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
-  const kinds = leavableOf(scanned.messages)
-  const present = LEAVABLE.filter((kind) => kinds.includes(kind))
-  // Messages are left out before texts are shortened: first the least informative ones, then the last ones.
+  if (input.max_tokens === undefined)
+    return withSize(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
+  const kinds = omittableKinds(scanned.messages)
+  const present = OMITTABLE_KINDS.filter((kind) => kinds.includes(kind))
+  // Messages are omitted before texts are shortened: first the least informative kinds, then the last messages.
   for (let left = 0; left <= present.length; left++) {
     const { lines, answer } = viewOf(scanned, kinds, present.slice(0, left))
     if (lines.length === 0) break
-    const found = filledFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, fromTheTop, answer)
+    const found = fillLinesFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, firstLines, answer)
     if (found && (found.isWhole || left === present.length)) return found.answer
   }
-  return filled(all.lines, input.max_tokens, fromTheTop, all.answer)
+  return fillLines(all.lines, input.max_tokens, firstLines, all.answer)
 }
 
-const fromTheTop = (count: number): LineRange => ({ from: 0, to: count })
+const firstLines = (count: number): LineRange => ({ from: 0, to: count })
 
-type Scanned = { dex: Dex; row: ConversationRow; hidden?: number; messages: StoredMessage[]; input: ScanInput }
+type ScanView = { dex: Dex; row: ConversationRow; hidden?: number; messages: StoredMessage[]; input: ScanInput }
 
-/** The lines without these kinds of messages, and the answer with some of the lines. */
+/** The lines without the omitted kinds of messages, and a function that builds the answer from some of the lines. */
 function viewOf(
-  { dex, row, hidden, messages, input }: Scanned,
-  kinds: (Leavable | undefined)[],
-  left: Leavable[] = [],
+  { dex, row, hidden, messages, input }: ScanView,
+  kinds: (OmittableKind | undefined)[],
+  left: OmittableKind[] = [],
 ) {
   const places = messages.map((_, i) => i).filter((i) => !left.some((kind) => kind === kinds[i]))
   const roots = rootsOf(row)
@@ -58,7 +59,7 @@ function viewOf(
           ? {
               messages_left_out: messages.length - end,
               next_message_index: messages[end]!.number,
-              continue_with: formLine(dex, "scan", [row], { ...sameLimits(input), offset: input.offset + end }),
+              continue_with: formLine(dex, "scan", [row], { ...limitOptions(input), offset: input.offset + end }),
             }
           : undefined,
     }
@@ -66,8 +67,8 @@ function viewOf(
   return { lines, answer }
 }
 
-/** The kind of each message that can be left out; undefined if the message contains someone's words. */
-function leavableOf(messages: readonly StoredMessage[]): (Leavable | undefined)[] {
+/** The kind of each message that can be omitted; undefined if the message contains words of a person or an agent. */
+function omittableKinds(messages: readonly StoredMessage[]): (OmittableKind | undefined)[] {
   const failed = new Set<string>()
   for (const { parts, effects } of messages) {
     for (const part of parts)

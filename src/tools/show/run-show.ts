@@ -2,19 +2,19 @@ import { DexError } from "../../core/error.ts"
 import { type Format, messageText, messageTokens, outlineOf } from "../../core/format.ts"
 import { formatRef, siblingRef } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
-import { fittedOrCut } from "../../render/budget.ts"
+import { fitItemsOrCut } from "../../render/budget.ts"
 import { type FieldFilter, isChosen, readFields } from "../../render/fields.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { withSubsections } from "../docs/sections.ts"
 import { commandLine, formLine, headOf, messageState, rootsOf } from "../view.ts"
-import { chosenOf, messageFacts, noMessage, openConversation, sameLimits } from "./reading.ts"
+import { limitOptions, messageFacts, noMessageError, openConversation, selectParts } from "./reading.ts"
 import type { ShowInput } from "./show.ts"
 
-const MOST_FILES = 50
-/** The share of a budget that file names may use. */
+const MAX_FILES = 50
+/** The share of the token budget that file names may use. */
 const FILES_SHARE = 0.1
-const AROUND = 2
+const MESSAGES_AROUND = 2
 
 export async function run(dex: Dex, input: ShowInput) {
   const ids = input.ids.length === 0 && input.session !== undefined ? [undefined] : input.ids
@@ -25,14 +25,14 @@ export async function run(dex: Dex, input: ShowInput) {
   return inBudget(dex, contents, input)
 }
 
-/** The contents of a conversation before anything is cut. */
+/** The contents of a conversation before they are cut to the budget. */
 type ConversationContent = {
   row: ConversationRow
   /** The ref, with the message number if one was given. */
   name: string
   head: ReturnType<typeof familyHead>
   files: string[]
-  messages: Shown[]
+  messages: ShownMessage[]
   /** For each shown message, the number of messages from it to the end of the requested range. */
   remaining: number[]
   hidden?: number
@@ -46,7 +46,7 @@ async function readContent(dex: Dex, id: string | undefined, input: ShowInput): 
   const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
   const wanted = all.slice(window.from, window.to)
   const fields = readFields(input)
-  const { messages, hidden } = chosenOf(wanted, input)
+  const { messages, hidden } = selectParts(wanted, input)
   const shown = messages
     .map((message) => shownOf(message, input.format, fields, rootsOf(row)))
     .filter(({ content }) => content !== "")
@@ -73,9 +73,9 @@ function requestedWindow({ expand }: ShowInput, number: number | undefined): Win
   throw new DexError("usage", "Before or after which message? Name it: dex show <id>#12 --before 5, or --expand 12.")
 }
 
-/** A section is read with its subsections; a message with the messages around it. */
+/** A section with its subsections, or a message with the messages around it. */
 function ownWindow({ kind }: ConversationRow, all: StoredMessage[], number: number) {
-  const around = { message_index: number, before: AROUND, after: AROUND }
+  const around = { message_index: number, before: MESSAGES_AROUND, after: MESSAGES_AROUND }
   return kind === "document" ? { ...around, before: 0, after: withSubsections(all, number).length - 1 } : around
 }
 
@@ -90,7 +90,7 @@ function familyHead(row: ConversationRow) {
 
 function someFiles(files: string[], maxTokens: number | undefined): string[] {
   let room = maxTokens === undefined ? Number.POSITIVE_INFINITY : FILES_SHARE * charactersWithin(maxTokens)
-  return files.slice(0, MOST_FILES).filter((file) => {
+  return files.slice(0, MAX_FILES).filter((file) => {
     room -= file.length + 4
     return room >= 0
   })
@@ -100,12 +100,12 @@ function windowAround(all: StoredMessage[], expand: Window): { from: number; to:
   const at = all.findIndex((message) => message.number === expand.message_index)
   if (at === -1) {
     const last = all.reduce((most, message) => Math.max(most, message.number), 0)
-    throw noMessage(expand.message_index, last)
+    throw noMessageError(expand.message_index, last)
   }
   return { from: Math.max(0, at - expand.before), to: Math.min(all.length, at + expand.after + 1) }
 }
 
-type Shown = ReturnType<typeof messageFacts> & {
+type ShownMessage = ReturnType<typeof messageFacts> & {
   content: string
   tokens: number
   state?: "abandoned" | "superseded" | "copied"
@@ -113,7 +113,7 @@ type Shown = ReturnType<typeof messageFacts> & {
 }
 
 /** The content is empty if the format shows nothing of the message, such as user_only for an agent's message. */
-function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, roots: string[]): Shown {
+function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, roots: string[]): ShownMessage {
   const content =
     format === "outline" ? outlineOf(message, roots) : messageText(message, format, (part) => isChosen(part, fields))
   return {
@@ -124,7 +124,7 @@ function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, ro
   }
 }
 
-/** As many messages as the budget allows, from the first one of the first conversation. */
+/** The messages that fit into the budget, starting with the first one of the first conversation. */
 function inBudget(dex: Dex, contents: ConversationContent[], input: ShowInput) {
   const items = contents.flatMap(({ messages }, conversation) => [
     { conversation, message: -1, least: 1 },
@@ -133,7 +133,7 @@ function inBudget(dex: Dex, contents: ConversationContent[], input: ShowInput) {
   const build = (kept: number) => {
     const last = items[kept - 1]
     if (last === undefined) return answer(contents, 0, 0, input)
-    // A conversation of which no message fits is listed as left out instead of being shown empty.
+    // A conversation none of whose messages fit is listed as left out instead of being shown empty.
     const none = last.message === -1 && last.conversation > 0 && contents[last.conversation]!.messages.length > 0
     return none
       ? answer(contents, last.conversation, Number.POSITIVE_INFINITY, input)
@@ -149,7 +149,7 @@ function inBudget(dex: Dex, contents: ConversationContent[], input: ShowInput) {
           to: longest,
           build: (length: number) => answer([withFirstCut(dex, first!, length, input), ...others], 1, 1, input),
         }
-  return fittedOrCut(items.length, build, input.max_tokens, (i) => items[i]!.least, beginning ? 2 : 1, beginning)
+  return fitItemsOrCut(items.length, build, input.max_tokens, (i) => items[i]!.least, beginning ? 2 : 1, beginning)
 }
 
 function withFirstCut(dex: Dex, content: ConversationContent, length: number, input: ShowInput): ConversationContent {
@@ -162,7 +162,7 @@ function withFirstCut(dex: Dex, content: ConversationContent, length: number, in
   return { ...content, files: [], messages: [{ ...first!, content: `${kept}…`, cut }, ...rest] }
 }
 
-/** The first `shown` conversations; the last of them with its first `kept` messages. */
+/** The first `shown` conversations, of which the last has only its first `kept` messages. */
 function answer(contents: ConversationContent[], shown: number, kept: number, input: ShowInput) {
   const { format } = input
   const conversations = contents.slice(0, shown).map(({ row, head, files, messages, remaining, hidden, sides }, i) => {
@@ -179,12 +179,12 @@ function answer(contents: ConversationContent[], shown: number, kept: number, in
       truncated: next && {
         messages_left_out: messages.length - given.length,
         next_message_index: next.index,
-        continue_with: commandLine("show", [row], { ...rest, ...sameLimits(input) }),
+        continue_with: commandLine("show", [row], { ...rest, ...limitOptions(input) }),
       },
     }
   })
   const names = contents.slice(shown).map(({ name }) => name)
   const { message_index: expand, before, after } = input.expand ?? {}
-  const continue_with = commandLine("show", names, { format, expand, before, after, ...sameLimits(input) })
+  const continue_with = commandLine("show", names, { format, expand, before, after, ...limitOptions(input) })
   return { conversations, left_out: names.length > 0 ? { conversations: names.length, continue_with } : undefined }
 }

@@ -1,7 +1,7 @@
 import { DexError } from "../../core/error.ts"
 import { conversationRefOf, formatRef, isSameConversation, type Ref } from "../../core/ref.ts"
-import { sized } from "../../render/budget.ts"
-import { filled, type LineRange } from "../../render/fill.ts"
+import { withSize } from "../../render/budget.ts"
+import { fillLines, type LineRange } from "../../render/fill.ts"
 import { DEFAULT_TOKENS_PER_MSG } from "../../render/limits.ts"
 import { type LineEntry, lineText } from "../../render/line.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
@@ -9,10 +9,10 @@ import type { Dex } from "../context.ts"
 import { resolveSession } from "../resolve.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
 import type { TimelineInput } from "./forms.ts"
-import { chosenOf, cuttableLines, noMessage, openConversation, sameLimits } from "./reading.ts"
+import { cuttableLines, limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
 
 type Place = { row: ConversationRow; message: StoredMessage }
-/** The messages in the window; `middle` is the position of the message in question, or where it would be. */
+/** The messages in the window; `middle` is the position of the requested message, or where it would be. */
 type Window = { places: Place[]; middle: number; more_before: boolean; more_after: boolean; hidden?: number }
 
 export async function run(dex: Dex, input: TimelineInput) {
@@ -24,7 +24,7 @@ export async function run(dex: Dex, input: TimelineInput) {
     session === "all"
       ? await acrossProject(store, row, anchor, input)
       : await within(store, scope ?? row.ref, row, anchor, input)
-  const lines = cuttableLines(await labelled(store, window.places, row, anchor), max_tokens, DEFAULT_TOKENS_PER_MSG)
+  const lines = cuttableLines(await withLabels(store, window.places, row, anchor), max_tokens, DEFAULT_TOKENS_PER_MSG)
   const answer = ({ from, to }: LineRange, tokensPerMsg: number) => {
     const others = otherConversations(window.places.slice(from, to), row)
     const leftOut = lines.length - (to - from)
@@ -48,8 +48,8 @@ export async function run(dex: Dex, input: TimelineInput) {
           : undefined,
     }
   }
-  if (max_tokens === undefined) return sized(answer({ from: 0, to: lines.length }, DEFAULT_TOKENS_PER_MSG))
-  return filled(lines, max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
+  if (max_tokens === undefined) return withSize(answer({ from: 0, to: lines.length }, DEFAULT_TOKENS_PER_MSG))
+  return fillLines(lines, max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
 }
 
 /** `n` places around the middle one, with as many on each side as possible. */
@@ -67,7 +67,7 @@ function continuation(
   return formLine(dex, "timeline", [formatRef({ ...row.ref, number: message.number })], {
     ...sides,
     session: input.session === "all" ? "all" : undefined,
-    ...sameLimits(input),
+    ...limitOptions(input),
   })
 }
 
@@ -80,7 +80,7 @@ async function messageAt(
   const wanted = number ?? versions.at(-1)?.number
   const [message] = wanted === undefined ? [] : await store.messages(row.ref, [wanted])
   if (message) return message
-  if (number !== undefined) throw noMessage(number, versions.at(-1)?.number ?? 0)
+  if (number !== undefined) throw noMessageError(number, versions.at(-1)?.number ?? 0)
   throw new DexError("no_message", "There is no message in this conversation.")
 }
 
@@ -96,7 +96,7 @@ async function within(
   const own = isSameConversation(scope, row.ref)
   const inside = own ? row : ((await store.conversation(scope)) ?? row)
   const all = await store.messages(scope)
-  const { messages } = chosenOf(all, input)
+  const { messages } = selectParts(all, input)
   const found = own ? messages.findIndex(({ number }) => number === anchor.number) : -1
   const later = found === -1 ? messages.findIndex((message) => (message.at ?? 0) > (anchor.at ?? 0)) : found
   const middle = later === -1 ? messages.length : later
@@ -110,7 +110,7 @@ async function within(
     middle: middle - from,
     more_before: from > 0,
     more_after: to < messages.length,
-    hidden: shown.length === 0 ? undefined : chosenOf(span, input).hidden,
+    hidden: shown.length === 0 ? undefined : selectParts(span, input).hidden,
   }
 }
 
@@ -125,9 +125,9 @@ async function acrossProject(
   if (anchor.at === undefined)
     throw new DexError(
       "no_time",
-      "That message has no time, so dex cannot tell what happened around it. Omit --session.",
+      "That message has no time, so dex does not know what happened around it. Omit --session.",
     )
-  // One more on each side shows whether there are more.
+  // One more message on each side shows whether there are more.
   const named = await store.around({ ...row.ref, number: anchor.number }, before + 1, after + 1)
   const at = named.findIndex((one) => one.id === row.ref.id && one.number === anchor.number)
   const shown = named.slice(Math.max(0, at - before), at + after + 1)
@@ -141,7 +141,7 @@ async function acrossProject(
   let hidden = 0
   const places = shown.flatMap((one) => {
     const place = messages.get(formatRef(one))
-    const wanted = chosenOf(place ? [place.message] : [], input)
+    const wanted = selectParts(place ? [place.message] : [], input)
     hidden += wanted.hidden ?? 0
     return wanted.messages.map((message) => ({ row: place!.row, message }))
   })
@@ -157,8 +157,8 @@ async function acrossProject(
   }
 }
 
-/** In the conversation that was named, a number is enough; messages of others get a ref that works everywhere. */
-async function labelled(
+/** Labels the lines: messages of the named conversation with their number, others with a ref that works everywhere. */
+async function withLabels(
   store: HistoryReader,
   places: Place[],
   row: ConversationRow,
@@ -178,20 +178,20 @@ async function labelled(
   return entries
 }
 
-const SHORTEST = 8
+const MIN_LENGTH = 8
 
 async function shortName(store: HistoryReader, ref: Ref): Promise<string> {
-  for (let length = SHORTEST; length < ref.id.length; length += 4) {
+  for (let length = MIN_LENGTH; length < ref.id.length; length += 4) {
     const prefix = ref.id.slice(0, length)
     if (/^[\w-]+$/.test(prefix) && (await store.resolve({ prefix })).length === 1) return prefix
   }
   return formatRef(ref)
 }
 
-const LONGEST_TITLE = 80
+const MAX_TITLE_LENGTH = 80
 
 function otherConversations(places: Place[], row: ConversationRow): { id: string; title: string }[] {
   const rows = new Map(places.map(({ row: inside }) => [formatRef(inside.ref), inside]))
   rows.delete(formatRef(row.ref))
-  return [...rows].map(([id, inside]) => ({ id, title: headOf(inside).title.slice(0, LONGEST_TITLE) }))
+  return [...rows].map(([id, inside]) => ({ id, title: headOf(inside).title.slice(0, MAX_TITLE_LENGTH) }))
 }

@@ -3,15 +3,15 @@ import { choice, flag, type Infer, integer, listOf, object, optional, text, with
 import { defineTool } from "../../core/tool.ts"
 import type { TraceFacts } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
-import { alsoOnTeam, TEAM_FLAG, whereField } from "../team.ts"
+import { runHereOrOnHub, TEAM_FLAG, whereField } from "../team.ts"
 import {
-  estimatedTokens,
-  hiddenParts,
+  estimatedTokensField,
+  hiddenPartsField,
   hideField,
   maxTokensField,
   sessionField,
   showField,
-  truncated,
+  truncatedField,
 } from "../view-fields.ts"
 
 const showInput = object({
@@ -40,7 +40,7 @@ export type ShowInput = Infer<typeof showInput>
 
 export const show = defineTool({
   name: "show",
-  summary: "Read conversations, whole or around one message",
+  summary: "Read conversations, completely or around one message",
   input: showInput,
   output: object({
     conversations: listOf(
@@ -71,21 +71,21 @@ export const show = defineTool({
             cut: optional(
               object(
                 { characters_left_out: integer(), continue_with: text() },
-                "The message alone is longer than the budget.",
+                "This message alone exceeds the budget.",
               ),
             ),
           }),
         ),
-        files: listOf(text(), "Files it edited or read, edited ones first; at most 50."),
+        files: listOf(text(), "Files that the conversation edited or read, edited ones first; at most 50."),
         total_tokens: integer("Of the messages shown; an estimate."),
         has_more_before: optional(flag()),
         has_more_after: optional(flag()),
-        hidden_parts: hiddenParts,
-        truncated,
+        hidden_parts: hiddenPartsField,
+        truncated: truncatedField,
       }),
     ),
     left_out: optional(object({ conversations: integer(), continue_with: text() }, "Conversations that did not fit.")),
-    estimated_tokens: estimatedTokens,
+    estimated_tokens: estimatedTokensField,
   }),
   cli: {
     group: "Find",
@@ -103,14 +103,14 @@ export const show = defineTool({
       "Read past conversations by id. Start with outline, or expand around what a search found; full only if exact output matters.",
     omit: ["hide", "session", "where"],
   },
-  run: alsoOnTeam("show", async (dex: Dex, input) => (await import("./run-show.ts")).run(dex, input)),
+  run: runHereOrOnHub("show", async (dex: Dex, input) => (await import("./run-show.ts")).run(dex, input)),
   found: (output) => output.conversations.length > 0,
   trace: { command: "get", facts: (_, output) => readingFacts(output.conversations) },
 })
 
 type Reading = { id: string; title: string; messages: unknown[]; truncated?: { messages_left_out: number } }
 
-/** The trace facts of a tool whose caller named the conversations: which they are, how much was read, and what was cut. */
+/** Trace facts for a tool that reads named conversations: which ones, how much of them was read, and what was cut. */
 export function readingFacts(conversations: Reading[]): TraceFacts {
   const leftOut = conversations.reduce((sum, conversation) => sum + (conversation.truncated?.messages_left_out ?? 0), 0)
   return {

@@ -41,10 +41,10 @@ export async function run(dex: Dex) {
   }
 }
 
-type ReadAgent = { source: SourceId; name: string; basis?: Basis; roots: Roots }
+type AgentToRead = { source: SourceId; name: string; basis?: Basis; roots: Roots }
 
 /** The agents that dex reads, without loading their connectors, and those that the user added. */
-async function readAgents(dex: Dex): Promise<ReadAgent[]> {
+async function readAgents(dex: Dex): Promise<AgentToRead[]> {
   const own = agents.flatMap(({ source, name, basis, roots }) => (roots ? [{ source, name, roots, basis }] : []))
   const outside = (await dex.outside()).agents.map(async ({ source, name, connector }) => {
     const loaded = await connector()

@@ -1,21 +1,21 @@
 import { statSync } from "node:fs"
 import { isoDate } from "../../core/dates.ts"
 import type { Dex } from "../context.ts"
-import { conversationsAmong } from "../kinds.ts"
-import { currentSession, isHere } from "../resolve.ts"
+import { countPersonConversations } from "../kinds.ts"
+import { currentSession, isCurrentProject } from "../resolve.ts"
 import type { StatsInput } from "./stats.ts"
 
-const MOST_PROJECTS = 20
+const MAX_PROJECTS = 20
 
 export async function run(dex: Dex, input: StatsInput) {
   const store = await dex.store()
   const total = await store.stats()
   const progress = await store.progress()
-  const busiest = input.summary ? [] : await store.busiestProjects(MOST_PROJECTS)
-  const projects = busiest.filter(({ path, private: hidden }) => !hidden || isHere(dex, path))
+  const busiest = input.summary ? [] : await store.busiestProjects(MAX_PROJECTS)
+  const projects = busiest.filter(({ path, private: hidden }) => !hidden || isCurrentProject(dex, path))
   const session = currentSession(dex)
   return {
-    total_conversations: conversationsAmong(total.kinds),
+    total_conversations: countPersonConversations(total.kinds),
     total_messages: total.messages,
     date_range: {
       earliest: total.earliest === undefined ? undefined : isoDate(total.earliest),

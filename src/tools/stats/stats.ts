@@ -15,14 +15,14 @@ export const stats = defineTool({
   summary: "Show how much is stored, by agent and project",
   input,
   output: object({
-    total_conversations: integer("That a person had with an agent; kinds has the others."),
+    total_conversations: integer("Conversations of a person with an agent; kinds counts the others."),
     total_messages: integer(),
     date_range: object({ earliest: optional(text()), latest: optional(text()) }),
     sources: mapOf(integer(), "By agent, with subagents and automated runs."),
     kinds: mapOf(integer(), "By who ran them: person, subagent, automation, dex, note."),
     projects: listOf(text(), "The 20 most active, most active first."),
     avg_tokens_per_conversation: integer("In the stripped format, subagents counted as well; an estimate."),
-    text_bytes: integer("UTF-8 bytes of the redacted text that is kept."),
+    text_bytes: integer("UTF-8 bytes of the stored, redacted text."),
     disk_bytes: integer("Bytes of history.db and of the search index."),
     suggestions: optional(
       object({
@@ -33,7 +33,9 @@ export const stats = defineTool({
         dismissed_rate: decimal(),
         latency_ms: object({ median: decimal(), p95: decimal() }),
         by_kind: listOf(object({ kind: text(), ...rates })),
-        by_relevance: listOf(object({ from: decimal("Where this tenth of relevance begins."), ...rates })),
+        by_relevance: listOf(
+          object({ from: decimal("Lower end of this range of relevance; each range is 0.1 wide."), ...rates }),
+        ),
         weights: mapOf(decimal(), "Learned from verdicts, in log-odds."),
       }),
     ),

@@ -2,13 +2,13 @@ import { existsSync } from "node:fs"
 import { loadSettings } from "../../config/load.ts"
 import { isSamePath } from "../../core/path-key.ts"
 import { openSuggestions } from "../../store/suggestions/suggestions.ts"
-import type { DeliverParts } from "../../suggest/deliver/deliver.ts"
+import type { DeliveryParts } from "../../suggest/deliver/deliver.ts"
 import { keepDelivering } from "../../suggest/deliver/keep-delivering.ts"
 import type { Dex } from "../context.ts"
 
-// Everything that delivery needs from a running dex. Settings and private projects are read each time, because they may change.
+// The parts of a running dex that delivery needs. Settings and private projects are read each time, because they may change.
 
-export async function deliverParts(dex: Dex): Promise<DeliverParts> {
+export async function deliveryParts(dex: Dex): Promise<DeliveryParts> {
   return {
     suggestions: await dex.suggestions(),
     now: () => dex.now(),
@@ -19,12 +19,12 @@ export async function deliverParts(dex: Dex): Promise<DeliverParts> {
 }
 
 /**
- * Delivers as long as the process runs. Opens nothing until there is something to send. Returns a function that stops it and
+ * Delivers for as long as the process runs. Opens no file until there is something to send. Returns a function that stops it and
  * resolves when everything is closed.
  */
 export function startDelivering(
   { home, machine, version }: { home: Dex["home"]; machine: Pick<Dex["machine"], "env">; version: string },
-  mayLeave: DeliverParts["mayLeave"],
+  mayLeave: DeliveryParts["mayLeave"],
   log: (line: string) => void,
 ): () => Promise<void> {
   const kept = openSuggestions(home.suggest)
@@ -35,19 +35,19 @@ export function startDelivering(
     allowedHosts: () => allowedHosts(home.config, machine.env),
     mayLeave,
   }
-  const stop = keepDelivering(parts, lockOf(home.suggest), log)
+  const stop = keepDelivering(parts, deliveryLockFile(home.suggest), log)
   return async () => {
     await stop()
     kept.close()
   }
 }
 
-/** The process that holds this lock delivers. */
-export function lockOf(suggestFile: string): string {
+/** The lock file. The process that holds this lock delivers. */
+export function deliveryLockFile(suggestFile: string): string {
   return `${suggestFile}.deliver`
 }
 
-/** Only from the user's own settings: a project's file cannot add hosts. */
+/** Read only from the user's own settings: a project's file cannot add hosts. */
 export function allowedHosts(file: string, env: Record<string, string | undefined>): string[] {
   const { settings } = loadSettings({ file, env })
   return (settings["deliver.allow_hosts"] ?? "").split(",").map((host) => host.trim())

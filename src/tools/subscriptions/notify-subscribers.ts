@@ -8,27 +8,27 @@ import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import { RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
 import type { Trigger } from "../../suggest/subscriptions/matching.ts"
-import { tell } from "../../suggest/subscriptions/notify.ts"
-import { MOST_ITEMS, suggestItems } from "../../suggest/suggest.ts"
+import { notifySubscriptions } from "../../suggest/subscriptions/notify.ts"
+import { MAX_ITEMS, suggestItems } from "../../suggest/suggest.ts"
 import type { Dex } from "../context.ts"
-import { learnedOf } from "../learned.ts"
+import { updatedKnowledge } from "../learned.ts"
 
-/** Low, because each subscription has its own `min_relevance`. */
-const FLOOR = 0.05
-const MOST_FILES = 50
+/** The least relevance of an item. It is low, because each subscription has its own `min_relevance`. */
+const MIN_RELEVANCE = 0.05
+const MAX_FILES = 50
 const NEW_WITHIN_MS = 600_000
 
 /** Notifies subscriptions about changed files. Returns the number of suggestions saved for them. */
-export async function tellOfFiles(dex: Dex, project: string, files: readonly string[]): Promise<number> {
+export async function notifyAboutFiles(dex: Dex, project: string, files: readonly string[]): Promise<number> {
   return notifyAll(
     dex,
     project,
-    files.slice(0, MOST_FILES).map((file) => ({ project, at: dex.now(), file })),
+    files.slice(0, MAX_FILES).map((file) => ({ project, at: dex.now(), file })),
   )
 }
 
-/** Notifies subscriptions about what people have just written. */
-export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<number> {
+/** Notifies subscriptions about what people have just written. Returns the number of suggestions saved for them. */
+export async function notifyAboutMessages(dex: Dex, refs: readonly Ref[]): Promise<number> {
   if (!dex.hasSuggestions()) return 0
   const store = await dex.store()
   const concerned = new Set(
@@ -41,7 +41,7 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
   let saved = 0
   for (const ref of refs) {
     const row = await store.conversation(ref)
-    if (row?.project === undefined || !isPersons(row) || !isConcerned(row.project)) continue
+    if (row?.project === undefined || !isFromPerson(row) || !isConcerned(row.project)) continue
     const since = dex.now() - NEW_WITHIN_MS
     const recent = (await store.messages(ref)).filter(({ at = 0 }) => at >= since)
     const words = recent.flatMap(({ parts }) =>
@@ -62,8 +62,8 @@ export async function tellOfMessages(dex: Dex, refs: readonly Ref[]): Promise<nu
   return saved
 }
 
-/** A note counts as a person's; no text in an agent's note has the origin `person`. */
-function isPersons({ kind }: ConversationRow): boolean {
+/** True if a person had the conversation or wrote the note. Text in an agent's note never has the origin `person`. */
+function isFromPerson({ kind }: ConversationRow): boolean {
   return kind === "person" || kind === "note"
 }
 
@@ -90,12 +90,12 @@ async function notifyAll(dex: Dex, project: string, triggers: Trigger[]): Promis
   const { settings } = loadSettings({ file: dex.home.config, env, project })
   const kinds = spokenKinds(settings, suggestions.mutes(), project)
   if (kinds.size === 0) return 0
-  const { knowledge } = await learnedOf(dex)
+  const { knowledge } = await updatedKnowledge(dex)
   const options = {
     weights: RELEVANCE_WEIGHTS,
     learned: suggestions.weights(),
-    floor: FLOOR,
-    most: MOST_ITEMS,
+    floor: MIN_RELEVANCE,
+    most: MAX_ITEMS,
     kinds,
   }
   const sources = { knowledge, recent_change_days: settings["proactive.recent_change_days"] }
@@ -106,6 +106,6 @@ async function notifyAll(dex: Dex, project: string, triggers: Trigger[]): Promis
   }
   let kept = 0
   for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))
-    for (const notice of await tell(parts, trigger)) if (notice.kept.kept) kept++
+    for (const notice of await notifySubscriptions(parts, trigger)) if (notice.kept.kept) kept++
   return kept
 }

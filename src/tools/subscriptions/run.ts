@@ -7,11 +7,11 @@ import { checkUrl } from "../../suggest/deliver/address.ts"
 import { newSecret } from "../../suggest/deliver/sign.ts"
 import { checkPatterns } from "../../suggest/subscriptions/matching.ts"
 import type { Dex } from "../context.ts"
-import { currentSession, isHere, projectNamed } from "../resolve.ts"
-import { allowedHosts, deliverParts, isPrivate, lockOf } from "./delivery.ts"
+import { currentSession, isCurrentProject, projectNamed } from "../resolve.ts"
+import { allowedHosts, deliveryLockFile, deliveryParts, isPrivate } from "./delivery.ts"
 import type { SubscribeInput, SubscriptionsInput, UnsubscribeInput } from "./subscriptions.ts"
 
-const MOST_SUBSCRIPTIONS = 200
+const MAX_SUBSCRIPTIONS = 200
 
 export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const patterns = input.patterns.map((text) => patternOf(text, input.priority))
@@ -20,10 +20,10 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const deliver = input.deliver ?? (input.url === undefined ? "poll" : "webhook")
   await checkDelivery(dex, project, deliver, input.url)
   const kept = await dex.suggestions()
-  if (kept.subscriptions().length >= MOST_SUBSCRIPTIONS)
+  if (kept.subscriptions().length >= MAX_SUBSCRIPTIONS)
     throw new DexError(
       "too_many",
-      `There are ${MOST_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscribe --list --all\` lists them.`,
+      `There are ${MAX_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscribe --list --all\` lists them.`,
     )
   const session = currentSession(dex)
   const { redactName } = await import("../../redact/name.ts")
@@ -55,7 +55,7 @@ export async function runSubscriptions(dex: Dex, input: SubscriptionsInput) {
   const sent = input.send ? await sendNow(dex) : undefined
   const all = kept.subscriptions(input.all ? undefined : dex.project)
   const shown: Subscription[] = []
-  for (const one of all) if (isHere(dex, one.project) || !(await isPrivate(dex, one.project))) shown.push(one)
+  for (const one of all) if (isCurrentProject(dex, one.project) || !(await isPrivate(dex, one.project))) shown.push(one)
   const { redactName } = await import("../../redact/name.ts")
   const elsewhere = kept.subscriptions().length - shown.length
   return {
@@ -63,7 +63,7 @@ export async function runSubscriptions(dex: Dex, input: SubscriptionsInput) {
     outbox: kept.outbox(),
     sent,
     retried,
-    notes: elsewhere === 0 ? [] : [`${elsewhere} more in ${input.all ? "private" : "other"} projects, not shown.`],
+    notes: elsewhere === 0 ? [] : [`${elsewhere} more in ${input.all ? "private" : "other"} projects are not shown.`],
   }
 }
 
@@ -81,15 +81,15 @@ export async function runUnsubscribe(dex: Dex, input: UnsubscribeInput) {
 }
 
 async function sendNow(dex: Dex) {
-  const lock = tryLock(lockOf(dex.home.suggest))
+  const lock = tryLock(deliveryLockFile(dex.home.suggest))
   if (!lock)
     throw new DexError(
       "busy",
-      "A running `dex watch` or `dex serve --port` already sends them. `dex subscribe --list` shows how far it is.",
+      "A running `dex watch` or `dex serve --port` is already sending them. `dex subscribe --list` shows the progress.",
     )
   try {
     const { deliverDue } = await import("../../suggest/deliver/deliver.ts")
-    return await deliverDue(await deliverParts(dex), dex.signal)
+    return await deliverDue(await deliveryParts(dex), dex.signal)
   } finally {
     lock.release()
   }
@@ -97,7 +97,7 @@ async function sendNow(dex: Dex) {
 
 async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: string | undefined): Promise<void> {
   if (deliver !== "webhook") {
-    if (url !== undefined) throw new DexError("usage", "A url is for --deliver webhook.")
+    if (url !== undefined) throw new DexError("usage", "--url can only be used with --deliver webhook.")
   } else {
     if (url === undefined) throw new DexError("usage", "Where should the webhook be sent? --url https://…")
     const checked = checkUrl(url, allowedHosts(dex.home.config, dex.machine.env))
@@ -114,16 +114,16 @@ function patternOf(text: string, priority: number): Pattern {
   const [, type, rest] = /^([a-z]+):(.*)$/is.exec(text) ?? []
   if (type === undefined) return { type: "file", pattern: text, priority }
   const known = PATTERN_TYPES.find((one) => one === type.toLowerCase())
-  // As a glob it would match nothing, and nobody would notice.
+  // A pattern of an unknown type would be a glob that matches nothing, and nobody would notice.
   if (!known)
     throw new DexError(
       "usage",
-      `There is no type ${type.slice(0, 40)}. It is one of: ${PATTERN_TYPES.join(", ")}. If it is a glob: 'file:${text.slice(0, 80)}'`,
+      `There is no pattern type ${type.slice(0, 40)}. The types are ${PATTERN_TYPES.join(", ")}. If it is a glob: 'file:${text.slice(0, 80)}'`,
     )
   return { type: known, pattern: rest!.trim(), priority }
 }
 
-/** Without secrets: the address of a webhook can contain one. */
+/** Leaves out secrets: a webhook's address can contain one. */
 function listedSubscription(
   { patterns, last_triggered_at, created_at: _, url, ...subscription }: Subscription,
   redact: (text: string) => string,

@@ -39,13 +39,10 @@ const subscribeInput = object({
   ),
   deliver: optional(choice(DELIVERIES, "How to notify. Default: webhook if a url is given, else poll.")),
   url: optional(text("Where to send the signed webhook.")),
-  min_relevance: withDefault(
-    { ...decimal("Only what is at least this likely to be used, from 0 to 1."), minimum: 0, maximum: 1 },
-    0.5,
-  ),
-  max_per_trigger: withDefault(integer("Most items per notification.", { minimum: 1, maximum: 10 }), 5),
+  min_relevance: withDefault({ ...decimal("Minimum relevance of an item, from 0 to 1."), minimum: 0, maximum: 1 }, 0.5),
+  max_per_trigger: withDefault(integer("Maximum number of items per notification.", { minimum: 1, maximum: 10 }), 5),
   cooldown_ms: withDefault(
-    integer("Least milliseconds between two notifications.", { minimum: 0, maximum: 86_400_000 }),
+    integer("Minimum time between two notifications, in milliseconds.", { minimum: 0, maximum: 86_400_000 }),
     5_000,
   ),
 })
@@ -74,7 +71,7 @@ export const subscribe = defineTool({
 const subscriptionsInput = object({
   all: optional(flag("Include all projects, not only the current one.")),
   send: optional(flag("Send due webhooks now.")),
-  retry_dead: optional(flag("Retry deliveries that were given up.")),
+  retry_dead: optional(flag("Retry deliveries that failed permanently.")),
 })
 export type SubscriptionsInput = Infer<typeof subscriptionsInput>
 

@@ -13,22 +13,22 @@ import type { Mute } from "../../store/suggestions/suggestions.ts"
 import { withRedactedNames } from "../../suggest/redacted-moment.ts"
 import { RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
 import { NEW_SESSION } from "../../suggest/session.ts"
-import { MOST_ITEMS, suggestItems } from "../../suggest/suggest.ts"
+import { MAX_ITEMS, suggestItems } from "../../suggest/suggest.ts"
 import type { Dex } from "../context.ts"
-import { markOf } from "../docs/sections.ts"
-import { learnedOf } from "../learned.ts"
-import { currentSession, isHere, projectNamed } from "../resolve.ts"
+import { sectionMarkOf } from "../docs/sections.ts"
+import { updatedKnowledge } from "../learned.ts"
+import { currentSession, isCurrentProject, projectNamed } from "../resolve.ts"
 import { run as take } from "../suggestions/run.ts"
 import type { SuggestInput } from "./suggest.ts"
 
-/** Lower than for unrequested suggestions, because someone asked. */
-const REQUESTED_FLOOR = 0.05
+/** The least relevance of an item. It is lower than for unrequested suggestions, because someone asked. */
+const MIN_RELEVANCE_ON_REQUEST = 0.05
 
 export async function run(dex: Dex, input: SuggestInput) {
-  if (!dex.hasHistory()) throw new DexError("no_history", "Nothing was read yet. `dex sync` reads your conversations.")
+  if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
   const started = performance.now()
   const project = input.project_id === undefined ? dex.project : projectNamed(dex, input.project_id)
-  const { knowledge, notes, isHidden } = await learnedOf(dex, { project })
+  const { knowledge, notes, isHidden } = await updatedKnowledge(dex, { project })
   const moment = await withRedactedNames(momentOf(dex, input, project))
   const suggestions = await dex.suggestions()
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project })
@@ -49,7 +49,7 @@ export async function run(dex: Dex, input: SuggestInput) {
         {
           weights: RELEVANCE_WEIGHTS,
           learned: suggestions.weights(),
-          floor: REQUESTED_FLOOR,
+          floor: MIN_RELEVANCE_ON_REQUEST,
           most: settings["proactive.max_suggestions"],
           kinds,
         },
@@ -64,7 +64,7 @@ export async function run(dex: Dex, input: SuggestInput) {
     const kept = suggestions.save({ id, moment, items, status, latency_ms })
     if (!kept.kept) notes.push(`This suggestion could not be recorded: ${kept.why}`)
   }
-  const waiting = isHere(dex, project) ? (await take(dex, { take: true, limit: MOST_ITEMS })).suggestions : []
+  const waiting = isCurrentProject(dex, project) ? (await take(dex, { take: true, limit: MAX_ITEMS })).suggestions : []
   return {
     id,
     session_id: moment.session,
@@ -87,9 +87,9 @@ function muteNotes(mutes: readonly Mute[], project: string): string[] {
   )
 }
 
-const MOST_SECTIONS = 2
+const MAX_SECTIONS = 2
 
-/** Sections that contain the symbol or the file's name. */
+/** Sections of documents that mention the symbol or the file. */
 async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
   const about = symbol ?? (file === undefined ? undefined : fileNameOf(file))
   const store = await dex.store()
@@ -99,11 +99,11 @@ async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
     inside: dex.project,
     query: parseQuery(`"${about.replaceAll('"', " ")}"`, () => false),
     by: "message",
-    limit: MOST_SECTIONS,
+    limit: MAX_SECTIONS,
     offset: 0,
   })
   return hits.flatMap(({ row, message }) => {
-    const mark = markOf(message)
+    const mark = sectionMarkOf(message)
     if (!message || !mark) return []
     const heading = mark.headings.at(-1) ?? row.ref.id
     return [{ ref: `${formatRef(row.ref)}§${mark.name}`, heading, text: messageText(message, "full") }]

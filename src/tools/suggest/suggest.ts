@@ -39,12 +39,12 @@ export const suggest = defineTool({
         ref: optional(text("The ref to pass to get.")),
         file: optional(text("Relative to the project.")),
         symbol: optional(text()),
-        estimated_tokens: integer("Of this item; an estimate."),
+        estimated_tokens: integer("Estimated size of this item."),
       }),
       "Most likely to be used first; at most five, and 500 tokens.",
     ),
-    waiting: optional(listOf(suggestionShape, "What subscriptions found since they were last read.")),
-    notes: listOf(text(), "What is not known yet, or hidden."),
+    waiting: optional(listOf(suggestionShape, "Suggestions from subscriptions since they were last read.")),
+    notes: listOf(text(), "Anything that is hidden or not known yet."),
   }),
   cli: {
     group: "Learn",
@@ -65,7 +65,8 @@ export const suggest = defineTool({
   },
   trace: {
     command: "suggest",
-    // A title may quote a message. Rows without a conversation are left out, because they could not be forgotten with it.
+    // A title may quote a message. Rows without a conversation are left out of the trace, because forgetting a conversation could
+    // not delete them.
     facts: (_, { suggestions }) => ({
       inputs: { candidates: suggestions.length },
       ranking: suggestions

@@ -6,11 +6,11 @@ import type { StoredSuggestion, Suggestions } from "../../store/suggestions/sugg
 import { learnFromVerdict } from "../../suggest/feedback/feedback.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
-import { isHere } from "../resolve.ts"
+import { isCurrentProject } from "../resolve.ts"
 import { isPrivate } from "../subscriptions/delivery.ts"
 import type { FeedbackInput, SuggestionsInput } from "./suggestions.ts"
 
-const MOST = 100_000
+const MAX_SUGGESTIONS_READ = 100_000
 
 export async function run(dex: Dex, input: SuggestionsInput) {
   if (input.take && input.status !== undefined)
@@ -22,28 +22,29 @@ export async function run(dex: Dex, input: SuggestionsInput) {
   const found = kept.list({
     status,
     would: input.take ? false : input.would,
-    // A subscription of another project is shown if it is named.
+    // If a subscription is named, suggestions of any project are shown.
     project: !input.all && subscription === undefined ? dex.project : undefined,
     subscription,
     from,
     after: input.take ? 0 : undefined,
-    limit: MOST,
+    limit: MAX_SUGGESTIONS_READ,
   })
   const deliveries = new Map(kept.subscriptions().map(({ id, deliver }) => [id, deliver]))
-  // Suggestions that are streamed or sent stay with their receiver, unless their subscription is named.
+  // Streamed or sent suggestions are left to their receiver, unless their subscription is named.
   const meant = found.filter(
     (one) =>
       !input.take || subscription !== undefined || isPolled(one.subscription && deliveries.get(one.subscription)),
   )
   const hidden = new Set<string>()
   for (const project of new Set(meant.map(({ moment }) => moment.project)))
-    if (!isHere(dex, project) && (await isPrivate(dex, project))) hidden.add(project)
+    if (!isCurrentProject(dex, project) && (await isPrivate(dex, project))) hidden.add(project)
   const allowed = meant.filter(({ moment }) => !hidden.has(moment.project))
   const shown = allowed.slice(0, input.limit)
   if (input.take) for (const { id } of shown) kept.setStatus(id, "shown")
   const notes: string[] = []
-  if (allowed.length > shown.length) notes.push(`${allowed.length - shown.length} more: raise --limit.`)
-  if (meant.length > allowed.length) notes.push(`${meant.length - allowed.length} in private projects, not shown.`)
+  if (allowed.length > shown.length)
+    notes.push(`${allowed.length - shown.length} more are not shown. Use a higher --limit to see them.`)
+  if (meant.length > allowed.length) notes.push(`Not shown: ${meant.length - allowed.length} in private projects.`)
   return { suggestions: shown.map(listedSuggestion), notes }
 }
 
@@ -71,8 +72,8 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
     status: after.status,
     items: after.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
     note: unknown
-      ? "Noted. With --item you can say which item it was: dex learns more from that."
-      : "Noted. Later suggestions take it into account, within limits; dex suggest --feedback --reset undoes all feedback.",
+      ? "Noted. dex learns more if you name the item with --item."
+      : "Noted. Later suggestions take it into account, within limits. To undo all feedback: dex suggest --feedback --reset",
   }
 }
 
@@ -81,7 +82,7 @@ function notFound(kept: Suggestions, id: string, item: number | undefined): DexE
   if (known)
     return new DexError(
       "no_item",
-      `That suggestion has no item ${item}. It has: ${known.items.map((one) => one.number).join(", ")}.`,
+      `That suggestion has no item ${item}. Its items are ${known.items.map((one) => one.number).join(", ")}.`,
     )
   return new DexError(
     "no_suggestion",

@@ -20,8 +20,8 @@ export const suggestionShape = object({
   sequence: integer("In the order in which they were made."),
   date: text(),
   status: choice(STATUSES),
-  would: optional(flag("It was not shown, only recorded.")),
-  event: text("The event that caused it."),
+  would: optional(flag("The suggestion was only recorded, not shown.")),
+  event: text("The event that caused the suggestion."),
   project: text(),
   session: optional(text()),
   subscription: optional(text()),
@@ -58,7 +58,7 @@ export const suggestions = defineTool({
   input: suggestionsInput,
   output: object({
     suggestions: listOf(suggestionShape),
-    notes: listOf(text(), "What is hidden or left out."),
+    notes: listOf(text(), "Anything that is hidden or left out."),
   }),
   cli: {
     group: "Agents",
@@ -73,7 +73,7 @@ export const suggestions = defineTool({
 const feedbackInput = object({
   id: optional(text("The suggestion's id.")),
   verdict: optional(choice(["used", "dismissed"])),
-  item: optional(integer("Which of its items, from 1.", { minimum: 1 })),
+  item: optional(integer("The item's number, from 1.", { minimum: 1 })),
   reset: optional(flag("Undo everything learned from feedback.")),
 })
 export type FeedbackInput = Infer<typeof feedbackInput>

@@ -5,7 +5,7 @@ import { openIndex, rebuildIndex } from "../../store/index/search-index.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 import { embedderOf } from "../embedder.ts"
-import { conversationsAmong } from "../kinds.ts"
+import { countPersonConversations } from "../kinds.ts"
 import type { ReindexInput } from "./sync.ts"
 
 export async function run(dex: Dex, input: ReindexInput) {
@@ -14,7 +14,7 @@ export async function run(dex: Dex, input: ReindexInput) {
   if (input.vectors && !settings)
     throw new DexError(
       "no_embedder",
-      "No embedder is set, so there are no vectors to make. docs/embeddings.md says how.",
+      "No embedder is set, so there are no vectors to rebuild. docs/embeddings.md explains how to set one.",
     )
   const store = await dex.store()
   const { conversations, kinds } = await store.stats()
@@ -41,7 +41,7 @@ export async function run(dex: Dex, input: ReindexInput) {
         },
       ))
     return {
-      conversations: conversationsAmong(kinds),
+      conversations: countPersonConversations(kinds),
       kinds,
       duration_ms: Date.now() - started,
       embedding: embedding || undefined,
@@ -57,7 +57,10 @@ async function documentCount(store: HistoryReader): Promise<number> {
   return count
 }
 
-/** The new index is built next to the old one and replaces it, so anything written to the old one meanwhile would be lost. */
+/**
+ * Runs `work` while no other process syncs. The new index is built next to the old one and replaces it, so anything written to
+ * the old one meanwhile would be lost.
+ */
 async function whileNobodySyncs(dex: Dex, work: () => Promise<void>): Promise<void> {
   const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
   try {

@@ -4,9 +4,12 @@ import { formatRef } from "../../core/ref.ts"
 import { flag, type Infer, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
-import { isLineKept } from "../usage/line-kept.ts"
+import { isStatusLineUpdated } from "../usage/line-kept.ts"
 
-/** A derived file of another version that nobody wrote to for this long is a leftover of an upgrade. */
+/**
+ * How long a derived file of another version must be unused before it is deleted, in milliseconds: it is then a leftover of an
+ * upgrade.
+ */
 const UNUSED_MS = 7 * DAY_MS
 
 const embeddingShape = object(
@@ -30,13 +33,13 @@ export const sync = defineTool({
   }),
   output: object({
     busy: flag("Another sync was still running; nothing was read here."),
-    complete: flag("Everything that was found was read."),
+    complete: flag("All transcripts that were found have been read."),
     found: integer("Transcripts that the agents have on disk: files, and conversations in databases."),
     read: integer("Transcripts that were new or had grown."),
     changed: integer(),
     added_messages: integer(),
     archived: integer("Transcripts whose files were deleted since last time; dex keeps them."),
-    read_again: integer("How many were read again only because this version of dex stores more of them."),
+    read_again: integer("Transcripts that were read again because this version of dex stores more of them."),
     bytes: integer("Source bytes that were examined."),
     duration_ms: integer(),
     kinds: mapOf(integer(), "Conversations stored now, by who ran them."),
@@ -44,7 +47,9 @@ export const sync = defineTool({
     restored: listOf(text(), "Refs of damaged conversations that were restored completely."),
     damaged: listOf(text(), "Refs of conversations with damage that could not be restored."),
     embedding: optional(embeddingShape),
-    documents: optional(object({ changed: integer(), removed: integer() }, "If there are collections.")),
+    documents: optional(
+      object({ changed: integer(), removed: integer() }, "Documents that were read, if there are collections."),
+    ),
   }),
   cli: { group: "Keep", common: true, example: "dex sync" },
   run: async (dex: Dex, input) => {
@@ -68,13 +73,13 @@ export const sync = defineTool({
       for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending])
         removeOtherFormats(file, dex.now() - UNUSED_MS)
     }
-    if (!report.busy && dex.knows()) {
-      const { learnedOf } = await import("../learned.ts")
-      await learnedOf(dex)
+    if (!report.busy && dex.hasKnowledge()) {
+      const { updatedKnowledge } = await import("../learned.ts")
+      await updatedKnowledge(dex)
     }
-    if (!report.busy && (await isLineKept(dex))) {
-      const { keepLine } = await import("../usage/keep-line.ts")
-      keepLine(dex, await dex.spending())
+    if (!report.busy && (await isStatusLineUpdated(dex))) {
+      const { saveStatusLine } = await import("../usage/keep-line.ts")
+      saveStatusLine(dex, await dex.spending())
     }
     if (!report.busy && dex.hasSuggestions()) {
       const { observeUse } = await import("../../suggest/feedback/observe-use.ts")
@@ -88,7 +93,7 @@ export const sync = defineTool({
   },
 })
 
-/** Empty if the history is too damaged to count; doctor reports that. */
+/** The number of stored conversations by kind. Empty if the history is too damaged to count; doctor reports that. */
 async function storedKinds(dex: Dex): Promise<Record<string, number>> {
   try {
     return (await (await dex.store()).stats()).kinds

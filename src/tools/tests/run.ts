@@ -4,9 +4,9 @@ import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import { failingTests } from "../../learn/test-runs/status.ts"
-import { fitted, tooSmall } from "../../render/budget.ts"
+import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { Dex } from "../context.ts"
-import { learnedOf } from "../learned.ts"
+import { updatedKnowledge } from "../learned.ts"
 import type { TestsInput } from "./tests.ts"
 
 export async function run(dex: Dex, input: TestsInput) {
@@ -15,8 +15,8 @@ export async function run(dex: Dex, input: TestsInput) {
   const notes: string[] = []
   const knowledge = await dex.knowledge()
   const file = named && knowledge.files.knownSpelling(project, named)
-  if (dex.hasHistory()) notes.push(...(await learnedOf(dex)).notes)
-  else notes.push("No conversation was read yet: `dex sync` reads the test runs in them.")
+  if (dex.hasHistory()) notes.push(...(await updatedKnowledge(dex)).notes)
+  else notes.push("No conversations have been read yet. Run `dex sync` first.")
   const status = failingTests(knowledge, project, file)
   const known = knowledge.tests.testRunStats(project)
   const shown = status.tests.slice(0, input.limit)
@@ -33,16 +33,18 @@ export async function run(dex: Dex, input: TestsInput) {
       runs_known: known.runs,
       newest: known.newest === undefined ? undefined : isoDate(known.newest),
       notes:
-        left > 0 ? [...notes, `${grouped(left)} more are left out: a higher limit or max_tokens shows them.`] : notes,
+        left > 0
+          ? [...notes, `${grouped(left)} more were left out. Use a higher limit or max_tokens to see them.`]
+          : notes,
     }
   }
-  const fits = fitted(shown.length + unnamed.length, build, input.max_tokens)
-  if (fits === undefined) throw tooSmall(input.max_tokens!, build(0))
+  const fits = fitItems(shown.length + unnamed.length, build, input.max_tokens)
+  if (fits === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
   return fits.answer
 }
 
 function fileIn(dex: Dex, file: string): string {
   const path = pathBelow(dex.project, resolve(dex.cwd, file))
   if (path !== undefined) return path
-  throw new DexError("not_in_project", `${file} is not in ${dex.project}. Name a file of this project.`)
+  throw new DexError("not_in_project", `${file} is not in ${dex.project}. Give a file of this project.`)
 }

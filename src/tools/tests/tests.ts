@@ -21,11 +21,11 @@ export const tests = defineTool({
         test: text(),
         file: optional(text("Relative to the project if it is inside it.")),
         message: optional(text("What the run printed about it.")),
-        date: text("When it was last seen to fail."),
+        date: text("When the test last failed, as far as dex knows."),
         ref: text("The run that failed."),
         command: text("The test command."),
       }),
-      "Newest first. No test was run for this: the newest run that mentions a test counts.",
+      "Newest first. dex runs no tests: the newest known run that mentions a test counts.",
     ),
     unnamed: listOf(
       object({ command: text(), failed: integer("At least this many."), date: text(), ref: text() }),
@@ -34,7 +34,7 @@ export const tests = defineTool({
     total: integer("Failing tests."),
     runs_known: integer("In conversations."),
     newest: optional(text("When tests last ran, if known.")),
-    estimated_tokens: integer("Of this answer; an estimate."),
+    estimated_tokens: integer("Estimated size of this answer."),
     notes: listOf(text(), "Anything hidden, incomplete or limited."),
   }),
   cli: {

@@ -2,7 +2,7 @@ import type { SkippedReason, Trace, TraceRow } from "../../core/trace.ts"
 
 export type RankedRef = { ref: string; rank: number; score_final: number }
 export type Replay = {
-  /** The same rows with the same scores and the same number of messages read, or the same error. */
+  /** True if the rows, their scores and the number of messages read are the same, or the error is the same. */
   same: boolean
   state_revision: string
   duration_ms: number

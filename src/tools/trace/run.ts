@@ -9,17 +9,17 @@ import { isTraced, observe } from "../observe.ts"
 import { search } from "../search/search.ts"
 import { read, scan, timeline } from "../show/forms.ts"
 import { show } from "../show/show.ts"
-import { privateElsewhere } from "../traces/run.ts"
+import { isPrivateElsewhere } from "../traces/run.ts"
 import { changesBetween, type Replay } from "./replay.ts"
 import type { TraceInput } from "./trace.ts"
 
 export async function run(dex: Dex, input: TraceInput) {
-  const found = await theTrace(dex, input.id)
+  const found = await requireTrace(dex, input.id)
   const { trace, masked } = await withoutPrivateRows(dex, found)
   const notes: string[] = []
   if (masked > 0) notes.push(`${grouped(masked)} rows are from private projects; their content is not shown.`)
   if (trace.ranking.length < trace.ranking_total)
-    notes.push(`The trace keeps the first ${trace.ranking.length} of ${grouped(trace.ranking_total)} rows.`)
+    notes.push(`The trace contains only the first ${trace.ranking.length} of ${grouped(trace.ranking_total)} rows.`)
   const replay = input.replay ? await runAgain(dex, found, notes) : undefined
   return {
     trace,
@@ -29,8 +29,8 @@ export async function run(dex: Dex, input: TraceInput) {
   }
 }
 
-async function theTrace(dex: Dex, id: string | undefined): Promise<Trace> {
-  const isHidden = await privateElsewhere(dex)
+async function requireTrace(dex: Dex, id: string | undefined): Promise<Trace> {
+  const isHidden = await isPrivateElsewhere(dex)
   const { traces } = dex.home
   const all = id === undefined ? readTraces(traces, { tail: 1000 }).traces.reverse() : findTrace(traces, id)
   const found = all.filter((trace) => !isHidden(trace.project))
@@ -46,14 +46,14 @@ async function theTrace(dex: Dex, id: string | undefined): Promise<Trace> {
     )
   if (id !== undefined && second) {
     const names = found.slice(0, 5).map((trace) => trace.trace_id)
-    throw new DexError("ambiguous_trace", `"${id}" matches several: ${names.join(", ")}. Type more of it.`)
+    throw new DexError("ambiguous_trace", `"${id}" matches several traces: ${names.join(", ")}. Type more of it.`)
   }
   return first
 }
 
 /** A project may have become private after the trace was made. */
 async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trace; masked: number }> {
-  const isHidden = await privateElsewhere(dex)
+  const isHidden = await isPrivateElsewhere(dex)
   let masked = 0
   const ranking: TraceRow[] = []
   for (const row of trace.ranking) {
@@ -71,8 +71,8 @@ async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
   return (await (await dex.store()).conversation(conversationRefOf(named)))?.project
 }
 
-/** Tools that only read. */
-const REPLAYED: readonly Tool<Dex>[] = [search, timeline, show, scan, read]
+/** Tools that can be replayed, because they only read. */
+const REPLAYABLE_TOOLS: readonly Tool<Dex>[] = [search, timeline, show, scan, read]
 
 /** Runs the same tool with the same input, project and clock, on the current history. */
 async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay> {
@@ -81,7 +81,7 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
       "no_replay",
       `A trace of ${trace.command} cannot be replayed. Run \`dex ${trace.command}\` again instead.`,
     )
-  const tool = REPLAYED.find((candidate) => candidate.trace?.command === trace.command)
+  const tool = REPLAYABLE_TOOLS.find((candidate) => candidate.trace?.command === trace.command)
   if (!tool || !isTraced(tool))
     throw new DexError(
       "no_replay",

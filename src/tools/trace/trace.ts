@@ -51,7 +51,7 @@ const traceShape = object({
     }),
     "The answer, best first.",
   ),
-  ranking_total: integer("Rows in the answer; a trace keeps the first that fit."),
+  ranking_total: integer("Rows in the answer; a trace contains only the first ones."),
   skipped: listOf(
     object({ ref: text(), score: optional(decimal()), skipped_reason: choice(SKIPPED_REASONS) }),
     "Candidates that are not in the answer.",

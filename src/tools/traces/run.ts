@@ -7,7 +7,7 @@ import type { TracesInput } from "./traces.ts"
 
 export async function run(dex: Dex, input: TracesInput) {
   const { traces, unreadable } = readTraces(dex.home.traces, { tail: input.limit })
-  const isHidden = await privateElsewhere(dex)
+  const isHidden = await isPrivateElsewhere(dex)
   const shown = traces.filter((trace) => !isHidden(trace.project))
   return { traces: shown.map(lineOf), hidden_private: traces.length - shown.length, unreadable }
 }
@@ -26,7 +26,7 @@ function lineOf(trace: Trace) {
   }
 }
 
-/** The query, or everything else that was given as text, such as refs. */
+/** The query, or other text inputs such as refs. */
 function aboutOf(trace: Pick<Trace, "query" | "args">): string {
   return trace.query ?? Object.values(trace.args).flatMap(textsOf).join(" ")
 }
@@ -36,8 +36,8 @@ function textsOf(value: unknown): string[] {
   return typeof value === "string" ? [value] : []
 }
 
-/** Traces from a private project are visible only inside it. */
-export async function privateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
+/** A function that returns true for private projects other than the current one. Traces of these are not shown. */
+export async function isPrivateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
   if (!dex.hasHistory()) return () => false
   const { platform } = dex.machine
   const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, platform)

@@ -3,33 +3,34 @@ import { formatRef, refFrom } from "../../core/ref.ts"
 import type { KnownMade, Spender } from "../../store/spending/spent.ts"
 import { fiveHourBlocks, localMonth, localWeek } from "../../usage/periods.ts"
 import type { Payment } from "../../usage/sums.ts"
-import { attributed } from "../../usage/sums.ts"
+import { attributeSpending } from "../../usage/sums.ts"
 import type { UsageGroup } from "./usage.ts"
 
-/** Who spent it: the conversation, and the root that started it (the conversation itself if nothing did). */
-export type Who = { own: Spender; root: Spender; isPrivate: boolean }
-export type Paid = Payment<Who>
+/** The conversation that spent the tokens, and the root conversation that started it (the same one if nothing did). */
+export type SpenderFacts = { own: Spender; root: Spender; isPrivate: boolean }
+export type SpenderPayment = Payment<SpenderFacts>
 
 export type Grouping = {
-  keyOf(paid: Paid): string
+  keyOf(paid: SpenderPayment): string
   titleOf?(key: string): string | undefined
-  /** Shown in time order. */
+  /** True if the groups are periods, which are shown in time order. */
   isPeriod: boolean
 }
 
 const PRIVATE = "(private projects)"
 const UNDATED = "(no date)"
 
-/** Groups payments. Private projects reveal neither their names nor their commits and pull requests. */
+/** Builds the grouping of payments. Names, commits and pull requests of private projects are hidden. */
 export function groupingBy(
   by: UsageGroup,
-  paid: Paid[],
+  paid: SpenderPayment[],
   made: KnownMade[],
   rootOf: (id: number) => number,
   separateSubagents: boolean,
 ): Grouping {
-  const unlessPrivate = (keyOf: (paid: Paid) => string | undefined, otherwise: string) => (one: Paid) =>
-    one.who.isPrivate ? PRIVATE : (keyOf(one) ?? otherwise)
+  const unlessPrivate =
+    (keyOf: (paid: SpenderPayment) => string | undefined, otherwise: string) => (one: SpenderPayment) =>
+      one.who.isPrivate ? PRIVATE : (keyOf(one) ?? otherwise)
   switch (by) {
     case "day":
       return period(localDay)
@@ -53,12 +54,12 @@ export function groupingBy(
     case "conversation":
       return conversations(paid, unlessPrivate, separateSubagents)
     default:
-      return things(by, paid, made, rootOf, unlessPrivate)
+      return groupByMade(by, paid, made, rootOf, unlessPrivate)
   }
 }
 
-/** With the project, because every project has its own main. */
-function branchOf({ who }: Paid): string | undefined {
+/** Includes the project's name, because every project has its own main. */
+function branchOf({ who }: SpenderPayment): string | undefined {
   const branch = who.own.branch ?? who.root.branch
   return branch === undefined || who.own.project === undefined ? branch : `${who.own.project} ${branch}`
 }
@@ -67,15 +68,18 @@ function period(nameOf: (at: number) => string): Grouping {
   return { keyOf: ({ at }) => (at === 0 ? UNDATED : nameOf(at)), isPeriod: true }
 }
 
-function blocks(paid: Paid[]): Grouping {
+function blocks(paid: SpenderPayment[]): Grouping {
   const starts = fiveHourBlocks(paid.map(({ at }) => at))
   return { keyOf: ({ at }) => (at === 0 ? UNDATED : localMinute(starts.get(at)!)), isPeriod: true }
 }
 
-type Hiding = (keyOf: (paid: Paid) => string | undefined, otherwise: string) => (paid: Paid) => string
+type Hiding = (
+  keyOf: (paid: SpenderPayment) => string | undefined,
+  otherwise: string,
+) => (paid: SpenderPayment) => string
 
-function conversations(paid: Paid[], unlessPrivate: Hiding, separateSubagents: boolean): Grouping {
-  const which = ({ who }: Paid) => (separateSubagents ? who.own : who.root)
+function conversations(paid: SpenderPayment[], unlessPrivate: Hiding, separateSubagents: boolean): Grouping {
+  const which = ({ who }: SpenderPayment) => (separateSubagents ? who.own : who.root)
   const refOf = ({ source, native_id }: Spender) => formatRef(refFrom(source, native_id))
   const titles = new Map(paid.map((one) => [refOf(which(one)), which(one).title]))
   return {
@@ -85,17 +89,17 @@ function conversations(paid: Paid[], unlessPrivate: Hiding, separateSubagents: b
   }
 }
 
-/** Groups by commit or pull request, through the conversations that made them and their subagents. */
-function things(
+/** Groups by commit or pull request: payments belong to the conversation that made it, or to one of its subagents. */
+function groupByMade(
   by: "commit" | "pull_request",
-  paid: Paid[],
+  paid: SpenderPayment[],
   made: KnownMade[],
   rootOf: (id: number) => number,
   unlessPrivate: Hiding,
 ): Grouping {
   const rows = paid.map((one) => ({ one, conversation: one.who.root.id, at: one.at }))
   const origins = made.map(({ name, conversation, at }) => ({ name, conversation: rootOf(conversation), at }))
-  const names = attributed(rows, origins, { afterwards: by === "pull_request" })
+  const names = attributeSpending(rows, origins, { afterwards: by === "pull_request" })
   const nameOf = new Map(rows.map((row) => [row.one, names.get(row)]))
   const titles = new Map(made.map(({ name, subject }) => [name, subject]))
   return {

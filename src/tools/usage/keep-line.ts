@@ -3,26 +3,30 @@ import { DAY_MS, localDay } from "../../core/dates.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { LineState } from "../../usage/line.ts"
 import { BLOCK_MS, fiveHourBlocks } from "../../usage/periods.ts"
-import { payment, total } from "../../usage/sums.ts"
+import { createPayment, totalSum } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
-import { type PaidSettings, paidSettings } from "./payments.ts"
+import { type PriceSettings, priceSettings } from "./payments.ts"
 
-/** Far enough back to find a pause of five hours, from which the blocks can be counted. */
+/** How far to look back for a pause of five hours, from which the blocks are counted, in milliseconds. */
 const LOOKS_BACK_MS = 14 * DAY_MS
 
-/** Writes the text of `dex usage --line`, which has no time to open a database. It names no project or conversation. */
-export function keepLine(dex: Dex, spending: SpendingFile, settings: PaidSettings = paidSettings(dex)): LineState {
+/** Stores the text of `dex usage --line`, which has no time to open a database. The text names no project or conversation. */
+export function saveStatusLine(
+  dex: Dex,
+  spending: SpendingFile,
+  settings: PriceSettings = priceSettings(dex),
+): LineState {
   const now = dex.now()
   spending.wantLine()
   const spent = spending.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)
-  const paid = spent.map((part) => payment(part, undefined, false, settings.book))
+  const paid = spent.map((part) => createPayment(part, undefined, false, settings.book))
   const day = localDay(now)
-  const { cost, tokens, unpriced_tokens } = total(paid.filter(({ at }) => localDay(at) === day))
+  const { cost, tokens, unpriced_tokens } = totalSum(paid.filter(({ at }) => localDay(at) === day))
   const starts = fiveHourBlocks(paid.map(({ at }) => at))
   const running = [...starts.values()].find((start) => now < start + BLOCK_MS)
   const block = running !== undefined && {
     end: running + BLOCK_MS,
-    cost: total(paid.filter(({ at }) => starts.get(at) === running)).cost,
+    cost: totalSum(paid.filter(({ at }) => starts.get(at) === running)).cost,
   }
   const state: LineState = {
     at: now,

@@ -6,37 +6,40 @@ import { readText } from "../../core/read-file.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending, Spender } from "../../store/spending/spent.ts"
 import { ownPrices, type PriceBook, priceBook } from "../../usage/price-of.ts"
-import { payment } from "../../usage/sums.ts"
+import { createPayment } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
-import type { Paid } from "./groups.ts"
+import type { SpenderPayment } from "./groups.ts"
 
-const MOST_BYTES = 1 << 20
+const MAX_BYTES = 1 << 20
 
-export type PaidSettings = { book: PriceBook; plan?: string; problems: string[] }
+export type PriceSettings = { book: PriceBook; plan?: string; problems: string[] }
 
-/** The prices, the user's own first, and the user's plan. A project's settings do not affect them. */
-export function paidSettings(dex: Pick<Dex, "home" | "machine">): PaidSettings {
+/** The price lists, the user's own first, and the user's plan. A project's settings do not affect them. */
+export function priceSettings(dex: Pick<Dex, "home" | "machine">): PriceSettings {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env })
   const plan = settings["usage.plan"]
   const named = settings["usage.prices_file"]
-  const { source, problems } = named === undefined ? { problems: [] } : readOwn(named, dex.machine.home)
+  const { source, problems } = named === undefined ? { problems: [] } : readOwnPrices(named, dex.machine.home)
   return { book: priceBook(source ? [source] : []), problems, plan: plan || undefined }
 }
 
-function readOwn(
+function readOwnPrices(
   named: string,
   home: string = homedir(),
 ): Partial<ReturnType<typeof ownPrices>> & { problems: string[] } {
   const file = named.startsWith("~/") ? join(home, named.slice(2)) : named
   try {
-    return ownPrices(readText(file, MOST_BYTES), file)
+    return ownPrices(readText(file, MAX_BYTES), file)
   } catch (error) {
     return { problems: [`Your own prices could not be read: ${file}: ${messageOf(error)}.`] }
   }
 }
 
-/** Finds the conversation that started another, if it is known. */
-export function spendersIn(spending: SpendingFile): { spender(id: number): Spender; root(id: number): Spender } {
+/** Looks up a conversation, and the root conversation that started it, if known. */
+export function createSpenderLookup(spending: SpendingFile): {
+  spender(id: number): Spender
+  root(id: number): Spender
+} {
   const all = spending.spenders()
   const byId = new Map(all.map((one) => [one.id, one]))
   const byName = new Map(all.map((one) => [`${one.source}:${one.native_id}`, one]))
@@ -55,13 +58,13 @@ export function spendersIn(spending: SpendingFile): { spender(id: number): Spend
 
 export function paymentsOf(
   spent: KnownSpending[],
-  { spender, root }: ReturnType<typeof spendersIn>,
+  { spender, root }: ReturnType<typeof createSpenderLookup>,
   isHidden: (project: string | undefined) => boolean,
   book: PriceBook,
-): Paid[] {
+): SpenderPayment[] {
   return spent.map((part) => {
     const own = spender(part.conversation)
     const who = { own, root: root(own.id), isPrivate: isHidden(own.project) }
-    return payment(part, who, own.kind === "subagent", book)
+    return createPayment(part, who, own.kind === "subagent", book)
   })
 }

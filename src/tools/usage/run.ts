@@ -6,25 +6,24 @@ import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
 import { totalMoney } from "../../usage/money.ts"
-import { tokensIn } from "../../usage/spending.ts"
-import { type Sum, summed, total } from "../../usage/sums.ts"
+import { countTokens } from "../../usage/spending.ts"
+import { type Sum, sumByGroup, totalSum } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
-import { hiddenProjects, UNFINISHED } from "../learned.ts"
+import { LEARNING_UNFINISHED, otherPrivateProjects } from "../learned.ts"
 import { unknownProject } from "../unknown-project.ts"
-import { type Grouping, groupingBy, type Paid } from "./groups.ts"
-import { keepLine } from "./keep-line.ts"
-import { paidSettings, paymentsOf, spendersIn } from "./payments.ts"
+import { type Grouping, groupingBy, type SpenderPayment } from "./groups.ts"
+import { saveStatusLine } from "./keep-line.ts"
+import { createSpenderLookup, paymentsOf, priceSettings } from "./payments.ts"
 import type { UsageGroup, UsageInput } from "./usage.ts"
 
 export async function run(dex: Dex, input: UsageInput) {
-  if (!dex.hasHistory())
-    throw new DexError("no_history", "Nothing was read yet, so no usage is known. `dex sync` reads your conversations.")
+  if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
   const { spending, notes } = await spendingOf(dex)
-  const { isHidden } = await hiddenProjects(dex)
-  const settings = paidSettings(dex)
+  const { isHidden } = await otherPrivateProjects(dex)
+  const settings = priceSettings(dex)
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = dateRange(input, dex.now())
-  const family = spendersIn(spending)
+  const family = createSpenderLookup(spending)
   const known = spending.spentBetween(from, to)
   const matching = (parts: KnownSpending[]) =>
     paymentsOf(parts, family, isHidden, settings.book).filter((one) => isRequested(one, input))
@@ -33,11 +32,11 @@ export async function run(dex: Dex, input: UsageInput) {
   const things = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
   const grouping = groupingBy(input.by, paid, things, (id) => family.root(id).id, input.subagents === true)
   const rows = rowsOf(paid, grouping, input)
-  const line = keepLine(dex, spending, settings)
+  const line = saveStatusLine(dex, spending, settings)
   const dated = paid.map(({ at }) => at).filter((at) => at > 0)
   const unknown =
     input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)
-  const sum = total(paid)
+  const sum = totalSum(paid)
   return {
     by: input.by,
     rows: rows.shown,
@@ -52,24 +51,24 @@ export async function run(dex: Dex, input: UsageInput) {
       ...notes,
       ...settings.problems,
       ...(unknown === undefined ? [] : [unknown]),
-      ...notesOn(input.by, paid, sum, total(gone).tokens),
+      ...notesOn(input.by, paid, sum, totalSum(gone).tokens),
     ],
   }
 }
 
-/** `Math.min` cannot take a hundred thousand arguments. */
+/** `Math.min` fails with a hundred thousand arguments. */
 function extremes(times: number[]): [number, number] {
   return times.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity])
 }
 
-function isRequested({ who, model }: Paid, { project, source, model: named }: UsageInput): boolean {
+function isRequested({ who, model }: SpenderPayment, { project, source, model: named }: UsageInput): boolean {
   const has = (text: string | undefined, part: string) => (text ?? "").toLowerCase().includes(part.toLowerCase())
   if (project !== undefined && (who.isPrivate || !has(who.own.project, project))) return false
   if (source !== undefined && who.own.source !== source) return false
   return named === undefined || has(model, named)
 }
 
-function rowsOf(paid: Paid[], { keyOf, titleOf, isPeriod }: Grouping, { subagents, limit }: UsageInput) {
+function rowsOf(paid: SpenderPayment[], { keyOf, titleOf, isPeriod }: Grouping, { subagents, limit }: UsageInput) {
   const groups = Map.groupBy(paid, (one) => `${keyOf(one)}${subagents && one.isSubagent ? SUBAGENTS : ""}`)
   const rows = [...groups].map(([name, members]) => {
     const isSeparate = name.endsWith(SUBAGENTS)
@@ -79,12 +78,12 @@ function rowsOf(paid: Paid[], { keyOf, titleOf, isPeriod }: Grouping, { subagent
       key,
       title,
       subagents: isSeparate || undefined,
-      ...shown(total(members), members),
+      ...shown(totalSum(members), members),
     }
   })
   if (isPeriod) rows.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
   else rows.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens || (a.key < b.key ? -1 : 1))
-  // The row of payments in no group comes last and is always included, so that the rows add up to the total.
+  // Payments that belong to no group form the last row, which is always included, so that the rows add up to the total.
   const [named, rest] = [rows.filter(({ key }) => !isRest(key)), rows.filter(({ key }) => isRest(key))]
   const kept = [...(isPeriod ? named.slice(-limit) : named.slice(0, limit)), ...rest]
   return { shown: kept, left_out: rows.length - kept.length }
@@ -93,7 +92,7 @@ function rowsOf(paid: Paid[], { keyOf, titleOf, isPeriod }: Grouping, { subagent
 const isRest = (key: string) => key.startsWith("(")
 const SUBAGENTS = "\0subagents"
 
-function shown({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, paid: Paid[]) {
+function shown({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, paid: SpenderPayment[]) {
   const parts = Object.entries(money).map(([name, amount]) => [name, rounded(amount)])
   return {
     ...sum,
@@ -104,7 +103,7 @@ function shown({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, paid: P
   }
 }
 
-/** To a millionth of a dollar: smaller digits are rounding errors. */
+/** Rounded to a millionth of a dollar, because further digits are rounding errors. */
 const rounded = (amount: number) => Math.round(amount * 1e6) / 1e6
 
 type DaySum = {
@@ -114,8 +113,8 @@ type DaySum = {
   models: Map<string, { tokens: number; cost: number }>
 }
 
-/** One pass over the payments: a history has many, and every view of days needs this. */
-function daysOf(paid: Paid[]) {
+/** Sums each day in one pass, because a history has many payments and every view of days needs this. */
+function daysOf(paid: SpenderPayment[]) {
   const days = new Map<string, DaySum>()
   for (const one of paid) {
     if (one.at <= 0) continue
@@ -124,7 +123,7 @@ function daysOf(paid: Paid[]) {
     days.set(day, sum)
     const model = sum.models.get(one.model ?? "") ?? { tokens: 0, cost: 0 }
     sum.models.set(one.model ?? "", model)
-    const tokens = tokensIn(one)
+    const tokens = countTokens(one)
     const cost = totalMoney(one.priced.money)
     sum.tokens += tokens
     sum.cost += cost
@@ -142,9 +141,9 @@ function daysOf(paid: Paid[]) {
     .sort((a, b) => (a.day < b.day ? -1 : 1))
 }
 
-const rootsOf = (paid: Paid[]) => new Set(paid.map(({ who }) => who.root.id)).size
+const rootsOf = (paid: SpenderPayment[]) => new Set(paid.map(({ who }) => who.root.id)).size
 
-function modelsOf(paid: Paid[]) {
+function modelsOf(paid: SpenderPayment[]) {
   const groups = Map.groupBy(paid, ({ model, priced }) => `${model ?? ""}\0${priced.price?.since ?? ""}`)
   const models = [...groups.values()].map((members) => {
     const [
@@ -152,8 +151,8 @@ function modelsOf(paid: Paid[]) {
         model = "",
         priced: { price },
       },
-    ] = members as [Paid]
-    const { tokens, cost } = total(members)
+    ] = members as [SpenderPayment]
+    const { tokens, cost } = totalSum(members)
     return {
       model,
       tokens,
@@ -166,12 +165,12 @@ function modelsOf(paid: Paid[]) {
   return models.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
 }
 
-function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[] {
-  const unpriced = summed(
+function notesOn(by: UsageGroup, paid: SpenderPayment[], sum: Sum, gone: number): string[] {
+  const unpriced = sumByGroup(
     paid.filter(({ priced }) => priced.unpriced === "tokens"),
     ({ model }) => model ?? "",
   )
-  const unknown = summed(
+  const unknown = sumByGroup(
     paid.filter(({ priced }) => priced.unknown !== undefined),
     ({ model, priced }) => `${model}, ${priced.unknown}`,
   )
@@ -192,15 +191,19 @@ function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[]
       : []),
     ...[...unpriced].map(
       ([model, { tokens, web_searches }]) =>
-        `No price is known for ${model === "" ? "answers without a model's name" : model}: ${grouped(tokens)} tokens${web_searches > 0 ? ` and ${grouped(web_searches)} searches` : ""}, in no sum of money. A file of your own prices adds it: \`dex config set usage.prices_file …\`.`,
+        `No price is known for ${model === "" ? "answers without a model's name" : model}: ${grouped(tokens)} tokens${web_searches > 0 ? ` and ${grouped(web_searches)} searches` : ""} are not included in the cost. To add a price: \`dex config set usage.prices_file …\``,
     ),
     ...[...unknown].map(
       ([what, { tokens }]) =>
-        `No price is known for ${what}: ${grouped(tokens)} tokens are counted at the model's usual price.`,
+        `No price is known for ${what}: ${grouped(tokens)} tokens are counted at the model's standard price.`,
     ),
-    ...(searches > 0 ? [`${grouped(searches)} web searches have no known price, and are in no sum of money.`] : []),
+    ...(searches > 0
+      ? [`${grouped(searches)} web searches have no known price and are not included in the cost.`]
+      : []),
     ...(sum.money.recorded > 0
-      ? [`${dollars(sum.money.recorded)} of it was recorded by the agents themselves: no price list has those models.`]
+      ? [
+          `${dollars(sum.money.recorded)} of the cost was recorded by the agents themselves, because no price list has those models.`,
+        ]
       : []),
     ...(gone > 0
       ? [`${shortCount(gone)} tokens of messages that agents have since removed from their files are not counted.`]
@@ -208,21 +211,24 @@ function notesOn(by: UsageGroup, paid: Paid[], sum: Sum, gone: number): string[]
   ]
 }
 
-/** A server reads at most this many conversations itself; another process reads more. */
-const FEW = 16
+/** The most conversations that a server reads itself. More are read in another process. */
+const MAX_READ_IN_SERVER = 16
 
 /**
- * The spending, updated from the history. Syncs do that too, so there is something to read only after a history was imported or
+ * The spending, updated from the history. Syncs update it too, so there is something to read only after a history was imported or
  * was filled by an older dex. The notes say what is not known yet.
  */
 export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; notes: string[] }> {
   const spending = await dex.spending()
   const store = await dex.store()
   const { complete } = await followSpending(store, spending, {
-    mostRead: dex.learnBehind && FEW,
+    mostRead: dex.learnInBackground && MAX_READ_IN_SERVER,
     signal: dex.signal,
     onProgress: dex.onProgress && learningProgress(store, dex.onProgress),
   })
   if (complete) return { spending, notes: [] }
-  return { spending, notes: dex.learnBehind ? await dex.learnBehind({ only: "spending" }) : [UNFINISHED] }
+  return {
+    spending,
+    notes: dex.learnInBackground ? await dex.learnInBackground({ only: "spending" }) : [LEARNING_UNFINISHED],
+  }
 }

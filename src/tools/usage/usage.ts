@@ -32,14 +32,14 @@ export type UsageGroup = (typeof USAGE_GROUPS)[number]
 const sumFields = {
   cost: decimal("US dollars at list price."),
   tokens: integer("All tokens: input, output, cache reads and cache writes."),
-  unpriced_tokens: integer("Tokens without a known price: they are in no sum of money."),
+  unpriced_tokens: integer("Tokens without a known price. They are not included in the cost."),
   input: integer("Without cache reads."),
   output: integer(),
   reasoning: integer("Part of the output, if the agent reports it."),
   cache_read: integer(),
   cache_write_5m: integer("Kept for five minutes."),
   cache_write_1h: integer("Kept for an hour."),
-  cache_write_other: integer("The agent does not report for how long; priced as five minutes."),
+  cache_write_other: integer("Cache writes of unknown duration, priced as five minutes."),
   web_searches: integer(),
   web_fetches: integer(),
   answers: integer("Agents' messages with these tokens."),
@@ -66,7 +66,10 @@ const input = object({
   to: toField,
   subagents: optional(flag("List subagents separately from the conversations that started them.")),
   limit: withDefault(
-    integer("Most rows: the newest periods, or the most expensive.", { minimum: 1, maximum: 10_000 }),
+    integer("Maximum number of rows: the newest periods, or the most expensive groups.", {
+      minimum: 1,
+      maximum: 10_000,
+    }),
     30,
   ),
   line: optional(flag("Print one line for a status line, as of the last sync.")),
@@ -88,7 +91,7 @@ export const usage = defineTool({
       }),
       "Periods in order of time, everything else by cost.",
     ),
-    total: object(sumFields, "Of everything that matches, shown or not."),
+    total: object(sumFields, "Totals of all matching rows, shown or not."),
     from: optional(text("The time of the first usage.")),
     to: optional(text("The time of the last usage.")),
     days: listOf(
@@ -115,7 +118,7 @@ export const usage = defineTool({
     rows_left_out: integer(),
     plan: optional(text("From the setting usage.plan.")),
     line: optional(text("With line: the status line.")),
-    notes: listOf(text(), "What is hidden, unknown or estimated."),
+    notes: listOf(text(), "Anything hidden, unknown or estimated."),
   }),
   cli: {
     group: "Keep",

@@ -1,6 +1,6 @@
 import { announce } from "./page.ts"
 
-/** A button with `data-copy` copies that text, and shows so in its label. */
+/** A button with `data-copy` copies that text, and its label confirms it. */
 export function copyOnClick(): void {
   document.addEventListener("click", async ({ target }) => {
     const button = target instanceof Element ? target.closest<HTMLElement>("[data-copy]") : null

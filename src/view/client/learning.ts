@@ -4,26 +4,26 @@ type Learning = { done: number; total: number; isLearning: boolean }
 
 let last: Learning | undefined
 
-/** Shows the progress of learning on the page. When learning is done, reloads the parts that were made before. */
+/** Shows the progress of learning. When learning is done, reloads the parts that were rendered before. */
 export function showLearning(learning: Learning): void {
   last = learning
   showLatest()
 }
 
-/** The same for a part that was just loaded: it may have been made before learning ended, but loaded after that. */
+/** Does the same for a part that was just loaded: it may have been rendered before learning ended, and loaded after. */
 export function showLatest(): void {
   if (!last) return
   const { done, total, isLearning } = last
   for (const place of document.querySelectorAll("[data-learned]")) place.textContent = ` (${done} of ${total})`
   if (isLearning) return
-  for (const waiting of document.querySelectorAll<HTMLElement>("[data-learning]")) void renewLearned(waiting)
+  for (const waiting of document.querySelectorAll<HTMLElement>("[data-learning]")) void reloadLearned(waiting)
 }
 
-async function renewLearned(waiting: HTMLElement): Promise<void> {
+async function reloadLearned(waiting: HTMLElement): Promise<void> {
   // Does not replace a field while a person types in it.
   const typed = document.activeElement
   if (isTyping(typed) && waiting.contains(typed))
-    return typed!.addEventListener("blur", () => void renewLearned(waiting), { once: true })
+    return typed!.addEventListener("blur", () => void reloadLearned(waiting), { once: true })
   const address = waiting.dataset.learning
   if (address === undefined) return
   delete waiting.dataset.learning // so that another event does not request it again

@@ -1,11 +1,10 @@
 import { showLearning } from "./learning.ts"
 import { announce, base, partOf } from "./page.ts"
 
-/** Updates an open page while agents write. The browser holds the stream open; there are no timers here. */
+/** Updates an open page while agents write. The browser keeps the stream open, so there are no timers here. */
 export function followChanges(): void {
   const stream = new EventSource(`${base}/changes`)
-  // Without this, the browser would retry every few seconds as long as the page is open. Now it retries when the page gets the
-  // focus.
+  // Otherwise the browser would retry every few seconds while the page is open. This way it retries when the page gets the focus.
   stream.onerror = () => {
     stream.close()
     addEventListener("focus", followChanges, { once: true })
@@ -14,14 +13,14 @@ export function followChanges(): void {
     const refs = JSON.parse(data as string) as string[]
     const reading = document.querySelector<HTMLElement>(".reading")
     if (reading && refs.includes(reading.dataset.ref ?? "")) void addNewest(reading)
-    for (const live of document.querySelectorAll<HTMLElement>("[data-live]")) void renew(live)
+    for (const live of document.querySelectorAll<HTMLElement>("[data-live]")) void reloadPart(live)
   }
   stream.addEventListener("learning", ({ data }) => showLearning(JSON.parse(data as string)))
   addEventListener("pagehide", () => stream.close(), { once: true })
 }
 
 /** Reloads a part of the page from its address. */
-async function renew(live: HTMLElement): Promise<void> {
+async function reloadPart(live: HTMLElement): Promise<void> {
   const fresh = (await partOf(live.dataset.live!))?.firstElementChild
   if (!fresh || fresh.innerHTML === live.innerHTML || live.dataset.live === undefined) return
   // Keeps the focus on the same row.

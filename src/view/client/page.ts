@@ -7,7 +7,7 @@ export const base = meta("base")
 
 /**
  * A part of a page, as the server renders it. Undefined if it is not available. After the view has ended, another program may
- * listen on its port; the answers of that program are never shown.
+ * listen on its port; answers of that program are never shown.
  */
 export async function partOf(address: string, signal?: AbortSignal): Promise<DocumentFragment | undefined> {
   try {
@@ -21,7 +21,7 @@ export async function partOf(address: string, signal?: AbortSignal): Promise<Doc
   }
 }
 
-/** For screen readers. */
+/** Announces a text to screen readers. */
 export function announce(text: string): void {
   const place = document.getElementById("announcement")
   if (place) place.textContent = text

@@ -10,7 +10,7 @@ const PLACES: Choice[] = [
   { title: "Usage", says: "tokens and money", address: `${base}/usage` },
 ]
 
-/** Opens a dialog that goes to a page, to a prompt of this conversation, or to a conversation that is searched for. */
+/** Opens a dialog to go to a page, to a prompt of this conversation, or to a conversation found by its words. */
 export function openPalette(): void {
   const words = signal("")
   const found = signal<Choice[]>([])
@@ -30,7 +30,7 @@ export function openPalette(): void {
       const rows = await partOf(`${base}/find?${new URLSearchParams({ q: text, [how]: "1" })}`, stopped)
       return [...(rows?.querySelectorAll<HTMLAnchorElement>(".row a.title") ?? [])].slice(0, 8).map(choiceOf)
     }
-    // If the quick search finds nothing, tries the full search, which is more forgiving.
+    // If the quick search finds nothing, runs the full search, which also corrects mistakes.
     const quick = await choices("quick")
     const rows = quick.length > 0 || stopped.aborted ? quick : await choices("part")
     if (!stopped.aborted) found.value = rows

@@ -1,6 +1,6 @@
 import { partOf } from "./page.ts"
 
-/** How far ahead of the screen a part is loaded, so that a person who scrolls does not have to wait. */
+/** How far ahead of the visible area a part is loaded, so that a person who scrolls does not have to wait. */
 const AHEAD = "3000px"
 
 /** Loads the previous and next parts of a long conversation or file while the person scrolls. */
@@ -25,7 +25,7 @@ export function readParts(): void {
     part.querySelector(`a.more[rel="${isBefore ? "next" : "prev"}"]`)?.remove()
     link.remove()
     if (isBefore) {
-      // Content was added above: scroll, so that the text being read stays in place.
+      // Content was added above, so this scrolls to keep the text being read in place.
       const height = document.documentElement.scrollHeight
       own.before(part)
       if (scrollY < 4) scrollBy(0, document.documentElement.scrollHeight - height)

@@ -1,6 +1,6 @@
 import { base, partOf } from "./page.ts"
 
-/** The full search starts after this long without a key. */
+/** How long after the last key press the full search starts, in milliseconds. */
 const PAUSE_MS = 150
 
 /** Shows results while the person types: quick ones at once, and the ranked ones when they pause. */

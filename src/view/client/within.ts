@@ -23,7 +23,7 @@ export function findInConversation(): void {
   results.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest<HTMLElement>("a[data-number]") : null
     const message = link && document.getElementById(`m${link.dataset.number}`)
-    if (!message) return // it is in another part, and the link goes there
+    if (!message) return // the message is in another part, and the link goes there
     event.preventDefault()
     history.pushState(null, "", `#${message.id}`)
     for (const folded of message.querySelectorAll("details")) folded.open = true

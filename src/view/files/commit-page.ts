@@ -8,7 +8,7 @@ import { resolveCommit } from "../../git/revisions.ts"
 import type { LineOwner } from "../../learn/blame/owners.ts"
 import { type Html, html } from "../../render/html/html.ts"
 import { many, projectName, shortPath, when } from "../../render/words.ts"
-import { countsOf, toldOwner } from "../../tools/blame/owner-facts.ts"
+import { countsOf, ownerFacts } from "../../tools/blame/owner-facts.ts"
 import { type OwnersOfTarget, ownersOfTarget } from "../../tools/blame/owners-of-target.ts"
 import type { Dex } from "../../tools/context.ts"
 import { shareBar } from "../charts.ts"
@@ -19,11 +19,11 @@ import { requestedProject } from "./requested-file.ts"
 
 type Why = OutputOf<typeof why>
 
-/** Of a larger commit, only the first lines are shown, and the rest is counted. */
-const MOST_LINES = 1_500
+/** The most lines of a commit that are shown. The rest is counted. */
+const MAX_LINES = 1_500
 const OPEN_FILES = 5
 
-/** A commit: why it was made, and who wrote its lines. */
+/** The page of a commit: why it was made, and who wrote its lines. */
 export async function commitPage(request: PageRequest): Promise<ViewPage> {
   const { query, to } = request
   const dex = await requestedProject(request)
@@ -40,17 +40,17 @@ export async function commitPage(request: PageRequest): Promise<ViewPage> {
   return { title: subject, body }
 }
 
-/** Accepts only hashes: any other name could mean a file, a range, or another commit tomorrow. */
+/** Accepts only hashes, because any other name could mean a file, a range, or another commit tomorrow. */
 async function requestedCommit(dex: Dex, named: string): Promise<string> {
   const hash = /^[0-9a-f]{4,64}$/i.test(named) ? await resolveCommit(dex.project, named, dex.signal) : undefined
-  if (hash === undefined) throw new DexError("not_found", `There is no commit "${named}" in ${dex.project}.`)
+  if (hash === undefined) throw new DexError("not_found", `There is no commit ${named} in ${dex.project}.`)
   return hash
 }
 
-/** The answer of the tool `why`, for lines whose owners are already known. */
+/** The output of the tool `why`, for lines whose owners are already known. */
 async function whyOf(dex: Dex, hash: string, owned: OwnersOfTarget): Promise<Why> {
-  const { explainOwned } = await import("../../answers/why.run.ts")
-  return explainOwned(dex, { target: hash, pr: false, facts: true }, owned)
+  const { explainOwners } = await import("../../answers/why.run.ts")
+  return explainOwners(dex, { target: hash, pr: false, facts: true }, owned)
 }
 
 function factLine(dex: Dex, { hash, at, files }: CommitDiff): Html {
@@ -63,7 +63,7 @@ function whyHtml(explained: Why | undefined, { makers }: OwnersOfTarget, to: Add
   if (explained === undefined)
     return html`<p class="none">No conversation was read yet: <code>dex sync</code> reads them.</p>`
   const recorded = makers.find((maker) => maker.recorded !== undefined)
-  const says = recorded && toldOwner(recorded).recorded
+  const says = recorded && ownerFacts(recorded).recorded
   if (explained.conversations.length === 0)
     return html`<p class="none">No conversation that dex has read is known to have written it.${says !== undefined && ` The repository says: ${says}.`}</p>`
   return html`${explained.conversations.map((one) => explanationHtml(one, explained.lines, to))}`
@@ -80,9 +80,9 @@ function explanationHtml(one: Why["conversations"][number], lines: number, to: A
 /** The lines that the commit added, file by file. `owners` are in the order of the lines. */
 function filesHtml({ hash, files }: CommitDiff, owners: readonly LineOwner[], project: string, to: Addresses): Html {
   let place = 0
-  let room = MOST_LINES
+  let room = MAX_LINES
   const shown = files.map(({ path, from, added, removed }, i) => {
-    const own: OwnedLine[] = added.map((line, n) => ({ ...line, ...toldOwner(owners[place + n]!) }))
+    const own: OwnedLine[] = added.map((line, n) => ({ ...line, ...ownerFacts(owners[place + n]!) }))
     place += added.length
     const visible = own.slice(0, Math.max(0, room))
     room -= own.length

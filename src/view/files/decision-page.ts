@@ -11,12 +11,12 @@ import type { DecisionKind, KnownDecision } from "../../store/knowledge/decision
 import type { KnownFix } from "../../store/knowledge/fixes.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { learnedOf } from "../../tools/learned.ts"
+import { updatedKnowledge } from "../../tools/learned.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from "../page.ts"
 
-const MOST_HERE = 20
-const LONGEST_TITLE = 140
+const MAX_DECISIONS = 20
+const MAX_TITLE_LENGTH = 140
 
 const KINDS: Record<DecisionKind, string> = {
   said: "said in the conversation",
@@ -38,12 +38,12 @@ const WORDS: Record<KnownDecision["origin"], string> = {
 export async function decisionPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
   const ref = params.id ?? ""
   if (!dex.hasHistory())
-    throw new DexError("not_found", "Nothing was read yet, so no decision is known. Run `dex sync` in a terminal.")
-  const { knowledge, notes, hidden } = await learnedOf(dex)
-  const ask = { except: hidden, with_commits: true, limit: MOST_HERE }
+    throw new DexError("not_found", "No conversations have been read yet. Run `dex sync` in a terminal.")
+  const { knowledge, notes, hidden } = await updatedKnowledge(dex)
+  const ask = { except: hidden, with_commits: true, limit: MAX_DECISIONS }
   const { decisions, total } = knowledge.decisions.knownDecisions({ ...ask, stated_in: ref })
   const [first] = decisions
-  if (!first) throw new DexError("not_found", `No decision is known that ${ref} states. ${notes.join(" ")}`.trim())
+  if (!first) throw new DexError("not_found", `No decision is known in ${ref}. ${notes.join(" ")}`.trim())
   const earlier = knowledge.decisions.knownDecisions({ ...ask, taken_back_by: decisions.map(({ key }) => key) })
   const message = await messageNamed(dex, ref)
   const title = titleOf(first.quote)
@@ -54,7 +54,7 @@ export async function decisionPage({ dex, params, to }: PageRequest): Promise<Vi
 
 function titleOf(quote: string): string {
   const [line = ""] = quote.trim().split("\n", 1)
-  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE)}…` : line
+  return line.length > MAX_TITLE_LENGTH ? `${line.slice(0, MAX_TITLE_LENGTH)}…` : line
 }
 
 /** The quote, if the title does not show all of it, and the decision that reversed it. */
@@ -67,9 +67,9 @@ function more(count: number, where: string): Html | undefined {
   return count > 0 ? html`<p class="note">${count} more ${where}.</p>` : undefined
 }
 
-type Quoted = Pick<KnownDecision, "ref" | "quote" | "at">
+type QuotedDecision = Pick<KnownDecision, "ref" | "quote" | "at">
 
-function chain(title: string, decisions: readonly Quoted[], to: Addresses): Html | undefined {
+function chain(title: string, decisions: readonly QuotedDecision[], to: Addresses): Html | undefined {
   if (decisions.length === 0) return undefined
   const rows = decisions.map(
     ({ ref, quote, at }) =>
@@ -93,21 +93,21 @@ function filesHtml({ files, project }: KnownDecision, to: Addresses): Html | und
   return html`<section class="chain"><h2>Files <span class="count">${files.length}</span></h2><ul>${items}</ul><p class="note">Named with it, or edited after it and before you spoke again.</p></section>`
 }
 
-const LONGEST_FIX_TITLE = 120
+const MAX_FIX_TITLE_LENGTH = 120
 
-/** An error, the edits that fixed it, and the messages. The page's id is the ref of the failed run. */
+/** An error, the edits that fixed it, and the messages about it. The page's id is the ref of the failed run. */
 export async function fixPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
   const given = params.id ?? ""
   const ref = parseCompleteRef(given)
   if (!dex.hasHistory())
-    throw new DexError("not_found", "Nothing was read yet, so no fix is known. Run `dex sync` in a terminal.")
-  const { knowledge, notes, hidden } = await learnedOf(dex)
+    throw new DexError("not_found", "No conversations have been read yet. Run `dex sync` in a terminal.")
+  const { knowledge, notes, hidden } = await updatedKnowledge(dex)
   const fixes = ref?.number === undefined ? [] : knowledge.fixes.fixesOfRun({ ...ref, number: ref.number }, hidden)
   const [first] = fixes
-  if (!first) throw new DexError("not_found", `No fix is known of ${given}. ${notes.join(" ")}`.trim())
+  if (!first) throw new DexError("not_found", `No fix is known for ${given}. ${notes.join(" ")}`.trim())
   const shown = await Promise.all(fixes.map((fix) => fixHtml(dex, fix, to)))
   const error = first.lines[0] ?? first.command
-  const title = error.length > LONGEST_FIX_TITLE ? `${error.slice(0, LONGEST_FIX_TITLE)}…` : error
+  const title = error.length > MAX_FIX_TITLE_LENGTH ? `${error.slice(0, MAX_FIX_TITLE_LENGTH)}…` : error
   const body = html`<div class="fact-page"><header class="title"><p class="kind">${first.fixed_number === undefined ? "Not fixed" : "Fix"}</p><h1>${title}</h1>${factLine(dex, first)}</header>${shown}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
   return { title, body }
 }
@@ -146,7 +146,7 @@ function fixFilesHtml({ files, project }: KnownFix, to: Addresses): Html {
 /** A message that another page quotes. */
 type NamedMessage = { row: ConversationRow; message: StoredMessage; agent: string }
 
-const MOST_CHARS = 3_000
+const MAX_CHARS = 3_000
 
 /** Undefined if the ref names no message that exists. */
 async function messageNamed(dex: Dex, ref: string): Promise<NamedMessage | undefined> {
@@ -170,7 +170,7 @@ function namedMessageHtml(title: string, { row, message, agent }: NamedMessage, 
       agent,
       root: row.project ?? "",
       outcomes: new Map(),
-      mostChars: MOST_CHARS,
+      mostChars: MAX_CHARS,
       rest: () => html`<a class="rest" href="${to.read(ref, number)}">Show all of it</a>`,
     },
   )

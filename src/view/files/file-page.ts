@@ -11,29 +11,29 @@ import { blame } from "../../tools/blame/blame.ts"
 import type { Dex } from "../../tools/context.ts"
 import { decisions } from "../../tools/decisions/decisions.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { learnedOf } from "../../tools/learned.ts"
+import { updatedKnowledge } from "../../tools/learned.ts"
 import { shareBar } from "../charts.ts"
 import type { Addresses } from "../page.ts"
-import { askTool, type PageRequest, type ViewPage } from "../page.ts"
+import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { ownedLinesHtml } from "./owned-lines.ts"
 import { type RequestedFile, requestedFile } from "./requested-file.ts"
 
-type Blamed = OutputOf<typeof blame>
+type BlamedOutput = OutputOf<typeof blame>
 
 /** How many lines one part of the page contains. */
 const LINES_AT_ONCE = 1_000
 
-/** A file with the owner of each line, and at the side the other known facts about it. */
+/** The page of a file: the owner of each line and, at the side, other known facts. */
 export async function filePage(request: PageRequest): Promise<ViewPage> {
   const file = await requestedFile(request)
   const { to, query } = request
   const { dex, path, project } = file
-  const [blamed, sides] = await Promise.all([blamedNow(file), sidesOf(file)])
+  const [blamed, sides] = await Promise.all([blameNow(file), sidesOf(file)])
   if ("why" in blamed && !isAnythingKnown(sides)) throw new DexError("not_found", blamed.why)
   const at = Number(query.get("at") ?? query.get("from") ?? 1)
   const lines =
     "why" in blamed
-      ? html`<p class="notice-here">${blamed.why}</p>${earlier(file, sides, to)}`
+      ? html`<p class="notice-here">${blamed.why}</p>${earlierLink(file, sides, to)}`
       : linesHtml(blamed, partAt(blamed, at), file, to)
   const count = "why" in blamed ? undefined : many(blamed.total, "line")
   const head = "why" in blamed ? undefined : blamedHead(blamed)
@@ -43,30 +43,30 @@ export async function filePage(request: PageRequest): Promise<ViewPage> {
   return { title: path, body }
 }
 
-/** More lines of the file, for a page that is open. */
+/** More lines of the file, for a page that is already open. */
 export async function filePart(request: PageRequest): Promise<ViewPage> {
   const file = await requestedFile(request)
-  const blamed = await blamedBefore(file)
+  const blamed = await lastAnswerFor(file)
   if ("why" in blamed) throw new DexError("not_found", blamed.why)
   const index = partAt(blamed, Number(request.query.get("from") ?? 1))
   return { title: "", isPart: true, body: linesHtml(blamed, index, file, request.to) }
 }
 
-/** The answer for the last page. The other parts of that page use it too, so that their line numbers match. */
-let last: { of: string; answer: Blamed } | undefined
+/** The last page's answer. Other parts of that page reuse it, so that their line numbers match. */
+let last: { of: string; answer: BlamedOutput } | undefined
 
 function keyOf({ project, path, rev = "" }: RequestedFile): string {
   return JSON.stringify([project, path, rev])
 }
 
-async function blamedBefore(file: RequestedFile): Promise<Blamed | { why: string }> {
-  return last?.of === keyOf(file) ? last.answer : blamedNow(file)
+async function lastAnswerFor(file: RequestedFile): Promise<BlamedOutput | { why: string }> {
+  return last?.of === keyOf(file) ? last.answer : blameNow(file)
 }
 
-async function blamedNow(file: RequestedFile): Promise<Blamed | { why: string }> {
+async function blameNow(file: RequestedFile): Promise<BlamedOutput | { why: string }> {
   const { dex, place, path, rev } = file
   try {
-    const answer = await askTool(dex, blame, { target: place, rev })
+    const answer = await runToolForPage(dex, blame, { target: place, rev })
     if (answer.kind === "folder")
       return { why: `${path} is a folder. dex blame ${path} shows who wrote how much of it.` }
     if (answer.kind === "commits") return { why: `There is no file ${path} any more.` }
@@ -79,13 +79,13 @@ async function blamedNow(file: RequestedFile): Promise<Blamed | { why: string }>
 }
 
 function whyNoLines(path: string, { code, message }: DexError): string {
-  if (code === "no_repository") return `${path} is not in a git repository here, so there is no history of its lines.`
+  if (code === "no_repository") return `${path} is not in a git repository, so its lines have no history.`
   if (code === "not_found" && message.startsWith("No file")) return `There is no file ${path} any more.`
-  return /no such path/.test(message) ? `${path} is not in git, so there is no history of its lines.` : message
+  return /no such path/.test(message) ? `${path} is not tracked by git, so its lines have no history.` : message
 }
 
 /** A link to a deleted file as it was before the newest commit that changed it. */
-function earlier({ project, path, rev }: RequestedFile, { changes }: FileSides, to: Addresses): Html | undefined {
+function earlierLink({ project, path, rev }: RequestedFile, { changes }: FileSides, to: Addresses): Html | undefined {
   const newest = changes?.[0]
   if (newest === undefined || rev !== undefined) return undefined
   return html`<p><a href="${to.file(project, path, { rev: `${newest.hash}~1` })}">Show it as it was before “${newest.subject}”</a></p>`
@@ -102,7 +102,7 @@ function breakable(path: string): Html {
   return html`${path.split("/").map((name, i) => (i === 0 ? html`${name}` : html`/<wbr>${name}`))}`
 }
 
-function blamedHead(blamed: Blamed): Html {
+function blamedHead(blamed: BlamedOutput): Html {
   const agents = blamed.agents
     .filter(({ agent }) => agent !== "")
     .map(({ agent, total, unknown }) => {
@@ -114,12 +114,12 @@ function blamedHead(blamed: Blamed): Html {
   return html`${shareBar(blamed)}${texts.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
-function partAt({ lines }: Blamed, line: number): number {
+function partAt({ lines }: BlamedOutput, line: number): number {
   const most = Math.max(0, Math.ceil(lines.length / LINES_AT_ONCE) - 1)
   return Number.isSafeInteger(line) ? Math.min(most, Math.max(0, Math.floor((line - 1) / LINES_AT_ONCE))) : 0
 }
 
-function linesHtml({ lines }: Blamed, index: number, file: RequestedFile, to: Addresses): Html {
+function linesHtml({ lines }: BlamedOutput, index: number, file: RequestedFile, to: Addresses): Html {
   const { project, path, rev } = file
   if (lines.length === 0) return html`<p class="none">The file is empty.</p>`
   const from = index * LINES_AT_ONCE
@@ -131,25 +131,25 @@ function linesHtml({ lines }: Blamed, index: number, file: RequestedFile, to: Ad
     const part = to.to("file/part", { project, path, rev, from: at + 1 })
     return html`<a class="more" rel="${rel}" href="${page}" data-part="${part}">${says}: ${at + 1} to ${end}</a>`
   }
-  return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(shown, { path, project, to, areNamed: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
+  return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(shown, { path, project, to, haveAnchors: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
 }
 
-const MOST_VISITS = 12
-const MOST_DECISIONS = 8
-const MOST_FIXES = 6
-const MOST_CHANGES = 12
-const LONGEST_QUOTE = 180
+const MAX_VISITS = 12
+const MAX_DECISIONS = 8
+const MAX_FIXES = 6
+const MAX_CHANGES = 12
+const MAX_QUOTE_LENGTH = 180
 
-type Worked = Pick<FileVisit, "edits" | "reads" | "added" | "removed" | "last_number" | "at"> & {
+type WorkedConversation = Pick<FileVisit, "edits" | "reads" | "added" | "removed" | "last_number" | "at"> & {
   ref: string
   title: string
 }
-type Decision = Awaited<ReturnType<typeof decided>>["decisions"][number]
+type Decision = Awaited<ReturnType<typeof decisionsAbout>>["decisions"][number]
 
 /** The known facts about a file, except its lines. */
 type FileSides = {
-  worked: Worked[]
-  /** There are more conversations than these. */
+  worked: WorkedConversation[]
+  /** True if there are more conversations than these. */
   hasMoreWorked: boolean
   decisions: Decision[]
   decisionCount: number
@@ -162,11 +162,15 @@ type FileSides = {
 
 async function sidesOf(file: RequestedFile): Promise<FileSides> {
   const { dex, project, path, rev } = file
-  const changing = commitsChanging(project, path, { most: MOST_CHANGES, rev, signal: dex.signal })
+  const changing = commitsChanging(project, path, { most: MAX_CHANGES, rev, signal: dex.signal })
   changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
-    return { ...NOTHING, changes: await changing, notes: ["No conversation was read yet: `dex sync` reads them."] }
-  const [facts, made] = await Promise.all([knownOf(file), decided(file)])
+    return {
+      ...NO_SIDES,
+      changes: await changing,
+      notes: ["No conversations have been read yet. Run `dex sync` in a terminal."],
+    }
+  const [facts, made] = await Promise.all([knownOf(file), decisionsAbout(file)])
   return {
     ...facts,
     decisions: made.decisions,
@@ -176,22 +180,22 @@ async function sidesOf(file: RequestedFile): Promise<FileSides> {
   }
 }
 
-const NOTHING = { worked: [], hasMoreWorked: false, decisions: [], decisionCount: 0, fixes: [], fixCount: 0 }
+const NO_SIDES = { worked: [], hasMoreWorked: false, decisions: [], decisionCount: 0, fixes: [], fixCount: 0 }
 
-function decided({ dex, place }: RequestedFile) {
-  return askTool(dex, decisions, { file: place, limit: MOST_DECISIONS })
+function decisionsAbout({ dex, place }: RequestedFile) {
+  return runToolForPage(dex, decisions, { file: place, limit: MAX_DECISIONS })
 }
 
 async function knownOf({ dex, project, path }: RequestedFile) {
-  const { knowledge, notes } = await learnedOf(dex)
+  const { knowledge, notes } = await updatedKnowledge(dex)
   const name = knowledge.files.knownSpelling(project, path)
-  const visits = knowledge.files.visitsTo(project, name, MOST_VISITS + 1)
-  const { fixes, total } = knowledge.fixes.fixesEditing(project, name, MOST_FIXES)
-  const worked = await Promise.all(visits.slice(0, MOST_VISITS).map((visit) => titled(dex, visit)))
-  return { worked, hasMoreWorked: visits.length > MOST_VISITS, fixes, fixCount: total, notes }
+  const visits = knowledge.files.visitsTo(project, name, MAX_VISITS + 1)
+  const { fixes, total } = knowledge.fixes.fixesEditing(project, name, MAX_FIXES)
+  const worked = await Promise.all(visits.slice(0, MAX_VISITS).map((visit) => titled(dex, visit)))
+  return { worked, hasMoreWorked: visits.length > MAX_VISITS, fixes, fixCount: total, notes }
 }
 
-async function titled(dex: Dex, visit: FileVisit): Promise<Worked> {
+async function titled(dex: Dex, visit: FileVisit): Promise<WorkedConversation> {
   const ref = refFrom(visit.source, visit.id)
   const row = await (await dex.store()).conversation(ref)
   return { ...visit, ref: formatRef(ref), title: row ? conversationOf(row).title : "(forgotten)" }
@@ -205,9 +209,9 @@ function fileSidesHtml(sides: FileSides, { project }: RequestedFile, to: Address
   const changes = sides.changes ?? []
   return html`${list(
     "Conversations",
-    sides.hasMoreWorked ? `${MOST_VISITS}+` : sides.worked.length,
+    sides.hasMoreWorked ? `${MAX_VISITS}+` : sides.worked.length,
     sides.worked.map((one) => workedHtml(one, to)),
-    sides.hasMoreWorked ? `The newest ${MOST_VISITS}.` : undefined,
+    sides.hasMoreWorked ? `The newest ${MAX_VISITS}.` : undefined,
   )}${list(
     "Decisions",
     sides.decisionCount,
@@ -220,14 +224,14 @@ function fileSidesHtml(sides: FileSides, { project }: RequestedFile, to: Address
     sides.fixCount > sides.fixes.length ? `The newest ${sides.fixes.length}.` : undefined,
   )}${list(
     "Changes",
-    changes.length > MOST_CHANGES ? `${MOST_CHANGES}+` : changes.length,
+    changes.length > MAX_CHANGES ? `${MAX_CHANGES}+` : changes.length,
     changes
-      .slice(0, MOST_CHANGES)
+      .slice(0, MAX_CHANGES)
       .map(
         ({ hash, at, subject }) =>
           html`<li><a href="${to.commit(project, hash)}">${subject || hash.slice(0, 8)}</a><span class="under">${localDay(at)} <code>${hash.slice(0, 8)}</code></span></li>`,
       ),
-    changes.length > MOST_CHANGES ? `The newest ${MOST_CHANGES}.` : undefined,
+    changes.length > MAX_CHANGES ? `The newest ${MAX_CHANGES}.` : undefined,
   )}${sides.notes.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
@@ -236,12 +240,15 @@ function list(title: string, count: number | string, items: Html[], note?: strin
   return html`<section><h2>${title} <span class="count">${count}</span></h2><ul>${items}</ul>${note !== undefined && html`<p class="note">${note}</p>`}</section>`
 }
 
-function workedHtml({ ref, title, edits, reads, added, removed, last_number, at }: Worked, to: Addresses): Html {
+function workedHtml(
+  { ref, title, edits, reads, added, removed, last_number, at }: WorkedConversation,
+  to: Addresses,
+): Html {
   const what =
     edits === 0
       ? html`read ${many(reads, "time")}`
       : html`<span class="added">+${added}</span> <span class="removed">−${removed}</span>`
-  return html`<li><a href="${to.read(ref, last_number)}">${title.slice(0, LONGEST_QUOTE)}</a><span class="under">${at > 0 && localDay(at)} ${what}</span></li>`
+  return html`<li><a href="${to.read(ref, last_number)}">${title.slice(0, MAX_QUOTE_LENGTH)}</a><span class="under">${at > 0 && localDay(at)} ${what}</span></li>`
 }
 
 function decisionItem({ quote, ref, by, date, superseded_by }: Decision, to: Addresses): Html {
@@ -256,5 +263,5 @@ function fixItem({ source, id, failed_number, lines, command, at }: KnownFix, to
 
 function clipped(text: string): string {
   const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length > LONGEST_QUOTE ? `${line.slice(0, LONGEST_QUOTE)}…` : line
+  return line.length > MAX_QUOTE_LENGTH ? `${line.slice(0, MAX_QUOTE_LENGTH)}…` : line
 }

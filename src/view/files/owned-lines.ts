@@ -1,14 +1,14 @@
 import { localDay } from "../../core/dates.ts"
-import { highlightedAs, highlightedLines } from "../../render/html/code-html.ts"
+import { highlightLines, languageOfFile } from "../../render/html/code-html.ts"
 import { type Html, html } from "../../render/html/html.ts"
-import type { ToldOwner } from "../../tools/blame/blame.ts"
+import type { OwnerFacts } from "../../tools/blame/blame.ts"
 import { type Addresses, addressOfRef } from "../page.ts"
 
 /** A line with its owner, if known. */
-export type OwnedLine = ToldOwner & {
+export type OwnedLine = OwnerFacts & {
   line: number
   text: string
-  /** The commit that added it; empty if it is not committed yet, undefined on that commit's own page. */
+  /** The commit that added the line; empty if it is not committed yet, undefined on that commit's own page. */
   commit?: string
   subject?: string
   date?: string
@@ -18,12 +18,12 @@ export type OwnedLines = {
   path: string
   project: string
   to: Addresses
-  /** Whether lines have anchors. They have none if several files are on one page. */
-  areNamed?: boolean
+  /** True if lines have anchors. They have none if several files are on one page. */
+  haveAnchors?: boolean
 }
 
 const LEVEL_ORDER = ["proved", "likely", "unknown"] as const
-const LONGEST_LINE = 2_000
+const MAX_LINE_LENGTH = 2_000
 const REASONS: Record<string, string> = {
   wrote_line: "it wrote these lines",
   wrote_near: "it wrote lines much like these there",
@@ -34,16 +34,16 @@ const REASONS: Record<string, string> = {
 
 /** Lines with their owners at the side. Consecutive lines of one owner form a group. */
 export function ownedLinesHtml(lines: readonly OwnedLine[], place: OwnedLines): Html {
-  const coloured = highlightedLines(
-    lines.map(({ text }) => text.slice(0, LONGEST_LINE)),
-    highlightedAs(place.path),
+  const coloured = highlightLines(
+    lines.map(({ text }) => text.slice(0, MAX_LINE_LENGTH)),
+    languageOfFile(place.path),
   )
   const groups: Html[] = []
   for (let from = 0, to = 1; from < lines.length; from = to++) {
     while (to < lines.length && isSameOwner(lines[to - 1]!, lines[to]!)) to++
     const code = lines.slice(from, to).map(({ line, text, level }, i) => {
-      const omitted = text.length - LONGEST_LINE
-      const at = place.areNamed
+      const omitted = text.length - MAX_LINE_LENGTH
+      const at = place.haveAnchors
         ? html`<a class="at" id="L${line}" href="#L${line}" tabindex="-1">${line}</a>`
         : html`<span class="at">${line}</span>`
       return html`<div class="ln ${level}">${at}<code>${coloured[from + i]}${omitted > 0 && html`<i> … ${omitted} more characters</i>`}</code></div>`
@@ -63,7 +63,7 @@ function groupHtml(lines: readonly OwnedLine[], code: Html[], { project, to }: O
   const [first, last] = [lines[0]!, lines.at(-1)!]
   const { commit, agent, recorded, date = "" } = first
   const facts = [
-    html`<span class="how ${strongest(lines)}">${levelsIn(lines)}</span>`,
+    html`<span class="how ${strongestLevel(lines)}">${levelsIn(lines)}</span>`,
     agent !== undefined && html`<span>${agent}</span>`,
     recorded !== undefined && html`<span>${recorded}</span>`,
     date !== "" && html`<span>${localDay(Date.parse(date))}</span>`,
@@ -77,7 +77,7 @@ function groupHtml(lines: readonly OwnedLine[], code: Html[], { project, to }: O
   return html`<div class="row group${alone}" tabindex="-1" role="group" aria-label="${place}"><div class="who"><p class="first">${ownerTitle(first, to)}${came}</p><p class="line" title="${reasonsIn(lines)}">${facts}</p></div><div class="lns">${code}</div></div>`
 }
 
-function strongest(lines: readonly OwnedLine[]): string {
+function strongestLevel(lines: readonly OwnedLine[]): string {
   return LEVEL_ORDER.find((level) => lines.some((line) => line.level === level))!
 }
 

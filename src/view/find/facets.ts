@@ -11,17 +11,17 @@ import { type MonthBar, monthBars } from "../charts.ts"
 import type { Addresses } from "../page.ts"
 import { agentNames } from "./rows.ts"
 
-/** How many choices are visible; the others are folded. */
-const MOST_CHOICES = 8
-/** At least a year, so that a few months do not fill the page. */
-const LEAST_MONTHS = 12
-const MOST_MONTHS = 24
+/** How many choices of a filter are visible; the others are folded. */
+const MAX_CHOICES = 8
+/** The fewest months in the chart, so that a few months do not fill the page. */
+const MIN_MONTHS = 12
+const MAX_MONTHS = 24
 
 /**
- * The filters at the side. Each number counts conversations, and is the number that the linked page shows. A search for words
- * has no numbers, because nobody has counted its matches.
+ * The filters at the side. Each number counts conversations, and equals the number on the linked page. A search for words has no
+ * numbers, because its matches are not counted.
  */
-export async function facetsHtml(dex: Dex, question: FindQuestion, to: Addresses): Promise<Html> {
+export async function facetsHtml(dex: Dex, question: FindRequest, to: Addresses): Promise<Html> {
   const store = await dex.store()
   const { file } = question.narrowed
   const among = file === undefined ? {} : { among: await store.touching(file) }
@@ -31,7 +31,7 @@ export async function facetsHtml(dex: Dex, question: FindQuestion, to: Addresses
     spans.map(({ source }) => source),
   )
   const matches = filterBy(question.narrowed, dex.now())
-  const without = (...names: (keyof Narrowing)[]) => spans.filter((span) => matches(span, names))
+  const without = (...names: (keyof FindFilters)[]) => spans.filter((span) => matches(span, names))
   const agents = tally(without("source").map(({ source }) => source))
   const inProjects = without("project")
   const projects = tally(inProjects.flatMap(({ project }) => project ?? []))
@@ -44,7 +44,7 @@ export async function facetsHtml(dex: Dex, question: FindQuestion, to: Addresses
       isChosen: question.narrowed[name]?.toLowerCase() === value.toLowerCase(),
       address: addressWith(to, question, { [name]: question.narrowed[name] === value ? undefined : value }),
     }))
-  // A project's path may be a part of another's path. The link finds both, so both are counted.
+  // A project's path may be a part of another project's path. The link finds both, so both are counted.
   const inProject: Counts = (wanted) =>
     inProjects.filter(({ project }) => project?.toLowerCase().includes(wanted.toLowerCase())).length
   return html`<aside class="narrow" id="narrow" aria-label="Narrow">
@@ -73,13 +73,13 @@ function group(title: string, content: Html | undefined): Html | undefined {
   return content && html`<section><h2>${title}</h2>${content}</section>`
 }
 
-/** Nothing if there is only one choice. */
+/** Undefined if there is only one choice. */
 function list(choices: Choice[]): Html | undefined {
   if (choices.length < 2 && !choices.some(({ isChosen }) => isChosen)) return undefined
   const item = ({ says, title, count, isChosen, address }: Choice) =>
     html`<li><a href="${address}"${title !== "" && html` title="${title}"`}${isChosen && html` class="chosen" aria-current="true"`}><span>${says}</span>${count !== undefined && html`<span class="number">${grouped(count)}</span>`}</a></li>`
-  const rest = choices.slice(MOST_CHOICES)
-  return html`<ul>${choices.slice(0, MOST_CHOICES).map(item)}</ul>${rest.length > 0 && html`<details${rest.some(({ isChosen }) => isChosen) && html` open`}><summary>${rest.length} more</summary><ul>${rest.map(item)}</ul></details>`}`
+  const rest = choices.slice(MAX_CHOICES)
+  return html`<ul>${choices.slice(0, MAX_CHOICES).map(item)}</ul>${rest.length > 0 && html`<details${rest.some(({ isChosen }) => isChosen) && html` open`}><summary>${rest.length} more</summary><ul>${rest.map(item)}</ul></details>`}`
 }
 
 function tally(values: readonly string[]): Map<string, number> {
@@ -89,26 +89,26 @@ function tally(values: readonly string[]): Map<string, number> {
 }
 
 /** Filters like the listing: by a part of the path, and by overlap with the period. */
-function filterBy({ source, project, from, to }: Narrowing, now: number) {
+function filterBy({ source, project, from, to }: FindFilters, now: number) {
   const wanted = project?.toLowerCase()
   const after = from === undefined ? undefined : parseDate(from, "from", now)
   const before = to === undefined ? undefined : parseDate(to, "to", now)
-  return (span: ConversationSpan, without: readonly (keyof Narrowing)[]) =>
+  return (span: ConversationSpan, without: readonly (keyof FindFilters)[]) =>
     (source === undefined || without.includes("source") || span.source === source) &&
     (wanted === undefined || without.includes("project") || span.project?.toLowerCase().includes(wanted) === true) &&
     (after === undefined || without.includes("from") || (span.ended_at ?? -1) >= after) &&
     (before === undefined || without.includes("to") || (span.started_at ?? before + 1) <= before)
 }
 
-function monthsHtml(question: FindQuestion, spans: ConversationSpan[], now: number, to: Addresses): Html | undefined {
+function monthsHtml(question: FindRequest, spans: ConversationSpan[], now: number, to: Addresses): Html | undefined {
   const counts = countMonths(spans)
   const last = [...counts.keys()].sort().at(-1)
   if (last === undefined) return undefined
-  const yearAgo = monthOf(new Date(Number(last.slice(0, 4)), Number(last.slice(5)) - LEAST_MONTHS, 1).getTime())
+  const yearAgo = monthOf(new Date(Number(last.slice(0, 4)), Number(last.slice(5)) - MIN_MONTHS, 1).getTime())
   const [first = last] = [...counts.keys(), yearAgo].sort()
   const all = monthsBetween(first, last)
   const { from, to: until } = question.narrowed
-  const bars = all.slice(-MOST_MONTHS).map((month): MonthBar => {
+  const bars = all.slice(-MAX_MONTHS).map((month): MonthBar => {
     const isOnly = from === month && until === month
     const isChosen = (from !== undefined || until !== undefined) && isWithin(month, from, until, now)
     const change = isOnly ? { from: undefined, to: undefined } : { from: month, to: month }
@@ -120,7 +120,7 @@ function monthsHtml(question: FindQuestion, spans: ConversationSpan[], now: numb
   return html`${monthBars(bars, "Conversations by month", says)}<p class="ends"><span>${bars[0]!.month}</span><span>${bars.at(-1)!.month}</span></p>${question.words !== "" && html`<p class="note">All conversations, not only those with these words.</p>`}${hidden > 0 && html`<p class="note">${many(hidden, "earlier month")} not drawn: <a href="${addressWith(to, question, { from: undefined, to: all[hidden - 1]! })}">before ${bars[0]!.month}</a></p>`}<details><summary>As a list</summary><ul>${items.map(({ month, count, isChosen, address }) => html`<li><a href="${address}"${isChosen && html` class="chosen"`}><span>${month}</span><span class="number">${grouped(count)}</span></a></li>`)}</ul></details>`
 }
 
-/** A conversation that continued into the next month counts in both, as in the listings of both. */
+/** A conversation that continued into the next month counts in both months, as in their listings. */
 function countMonths(spans: ConversationSpan[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { started_at, ended_at } of spans) {
@@ -135,13 +135,13 @@ function monthOf(at: number): string {
   return localDay(at).slice(0, 7)
 }
 
-/** A limit in case a wrong clock produced absurd dates. */
-const MOST_BETWEEN = 600
+/** The most months between two dates, in case a wrong clock produced absurd dates. */
+const MAX_BETWEEN = 600
 
 function monthsBetween(first: string, last: string): string[] {
   const months: string[] = []
   let [year, month] = first.split("-").map(Number) as [number, number]
-  for (let n = 0; n < MOST_BETWEEN; n++) {
+  for (let n = 0; n < MAX_BETWEEN; n++) {
     const name = `${year}-${String(month).padStart(2, "0")}`
     if (name > last) break
     months.push(name)
@@ -166,7 +166,7 @@ const KINDS = [
   ["Documents", "docs"],
 ] as const
 
-async function kinds(dex: Dex, question: FindQuestion, to: Addresses): Promise<Choice[]> {
+async function kinds(dex: Dex, question: FindRequest, to: Addresses): Promise<Choice[]> {
   const store = await dex.store()
   const hidden = projectsHiddenFrom(await store.projects(), dex.project, dex.machine.platform)
   const seen = (await store.collections()).filter(({ project }) => project === undefined || !hidden.includes(project))
@@ -179,7 +179,7 @@ async function kinds(dex: Dex, question: FindQuestion, to: Addresses): Promise<C
   }))
 }
 
-function form(question: FindQuestion, to: Addresses): Html {
+function form(question: FindRequest, to: Addresses): Html {
   const { file, tool, ...others } = question.narrowed
   const hidden = Object.entries({ ...(question.words !== "" && { q: question.words }), ...others })
   const field = (name: string, value: string | undefined, says: string, hint: string) =>
@@ -188,15 +188,15 @@ function form(question: FindQuestion, to: Addresses): Html {
 }
 
 /** The filters, by their names in the search tool. */
-const NARROWED_BY = ["source", "project", "from", "to", "file", "tool", "in"] as const
+const FILTER_NAMES = ["source", "project", "from", "to", "file", "tool", "in"] as const
 
-export type Narrowing = Partial<Record<(typeof NARROWED_BY)[number], string>>
+export type FindFilters = Partial<Record<(typeof FILTER_NAMES)[number], string>>
 
-/** The search that an address of the page describes. */
-export type FindQuestion = { words: string; narrowed: Narrowing; offset: number }
+/** The search in a page's address. */
+export type FindRequest = { words: string; narrowed: FindFilters; offset: number }
 
-export function questionIn(query: URLSearchParams): FindQuestion {
-  const given = NARROWED_BY.map((name) => [name, (query.get(name) ?? "").trim()])
+export function readFindRequest(query: URLSearchParams): FindRequest {
+  const given = FILTER_NAMES.map((name) => [name, (query.get(name) ?? "").trim()])
   const offset = Number(query.get("offset"))
   return {
     words: (query.get("q") ?? "").trim(),
@@ -205,16 +205,16 @@ export function questionIn(query: URLSearchParams): FindQuestion {
   }
 }
 
-/** Whether there are words to search for in messages; `project:api` alone is only a filter. */
-export function hasTerms({ words }: FindQuestion): boolean {
+/** True if there are words to search for in messages; `project:api` alone is only a filter. */
+export function hasSearchWords({ words }: FindRequest): boolean {
   return parseQuery(words).terms.length > 0
 }
 
-/** The same search with something changed, starting at its first row. `undefined` removes a filter. */
+/** The address of the same search with some filters changed, starting at the first row. `undefined` removes a filter. */
 export function addressWith(
   to: Addresses,
-  { words, narrowed }: FindQuestion,
-  change: { [Name in keyof Narrowing]?: string | undefined } & { q?: string; offset?: number | undefined } = {},
+  { words, narrowed }: FindRequest,
+  change: { [Name in keyof FindFilters]?: string | undefined } & { q?: string; offset?: number | undefined } = {},
 ): string {
   return to.find({ q: words === "" ? undefined : words, ...narrowed, ...change })
 }

@@ -8,21 +8,28 @@ import { isOneTerm, parseQuery } from "../../search/query.ts"
 import { searchAsTyped, type TypedSearchCache } from "../../search/typing.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import { otherKinds } from "../../tools/kinds.ts"
+import { describeOtherKinds } from "../../tools/kinds.ts"
 import { list } from "../../tools/list/list.ts"
 import { search } from "../../tools/search/search.ts"
-import { type Addresses, askTool, type PageRequest, type ViewPage } from "../page.ts"
-import { addressWith, type FindQuestion, facetsHtml, hasTerms, type Narrowing, questionIn } from "./facets.ts"
+import { type Addresses, type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
+import {
+  addressWith,
+  type FindFilters,
+  type FindRequest,
+  facetsHtml,
+  hasSearchWords,
+  readFindRequest,
+} from "./facets.ts"
 import { agentNames, type ResultRow, rowsHtml } from "./rows.ts"
 
-/** The search page. With `quick` it returns only results that are found before the next key. */
+/** The search page. With `quick` it returns only the results of the quick search. */
 export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPage> {
-  const question = questionIn(query)
+  const question = readFindRequest(query)
   const isQuick = query.has("quick")
   const found = isQuick ? await quickRows(dex, question) : await findRows(dex, question)
   const title = question.words === "" ? "Find" : question.words
   if (!found) return { title, isPart: true, body: html`` }
-  // Search results stay as they are. A listing is updated while agents write.
+  // A listing is updated while agents write; search results are not.
   const isListing = question.words === "" && question.offset === 0
   const body = html`<div class="finding"${isListing && html` data-live="${to.find({ ...question.narrowed, part: 1 })}"`}>${await resultsHtml(dex, question, found, to)}${await facetsHtml(dex, question, to)}</div>`
   return {
@@ -35,7 +42,7 @@ export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPag
   }
 }
 
-async function resultsHtml(dex: Dex, question: FindQuestion, found: Found, to: Addresses): Promise<Html> {
+async function resultsHtml(dex: Dex, question: FindRequest, found: FoundPage, to: Addresses): Promise<Html> {
   const { rows, says, notes } = found
   const narrowed = await narrowedHtml(dex, question, to)
   const heading = question.words === "" ? "Conversations" : `“${question.words}”`
@@ -47,7 +54,7 @@ async function resultsHtml(dex: Dex, question: FindQuestion, found: Found, to: A
   return html`<section class="results" aria-label="Results"><h1>${heading}</h1><p class="says">${says}<a class="to-narrow" href="#narrow">Narrow</a></p>${narrowed}${notesHtml}${content}</section>`
 }
 
-const SAYS: Record<keyof Narrowing, string> = {
+const FILTER_LABELS: Record<keyof FindFilters, string> = {
   source: "agent",
   project: "project",
   from: "from",
@@ -58,23 +65,24 @@ const SAYS: Record<keyof Narrowing, string> = {
 }
 
 /** The active filters, each with a link that removes it. */
-async function narrowedHtml(dex: Dex, question: FindQuestion, to: Addresses): Promise<Html | undefined> {
+async function narrowedHtml(dex: Dex, question: FindRequest, to: Addresses): Promise<Html | undefined> {
   const { source, from, to: until } = question.narrowed
   const names = source === undefined ? new Map<string, string>() : await agentNames(dex, [source])
   const isMonth = from !== undefined && from === until
   const chips = Object.entries(question.narrowed).flatMap(([name, value]) => {
     if (isMonth && name === "to") return []
-    const says = name === "project" ? shortPath(value, dex.machine.home) : (names.get(value) ?? IN[value] ?? value)
+    const says =
+      name === "project" ? shortPath(value, dex.machine.home) : (names.get(value) ?? SCOPE_LABELS[value] ?? value)
     const change = isMonth && name === "from" ? { from: undefined, to: undefined } : { [name]: undefined }
-    const label = isMonth && name === "from" ? "month" : SAYS[name as keyof Narrowing]
+    const label = isMonth && name === "from" ? "month" : FILTER_LABELS[name as keyof FindFilters]
     return html`<li><a href="${addressWith(to, question, change)}" title="Remove this filter"><span class="unseen">Remove </span>${label} <b>${says}</b><span aria-hidden="true"> ×</span></a></li>`
   })
   return chips.length === 0 ? undefined : html`<ul class="chips" aria-label="Narrowed to">${chips}</ul>`
 }
 
-const IN: Record<string, string> = { history: "conversations", docs: "documents" }
+const SCOPE_LABELS: Record<string, string> = { history: "conversations", docs: "documents" }
 
-function paging(question: FindQuestion, { hasMore }: Found, to: Addresses): Html | undefined {
+function paging(question: FindRequest, { hasMore }: FoundPage, to: Addresses): Html | undefined {
   const { offset } = question
   if (offset === 0 && !hasMore) return undefined
   const before = Math.max(0, offset - ROWS_AT_ONCE)
@@ -83,8 +91,8 @@ function paging(question: FindQuestion, { hasMore }: Found, to: Addresses): Html
   return html`<nav class="paging" aria-label="More results">${offset > 0 && link(before, "prev", "← Previous")}${hasMore && link(offset + ROWS_AT_ONCE, "next", "Next →")}</nav>`
 }
 
-/** Suggestions if nothing is found. */
-function nothingHtml(question: FindQuestion, to: Addresses): Html | undefined {
+/** Suggestions for a search without results. */
+function nothingHtml(question: FindRequest, to: Addresses): Html | undefined {
   const { words, narrowed, offset } = question
   const isNarrowed = Object.keys(narrowed).length > 0
   if (offset > 0)
@@ -102,22 +110,22 @@ function nothingHtml(question: FindQuestion, to: Addresses): Html | undefined {
   return html`<div class="none"><p>Nothing found.</p><ul>${ways.map((way) => way && html`<li>${way}</li>`)}</ul></div>`
 }
 
-/** Text between backticks is a command. */
+/** The note with the text between backticks marked as a command. */
 function withCommands(note: string): Html[] {
   return note.split("`").map((text, i) => (i % 2 === 1 ? html`<code>${text}</code>` : html`${text}`))
 }
 
 /** Query syntax, which the quick search does not understand. */
-const MORE_THAN_WORDS = /["]|(?:^|\s)-\p{L}|\b[a-z]+:\S/u
+const QUERY_SYNTAX = /["]|(?:^|\s)-\p{L}|\b[a-z]+:\S/u
 
 /**
- * The newest conversations with these words, found before the next key. Undefined if the quick search cannot answer this query,
- * or finds nothing: the full search is more forgiving.
+ * The newest conversations with these words, found before the next key press. Undefined if the quick search cannot handle this
+ * query or finds nothing; the full search also corrects mistakes.
  */
-async function quickRows(dex: Dex, question: FindQuestion): Promise<Found | undefined> {
+async function quickRows(dex: Dex, question: FindRequest): Promise<FoundPage | undefined> {
   const { words, narrowed } = question
   const { source, project, from, ...others } = narrowed
-  if (!hasTerms(question) || MORE_THAN_WORDS.test(words) || Object.keys(others).length > 0) return undefined
+  if (!hasSearchWords(question) || QUERY_SYNTAX.test(words) || Object.keys(others).length > 0) return undefined
   const typed = {
     text: words,
     sources: source === undefined ? undefined : [source],
@@ -136,7 +144,7 @@ async function quickRows(dex: Dex, question: FindQuestion): Promise<Found | unde
   return { rows, says: "Newest first, until you pause", notes: [], hasMore: false }
 }
 
-/** The rows that were read for the previous key, by history. They are valid until something is written. */
+/** The rows that were read for the previous key press, by history. They are valid until something is written. */
 const readOf = new WeakMap<HistoryReader, { revision: string; read: TypedSearchCache }>()
 
 async function readBefore(store: HistoryReader): Promise<TypedSearchCache> {
@@ -151,37 +159,37 @@ async function readBefore(store: HistoryReader): Promise<TypedSearchCache> {
 /** How many rows one page contains. */
 export const ROWS_AT_ONCE = 20
 
-export type Found = {
+export type FoundPage = {
   rows: readonly ResultRow[]
-  /** The line above the rows: how many of how many, and in which order. */
+  /** The text above the rows: how many of how many, and in which order. */
   says: string
   notes: readonly string[]
-  /** Whether there may be rows after these. */
+  /** True if there may be more rows. */
   hasMore: boolean
 }
 
-/** The newest conversations if nothing is searched for, otherwise the results of the search. */
-async function findRows(dex: Dex, question: FindQuestion): Promise<Found> {
+/** The newest conversations if there is nothing to search for, otherwise the results of the search. */
+async function findRows(dex: Dex, question: FindRequest): Promise<FoundPage> {
   const { words, narrowed, offset } = question
   const limit = ROWS_AT_ONCE
   const isOpen = words === "" && Object.keys(narrowed).every((name) => name === "in")
-  if (isOpen && narrowed.in === "docs") return collections(dex)
-  if (isOpen) return newest(await askTool(dex, list, { limit, offset }), offset)
-  if (!hasTerms(question) && narrowed.tool !== undefined)
-    return nothing(["A tool is used in messages, and messages are found by words: type some as well."])
+  if (isOpen && narrowed.in === "docs") return collectionRows(dex)
+  if (isOpen) return newestRows(await runToolForPage(dex, list, { limit, offset }), offset)
+  if (!hasSearchWords(question) && narrowed.tool !== undefined)
+    return nothing(["To filter by tool, also type words to search for."])
   const { in: where, ...filters } = narrowed
   const among: { in?: "history" | "docs" } = where === "history" || where === "docs" ? { in: where } : {}
   const query = words === "" ? {} : { query: words }
-  const output = await askTool(dex, search, { ...query, ...filters, ...among, explain: true, limit, offset })
-  return searched(output, question)
+  const output = await runToolForPage(dex, search, { ...query, ...filters, ...among, explain: true, limit, offset })
+  return searchRows(output, question)
 }
 
-function nothing(notes: string[]): Found {
+function nothing(notes: string[]): FoundPage {
   return { rows: [], says: "", notes, hasMore: false }
 }
 
-function newest({ conversations, total, left_out, note }: OutputOf<typeof list>, offset: number): Found {
-  const others = otherKinds(left_out)
+function newestRows({ conversations, total, left_out, note }: OutputOf<typeof list>, offset: number): FoundPage {
+  const others = describeOtherKinds(left_out)
   return {
     rows: conversations,
     says: range(conversations.length, offset, total),
@@ -190,13 +198,13 @@ function newest({ conversations, total, left_out, note }: OutputOf<typeof list>,
   }
 }
 
-function searched(output: OutputOf<typeof search>, { words, offset }: FindQuestion): Found {
+function searchRows(output: OutputOf<typeof search>, { words, offset }: FindRequest): FoundPage {
   const { results, total, total_is_at_least, conversations, kinds = {}, degraded = [] } = output
   const notes = [...output.notes, ...degraded]
   const shown = results.length
   if (output.mode === "list")
     return { rows: results, says: range(shown, offset, total), notes, hasMore: offset + shown < total }
-  // With several words, the total counts messages with any of them, which is not a useful number.
+  // With several words, the total counts messages that contain any of them, which is not useful.
   const isCounted = isOneTerm(parseQuery(words)) && !total_is_at_least && conversations !== undefined
   // If subagents or other kinds were counted too, the number of rows differs.
   const isAll = isCounted && conversations >= offset + shown && Object.keys(kinds).length === 1
@@ -217,9 +225,9 @@ function range(shown: number, offset: number, total: number, order = "newest"): 
 }
 
 /** Documents are not listed, because they have no date to sort by. */
-async function collections(dex: Dex): Promise<Found> {
-  const { collections = [] } = await askTool(dex, list, { in: "docs" })
-  if (collections.length === 0) return nothing(["There are no documents yet: `dex docs add <folder>` adds some."])
+async function collectionRows(dex: Dex): Promise<FoundPage> {
+  const { collections = [] } = await runToolForPage(dex, list, { in: "docs" })
+  if (collections.length === 0) return nothing(["There are no documents yet. To add some: `dex docs add <folder>`"])
   const names = collections.map(({ name }) => name).join(", ")
   return nothing([`Type words to search these documents: ${names}.`])
 }

@@ -58,7 +58,7 @@ function rowHtml(row: ResultRow, agent: string, home: string, to: Addresses): Ht
     row.kind !== undefined && !["person", "document"].includes(row.kind) && row.kind,
     row.superseded && "kept by dex only",
   ].filter((fact) => typeof fact === "string")
-  return html`<li class="row" tabindex="-1"><a class="title" href="${addressOf(row, to)}">${title}</a>${snippet !== "" && html`<p class="snippet">${marked(snippet)}</p>`}<div class="row-end"><p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span><time datetime="${date}">${when(date)}</time>${facts.map((fact) => html`<span>${fact}</span>`)}</p>${score_parts && html`<details class="why"><summary>why it is here</summary>${scoreTable(score_parts, score_final)}</details>`}</div></li>`
+  return html`<li class="row" tabindex="-1"><a class="title" href="${addressOf(row, to)}">${title}</a>${snippet !== "" && html`<p class="snippet">${markedHtml(snippet)}</p>`}<div class="row-end"><p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span><time datetime="${date}">${when(date)}</time>${facts.map((fact) => html`<span>${fact}</span>`)}</p>${score_parts && html`<details class="why"><summary>why it is here</summary>${scoreTable(score_parts, score_final)}</details>`}</div></li>`
 }
 
 /** The address of the message that matched, or of the beginning of the conversation. */
@@ -68,13 +68,13 @@ function addressOf({ id, message_index, snippet = "" }: ResultRow, to: Addresses
   return to.read(conversation, snippet === "" || !message_index || message_index === 1 ? undefined : message_index)
 }
 
-/** Text between double stars matched. A snippet contains no other double stars. */
-function marked(snippet: string): Html[] {
+/** The snippet with its matches, which are between double stars, marked. It contains no other double stars. */
+function markedHtml(snippet: string): Html[] {
   return snippet.split("**").map((text, i) => (i % 2 === 1 ? html`<mark>${text}</mark>` : html`${text}`))
 }
 
 /** The meaning of each part of a score. */
-const SAYS: Record<string, string> = {
+const SCORE_PART_LABELS: Record<string, string> = {
   words: "the words, the rarer the more",
   common: "very common words",
   pairs: "adjacent words, as you typed them",
@@ -87,15 +87,15 @@ const SAYS: Record<string, string> = {
 
 /** A score as a sum. */
 function scoreTable(parts: readonly { name: string; value: number }[], sum: number): Html {
-  const rows = [...merged(parts)].map(
+  const rows = [...sumByName(parts)].map(
     ([name, value]) =>
-      html`<tr><th scope="row">${name}</th><td class="says">${SAYS[name] ?? ""}</td><td class="number">${value.toFixed(2)}</td></tr>`,
+      html`<tr><th scope="row">${name}</th><td class="says">${SCORE_PART_LABELS[name] ?? ""}</td><td class="number">${value.toFixed(2)}</td></tr>`,
   )
   return html`<table class="score"><caption class="unseen">What the score is made of</caption><tbody>${rows}</tbody><tfoot><tr><th scope="row">score</th><td class="says"></td><td class="number">${sum.toFixed(2)}</td></tr></tfoot></table>`
 }
 
 /** Adds up parts with the same name, such as several words or neighbours. */
-function merged(parts: readonly { name: string; value: number }[]): Map<string, number> {
+function sumByName(parts: readonly { name: string; value: number }[]): Map<string, number> {
   const sums = new Map<string, number>()
   for (const { name, value } of parts) sums.set(name, (sums.get(name) ?? 0) + value)
   return sums

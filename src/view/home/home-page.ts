@@ -9,16 +9,16 @@ import { list } from "../../tools/list/list.ts"
 import { agentNamed } from "../../tools/resolve.ts"
 import { stats } from "../../tools/stats/stats.ts"
 import { usage } from "../../tools/usage/usage.ts"
-import { message } from "../layout.ts"
-import { askTool, type PageRequest, type ViewPage } from "../page.ts"
+import { messagePageHtml } from "../layout.ts"
+import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { type SpentRange, spentDays } from "../usage/spent-days.ts"
-import { choices, lateSection, rangeGiven, sectionPage } from "./late-section.ts"
+import { choiceLinks, lateSection, requestedRange, sectionPage } from "./late-section.ts"
 
 /** The home page: a year at a glance, the newest conversations, unfinished work, cost and projects. */
 export async function homePage(request: PageRequest): Promise<ViewPage> {
   const { dex, to, query } = request
   if (!dex.hasHistory()) return nothingYet()
-  const stored = await askTool(dex, stats, { summary: true })
+  const stored = await runToolForPage(dex, stats, { summary: true })
   if (Object.keys(stored.kinds).length === 0) return nothingYet()
   const days = requestedDays(query)
   const { from, until } = rangeOf(days, stored, dex.now())
@@ -39,7 +39,7 @@ ${lateSection("Projects", to.to("projects", range))}
 function nothingYet(): ViewPage {
   const text =
     "dex has not read a conversation yet. Run `dex sync` in a terminal: it reads what your coding agents wrote on this machine. Then open this page again."
-  return { title: "Home", section: "home", body: message("Nothing yet", text) }
+  return { title: "Home", section: "home", body: messagePageHtml("Nothing yet", text) }
 }
 
 function storedLine({ kinds, total_messages, sources, date_range, sync }: OutputOf<typeof stats>): Html {
@@ -58,7 +58,7 @@ function storedLine({ kinds, total_messages, sources, date_range, sync }: Output
   return html`<p class="line">${facts.map((fact) => html`<span>${fact}</span>`)}</p>`
 }
 
-/** So many days until today; if nothing happened in them, until the last day with activity. */
+/** The last `days` days until today or, if nothing happened in them, until the last day with activity. */
 function rangeOf(days: number, { date_range }: OutputOf<typeof stats>, now: number): SpentRange {
   const today = localDay(now)
   const newest = date_range.latest === undefined ? today : localDay(Date.parse(date_range.latest))
@@ -72,7 +72,7 @@ const NEWEST = 10
 
 /** The newest conversations. The section is updated while agents write. */
 async function newestSection({ dex, to }: PageRequest): Promise<Html> {
-  const { conversations, total } = await askTool(dex, list, { limit: NEWEST })
+  const { conversations, total } = await runToolForPage(dex, list, { limit: NEWEST })
   const rows = await Promise.all(
     conversations.map(async ({ id, title, project, source, date, message_count, commits, ...work }) => {
       const agent = (await agentNamed(dex, source))?.name ?? source
@@ -98,9 +98,9 @@ function requestedDays(query: URLSearchParams): number {
 /** Cost and tokens by day and model. */
 export async function spentPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
-  const range = rangeGiven(query)
+  const range = requestedRange(query)
   if (!dex.hasHistory()) return sectionPage(request, TITLE, html`<p class="none">No conversation was read yet.</p>`)
-  const spent = await askTool(dex, usage, { by: "month", limit: 1, ...range })
+  const spent = await runToolForPage(dex, usage, { by: "month", limit: 1, ...range })
   if (spent.total.answers === 0 && request.isLearning()) return sectionPage(request, TITLE, html``)
   const today = localDay(dex.now())
   const { from, to: until } = dateRange(range, dex.now())
@@ -108,7 +108,7 @@ export async function spentPart(request: PageRequest): Promise<ViewPage> {
     from: from === undefined ? (spent.days[0]?.day ?? today) : localDay(from),
     until: until === undefined ? today : localDay(until),
   }
-  const links = choices(
+  const links = choiceLinks(
     LENGTHS.map((days) => [String(days), `${days} days`] as const),
     String(requestedDays(query)),
     (days) => to.to("", { days }),

@@ -19,13 +19,13 @@ export function sectionPage(request: PageRequest, title: string, content: Html, 
 }
 
 /** The period in the address. */
-export function rangeGiven(query: URLSearchParams): { from?: string; to?: string } {
+export function requestedRange(query: URLSearchParams): { from?: string; to?: string } {
   const [from, to] = [query.get("from") ?? "", query.get("to") ?? ""]
   return { from: from !== "" ? from : undefined, to: to !== "" ? to : undefined }
 }
 
 /** Links to the same page with another choice. */
-export function choices(
+export function choiceLinks(
   names: readonly (readonly [value: string, title: string])[],
   chosen: string,
   addressOf: (value: string) => string,

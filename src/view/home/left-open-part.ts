@@ -1,6 +1,6 @@
 import { basename } from "node:path"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import { leftOpen } from "../../answers/left-open.ts"
+import { findOpenChecks } from "../../answers/left-open.ts"
 import { localDay } from "../../core/dates.ts"
 import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
@@ -9,39 +9,42 @@ import { type Html, html } from "../../render/html/html.ts"
 import { age, many, projectName } from "../../render/words.ts"
 import type { ConversationRow, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
-import { deletionsAhead } from "../../tools/deletions.ts"
+import { upcomingDeletions } from "../../tools/deletions.ts"
 import { conversationOf } from "../../tools/fields.ts"
 import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from "../page.ts"
 import { sectionPage } from "./late-section.ts"
 
-const LOOKED_AT = 12
-/** A limit, because all messages of these conversations are read. */
-const MOST_MESSAGES = 6_000
-const MOST_ENDS = 3
-const MOST_CHECKS = 5
-const MOST_CHARS = 160
+const MAX_CONVERSATIONS = 12
+/** The most messages to read, because all messages of these conversations are read. */
+const MAX_MESSAGES = 6_000
+const MAX_ENDS = 3
+const MAX_CHECKS = 5
+const MAX_CHARS = 160
 const TITLE = "Left open"
 
-/** How a conversation broke off. Questions and next steps are missing here, because they are not work in progress. */
-const BROKEN_OFF: Partial<Record<OpenEnd["kind"], string>> = {
+/**
+ * Labels for the ways in which a conversation broke off. Questions and next steps are missing, because they are not work in
+ * progress.
+ */
+const END_LABELS: Partial<Record<OpenEnd["kind"], string>> = {
   request: "not answered",
   call: "broke off during",
   todo: "to do",
 }
 
-type Looked = { row: ConversationRow; messages: StoredMessage[] }
+type ReadConversation = { row: ConversationRow; messages: StoredMessage[] }
 
-/** Work that broke off in the newest conversations, and checks that failed there and did not pass afterwards. */
+/** Work that broke off in the newest conversations, and checks that failed and did not pass afterwards. */
 export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
-  const looked = dex.hasHistory() ? await newestRead(dex) : []
+  const looked = dex.hasHistory() ? await readNewest(dex) : []
   const now = dex.now()
   const broken = looked.flatMap((one) => brokenOff(one, to, now) ?? [])
   const checks = [...Map.groupBy(looked, ({ row }) => row.project ?? "")].flatMap(([project, own]) =>
-    leftOpen(project, own.map(spoken)).map((check) => ({ project, ...check })),
+    findOpenChecks(project, own.map(spoken)).map((check) => ({ project, ...check })),
   )
   const failing = checks
-    .slice(0, MOST_CHECKS)
+    .slice(0, MAX_CHECKS)
     .map(
       ({ project, ref, command, error, times }) =>
         html`<li class="row" tabindex="-1"><a class="title" href="${addressOfRef(to, ref)}"><code>${shortened(command)}</code></a><p class="line"><span class="bad">failed${times > 1 && ` ${times} times`}</span><span>${projectName(project)}</span>${error !== undefined && html`<span>${shortened(error)}</span>`}</p></li>`,
@@ -58,11 +61,11 @@ export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
 }
 
 /** As many of a person's newest conversations as can be read quickly. */
-async function newestRead(dex: Dex): Promise<Looked[]> {
+async function readNewest(dex: Dex): Promise<ReadConversation[]> {
   const store = await dex.store()
-  const { rows } = await store.list({ kinds: ["person"], inside: dex.project, limit: LOOKED_AT, offset: 0 })
-  const looked: Looked[] = []
-  let room = MOST_MESSAGES
+  const { rows } = await store.list({ kinds: ["person"], inside: dex.project, limit: MAX_CONVERSATIONS, offset: 0 })
+  const looked: ReadConversation[] = []
+  let room = MAX_MESSAGES
   for (const row of rows) {
     room -= row.message_count
     if (room < 0) break
@@ -73,40 +76,40 @@ async function newestRead(dex: Dex): Promise<Looked[]> {
   return looked
 }
 
-const spoken = ({ row, messages }: Looked) => ({
+const spoken = ({ row, messages }: ReadConversation) => ({
   messages,
   refOf: (number: number) => formatRef({ ...row.ref, number }),
   ended_at: row.ended_at ?? 0,
 })
 
-function brokenOff({ row, messages }: Looked, to: Addresses, now: number): Html | undefined {
-  const ends = briefOf(messages).open_ends.filter(({ kind }) => BROKEN_OFF[kind] !== undefined)
+function brokenOff({ row, messages }: ReadConversation, to: Addresses, now: number): Html | undefined {
+  const ends = briefOf(messages).open_ends.filter(({ kind }) => END_LABELS[kind] !== undefined)
   if (ends.length === 0) return undefined
   const { id, title, project, date } = conversationOf(row)
   const shown = ends
-    .slice(0, MOST_ENDS)
+    .slice(0, MAX_ENDS)
     .map(
       ({ kind, number, text }) =>
-        html`<li><a href="${to.read(id, number)}"><span class="facts">${BROKEN_OFF[kind]}</span> ${shortened(text)}</a></li>`,
+        html`<li><a href="${to.read(id, number)}"><span class="facts">${END_LABELS[kind]}</span> ${shortened(text)}</a></li>`,
     )
-  const more = ends.length > MOST_ENDS && html`<li class="facts">and ${ends.length - MOST_ENDS} more</li>`
+  const more = ends.length > MAX_ENDS && html`<li class="facts">and ${ends.length - MAX_ENDS} more</li>`
   return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}">${date === "" ? "no date" : `${age(date, now)} ago`}</time><span>${projectName(project)}</span></p><ul class="ends">${shown}${more}</ul></li>`
 }
 
 function shortened(text: string): string {
   const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length > MOST_CHARS ? `${line.slice(0, MOST_CHARS)}…` : line
+  return line.length > MAX_CHARS ? `${line.slice(0, MAX_CHARS)}…` : line
 }
 
 const SHOWN = 5
-/** At most this many are sorted by the time of their deletion. */
-const MOST_ORDERED = 500
+/** The most transcripts that are sorted by the time of their deletion. */
+const MAX_ORDERED = 500
 const DELETED_TITLE = "Deleted soon"
 
-/** The conversations whose transcript Claude Code deletes within a week. What dex has read stays. */
+/** The conversations whose transcripts Claude Code deletes within a week. dex keeps its copies. */
 export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
-  const ahead = await deletionsAhead(dex)
+  const ahead = await upcomingDeletions(dex)
   if (!ahead || ahead.soon === 0)
     return sectionPage(
       request,
@@ -114,21 +117,21 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
       html`<p class="none">${ahead ? `Claude Code deletes transcripts after ${ahead.days} days, and none within a week. ` : ""}What dex has read stays.</p>`,
     )
   const { days, soon, unread, transcripts } = ahead
-  // A transcript is named after its conversation. Those of private projects are counted, but not listed.
+  // A transcript is named after its conversation. Transcripts of private projects are counted, but not listed.
   const refs = transcripts.map(({ path }) => ({ source: "claude_code", id: basename(path, ".jsonl") }))
   const store = await dex.store()
   const { rows, total } = await store.list({
     among: refs,
     kinds: ["person"],
     inside: dex.project,
-    limit: MOST_ORDERED,
+    limit: MAX_ORDERED,
     offset: 0,
   })
   const deletedAt = new Map(transcripts.map((one) => [basename(one.path, ".jsonl"), one.deletedAt]))
   const text =
     unread === 0
       ? `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has a copy of each.`
-      : `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has not read ${grouped(unread)} of these to the end yet: \`dex sync\` does.`
+      : `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has not read ${grouped(unread)} of these completely. Run \`dex sync\` to read them.`
   const goesAt = (row: ConversationRow) => deletedAt.get(row.ref.id) ?? Number.POSITIVE_INFINITY
   const shown = rows.toSorted((a, b) => goesAt(a) - goesAt(b)).slice(0, SHOWN)
   const items = shown.map((row) => {

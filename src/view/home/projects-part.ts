@@ -8,21 +8,21 @@ import { dateRange } from "../../tools/fields.ts"
 import { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { stackBar } from "../charts.ts"
-import { askTool, type PageRequest, type ViewPage } from "../page.ts"
-import { rangeGiven, sectionPage } from "./late-section.ts"
+import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
+import { requestedRange, sectionPage } from "./late-section.ts"
 
-const MOST_PROJECTS = 12
-/** A limit, because counting reads every edit of a conversation. */
-const MOST_COUNTED = 500
+const MAX_PROJECTS = 12
+/** The most conversations to count, because counting reads every edit of a conversation. */
+const MAX_COUNTED = 500
 const AT_ONCE = 25
 
 /** Each project with its work and cost in the period. */
 export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
-  const range = rangeGiven(query)
+  const range = requestedRange(query)
   if (!dex.hasHistory())
     return sectionPage(request, "Projects", html`<p class="none">No conversation was read yet.</p>`)
-  const spent = await askTool(dex, usage, { by: "project", limit: 1_000, ...range })
+  const spent = await runToolForPage(dex, usage, { by: "project", limit: 1_000, ...range })
   const { done, left_out } = await workIn(dex, dateRange(range, dex.now()))
   const sums = new Map(spent.rows.map((row) => [row.key, row]))
   const names = [...new Set([...sums.keys(), ...done.keys()])]
@@ -31,7 +31,7 @@ export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   if (names.length === 0)
     return sectionPage(request, "Projects", html`<p class="none">No conversation in these days.</p>`)
   const most = Math.max(...names.map(({ sum }) => sum?.cost ?? 0))
-  const rows = names.slice(0, MOST_PROJECTS).map(({ name, sum, work }) => {
+  const rows = names.slice(0, MAX_PROJECTS).map(({ name, sum, work }) => {
     const isNamed = !name.startsWith("(")
     const title = isNamed
       ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${projectName(name)}</a>`
@@ -41,11 +41,11 @@ export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   })
   const heads = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
   const notes = [
-    ...(names.length > MOST_PROJECTS ? [`${names.length - MOST_PROJECTS} more projects are not shown.`] : []),
+    ...(names.length > MAX_PROJECTS ? [`${names.length - MAX_PROJECTS} more projects are not shown.`] : []),
     "Lines and commits are those of every conversation that was active in these days, from its beginning.",
     ...(left_out > 0
       ? [
-          `Lines and commits of the newest ${MOST_COUNTED} conversations; ${grouped(left_out)} older ones are not counted.`,
+          `Lines and commits of the newest ${MAX_COUNTED} conversations; ${grouped(left_out)} older ones are not counted.`,
         ]
       : []),
   ]
@@ -61,14 +61,14 @@ function linesHtml({ lines_added, lines_removed }: Work): Html {
   return html`<span class="added">+${grouped(lines_added)}</span> <span class="removed">−${grouped(lines_removed)}</span>`
 }
 
-/** Lines and commits by project, including those of subagents. */
+/** Counts lines and commits by project, including those of subagents. */
 async function workIn(dex: Dex, range: { from?: number; to?: number }) {
   const store = await dex.store()
   const { rows, total } = await store.list({
     ...range,
     kinds: ["person", "subagent", "automation"],
     inside: dex.project,
-    limit: MOST_COUNTED,
+    limit: MAX_COUNTED,
     offset: 0,
   })
   const work: Work[] = []

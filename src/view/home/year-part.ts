@@ -6,9 +6,9 @@ import { usage } from "../../tools/usage/usage.ts"
 import { dollars, shortCount } from "../../usage/line.ts"
 import { type HeatDay, heatMap, heatMapStart } from "../charts.ts"
 import type { Addresses } from "../page.ts"
-import { askTool, type PageRequest, type ViewPage } from "../page.ts"
+import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import type { UsageOutput } from "../usage/spent-days.ts"
-import { choices, sectionPage } from "./late-section.ts"
+import { choiceLinks, sectionPage } from "./late-section.ts"
 
 /** The amounts that the colours of the map can show. */
 const AMOUNTS = ["tokens", "cost", "conversations"] as const
@@ -21,7 +21,7 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
   if (!dex.hasHistory())
     return sectionPage(request, TITLES[amount], html`<p class="none">No conversation was read yet.</p>`)
   const today = localDay(dex.now())
-  const { days, notes } = await askTool(dex, usage, { by: "month", from: heatMapStart(today), limit: 1 })
+  const { days, notes } = await runToolForPage(dex, usage, { by: "month", from: heatMapStart(today), limit: 1 })
   const heat = days.map(
     (one): HeatDay => ({
       day: one.day,
@@ -31,7 +31,7 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
     }),
   )
   if (days.length === 0 && request.isLearning()) return sectionPage(request, TITLES[amount], html``)
-  const links = choices(
+  const links = choiceLinks(
     AMOUNTS.map((one) => [one, one] as const),
     amount,
     (year) => to.to("", { year }),

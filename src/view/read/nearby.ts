@@ -8,37 +8,37 @@ import { conversationOf } from "../../tools/fields.ts"
 import type { Addresses } from "../page.ts"
 
 /**
- * A call is shown with its result if that came within so many messages, as nearly all do. A later result is shown in its own
- * message. So a part of a conversation can be shown without reading the rest.
+ * A call is shown with its result if the result came within this many messages, as nearly all do. A later result is shown in its
+ * own message. This way, a part of a conversation can be shown without reading the rest.
  */
-const NEAR = 30
+const MAX_DISTANCE = 30
 
 /** The numbers of the messages in which a call was made and answered. */
 type MadeCall = { madeIn?: number; answeredIn?: number }
 
-export type Nearby = {
+export type MessagesWithResults = {
   messages: StoredMessage[]
   outcomes: ReturnType<typeof outcomesOf>
-  /** The calls in `outcomes`. */
+  /** The calls whose results are in `outcomes`. */
   calls: Map<string, MadeCall>
 }
 
 /** Consecutive messages, with the results of their calls. `all` contains the numbers of the complete conversation. */
-export async function readNearby(
+export async function readWithResults(
   store: HistoryReader,
   ref: Ref,
   all: readonly number[],
   part: readonly number[],
-): Promise<Nearby> {
+): Promise<MessagesWithResults> {
   const first = all.indexOf(part[0] ?? 0)
-  const near = all.slice(Math.max(0, first - NEAR), first + part.length + NEAR)
+  const near = all.slice(Math.max(0, first - MAX_DISTANCE), first + part.length + MAX_DISTANCE)
   const places = new Map(near.map((number, i) => [number, i]))
   const stored = await store.messages(ref, near)
   const outcomes = outcomesOf(stored)
   const calls = callsIn(stored)
   for (const [id, { madeIn, answeredIn }] of calls) {
     const isIncomplete = madeIn === undefined || answeredIn === undefined
-    if (!isIncomplete && Math.abs(places.get(answeredIn)! - places.get(madeIn)!) <= NEAR) continue
+    if (!isIncomplete && Math.abs(places.get(answeredIn)! - places.get(madeIn)!) <= MAX_DISTANCE) continue
     outcomes.delete(id)
     calls.delete(id)
   }

@@ -5,31 +5,31 @@ import { type Html, html } from "../../render/html/html.ts"
 import { messageHtml, type PageMessage, type PageOptions } from "../../render/html/message-html.ts"
 import type { HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { messageState } from "../../tools/view.ts"
-import type { Addresses, ConversationRead } from "../page.ts"
-import { type Nearby, readNearby, type Subagents, subagentHtml } from "./nearby.ts"
+import type { Addresses, RequestedConversation } from "../page.ts"
+import { type MessagesWithResults, readWithResults, type Subagents, subagentHtml } from "./nearby.ts"
 import type { Versions } from "./shape.ts"
 
-/** How many messages one part of the page contains: several screens, but quickly rendered. */
-const AT_ONCE = 50
-/** Longer outputs are cut. A link shows the complete output. */
-const MOST_CHARS = 6_000
+/** How many messages one part of the page contains: several screens, but fast to render. */
+const MESSAGES_PER_PART = 50
+/** The most characters of an output that are shown. A link shows all of it. */
+const MAX_CHARS = 6_000
 
 /** The numbers of a conversation's messages, split into parts. */
-export function partsOf(versions: Versions): number[][] {
+export function splitIntoParts(versions: Versions): number[][] {
   const numbers = [...versions.keys()]
   const parts: number[][] = []
-  for (let i = 0; i < numbers.length; i += AT_ONCE) parts.push(numbers.slice(i, i + AT_ONCE))
+  for (let i = 0; i < numbers.length; i += MESSAGES_PER_PART) parts.push(numbers.slice(i, i + MESSAGES_PER_PART))
   return parts.length === 0 ? [[]] : parts
 }
 
-export function partWith(parts: number[][], number: number): number {
+export function partWithMessage(parts: number[][], number: number): number {
   const found = parts.findIndex((numbers) => numbers.includes(number))
   if (found === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
   return found
 }
 
 export async function partHtml(
-  { dex, row, agent }: ConversationRead,
+  { dex, row, agent }: RequestedConversation,
   versions: Versions,
   [parts, index]: [parts: number[][], index: number],
   subagents: Subagents,
@@ -37,13 +37,13 @@ export async function partHtml(
 ): Promise<Html> {
   const numbers = parts[index]!
   const store = await dex.store()
-  const nearby = await readNearby(store, row.ref, parts.flat(), numbers)
+  const nearby = await readWithResults(store, row.ref, parts.flat(), numbers)
   const name = formatRef(row.ref)
   const options: PageOptions = {
     agent,
     root: row.project ?? "",
     outcomes: nearby.outcomes,
-    mostChars: MOST_CHARS,
+    mostChars: MAX_CHARS,
     subagentOf: (id) => {
       const found = subagents.byCall.get(id)
       return found && subagentHtml(found, to)
@@ -67,11 +67,14 @@ export async function partHtml(
   return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${shown.filter((one) => one !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
 }
 
-/** Changes when the HTML of a message must change: it contains its version, and those of the messages that answer its calls. */
+/**
+ * Changes whenever the HTML of a message must change: it contains the version of the message, and those of the messages that
+ * answer its calls.
+ */
 function stampOf(
   { number, parts, facts }: PageMessage,
   versions: Versions,
-  { calls }: Nearby,
+  { calls }: MessagesWithResults,
   { subagentOf }: PageOptions,
 ): string {
   const answers = parts.flatMap((part) => {
@@ -82,7 +85,7 @@ function stampOf(
   return [versions.get(number), ...facts, ...answers].join("|")
 }
 
-/** Names the model only where it changes. */
+/** The messages, with the model named only where it changes. */
 function withModels(messages: StoredMessage[]): PageMessage[] {
   let last: string | undefined
   return messages.map((message) => {
@@ -95,13 +98,13 @@ function withModels(messages: StoredMessage[]): PageMessage[] {
   })
 }
 
-/** Enough for more than a thousand messages. The least recently used are dropped first. */
-const MOST_CACHED_CHARS = 4_000_000
+/** The most characters in the cache: enough for more than a thousand messages. The least recently used are dropped first. */
+const MAX_CACHED_CHARS = 4_000_000
 
 type CachedMessage = { stamp: string; shown: Html | undefined }
 type HtmlCache = { byMessage: Map<string, CachedMessage>; chars: number }
 
-/** By history, so that another history, or one that was opened again, starts with an empty cache. */
+/** One cache per history, so that another history, or one that was reopened, starts with an empty cache. */
 const caches = new WeakMap<HistoryReader, HtmlCache>()
 
 /** The HTML of a message, made once per stamp. */
@@ -114,18 +117,18 @@ function cachedHtml(
   caches.set(store, cache)
   const name = `${formatRef(message.ref)}#${message.number}`
   const cached = cache.byMessage.get(name)
-  if (cached) drop(cache, name, cached)
+  if (cached) dropOldest(cache, name, cached)
   const now = cached?.stamp === message.stamp ? cached : { stamp: message.stamp, shown: make() }
   cache.byMessage.set(name, now)
   cache.chars += sizeOf(now)
   for (const [oldest, one] of cache.byMessage) {
-    if (cache.chars <= MOST_CACHED_CHARS) break
-    drop(cache, oldest, one)
+    if (cache.chars <= MAX_CACHED_CHARS) break
+    dropOldest(cache, oldest, one)
   }
   return now.shown
 }
 
-function drop(cache: HtmlCache, name: string, one: CachedMessage): void {
+function dropOldest(cache: HtmlCache, name: string, one: CachedMessage): void {
   cache.byMessage.delete(name)
   cache.chars -= sizeOf(one)
 }

@@ -10,8 +10,8 @@ import { conversationOf } from "../../tools/fields.ts"
 import type { PageRequest, ViewPage } from "../page.ts"
 import { requestedConversation } from "../page.ts"
 
-const AT_ONCE = 20
-const MOST_CHARS = 20_000
+const RECORDS_PER_PAGE = 20
+const MAX_CHARS = 20_000
 
 /** The raw records of a conversation as dex stores them: redacted, and without the bytes of images. */
 export async function rawPage(request: PageRequest): Promise<ViewPage> {
@@ -21,10 +21,10 @@ export async function rawPage(request: PageRequest): Promise<ViewPage> {
   const lines = await recordsOf(dex, row)
   const number = query.get("at")
   const from = number === null ? Number(query.get("from") ?? 0) : await placeOf(dex, row, Number(number), lines)
-  const shown = lines.slice(from, from + AT_ONCE).map((line, i) => {
+  const shown = lines.slice(from, from + RECORDS_PER_PAGE).map((line, i) => {
     const parsed = parseObject(line)
-    const text = (parsed ? JSON.stringify(parsed, null, 2) : line).slice(0, MOST_CHARS)
-    const omitted = line.length - MOST_CHARS
+    const text = (parsed ? JSON.stringify(parsed, null, 2) : line).slice(0, MAX_CHARS)
+    const omitted = line.length - MAX_CHARS
     return html`<li value="${from + i + 1}"><pre class="code">${highlightedHtml(text, "json")}${omitted > 0 && `\n… ${omitted} more characters`}</pre></li>`
   })
   const step = (at: number, says: string) =>
@@ -35,11 +35,11 @@ export async function rawPage(request: PageRequest): Promise<ViewPage> {
   const { title } = conversationOf(row)
   const summary =
     lines.length === 0
-      ? "dex keeps no records of this conversation."
+      ? "dex has no raw records of this conversation."
       : `${many(lines.length, "record")}, redacted, from ${row.path}`
   return {
     title: `Records of ${title}`,
-    body: html`<section class="raw"><h1><a href="${to.read(name)}">${title}</a></h1><p>${summary}</p>${step(Math.max(0, from - AT_ONCE), "Earlier records")}<ol>${shown}</ol>${step(from + AT_ONCE, "Later records")}</section>`,
+    body: html`<section class="raw"><h1><a href="${to.read(name)}">${title}</a></h1><p>${summary}</p>${step(Math.max(0, from - RECORDS_PER_PAGE), "Earlier records")}<ol>${shown}</ol>${step(from + RECORDS_PER_PAGE, "Later records")}</section>`,
   }
 }
 

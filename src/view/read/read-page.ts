@@ -6,13 +6,13 @@ import { many, projectName, shortPath, when } from "../../render/words.ts"
 import type { ConversationRow } from "../../store/history/store.ts"
 import type { Dex } from "../../tools/context.ts"
 import { conversationOf } from "../../tools/fields.ts"
-import { paidSettings } from "../../tools/usage/payments.ts"
+import { priceSettings } from "../../tools/usage/payments.ts"
 import { actionForm } from "../actions.ts"
 import type { Addresses, PageRequest, ViewPage } from "../page.ts"
-import { type ConversationRead, requestedConversation } from "../page.ts"
-import { readNearby, type Subagents, subagentsOf } from "./nearby.ts"
-import { partHtml, partsOf, partWith } from "./part-html.ts"
-import { type ConversationShape, shapeOf, versionsNow, versionsOfUnread } from "./shape.ts"
+import { type RequestedConversation, requestedConversation } from "../page.ts"
+import { readWithResults, type Subagents, subagentsOf } from "./nearby.ts"
+import { partHtml, partWithMessage, splitIntoParts } from "./part-html.ts"
+import { type ConversationShape, currentVersions, shapeOf, versionsOfUnread } from "./shape.ts"
 import { factsHtml, outlineHtml } from "./sides.ts"
 
 /** A conversation, starting with the part that contains the requested message. */
@@ -24,8 +24,8 @@ export async function readPage(request: PageRequest): Promise<ViewPage> {
   const early = await versionsOfUnread(await dex.store(), row)
   const shape = early ? undefined : await completeShape(read)
   const versions = early ?? shape!.versions
-  const parts = partsOf(versions)
-  const index = at === 0 ? 0 : partWith(parts, at)
+  const parts = splitIntoParts(versions)
+  const index = at === 0 ? 0 : partWithMessage(parts, at)
   const head = conversationOf(row)
   const subagents = await subagentsOf(dex, row)
   const messages = await partHtml(read, versions, [parts, index], subagents, to)
@@ -55,15 +55,15 @@ function late(address: string, says: string): Html {
 /** One part of a conversation, for a page that is open. */
 export async function readPart(request: PageRequest): Promise<ViewPage> {
   const read = await requestedConversation(request)
-  const versions = await versionsNow(await request.dex.store(), read.row.ref)
-  const parts = partsOf(versions)
+  const versions = await currentVersions(await request.dex.store(), read.row.ref)
+  const parts = splitIntoParts(versions)
   const from = request.query.get("from")
-  const index = from === "last" ? parts.length - 1 : partWith(parts, Number(from))
+  const index = from === "last" ? parts.length - 1 : partWithMessage(parts, Number(from))
   const subagents = await subagentsOf(request.dex, read.row)
   return { title: "", isPart: true, body: await partHtml(read, versions, [parts, index], subagents, request.to) }
 }
 
-/** The sides of a long conversation are loaded after it. */
+/** The outline of a long conversation, which is loaded after it. */
 export async function outlinePart(request: PageRequest): Promise<ViewPage> {
   const read = await requestedConversation(request)
   return sidePage(request, read, "Outline", outlineSide(request, read, await completeShape(read)))
@@ -75,7 +75,7 @@ export async function factsPart(request: PageRequest): Promise<ViewPage> {
   return sidePage(request, read, "Facts", factsSide(request, read, await completeShape(read), subagents))
 }
 
-function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: string, side: Html): ViewPage {
+function sidePage({ query, to }: PageRequest, { row }: RequestedConversation, says: string, side: Html): ViewPage {
   if (query.has("part")) return { title: "", isPart: true, body: side }
   const { title } = conversationOf(row)
   return {
@@ -84,31 +84,31 @@ function sidePage({ query, to }: PageRequest, { row }: ConversationRead, says: s
   }
 }
 
-async function completeShape({ dex, row }: ConversationRead): Promise<ConversationShape> {
-  return shapeOf(await dex.store(), row.ref, paidSettings(dex).book)
+async function completeShape({ dex, row }: RequestedConversation): Promise<ConversationShape> {
+  return shapeOf(await dex.store(), row.ref, priceSettings(dex).book)
 }
 
-function outlineSide({ to }: PageRequest, { row }: ConversationRead, shape: ConversationShape): Html {
+function outlineSide({ to }: PageRequest, { row }: RequestedConversation, shape: ConversationShape): Html {
   return html`<nav class="outline" aria-label="Outline"><details open><summary>Outline</summary>${outlineHtml(shape, addressesIn(row, shape, to))}</details></nav>`
 }
 
 function factsSide(
   { to }: PageRequest,
-  { row }: ConversationRead,
+  { row }: RequestedConversation,
   shape: ConversationShape,
   subagents: Subagents,
 ): Html {
   return html`<aside class="facts" aria-label="Facts"><details open><summary>Facts</summary>${factsHtml(row, shape, subagents, addressesIn(row, shape, to), to)}</details></aside>`
 }
 
-/** If all messages are on one page, an anchor is enough. */
+/** The addresses of messages: if all messages are on one page, an anchor is enough. */
 function addressesIn(
   { ref }: ConversationRow,
   { versions }: ConversationShape,
   to: Addresses,
 ): (number: number) => string {
   const name = formatRef(ref)
-  const isOnePage = partsOf(versions).length === 1
+  const isOnePage = splitIntoParts(versions).length === 1
   return (number) => (isOnePage ? `#m${number}` : to.read(name, number))
 }
 
@@ -143,7 +143,7 @@ function tools(row: ConversationRow, name: string, { to, actionToken }: PageRequ
   return html`<div class="tools">${isSpoken && html`${copied("Resume", `dex resume ${name}`)}${copied("Hand over", `dex handover ${name}`)}`}${copied("Copy ref", name)}<a href="${to.conversation(name, "export.html")}" download>HTML</a><a href="${to.conversation(name, "export.md")}" download>Markdown</a>${more}</div>`
 }
 
-/** One part of a message, complete. */
+/** The complete text of one part of a message. */
 export async function completePart(request: PageRequest): Promise<ViewPage> {
   const { params, to } = request
   const { dex, row } = await requestedConversation(request)
@@ -167,7 +167,7 @@ async function answerTo(
 ): Promise<string[]> {
   if (callId === undefined) return []
   const store = await dex.store()
-  const { outcomes } = await readNearby(store, ref, [...(await versionsNow(store, ref)).keys()], [number])
+  const { outcomes } = await readWithResults(store, ref, [...(await currentVersions(store, ref)).keys()], [number])
   const { result } = outcomes.get(callId) ?? {}
   return result ? [result.text] : []
 }

@@ -5,12 +5,12 @@ import { parseTestCommand } from "../../learn/test-runs/commands.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import { moneyFor, totalMoney } from "../../usage/money.ts"
 import type { PriceBook } from "../../usage/price-of.ts"
-import { spentIn, tokensIn } from "../../usage/spending.ts"
+import { countTokens, spendingInMessages } from "../../usage/spending.ts"
 
 export type Mark = "edit" | "failed" | "commit" | "summary"
 export type ChangedFile = { path: string; added: number; removed: number; number: number; isRead: boolean }
 
-/** The contents of a conversation without its texts: enough for the outline, the facts and the division into parts. */
+/** A conversation without its texts: enough for the outline, the facts and the division into parts. */
 export type ConversationShape = {
   versions: Map<number, number>
   prompts: { number: number; text: string; at?: number }[]
@@ -28,13 +28,13 @@ export type ConversationShape = {
 export type Versions = ReadonlyMap<number, number>
 
 const PROMPT_CHARS = 160
-const MOST_CACHED = 12
-/** Reading a longer conversation completely takes too long to wait for. */
-const LONG = 1_500
+const MAX_CACHED = 12
+/** The number of messages from which a conversation takes too long to be read before the page is shown. */
+const LONG_CONVERSATION = 1_500
 
 type CachedShape = { shape: ConversationShape; revision: string }
 
-/** By history, so that another history, or one that was opened again, starts with an empty cache. */
+/** One cache per history, so that another history, or one that was reopened, starts with an empty cache. */
 const caches = new WeakMap<HistoryReader, Map<string, CachedShape>>()
 
 /** Reads each version of a conversation once. If a conversation has only grown, reads only the new messages. */
@@ -47,7 +47,7 @@ export async function shapeOf(store: HistoryReader, ref: Ref, book: PriceBook): 
   const shape = cached?.revision === revision ? cached.shape : await readShape(store, ref, book, cached?.shape)
   cache.delete(name)
   cache.set(name, { shape, revision })
-  for (const [oldest] of cache) if (cache.size > MOST_CACHED) cache.delete(oldest)
+  for (const [oldest] of cache) if (cache.size > MAX_CACHED) cache.delete(oldest)
   return shape
 }
 
@@ -58,7 +58,7 @@ async function readShape(
   previous: ConversationShape | undefined,
 ): Promise<ConversationShape> {
   const now = await versionsOf(store, ref)
-  const shape = previous && hasOnlyGrown(previous, now) ? previous : empty()
+  const shape = previous && hasOnlyGrown(previous, now) ? previous : emptyShape()
   const fresh = [...now.keys()].filter((number) => !shape.versions.has(number))
   if (fresh.length > 0 || shape !== previous)
     add(shape, now, await store.messages(ref, shape === previous ? fresh : undefined), book)
@@ -66,7 +66,7 @@ async function readShape(
 }
 
 /** The current versions. */
-export async function versionsNow(store: HistoryReader, ref: Ref): Promise<Versions> {
+export async function currentVersions(store: HistoryReader, ref: Ref): Promise<Versions> {
   const cached = caches.get(store)?.get(formatRef(ref))
   return cached?.revision === (await store.revision()) ? cached.shape.versions : versionsOf(store, ref)
 }
@@ -75,16 +75,16 @@ async function versionsOf(store: HistoryReader, ref: Ref): Promise<Map<number, n
   return new Map((await store.versions(ref)).map(({ number, version }) => [number, version]))
 }
 
-/** The versions of a conversation that is too long to be read at once. Undefined if it is short, or was read before. */
+/** The versions of a conversation that is too long to be read at once. Undefined if it is short or was read before. */
 export async function versionsOfUnread(
   store: HistoryReader,
   { ref, message_count }: Pick<ConversationRow, "ref" | "message_count">,
 ): Promise<Versions | undefined> {
-  if (message_count <= LONG || caches.get(store)?.has(formatRef(ref))) return undefined
+  if (message_count <= LONG_CONVERSATION || caches.get(store)?.has(formatRef(ref))) return undefined
   return versionsOf(store, ref)
 }
 
-function empty(): ConversationShape {
+function emptyShape(): ConversationShape {
   return {
     versions: new Map(),
     prompts: [],
@@ -159,8 +159,8 @@ function addEffects(shape: ConversationShape, { number, effects }: StoredMessage
 function addSpent(shape: ConversationShape, message: StoredMessage, book: PriceBook): void {
   if (!message.usage) return
   const last = shape.spent.at(-1) ?? { cost: 0, tokens: 0 }
-  const { spent } = spentIn([{ ...message, effects: [] }])
-  const priced = spent.map((part) => ({ ...moneyFor(part, book), tokens: tokensIn(part) }))
+  const { spent } = spendingInMessages([{ ...message, effects: [] }])
+  const priced = spent.map((part) => ({ ...moneyFor(part, book), tokens: countTokens(part) }))
   const cost = priced.reduce((sum, { money }) => sum + totalMoney(money), last.cost)
   const tokens = priced.reduce((sum, part) => sum + part.tokens, last.tokens)
   for (const { unpriced, tokens: without } of priced) if (unpriced === "tokens") shape.unpriced += without

@@ -10,18 +10,18 @@ import type { Addresses } from "../page.ts"
 import type { Subagents } from "./nearby.ts"
 import type { ConversationShape, Mark } from "./shape.ts"
 
-const MOST_FILES = 30
-const MOST_COMMANDS = 15
-const MOST_MARKS = 40
+const MAX_FILES = 30
+const MAX_COMMANDS = 15
+const MAX_MARKS = 40
 
-const SIGNS: Record<Mark, [sign: string, says: string]> = {
+const MARK_SIGNS: Record<Mark, [sign: string, says: string]> = {
   edit: ["±", "edited"],
   failed: ["✗", "failed"],
   commit: ["●", "committed"],
   summary: ["≡", "summary"],
 }
 
-/** The person's prompts, each with marks for what happened until the next one. */
+/** The person's prompts, each with marks for what happened before the next one. */
 export function outlineHtml(shape: ConversationShape, addressOf: (number: number) => string): Html {
   const { prompts } = shape
   const byPrompt = marksByPrompt(shape)
@@ -30,10 +30,10 @@ export function outlineHtml(shape: ConversationShape, addressOf: (number: number
     const counts = (["edit", "failed", "commit", "summary"] as const).flatMap((mark) => {
       const found = own.filter((one) => one.mark === mark)
       if (found.length === 0) return []
-      const [sign, says] = SIGNS[mark]
+      const [sign, says] = MARK_SIGNS[mark]
       return [
         html`<a class="mark ${mark}" href="${addressOf(found[0]!.number)}" title="${found
-          .slice(0, MOST_MARKS)
+          .slice(0, MAX_MARKS)
           .map((one) => `${says}: ${one.text.slice(0, 100)}`)
           .join("\n")}"><span aria-hidden="true">${sign}</span>${found.length}<span class="unseen"> ${says}</span></a>`,
       ]
@@ -77,13 +77,13 @@ export function factsHtml(
   return html`${costHtml(shape)}${section(
     "Files changed",
     changed.length,
-    changed.slice(0, MOST_FILES).map((file) => {
+    changed.slice(0, MAX_FILES).map((file) => {
       const shown = path(file.path)
       const link = fileLink(file.path)
       return html`<li><a href="${link ?? addressOf(file.number)}" title="${file.path}">${shown}</a> <a class="count" href="${addressOf(file.number)}"><span class="added">+${file.added}</span> <span class="removed">−${file.removed}</span></a></li>`
     }),
-    changed.length > MOST_FILES
-      ? `and ${changed.length - MOST_FILES} more`
+    changed.length > MAX_FILES
+      ? `and ${changed.length - MAX_FILES} more`
       : read > 0
         ? `${many(read, "more file")} only read`
         : undefined,
@@ -98,13 +98,13 @@ export function factsHtml(
   )}${section(
     "Test runs",
     tests.length,
-    tests.slice(-MOST_COMMANDS).map((one) => commandHtml(one, addressOf)),
-    tests.length > MOST_COMMANDS ? `the last ${MOST_COMMANDS}` : undefined,
+    tests.slice(-MAX_COMMANDS).map((one) => commandHtml(one, addressOf)),
+    tests.length > MAX_COMMANDS ? `the last ${MAX_COMMANDS}` : undefined,
   )}${section(
     "Other failures",
     failures.length,
-    failures.slice(-MOST_COMMANDS).map((one) => commandHtml(one, addressOf)),
-    failures.length > MOST_COMMANDS ? `the last ${MOST_COMMANDS}` : undefined,
+    failures.slice(-MAX_COMMANDS).map((one) => commandHtml(one, addressOf)),
+    failures.length > MAX_COMMANDS ? `the last ${MAX_COMMANDS}` : undefined,
   )}${section(
     "Subagents",
     subagents.all.length,

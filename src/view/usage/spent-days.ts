@@ -9,10 +9,10 @@ export type UsageOutput = OutputOf<typeof usage>
 type Day = UsageOutput["days"][number]
 type ModelSum = { model: string; tokens: number; cost: number }
 
-/** So many models have their own colour; the others share one. */
-const MODELS = 5
-/** More columns would be too thin, so they become weeks or months. */
-const MOST_COLUMNS = 95
+/** How many models have their own colour; the others share one. */
+const COLOURED_MODELS = 5
+/** The most columns of a chart. If there were more, days become weeks or months. */
+const MAX_COLUMNS = 95
 
 export type SpentRange = { from: string; until: string }
 
@@ -24,7 +24,7 @@ export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">
   if (total.tokens === 0)
     return html`<p class="none">No tokens are known from ${range.from} to ${range.until}. Some agents do not record them.</p>`
   const unpriced = new Set(models.filter(({ price_of, cost }) => price_of === undefined && cost === 0).map(modelName))
-  const named = sums.slice(0, sums.length > MODELS + 1 ? MODELS : MODELS + 1)
+  const named = sums.slice(0, sums.length > COLOURED_MODELS + 1 ? COLOURED_MODELS : COLOURED_MODELS + 1)
   const { unit, columns } = columnsOf(within, range)
   const chart = (of: "cost" | "tokens", title: string, format: (amount: number) => string) => {
     const bars = columns.map(({ key, models: own }) => {
@@ -57,14 +57,14 @@ function modelSums(days: Pick<Day, "models">[]): ModelSum[] {
 
 type Column = { key: string; models: ModelSum[] }
 
-/** Days without use get a column too. */
+/** Columns for all days, including those without use. */
 function columnsOf(days: Day[], { from, until }: SpentRange): { unit: string; columns: Column[] } {
   const all = daysBetween(from, until)
   const at = (day: string) => Date.parse(`${day}T12:00:00`)
   const [unit, keyOf]: [string, (day: string) => string] =
-    all.length <= MOST_COLUMNS
+    all.length <= MAX_COLUMNS
       ? ["day", (day) => day]
-      : all.length <= MOST_COLUMNS * 7
+      : all.length <= MAX_COLUMNS * 7
         ? ["week", (day) => localWeek(at(day))]
         : ["month", (day) => localMonth(at(day))]
   const byKey = Map.groupBy(days, ({ day }) => keyOf(day))

@@ -7,8 +7,8 @@ import { USAGE_GROUPS, type UsageGroup, usage } from "../../tools/usage/usage.ts
 import { dollars, shortCount } from "../../usage/line.ts"
 import { BLOCK_MS } from "../../usage/periods.ts"
 import { stackBar, swatch } from "../charts.ts"
-import { message } from "../layout.ts"
-import { askTool, type PageRequest, type ViewPage } from "../page.ts"
+import { messagePageHtml } from "../layout.ts"
+import { type PageRequest, runToolForPage, type ViewPage } from "../page.ts"
 import { spentDays, type UsageOutput } from "./spent-days.ts"
 
 const FILTERS = ["project", "source", "model", "from", "to"] as const
@@ -19,16 +19,11 @@ const ALL_ROWS = 10_000
 export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   if (!dex.hasHistory())
-    return page(
-      message(
-        "Nothing yet",
-        "dex has not read a conversation yet, so no usage is known. Run `dex sync` in a terminal.",
-      ),
-    )
+    return page(messagePageHtml("Nothing yet", "No conversations have been read yet. Run `dex sync` in a terminal."))
   const by = USAGE_GROUPS.find((one) => one === query.get("by")) ?? "day"
   const filters = filtersIn(query)
   const isAll = query.has("all")
-  const output = await askTool(dex, usage, { by, ...filters, limit: isAll ? ALL_ROWS : undefined })
+  const output = await runToolForPage(dex, usage, { by, ...filters, limit: isAll ? ALL_ROWS : undefined })
   if (output.total.answers === 0 && request.isLearning())
     return page(html`<div class="usage"><header class="title"><h1>Usage</h1></header></div>`)
   const links = USAGE_GROUPS.map(
@@ -92,7 +87,7 @@ function notes({ notes: others, by, total }: UsageOutput): Html {
   const writes =
     cost_of.cache_write_1h > 0 && cost_of.cache_write_5m > 0
       ? [
-          `Of what was written to caches, ${dollars(cost_of.cache_write_1h)} was kept for an hour and ${dollars(cost_of.cache_write_5m)} for five minutes.`,
+          `Of the cost of cache writes, ${dollars(cost_of.cache_write_1h)} was kept for an hour and ${dollars(cost_of.cache_write_5m)} for five minutes.`,
         ]
       : []
   const all = [
@@ -157,7 +152,7 @@ function barOf({ cost_of, cost, tokens }: Row, most: number, isMoney: boolean): 
   if (!isMoney) return tokens > 0 ? stackBar([Math.min(tokens, most)], most, `${shortCount(tokens)} tokens`) : undefined
   if (cost === 0) return undefined
   const parts = KINDS.map(([, of]) => of(cost_of))
-  // The row for everything outside the groups may be larger than any group. Its bar is cut to the longest of theirs.
+  // The row of everything outside the groups may be larger than any group. Its bar is cut to the longest bar of the groups.
   const scale = Math.min(1, most / cost)
   const label = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
   return stackBar(

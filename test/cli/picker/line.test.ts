@@ -1,10 +1,10 @@
 import { expect, test } from "vitest"
 import { readKeys } from "../../../src/cli/picker/keys.ts"
-import { editLine, lineOf, type TypedLine } from "../../../src/cli/picker/state.ts"
+import { editLine, type TypedLine, typedLineOf } from "../../../src/cli/picker/state.ts"
 
 /** The line after these keys, with a bar at the cursor. */
 function after(text: string, keys: string): string {
-  let line: TypedLine = lineOf(text)
+  let line: TypedLine = typedLineOf(text)
   for (const key of readKeys(keys).keys) line = editLine(line, key) ?? line
   return `${line.text.slice(0, line.at)}|${line.text.slice(line.at)}`
 }
@@ -37,5 +37,5 @@ test("typed and pasted text becomes one line without control characters", () => 
 
 test("keys that edit nothing return undefined", () => {
   for (const name of ["up", "enter", "ctrl-p", "ctrl-j", "ctrl-k", "escape", "alt-h"])
-    expect(editLine(lineOf("x"), { name })).toBeUndefined()
+    expect(editLine(typedLineOf("x"), { name })).toBeUndefined()
 })

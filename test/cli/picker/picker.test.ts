@@ -485,6 +485,6 @@ describe.skipIf(!hasTmux)("dex pick", () => {
   test("without a terminal it says so", async () => {
     const run = await dex(tempDir(), ["pick"])
     expect(run).toMatchObject({ code: 2, stdout: "" })
-    expect(run.stderr).toContain("There is no terminal to choose on")
+    expect(run.stderr).toContain("The picker needs a terminal")
   })
 })

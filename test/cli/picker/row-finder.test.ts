@@ -57,16 +57,16 @@ test("the order is the same if the ranking arrives first", async () => {
 test("if the ranking fails, the quick rows stay, and the reason is shown", async () => {
   const { pending, shown } = await searching()
   pending.typed!({ found: rows("a") })
-  pending.ranked!({ problem: "The process that searches ended early." })
-  expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
+  pending.ranked!({ problem: "The search process ended unexpectedly." })
+  expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The search process ended unexpectedly.", isLast: true })
 })
 
 test("if the ranking fails first, the quick rows are the last ones", async () => {
   const { pending, shown } = await searching()
-  pending.ranked!({ problem: "The process that searches ended early." })
-  expect(shown.at(-1)).toEqual({ refs: [], note: "The process that searches ended early.", isLast: true })
+  pending.ranked!({ problem: "The search process ended unexpectedly." })
+  expect(shown.at(-1)).toEqual({ refs: [], note: "The search process ended unexpectedly.", isLast: true })
   pending.typed!({ found: rows("a") })
-  expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The process that searches ended early.", isLast: true })
+  expect(shown.at(-1)).toEqual({ refs: ["a"], note: "The search process ended unexpectedly.", isLast: true })
 })
 
 test("answers to words that have changed are dropped", async () => {

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest"
-import { ageOf, drawn, type PickerLook } from "../../../src/cli/picker/screen.ts"
-import { lineOf, type PickerRow, type PickerState, startingState, withRows } from "../../../src/cli/picker/state.ts"
+import { ageOf, drawScreen, type PickerLook } from "../../../src/cli/picker/screen.ts"
+import {
+  type PickerRow,
+  type PickerState,
+  startingState,
+  typedLineOf,
+  withRows,
+} from "../../../src/cli/picker/state.ts"
 import { widthOf } from "../../../src/render/terminal.ts"
 
 const NOW = Date.parse("2026-11-12T10:00:00Z")
@@ -33,7 +39,7 @@ function stateOf(more: Partial<PickerState> = {}, rows = ROWS): PickerState {
 }
 
 test("an empty line: newest first, with age, agent and project where they differ", () => {
-  expect(drawn(stateOf(), undefined, LOOK).lines).toMatchInlineSnapshot(`
+  expect(drawScreen(stateOf(), undefined, LOOK).lines).toMatchInlineSnapshot(`
     [
       "❯ type to search                                           3",
       "────────────────────────────────────────────────────────────",
@@ -51,16 +57,20 @@ test("an empty line: newest first, with age, agent and project where they differ
 
 test("suggested commands begin with the program that started dex", () => {
   const look = { ...LOOK, columns: 100, program: "npx dexctx" }
-  const [, rule] = drawn(stateOf({ note: "May it? `dex --plain` asks, `dex sync` goes on." }), undefined, look).lines
+  const [, rule] = drawScreen(
+    stateOf({ note: "May it? `dex --plain` asks, `dex sync` goes on." }),
+    undefined,
+    look,
+  ).lines
   expect(rule).toContain("May it? `npx dexctx --plain` asks, `npx dexctx sync` goes on.")
   const menu = { type: "problem" as const, text: "It is gone: dex sync reads it again." }
-  expect(drawn(stateOf({ menu }), undefined, look).lines.join()).toContain("npx dexctx sync reads it")
+  expect(drawScreen(stateOf({ menu }), undefined, look).lines.join()).toContain("npx dexctx sync reads it")
 })
 
 test("words: a snippet below each row, cut so that the match is visible", () => {
   const rows = ROWS.map((row) => ({ ...row, snippet: `${"x ".repeat(40)}the **refresh** **token** is rotated` }))
-  const state = stateOf({ line: lineOf("refresh tok") }, rows)
-  expect(drawn(state, undefined, LOOK)).toMatchInlineSnapshot(`
+  const state = stateOf({ line: typedLineOf("refresh tok") }, rows)
+  expect(drawScreen(state, undefined, LOOK)).toMatchInlineSnapshot(`
     {
       "cursor": {
         "column": 13,
@@ -83,7 +93,7 @@ test("words: a snippet below each row, cut so that the match is visible", () => 
 })
 
 test("only a wide screen has a preview", () => {
-  expect(drawn(stateOf(), PREVIEW, { ...LOOK, columns: 100, rows: 20 }).lines).toMatchInlineSnapshot(`
+  expect(drawScreen(stateOf(), PREVIEW, { ...LOOK, columns: 100, rows: 20 }).lines).toMatchInlineSnapshot(`
     [
       "❯ type to search                                                                                   3",
       "─────────────────────────────────────────────┬──────────────────────────────────────────────────────",
@@ -107,7 +117,7 @@ test("only a wide screen has a preview", () => {
       "Enter resume  Tab read  ^O more  Esc leave  Alt-H hand over  Alt-C copy  Alt-A agent  Alt-P project",
     ]
   `)
-  expect(drawn(stateOf(), PREVIEW, { ...LOOK, columns: 40, rows: 8 }).lines).toMatchInlineSnapshot(`
+  expect(drawScreen(stateOf(), PREVIEW, { ...LOOK, columns: 40, rows: 8 }).lines).toMatchInlineSnapshot(`
     [
       "❯ type to search                       3",
       "────────────────────────────────────────",
@@ -122,7 +132,7 @@ test("only a wide screen has a preview", () => {
 })
 
 test("without UTF-8 the lines are ASCII", () => {
-  const own = drawn(stateOf({}, ROWS.slice(0, 1)), PREVIEW, { ...LOOK, columns: 100, unicode: false }).lines
+  const own = drawScreen(stateOf({}, ROWS.slice(0, 1)), PREVIEW, { ...LOOK, columns: 100, unicode: false }).lines
   expect(own.join("")).toMatch(/^[\x20-\x7e]+$/)
   expect(own.slice(0, 4)).toMatchInlineSnapshot(`
     [
@@ -135,8 +145,8 @@ test("without UTF-8 the lines are ASCII", () => {
 })
 
 test("if nothing is found, it says what can be changed", () => {
-  const state = stateOf({ line: lineOf("zebra"), filter: { here: true, days: 7, source: "codex" } }, [])
-  expect(drawn(state, undefined, LOOK).lines).toMatchInlineSnapshot(`
+  const state = stateOf({ line: typedLineOf("zebra"), filter: { here: true, days: 7, source: "codex" } }, [])
+  expect(drawScreen(state, undefined, LOOK).lines).toMatchInlineSnapshot(`
     [
       "❯ zebra                         codex · this project · 7d  0",
       "────────────────────────────────────────────────────────────",
@@ -155,8 +165,8 @@ test("if nothing is found, it says what can be changed", () => {
 describe("every line fits", () => {
   const states: Record<string, PickerState> = {
     rows: stateOf(),
-    "a long line": stateOf({ line: lineOf("日本 token ".repeat(30)) }),
-    "a cursor in the middle": stateOf({ line: { ...lineOf("word ".repeat(60)), at: 100 } }),
+    "a long line": stateOf({ line: typedLineOf("日本 token ".repeat(30)) }),
+    "a cursor in the middle": stateOf({ line: { ...typedLineOf("word ".repeat(60)), at: 100 } }),
     "a note": stateOf({
       note: "1,234 new messages, read in 1.2 s. Not everything is read yet: `dex sync` goes on.",
       syncing: "3 of 10",
@@ -179,7 +189,7 @@ describe("every line fits", () => {
         for (const columns of [20, 40, 59, 60, 80, 89, 90, 100, 140, 200])
           for (const rows of [3, 8, 24, 50]) {
             const look = { ...LOOK, color, columns, rows }
-            const { lines, cursor } = drawn(state, PREVIEW, look)
+            const { lines, cursor } = drawScreen(state, PREVIEW, look)
             expect([columns, rows, lines.length <= rows]).toEqual([columns, rows, true])
             expect([columns, lines.filter((line) => widthOf(line) > columns)]).toEqual([columns, []])
             expect(cursor.column).toBeLessThan(columns)
@@ -196,16 +206,16 @@ test("text from a transcript reaches the terminal only as text", () => {
     facts: [evil],
     messages: [],
   }
-  const state = stateOf({ line: lineOf("a"), note: evil, notice: evil }, [row, ...ROWS])
+  const state = stateOf({ line: typedLineOf("a"), note: evil, notice: evil }, [row, ...ROWS])
   for (const color of [false, true]) {
-    const text = drawn(state, preview, { ...LOOK, columns: 140, rows: 24, color }).lines.join("")
+    const text = drawScreen(state, preview, { ...LOOK, columns: 140, rows: 24, color }).lines.join("")
     expect(text.replaceAll(/\x1b\[\d+m/g, "")).not.toMatch(/[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/)
   }
 })
 
 test("colours: matches, ages and agents are coloured", () => {
   const state = stateOf({}, [{ ...ROWS[0]!, snippet: "the **refresh** token" }, ROWS[1]!])
-  const text = drawn(state, PREVIEW, { ...LOOK, columns: 120, color: true }).lines.join("\n")
+  const text = drawScreen(state, PREVIEW, { ...LOOK, columns: 120, color: true }).lines.join("\n")
   expect(text).toContain("\x1b[33mrefresh\x1b[0m")
   expect(text).toContain("\x1b[1mRefresh token race")
 })

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest"
 import { readKeys } from "../../../src/cli/picker/keys.ts"
 import {
+  afterKey,
+  type PickerAction,
   type PickerRow,
   type PickerState,
-  pressed,
   selectedRow,
   startingState,
-  type Wish,
   withRows,
   withSources,
 } from "../../../src/cli/picker/state.ts"
@@ -31,13 +31,16 @@ function startWith(rows = TEN, text = ""): PickerState {
 }
 
 /** The state after these bytes, and the actions that the keys asked for. */
-function after(keys: string, state = startWith()): { state: PickerState; wishes: Wish[]; at: string | undefined } {
-  const wishes: Wish[] = []
+function after(
+  keys: string,
+  state = startWith(),
+): { state: PickerState; wishes: PickerAction[]; at: string | undefined } {
+  const wishes: PickerAction[] = []
   let now = state
   const read = readKeys(keys)
   const typed = read.rest === "\x1b" ? [...read.keys, { name: "escape" }] : read.keys
   for (const key of typed) {
-    const step = pressed(now, key, PAGE)
+    const step = afterKey(now, key, PAGE)
     now = step.state
     if (step.wish) wishes.push(step.wish)
   }
@@ -123,7 +126,7 @@ test("handing over asks for the agent, and can be cancelled", () => {
 test("if no agent is installed, handing over says so and stays", () => {
   const { state, wishes } = after("\x1bh\r", { ...after("").state, openable: [] })
   expect(wishes).toEqual([{ type: "resume", row: TEN[0] }])
-  expect(after("\x1bh", { ...state, openable: [] }).state.notice).toMatch(/No agent that can take it over is installed/)
+  expect(after("\x1bh", { ...state, openable: [] }).state.notice).toMatch(/No other agent is installed/)
 })
 
 test("a conversation that cannot be resumed can be handed over or read", () => {

@@ -3,15 +3,15 @@ import { join } from "node:path"
 import { beforeAll, describe, expect, test } from "vitest"
 import {
   type Answer,
-  asker,
   codeOf,
   commit,
+  conversationsOfLines,
+  createAsk,
   EXPECTED,
   FIRST,
   fill,
   ONE,
   OWN,
-  owners,
   put,
   refTo,
   SECOND,
@@ -26,14 +26,14 @@ import { warmDex } from "../../support/warm.ts"
 describe("dex blame", () => {
   const home = sharedTempDir()
   const repository = makeRepository(join(home, "shop"))
-  const ask = asker(home, repository)
+  const ask = createAsk(home, repository)
   const run = (...args: string[]) => warmDex(home, ["blame", ...args], {}, repository.folder)
   beforeAll(() => fill(home, repository))
 
   test("names the conversation of each line, and nobody for a person's lines; the repository is unchanged", async () => {
     const before = treeHash(repository.folder)
     const answer = await ask("src/zoo.ts")
-    expect(owners(answer)).toEqual(EXPECTED)
+    expect(conversationsOfLines(answer)).toEqual(EXPECTED)
     expect(answer).toMatchObject({ kind: "file", total: 28, proved: 24, likely: 0, unknown: 4 })
     expect(answer.lines[4]).toMatchObject({ line: 5, level: "proved", reason: "wrote_line", agent: "Claude Code" })
     expect(treeHash(repository.folder)).toEqual(before)
@@ -42,7 +42,7 @@ describe("dex blame", () => {
   test("handles one line, some lines, an old version of a file, and reports an error for what does not exist", async () => {
     expect((await ask("src/zoo.ts:5")).lines).toMatchObject([{ line: 5, text: FIRST[0] }])
     expect((await ask("src/zoo.ts:16-17")).lines.map(({ line }) => line)).toEqual([16, 17])
-    expect(owners(await ask("src/zoo.ts", "--rev", "HEAD~2"))).toEqual(FIRST.map(() => refTo(ONE)))
+    expect(conversationsOfLines(await ask("src/zoo.ts", "--rev", "HEAD~2"))).toEqual(FIRST.map(() => refTo(ONE)))
     expect(await run("src/none.ts")).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("No file and no commit"),
@@ -93,8 +93,8 @@ describe("dex blame", () => {
   test("says nothing about a private project outside of it", async () => {
     const { repository, home } = await shop()
     expect(await warmDex(home, ["private", repository.folder], {}, repository.folder)).toMatchObject({ code: 0 })
-    const inside = await asker(home, repository)("src/zoo.ts")
-    expect(owners(inside)).toEqual(EXPECTED)
+    const inside = await createAsk(home, repository)("src/zoo.ts")
+    expect(conversationsOfLines(inside)).toEqual(EXPECTED)
     const { stdout } = await warmDex(home, ["blame", join(repository.folder, "src/zoo.ts"), "--json"])
     const outside = JSON.parse(stdout) as Answer
     expect(outside).toMatchObject({ proved: 0, likely: 0 })
@@ -103,9 +103,11 @@ describe("dex blame", () => {
 
   test("names nobody once the conversation is forgotten", async () => {
     const { home, ask } = await shop()
-    expect(owners(await ask("src/zoo.ts"))).toContain(refTo(ONE))
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toContain(refTo(ONE))
     expect(await warmDex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
-    expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)))
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(
+      EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)),
+    )
   })
 })
 
@@ -119,7 +121,7 @@ describe("lines keep their conversation", () => {
     commit(repository, "13:00", "main goes on")
     repository.git("checkout", "-q", "topic")
     repository.git("rebase", "-q", "main")
-    expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED)
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(EXPECTED)
   })
 
   test("when they are cherry-picked", async () => {
@@ -127,7 +129,7 @@ describe("lines keep their conversation", () => {
     const picked = repository.git("rev-parse", "HEAD~2")
     repository.git("checkout", "-q", "-b", "release", "HEAD~3")
     repository.git("cherry-pick", picked)
-    expect(owners(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => refTo(ONE)))
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => refTo(ONE)))
   })
 
   test("when their branch is squashed", async () => {
@@ -136,18 +138,18 @@ describe("lines keep their conversation", () => {
     repository.git("checkout", "-q", "-b", "squashed", "HEAD~2")
     repository.git("merge", "-q", "--squash", "topic")
     commit(repository, "12:30", "zoo (#12)")
-    expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.slice(OWN.length))
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(EXPECTED.slice(OWN.length))
   })
 
   test("when their folder is renamed before they are committed again, and when their file is", async () => {
     const { repository, ask } = await shop()
     repository.git("mv", "src", "lib")
     commit(repository, "14:00", "move")
-    expect(owners(await ask("lib/zoo.ts"))).toEqual(EXPECTED)
+    expect(conversationsOfLines(await ask("lib/zoo.ts"))).toEqual(EXPECTED)
     repository.git("checkout", "-q", "--orphan", "fresh", "HEAD~2")
     repository.git("mv", "src", "packages")
     commit(repository, "12:10", "history begins here")
-    expect(owners(await ask("packages/zoo.ts"))).toEqual(EXPECTED.slice(OWN.length))
+    expect(conversationsOfLines(await ask("packages/zoo.ts"))).toEqual(EXPECTED.slice(OWN.length))
   })
 
   test("when a formatter changes their white space, committed with them or later", async () => {
@@ -156,14 +158,14 @@ describe("lines keep their conversation", () => {
     repository.git("checkout", "-q", "-b", "formatted", "HEAD~3")
     put(repository, "src/zoo.ts", formatted)
     commit(repository, "12:06", "zoo, formatted")
-    expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.slice(OWN.length))
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(EXPECTED.slice(OWN.length))
     repository.git("checkout", "-q", "main")
     put(repository, "src/zoo.ts", [...OWN, ...formatted])
     const format = commit(repository, "20:00", "format everything")
     put(repository, ".git-blame-ignore-revs", ["# formatters", format])
     const seen = await ask("src/zoo.ts")
     expect(seen.lines[5]!.commit).not.toBe(format)
-    expect(owners(seen)).toEqual(EXPECTED)
+    expect(conversationsOfLines(seen)).toEqual(EXPECTED)
   })
 
   test("before they are committed", async () => {
@@ -181,7 +183,7 @@ describe("lines keep their conversation", () => {
     expect(zoo.lines.slice(-4).map(({ commit, level }) => [commit, level])).toEqual(OWN.map(() => ["", "unknown"]))
     const answer = await ask("src/new.ts")
     expect(answer.lines.every(({ commit }) => commit === "")).toBe(true)
-    expect(owners(answer)).toEqual(fresh.map(() => refTo(id)))
+    expect(conversationsOfLines(answer)).toEqual(fresh.map(() => refTo(id)))
   })
 
   test("when they are moved within a file, with -M", async () => {
@@ -189,7 +191,7 @@ describe("lines keep their conversation", () => {
     put(repository, "src/zoo.ts", [...SECOND, ...OWN, ...FIRST])
     commit(repository, "21:00", "wombats first")
     const answer = await ask("src/zoo.ts", "-M")
-    expect(owners(answer)).toEqual([...EXPECTED.slice(-12), ...EXPECTED.slice(0, 16)])
+    expect(conversationsOfLines(answer)).toEqual([...EXPECTED.slice(-12), ...EXPECTED.slice(0, 16)])
   })
 })
 

@@ -4,19 +4,19 @@ import { describe, expect, test } from "vitest"
 import { KNOWLEDGE_FILE } from "../../../src/core/formats.ts"
 import { openKnowledge } from "../../../src/store/knowledge/knowledge.ts"
 import {
-  asker,
   commit,
+  conversationsOfLines,
+  createAsk,
   EXPECTED,
   FIRST,
   ONE,
-  owners,
   put,
   refTo,
   SECOND,
   session,
   shop,
 } from "../../support/blame-shop.ts"
-import { inside } from "../../support/inside.ts"
+import { openKnowledgeFile } from "../../support/inside.ts"
 import { makeRepository } from "../../support/repository.ts"
 import { tempDir } from "../../support/temp.ts"
 import { warmDex } from "../../support/warm.ts"
@@ -26,13 +26,13 @@ const fileIn = (home: string) => join(home, ".dex", KNOWLEDGE_FILE)
 
 type KeptRow = { hash: string; path: string; found: string }
 const rowsIn = (home: string) =>
-  inside({ path: fileIn(home) })
+  openKnowledgeFile({ path: fileIn(home) })
     .prepare("select hash, path, found from line_owner order by until")
     .all() as KeptRow[]
 
 /** Stores another result than the real one, so that an answer shows if it came from the store. */
 function mark(home: string): void {
-  inside({ path: fileIn(home) })
+  openKnowledgeFile({ path: fileIn(home) })
     .prepare("update line_owner set found = replace(found, 'proved', 'likely')")
     .run()
 }
@@ -67,12 +67,12 @@ describe("a stored attribution", () => {
     put(repository, "src/zoo.ts", FIRST)
     commit(repository, "10:05", "zoo: quokkas")
     await warmDex(home, ["sync"])
-    const ask = asker(home, repository)
-    expect(owners(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => ""))
+    const ask = createAsk(home, repository)
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => ""))
     expect(rowsIn(home)).toHaveLength(1)
     session(home, repository.folder, ONE, "Add the quokka table", "src/zoo.ts", FIRST, 10)
     await warmDex(home, ["sync"])
-    expect(owners(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => refTo(ONE)))
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(FIRST.map(() => refTo(ONE)))
   })
 
   test("is in no byte of the file once a conversation is forgotten", async () => {
@@ -82,7 +82,9 @@ describe("a stored attribution", () => {
     expect(await warmDex(home, ["forget", refTo(ONE), "--yes"])).toMatchObject({ code: 0 })
     expect(rowsIn(home)).toEqual([])
     expect(readFileSync(fileIn(home)).includes(ONE)).toBe(false)
-    expect(owners(await ask("src/zoo.ts"))).toEqual(EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)))
+    expect(conversationsOfLines(await ask("src/zoo.ts"))).toEqual(
+      EXPECTED.map((one) => (one === refTo(ONE) ? "" : one)),
+    )
   })
 
   test("is not stored if something was learned in the meantime, and another version's is not used", async () => {
@@ -92,7 +94,7 @@ describe("a stored attribution", () => {
     const [row] = rowsIn(home)
     const hash = row!.hash
     const kept = (version: string) => lines.cachedOwners(repository.folder, version, [hash])
-    const version = inside({ path: fileIn(home) })
+    const version = openKnowledgeFile({ path: fileIn(home) })
       .prepare("select value from meta where key = 'owners'")
       .pluck()
       .get() as string
@@ -113,7 +115,7 @@ describe("a stored attribution", () => {
     repository.git("checkout", "-q", "--detach", tip)
     await ask("src/zoo.ts")
     expect(rowsIn(home)).toHaveLength(2)
-    inside({ path: fileIn(home) }).exec("delete from line_owner")
+    openKnowledgeFile({ path: fileIn(home) }).exec("delete from line_owner")
     put(repository, ".git/shallow", [tip])
     await ask("src/zoo.ts")
     expect(rowsIn(home)).toEqual([])

@@ -6,8 +6,8 @@ import { learn } from "../../../src/learn/learn.ts"
 import { openStore } from "../../../src/store/history/sqlite-history.ts"
 import type { ConversationWrite, MessageWrite } from "../../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge } from "../../../src/store/knowledge/knowledge.ts"
-import { conversation, said, unit } from "../../support/conversations.ts"
-import { inside } from "../../support/inside.ts"
+import { conversation, textMessage, unit } from "../../support/conversations.ts"
+import { openKnowledgeFile } from "../../support/inside.ts"
 import { tempDir } from "../../support/temp.ts"
 
 const PROJECT = "/code/api"
@@ -78,7 +78,7 @@ function open() {
 
 function edited(key: string, path: string, lines: string[]): MessageWrite {
   const hunks = [{ path, old_start: 1, old_lines: 0, new_start: 1, new_lines: lines.length, lines }]
-  return said(key, "", {
+  return textMessage(key, "", {
     role: "tool",
     parts: [{ type: "tool_result", text: "ok", origin: "local_tool", is_error: false, call_id: key, hunks }],
   })
@@ -88,8 +88,8 @@ function shell(key: string, command: string, failed = false): MessageWrite[] {
   const call = { type: "tool_call", tool: "Bash", text: JSON.stringify({ command }), call_id: key, origin: "agent" }
   const result = { type: "tool_result", text: "", origin: "local_tool", is_error: failed, call_id: key }
   return [
-    said(key, "", { role: "assistant", parts: [call as never] }),
-    said(`${key}r`, "", { role: "tool", parts: [result as never] }),
+    textMessage(key, "", { role: "assistant", parts: [call as never] }),
+    textMessage(`${key}r`, "", { role: "tool", parts: [result as never] }),
   ]
 }
 
@@ -137,8 +137,8 @@ describe("lines that are learned", () => {
   test("a message that a fork copied belongs only to the original", async () => {
     const { store, knowledge, put } = open()
     const one = edited("m1", `${PROJECT}/src/a.ts`, ["+const quokka = 1"])
-    await put("A", [said("m0", "go"), one], {}, 1_760_000_000_000)
-    await put("F", [said("m0", "go"), one, said("f2", "on")], { fork_of: "A" }, 1_760_000_900_000)
+    await put("A", [textMessage("m0", "go"), one], {}, 1_760_000_000_000)
+    await put("F", [textMessage("m0", "go"), one, textMessage("f2", "on")], { fork_of: "A" }, 1_760_000_900_000)
     await learn(store, knowledge)
     expect(edits(knowledge)).toMatchObject([{ id: "A" }])
   })
@@ -147,7 +147,7 @@ describe("lines that are learned", () => {
     const { store, knowledge, put } = open()
     await put("A", [
       edited("a1", `${PROJECT}/src/secretname.ts`, ["+const quokka = 1"]),
-      said("a2", "", { effects: [{ type: "commit", hash: "abcdef1", subject: "add quokka" }] }),
+      textMessage("a2", "", { effects: [{ type: "commit", hash: "abcdef1", subject: "add quokka" }] }),
     ])
     await put("B", [edited("b1", `${PROJECT}/src/kept.ts`, ["+const wombat = 1"])])
     await learn(store, knowledge)
@@ -156,9 +156,9 @@ describe("lines that are learned", () => {
     await learn(store, knowledge)
     knowledge.projects.purgeKnowledge(knowledge.path)
     expect(edits(knowledge)).toMatchObject([{ id: "B" }])
-    const count = (table: string) => inside(knowledge).prepare(`select count(*) from ${table}`).pluck().get()
+    const count = (table: string) => openKnowledgeFile(knowledge).prepare(`select count(*) from ${table}`).pluck().get()
     expect([count("line_edit"), count("line_work"), count("line_commit")]).toEqual([1, 1, 0])
-    expect(inside(knowledge).prepare("select path from file").pluck().all()).toEqual(["src/kept.ts"])
+    expect(openKnowledgeFile(knowledge).prepare("select path from file").pluck().all()).toEqual(["src/kept.ts"])
   })
 
   test("are learned again when a message is redacted, and only those of the redacted text remain", async () => {

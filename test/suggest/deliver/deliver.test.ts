@@ -8,8 +8,8 @@ import { expect, onTestFinished, test, vi } from "vitest"
 import { tryLock } from "../../../src/store/sqlite/lock.ts"
 import { MAX_WAITING } from "../../../src/store/suggestions/outbox.ts"
 import { openSuggestions } from "../../../src/store/suggestions/suggestions.ts"
-import { MOST_BODY_BYTES, webhookBody } from "../../../src/suggest/deliver/body.ts"
-import { DELAYS_MS, type DeliverParts, deliverDue } from "../../../src/suggest/deliver/deliver.ts"
+import { MAX_BODY_BYTES, webhookBody } from "../../../src/suggest/deliver/body.ts"
+import { DELAYS_MS, type DeliveryParts, deliverDue } from "../../../src/suggest/deliver/deliver.ts"
 import { keepDelivering } from "../../../src/suggest/deliver/keep-delivering.ts"
 import { newSecret, signedHeaders } from "../../../src/suggest/deliver/sign.ts"
 import { itemOf, NOW, subscriptionOf, suggestionOf } from "../../support/suggestions.ts"
@@ -18,12 +18,12 @@ import { receiver } from "./receiver.ts"
 
 const SECRET = newSecret()
 
-function delivering(url: string, more: Partial<DeliverParts> = {}) {
+function delivering(url: string, more: Partial<DeliveryParts> = {}) {
   const suggestions = openSuggestions(join(tempDir(), "suggest.db"))
   onTestFinished(() => suggestions.close())
   suggestions.subscribe(subscriptionOf("sub", { deliver: "webhook", url }), SECRET)
   const clock = { now: NOW }
-  const parts: DeliverParts = {
+  const parts: DeliveryParts = {
     suggestions,
     now: () => clock.now,
     version: "test",
@@ -347,7 +347,7 @@ test("a body stays below 20 kB, says what it left out, and contains no secret", 
     status: "pending" as const,
   }))
   const body = webhookBody({ ...suggestionOf("abc"), seq: 1, would: false, items })
-  expect(Buffer.byteLength(body)).toBeLessThan(MOST_BODY_BYTES)
+  expect(Buffer.byteLength(body)).toBeLessThan(MAX_BODY_BYTES)
   expect(body).not.toContain("hunter2hunter2")
   expect(body).not.toContain(key)
   const { data } = JSON.parse(body) as { data: { items: unknown[]; items_left_out: number } }

@@ -1,20 +1,20 @@
 import { startDetached } from "../../subprocess/process.ts"
 import type { Dex } from "../context.ts"
-import { pushedOf } from "./sharing.ts"
+import { openPushedStore } from "./sharing.ts"
 
 /**
- * Starts `dex hub push` as a separate process that continues after this one ends, unless it is too early to try again. The caller
- * does not wait for it. Never throws.
+ * Starts `dex hub push` as a separate process that outlives this one, unless it is too early to retry. Does not wait for it and
+ * never throws.
  */
-export function pushBehind(dex: Pick<Dex, "home" | "machine" | "now">): boolean {
+export function startBackgroundPush(dex: Pick<Dex, "home" | "machine" | "now">): boolean {
   const [script] = process.argv.slice(1)
   if (script === undefined) return false
   try {
-    const pushed = pushedOf(dex)
+    const pushed = openPushedStore(dex)
     const { retry_at } = pushed.health()
     pushed.close()
     if (retry_at !== undefined && retry_at > dex.now()) return false
-    // If it does not start, the next sync tries again.
+    // If the process does not start, the next sync retries.
     startDetached([script, "hub", "push", "--quiet"], { cwd: dex.home.dir, env: dex.machine.env })
     return true
   } catch {
