@@ -102,7 +102,9 @@ describe("a backup with a foreign schema is refused before any of its code runs"
     const home = tempDir()
     const { code, stdout, stderr } = await dex(home, ["restore", file])
     expect(code, stderr).toBe(0)
-    expect(stdout + stderr).toContain("suggest.db in the backup is damaged or was changed by someone else, so it was left out.")
+    expect(stdout + stderr).toContain(
+      "suggest.db in the backup is damaged or was changed by someone else, so it was left out.",
+    )
     expect(readdirSync(join(home, ".dex")).filter((name) => !/^(history\.db|sync\.lock)/.test(name))).toEqual([])
     expect(await prompts(home)).toHaveLength(3)
   })

@@ -208,7 +208,7 @@ test.each([true, false])(
   "a row that claims to belong to no conversation is deleted, if its own can be restored (%s)",
   async (canBeRestored) => {
     const { path, store } = await fullHistory()
-    const c = unit("c", [conversation("c", [said("c1", "x")])])
+    const c = unit("c", [conversation("c", [textMessage("c1", "x")])])
     await store.writeUnit({ ...c, withholdsRaw: true })
     if (!canBeRestored) await store.archiveUnits("claude_code", ["c"])
     flipIn(path, "body", (rows) => rows.at(-1), { column: 0, bit: 2 })

@@ -281,7 +281,9 @@ export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: Pri
     ],
     notes: [
       ...(others.length > 0
-        ? [`In nested folders, ${joinNames(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`]
+        ? [
+            `In nested folders, ${joinNames(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`,
+          ]
         : []),
       ...(projects.length > 0 ? [`Private projects: ${projects.map(shown).join(", ")}`] : []),
     ],

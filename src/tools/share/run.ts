@@ -46,7 +46,10 @@ function writeTo(dex: Dex, { output: file, format }: ShareInput, title: string, 
   try {
     writeFileSync(path, text, { flag: file === undefined ? "wx" : "w", mode: 0o600 })
   } catch (error) {
-    throw new DexError("write", `${path} could not be written (${messageOf(error)}). Choose another file with --output.`)
+    throw new DexError(
+      "write",
+      `${path} could not be written (${messageOf(error)}). Choose another file with --output.`,
+    )
   }
   return path
 }
