@@ -252,7 +252,12 @@ describe.skipIf(!hasPostgres)("an admin", () => {
     const self = await as("eve", "PUT", `/v1/projects/${path(API)}/members/eve`, { level: "read" })
     expect([self.status, self.body]).toEqual([
       403,
-      { error: { code: "refused", message: "Admins cannot grant themselves access to a project. Ask one of its owners." } },
+      {
+        error: {
+          code: "refused",
+          message: "Admins cannot grant themselves access to a project. Ask one of its owners.",
+        },
+      },
     ])
     await as("eve", "PUT", `/v1/consents/${path(API)}`, CONSENT)
     expect((await decide("eve", "approve", API, "eve")).status).toBe(403)

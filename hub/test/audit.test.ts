@@ -107,9 +107,7 @@ describe.skipIf(!hasPostgres)("roles", () => {
     const home = tempDir()
     await dex(home, ["hub", "login", hub.url, "--token-stdin"], {}, DEX, tokens.ann)
     const { stdout } = await dex(home, ["hub", "status"])
-    expect(stdout).toMatch(
-      /eve read ann\/claude_code:secret-plan as an admin on \d{4}-\d\d-\d\d. Reason: incident 42/,
-    )
+    expect(stdout).toMatch(/eve read ann\/claude_code:secret-plan as an admin on \d{4}-\d\d-\d\d. Reason: incident 42/)
     await team.asOwner("update hub.break_glass set at = now() - interval '3 hours', until = now() - interval '1 hour'")
     expect(await read()).not.toContain("quokkatronics")
     // Nobody else can read it, nor the admin for longer, even with their own statement.

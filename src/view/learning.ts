@@ -19,7 +19,7 @@ const UNFINISHED_NOTES = [STILL_LEARNING, ANOTHER_IS_LEARNING, LEARNING_UNFINISH
  */
 export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): PageDex {
   let isLearning = false
-  const learnBehind = async (also: AlsoRead) => {
+  const learnInBackground = async (also: AlsoRead) => {
     const notes = await fresh.learn(also, learnWithinMs)
     const others = notes.filter((note) => !UNFINISHED_NOTES.includes(note))
     // Checked before the page reads any fact: if another process has learned everything by then, the page is complete.
@@ -28,7 +28,7 @@ export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): Page
   }
   return Object.create(dex, {
     isLearning: { value: () => isLearning },
-    learnBehind: { value: learnBehind },
+    learnInBackground: { value: learnInBackground },
     lastListing: { value: () => ({ refs: [], words: [] }) },
   }) as PageDex
 }

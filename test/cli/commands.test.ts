@@ -327,7 +327,7 @@ describe("dex resume", () => {
     rmSync(old, { recursive: true })
     const there = await warmDex(home, ["resume", "44444444"], {}, clone)
     expect(there.stdout).toBe(`cd ${clone} && claude --resume 44444444-4444-4444-8444-444444444444\n`)
-    expect(there.stderr).toContain("This folder is a clone of the same repository.")
+    expect(there.stderr).toMatch(/This folder is a clone of the same\s+repository\./)
     expect((await warmDex(home, ["resume", "44444444"])).code).toBe(2)
   })
 
@@ -351,7 +351,7 @@ describe("dex resume", () => {
     expect(await warmDex(home, ["resume", AUTH])).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(
-        /Its folder is gone \(\/code\/api\)\. .* --here\. .*dex handover \S+ --to claude_code/s,
+        /The conversation's folder is gone \(\/code\/api\)\. .* --here\. .*dex handover \S+ --to claude_code/s,
       ),
     })
     expect((await warmDex(home, ["resume", AUTH, "--here"])).stdout).toBe(
@@ -480,7 +480,7 @@ describe("the command line", () => {
     expect((await warmDex(home, ["list", "--limit", "many"])).stderr).toMatch(/--limit needs a whole number/)
     expect((await warmDex(home, ["list", "--limit", "0"])).stderr).toMatch(/--limit must be at least 1/)
     expect((await warmDex(home, ["list", "-s", "vim"])).stderr).toMatch(
-      /No agent is called ".*"\. There are: claude_code/,
+      /No agent is called ".*"\. The agents are: claude_code/,
     )
     expect((await warmDex(home, ["search"])).stderr).toMatch(
       /A search needs words, or at least a file.*For example: dex search "refresh/,

@@ -65,7 +65,7 @@ test("documents and conversations are one ranked list; a hit in a document is na
   expect(await ids("hooks", "-c", "guide")).toHaveLength(2)
   expect(await dex(home, ["search", "hooks", "-c", "nothing"])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('There is no collection "nothing". There are: guide.'),
+    stderr: expect.stringContaining('There is no collection "nothing". Existing collections: guide.'),
   })
 })
 

@@ -114,7 +114,7 @@ describe("dex handover", () => {
     expect((await warmDex(home, ["handover", HERE, "--to", "gemini_cli"])).stdout.trimEnd()).toBe(output.brief)
     const gone = await warmDex(home, ["handover", AUTH, "--to", "codex"])
     expect(gone.stdout).toContain("Refresh token race")
-    expect(gone.stderr).toMatch(/Its folder is gone \(\/code\/api\)\. .* --here/)
+    expect(gone.stderr).toMatch(/The conversation's folder is gone \(\/code\/api\)\. .* --here/)
     expect(await json(home, ["handover", AUTH, "--to", "codex", "--here"])).toMatchObject({ folder: home })
     expect((await warmDex(home, ["handover", AUTH, "--to", "emacs"])).stderr).toMatch(
       /must be one of: claude_code, codex/,
@@ -171,7 +171,7 @@ describe("dex handover", () => {
     expect(missing!.screen).toContain("opencode is not installed here (not on PATH).")
     expect(missing!.code).toBe(2)
     const gone = await onTerminal(home, ["handover", AUTH, "--to", "codex"])
-    expect(gone).toMatchObject({ code: 2, screen: expect.stringContaining("Its folder is gone (/code/api)") })
+    expect(gone).toMatchObject({ code: 2, screen: expect.stringContaining("folder is gone (/code/api)") })
     const notHere = await onTerminal(home, ["resume", HERE])
     expect(notHere).toMatchObject({
       code: 2,

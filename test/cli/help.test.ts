@@ -120,7 +120,7 @@ describe("--help", () => {
 
   test.each([
     ["completions", /dex completions bash/],
-    ["hook", /agents call it/],
+    ["hook", /Agents call it/],
     ["serve", /--behind-tls/],
     ["mcp", /dex mcp agent/],
   ])("dex %s has help too, although it is not a tool", async (name, text) => {
@@ -139,7 +139,7 @@ describe("--help", () => {
   test("dex hook shows its help to a person, never to an agent that omits the event", async () => {
     const home = tempDir()
     expect(await dex(home, ["hook", "claude_code", "--help"])).toMatchObject({
-      stdout: expect.stringMatching(/agents call/),
+      stdout: expect.stringMatching(/Agents call/),
     })
     for (const args of [["hook"], ["hook", "claude_code"]])
       expect(await dex(home, args, {}, undefined, "{}")).toEqual({ code: 0, stdout: "", stderr: "" })
@@ -171,7 +171,7 @@ describe("errors in arguments", () => {
     expect(errorOf("subscribe", "x", "--cooldown-ms", "-1")).toBe(
       "--cooldown-ms needs a value. If the value begins with a dash, write --cooldown-ms=-1. See: dex subscribe --help",
     )
-    expect(errorOf("list", "-l", "-1")).toMatch(/^--limit has no value, or .* write --limit=-1\./)
+    expect(errorOf("list", "-l", "-1")).toMatch(/^--limit needs a value. .* write --limit=-1\./)
     expect(errorOf("subscribe", "x", "--cooldown-ms=-1")).toMatch(/^--cooldown-ms must be at least 0/)
     const { code, stderr } = await dex(tempDir(), ["serve", "--port", "-1"])
     expect([code, stderr.split("\n").length]).toEqual([2, 2])

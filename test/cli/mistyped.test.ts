@@ -110,6 +110,6 @@ describe("--source", () => {
     expect(await errorFor("opencl")).toBe(
       'dex: "opencl" matches several agents: openclaw, openclaude. Type more of it.',
     )
-    expect(await errorFor("vim")).toMatch(/No agent is called "vim"\. There are: claude_code, .*docs\.$/)
+    expect(await errorFor("vim")).toMatch(/No agent is called "vim"\. The agents are: claude_code, .*docs\.$/)
   })
 })

@@ -60,7 +60,7 @@ describe.skipIf(process.platform === "win32")("a folder that cannot be accessed"
       expect({ code, stderr }).toEqual({ code: expect.any(Number), stderr: expect.not.stringMatching(/should not/) })
     }
     const resumed = JSON.parse(dexAs(home, ["resume", idOf(1), "--json"]).stdout) as { problem: string }
-    expect(resumed.problem).toMatch(/^Its folder cannot be opened \(/)
+    expect(resumed.problem).toMatch(/^The conversation's folder cannot be opened \(/)
   })
 
   test("a folder of transcripts that can be listed but not entered does not hide others", () => {

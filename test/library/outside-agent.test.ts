@@ -51,7 +51,7 @@ test("an agent that the user's settings name is read, found, resumed and checked
   const refused = await warmDex(home, ["list", "--source", "notebook"])
   expect([refused.code, refused.stderr]).toEqual([
     2,
-    expect.stringContaining('No agent is called "notebook". There are: claude_code'),
+    expect.stringContaining('No agent is called "notebook". The agents are: claude_code'),
   ])
 })
 

@@ -92,7 +92,7 @@ function callResult(
 function dexForCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Freshness): Dex {
   return Object.create(dex, {
     signal: { value: signal },
-    learnBehind: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
+    learnInBackground: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
     lastListing: { value: () => ({ refs: [], words: [] }) },
     machine: { value: machineForCall(dex, _meta) },
     caller: { value: callerName(client) },

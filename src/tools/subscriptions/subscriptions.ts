@@ -42,7 +42,7 @@ const subscribeInput = object({
   min_relevance: withDefault({ ...decimal("Minimum relevance of an item, from 0 to 1."), minimum: 0, maximum: 1 }, 0.5),
   max_per_trigger: withDefault(integer("Maximum number of items per notification.", { minimum: 1, maximum: 10 }), 5),
   cooldown_ms: withDefault(
-    integer("Minimum time between two notifications, in milliseconds.", { minimum: 0, maximum: 86_400_000 }),
+    integer("Minimum milliseconds between two notifications.", { minimum: 0, maximum: 86_400_000 }),
     5_000,
   ),
 })
