@@ -46,7 +46,7 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     [
       "a table without its wall",
       (team) => team.asOwner("alter table hub.audit no force row level security"),
-      /hub\.audit is not behind row-level security/,
+      /hub\.audit has no row-level security/,
     ],
     [
       "a folder that is none",
@@ -97,7 +97,7 @@ describe.skipIf(!hasPostgres)("dex-hub check", () => {
     const team = await checkedTeam()
     const empty = await newDatabase({ migrated: false })
     const without = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: empty.app, DEX_HUB_INDEX_URL: empty.index }))
-    expect(problems(without.lines)).toEqual([expect.stringContaining("are not there. Run: dex-hub migrate")])
+    expect(problems(without.lines)).toEqual([expect.stringContaining("do not exist. Run: dex-hub migrate")])
     const nowhere = await check(hubEnv(team, { DEX_HUB_DATABASE_URL: `postgresql://x@/hub?host=${tempDir()}` }))
     expect(problems(nowhere.lines)).toEqual([expect.stringContaining("PostgreSQL does not answer (ENOENT)")])
     expect(nowhere.code).toBe(1)

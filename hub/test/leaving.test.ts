@@ -75,7 +75,7 @@ describe.skipIf(!hasPostgres)("tokens", () => {
     const home = tempDir()
     const login = (typed: string) => dex(home, ["hub", "login", hub.url, "--token-stdin"], {}, DEX, typed)
     const used = await login(code)
-    expect([used.code, used.stderr]).toEqual([2, expect.stringContaining("This invitation was used")])
+    expect([used.code, used.stderr]).toEqual([2, expect.stringContaining("This invitation was already used")])
     expect((await login(await invite())).stdout).toContain("as gus (acme)")
     const old = await invite()
     await team.asOwner("update hub.invitation set expires_at = now() where used_at is null")
@@ -100,11 +100,11 @@ describe.skipIf(!hasPostgres)("`dex hub tokens`", () => {
     expect(listed.stdout.trim().split("\n")).toHaveLength(2)
     expect(listed.stdout).not.toContain("dexh_")
     const [id] = /^\d+(?=.*: read;)/m.exec(listed.stdout)!
-    expect((await run(["tokens", "revoke"])).stderr).toContain("by its number")
+    expect((await run(["tokens", "revoke"])).stderr).toContain("Which token?")
     expect((await run(["tokens", "revoke", id])).stdout).toBe(`Token ${id} is revoked.\n`)
     expect((await call(other, "GET", "/v1/me")).status).toBe(401)
     expect((await run(["tokens"])).stdout).toMatch(new RegExp(`^${id} .*revoked$`, "m"))
-    expect((await run(["tokens", "revoke", id])).stderr).toContain("You have no token")
+    expect((await run(["tokens", "revoke", id])).stderr).toContain("You have no valid token")
   })
 })
 

@@ -166,7 +166,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     const refused = await begin()
     expect(refused).toMatchObject({
       status: 429,
-      body: { error: { code: "too_many", message: expect.stringContaining("More than 1 logins a minute") } },
+      body: { error: { code: "too_many", message: expect.stringContaining("More than 1 logins were started") } },
     })
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0)
     expect(provider.calls.device).toBe(1)
@@ -202,7 +202,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     expect(await stored("ann")).toEqual({})
     expect((await operator("member", "quota", "ann", "much", "--tenant", "acme")).stderr).toContain("500MB")
     expect(await operator("member", "quota", "ann", "0.0001MB", "--tenant", "acme")).toMatchObject({ code: 0 })
-    expect(await operator("tenant", "quota", "acme", "2GB")).toMatchObject({ stdout: "acme may keep 2GB.\n" })
+    expect(await operator("tenant", "quota", "acme", "2GB")).toMatchObject({ stdout: "acme may store 2GB.\n" })
 
     // A new hub, because usage is cached for a minute.
     const fresh = await startHub(hubEnv(team))
@@ -216,7 +216,7 @@ describe.skipIf(!hasPostgres)("a hub's limits", () => {
     expect(refused).toBeInstanceOf(PushRefused)
     expect(refused).toMatchObject({
       status: 507,
-      message: expect.stringMatching(/"quota".*Ask who runs the hub.*unshare --forget/),
+      message: expect.stringMatching(/"quota".*Ask the hub's operator.*unshare --forget/),
     })
     // What is already stored needs no room, and others have their own.
     expect(await pushOver(sender, headNamed("a", [saying(1, "wombat")]), [saying(1, "wombat")])).toBe(1)

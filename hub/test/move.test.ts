@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     const before = await blame()
     const env = await nodeEnv(team, "two")
     const shard = `${tenant}/0`
-    expect(await asOperator(env, ["shard", "move", shard, "two"], 1)).toContain("No node")
+    expect(await asOperator(env, ["shard", "move", shard, "two"], 1)).toContain("There is no node")
     const { kill } = await startHub(env)
     await expect.poll(() => team.asOwner("select from hub.node where name = 'two'"), SOON).toHaveLength(1)
     await kill()
@@ -137,10 +137,10 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     await team.asOwner("update hub.node set seen_at = now() - interval '5 minutes' where name = 'two'")
     expect(await asOperator(hubEnv(team), ["check"], 1)).toMatch(
       new RegExp(
-        `PROBLEM {2}Shard ${shard} moves to two, which was last heard of 3\\d\\d seconds ago; main still answers`,
+        `PROBLEM {2}Shard ${shard} moves to two, which was last seen 3\\d\\d seconds ago; main still answers`,
       ),
     )
-    expect(await asOperator(env, ["shard", "move", shard, "two"], 1)).toContain("was last heard of")
+    expect(await asOperator(env, ["shard", "move", shard, "two"], 1)).toContain("was last seen")
     // The move can be cancelled, and the node continues when it runs again.
     expect(await asOperator(env, ["shard", "move", shard, "main"])).toContain("stays on main")
     expect(await listed(env)).toMatchObject([{ node: "main", moving_to: null }])

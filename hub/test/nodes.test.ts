@@ -116,7 +116,7 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
       expect([tool, status]).toEqual([tool, 503])
       expect(Number(headers.get("retry-after"))).toBeGreaterThan(0)
       expect(body).toMatchObject({
-        error: { code: "node_missing", message: expect.stringContaining("Nothing was searched") },
+        error: { code: "node_missing", message: expect.stringContaining("The search did not take place") },
       })
     }
     const call = {
@@ -135,14 +135,14 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
       body: JSON.stringify(call),
     })
     const output = await answer.text()
-    expect(output).toContain("Nothing was searched")
+    expect(output).toContain("The search did not take place")
     expect(output).toMatch(/"isError":\s*true/)
     expect(output).not.toMatch(/nothing (was )?found|no results/i)
     const home = tempDir()
     await dex(home, ["hub", "login", main.url, "--token-stdin"], {}, DEX, token)
     const typed = await dex(home, ["search", "quokka", "--team"])
     expect(typed.code).not.toBe(0)
-    expect(typed.stderr).toContain("Nothing was searched")
+    expect(typed.stderr).toContain("The search did not take place")
     const again = await startHub(two.env)
     await expect.poll(() => searchAt(again, token, { query: "quokka" }).catch(String), SOON).toMatchObject({ total: 3 })
   })

@@ -145,7 +145,7 @@ describe.skipIf(!hasPostgres)("a number that a client sends", () => {
     const checked = await operator("check")
     expect(checked.code).toBe(1)
     expect(checked.out).toMatch(
-      /PROBLEM {2}2 conversations of tenant \d+ have counts that cannot be right\. Run: dex-hub recount/,
+      /PROBLEM {2}2 conversations of tenant \d+ have impossible counts\. Run: dex-hub recount/,
     )
     expect(await operator("recount")).toMatchObject({ code: 0, out: expect.stringContaining("2 conversations") })
     expect(await team.asOwner("select sum(message_count)::int as n from hub.conversation")).toEqual([{ n: 3 }])

@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("a team's history", () => {
     expect(await ask("search", { query: "zebrafinch" })).toMatchObject({ output: { results: [] } })
     await share(team, ann, "one", ["a zebrafinch sings"])
     expect(await ask("search", { query: "zebrafinch" })).toEqual({
-      problem: { status: 503, code: "building", message: expect.stringContaining("Ask again in a few minutes") },
+      problem: { status: 503, code: "building", message: expect.stringContaining("Try again in a few minutes") },
     })
     expect(await ask("list", {})).toMatchObject({ output: { total: 1 } })
     while (!(await follower.step()));

@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)("two developers of one repository", () => {
 
     const refused = await asBob(["hub", "share", "--yes"])
     expect(refused.code).not.toBe(0)
-    expect(refused.stderr).toContain(`${KEY} is not shared with you yet. Its owners have been asked`)
+    expect(refused.stderr).toContain(`${KEY} is not shared with you yet. dex has sent its owners a request`)
     expect((await asAnn(["hub", "status"])).stdout).toContain("1 request is waiting for your answer")
     const listed = await asAnn(["hub", "requests"])
     expect(listed.stdout).toMatch(new RegExp(`^bob {2}${KEY} {2}`))
@@ -56,7 +56,7 @@ describe.skipIf(!hasPostgres)("two developers of one repository", () => {
     expect(members.stdout).toBe("ann  own\nbob  write\n")
     expect((await asBob(["hub", "members"])).stderr).toContain(`There is no project ${KEY} that you own.`)
     const lowered = await asAnn(["hub", "grant", "bob", KEY, "--level", "none"])
-    expect([lowered.code, lowered.stdout]).toEqual([0, `bob no longer has ${KEY}.\n`])
+    expect([lowered.code, lowered.stdout]).toEqual([0, `bob no longer has access to ${KEY}.\n`])
     expect((await asBob(["search", "refresh token race", "--team"])).stdout).not.toContain("ann/")
     const again = await asAnn(["hub", "grant", "bob", "--level", "read"])
     expect([again.code, again.stdout]).toEqual([0, `bob can now read ${KEY}.\n`])

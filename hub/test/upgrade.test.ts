@@ -229,6 +229,6 @@ describe.skipIf(!hasPostgres)("upgrading", () => {
     expect([await status("/readyz"), await status("/v1/me")]).toEqual([200, 200])
     await migrate({ owner, steps: [...NEXT, { drops: "select 1", leastHub: MIGRATIONS.length + 1 }] })
     expect([await status("/readyz"), await status("/v1/me")]).toEqual([503, 503])
-    await expect(migrate({ owner })).rejects.toThrow("Use a newer one.")
+    await expect(migrate({ owner })).rejects.toThrow("Install a newer dex-hub.")
   })
 })
