@@ -262,11 +262,11 @@ test("collections and scope are enforced in code", async () => {
     { in: "history" },
     answersInTurn(calls({ name: "read", arguments: { ref: "docs:guide/hooks.md§Ports" } }), [{ text: "NOT FOUND" }]),
   )
-  expect(JSON.stringify(history.asked)).toContain("outside of what this question may look at")
+  expect(JSON.stringify(history.asked)).toContain("outside the scope of this question")
   const none = await ask(
     { no_global: true, query: "free port hook test" },
     answersInTurn(calls({ name: "read", arguments: { ref: "docs:guide/hooks.md§Ports" } }), [{ text: "NOT FOUND" }]),
   )
   expect(JSON.stringify(none.asked)).not.toContain("All about hooks")
-  expect(JSON.stringify(none.asked)).toContain("outside of what this question may look at")
+  expect(JSON.stringify(none.asked)).toContain("outside the scope of this question")
 })

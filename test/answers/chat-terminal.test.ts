@@ -52,7 +52,7 @@ test("the arguments are the first question, and the commands work as described",
       [/You: /, "/verbose\r"],
       [/Every step[\s\S]*You: /, "/collections\r"],
       [/conversations are searched[\s\S]*You: /, "/nonsense\r"],
-      [/There is no \/nonsense[\s\S]*You: /, "/help\r"],
+      [/There is no command \/nonsense[\s\S]*You: /, "/help\r"],
       [/\/exit[\s\S]*You: /, "/save notes.md\r"],
       [/Written to[\s\S]*You: /, "/save notes.md\r"],
       [/was not changed[\s\S]*You: /, "/clear\r"],
@@ -101,14 +101,14 @@ test("at an empty line the first Ctrl-C clears it with a hint, the second leaves
     : 0
   const first = await typed([
     [/You: /, "half a thought\x03\x03"],
-    [/Ctrl-C again leaves[\s\S]*You: /, "\x03"],
+    [/Press Ctrl-C again[\s\S]*You: /, "\x03"],
   ])
   if (!first) return
   expect(first.code).toBe(0)
   expect(first.text).toContain("No model is set up, so the answers are quotes.")
   const second = await typed([[/You: /, "\x04"]])
   expect(second!.code).toBe(0)
-  expect(second!.text).not.toContain("is kept in")
+  expect(second!.text).not.toContain("is saved in")
   const after = before === 0 ? 0 : readdirSync(join(home, ".dex/chat-sessions")).length
   expect(after).toBe(before)
 })

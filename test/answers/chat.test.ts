@@ -324,7 +324,7 @@ describe("the stored chat", () => {
     expect(JSON.stringify(again.sources)).not.toContain("dex_chat")
     const { openLibrary } = await import("../../src/answers/library.ts")
     const library = await openLibrary(opened, { among: "all" })
-    await expect(library.read(found.results[0].id)).rejects.toThrow("outside of what this question may look at")
+    await expect(library.read(found.results[0].id)).rejects.toThrow("outside the scope of this question")
 
     expect(await dex(at, ["forget", found.results[0].id, "--yes"])).toMatchObject({ code: 0 })
     expect(chatsOf(at)).toEqual([])
@@ -377,7 +377,7 @@ describe("on the command line", () => {
     const run = await dex(home, ["chat", QUESTION, "--json"])
     expect(JSON.parse(run.stdout)).toMatchObject({ extractive: true, sources: [{ ref: `${PORT}#2` }] })
     expect(await dex(home, ["chat", "kubernetes ingress rotation"])).toMatchObject({ code: 1, stdout: "" })
-    expect(await dex(home, ["chat"])).toMatchObject({ code: 2, stderr: expect.stringContaining("Give the question") })
+    expect(await dex(home, ["chat"])).toMatchObject({ code: 2, stderr: expect.stringContaining("A chat needs a terminal") })
     expect(await dex(home, ["chat", "-i", "x"])).toMatchObject({ code: 2, stderr: expect.stringContaining("terminal") })
     expect(await dex(home, ["chat", "x", "--temperature", "hot"])).toMatchObject({ code: 2 })
     expect(await dex(home, ["chat", "x", "--temperature", "7"])).toMatchObject({ code: 2 })

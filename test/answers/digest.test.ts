@@ -127,7 +127,7 @@ test("yesterday and dates choose the period; contradictions are refused", async 
   expect(await names({ from: "2026-11-11", to: "2026-11-11" })).toEqual(["/code/web"])
   expect(await names({ from: "2026-10-01", to: "2026-10" })).toEqual(["/code/api"])
   expect(await names({ from: "2d" })).toEqual(["/code/api", "/code/jobs"])
-  await expect(digest({ period: "week", from: "2d" })).rejects.toThrow("not both")
+  await expect(digest({ period: "week", from: "2d" })).rejects.toThrow("Use either --period")
   await expect(digest({ to: "today" })).rejects.toThrow("--to needs --from")
   await expect(digest({ from: "today", to: "yesterday" })).rejects.toThrow("end before it starts")
 })

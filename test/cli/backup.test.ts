@@ -35,7 +35,7 @@ describe("backup and restore", () => {
     writeFileSync(join(home, "note"), "")
     const { code, stderr } = await dex(home, ["backup", join(home, "note", "dex.db")])
     expect(code).toBe(2)
-    expect(stderr).toMatch(/^dex: A backup cannot be written to .*note \(.*\)\. Choose another place\.\n$/)
+    expect(stderr).toMatch(/^dex: A backup cannot be written to .*note \(.*\)\. Choose another location\.\n$/)
   })
 
   test("a backup is a complete history that only its owner can read, and restoring it returns every message", async () => {

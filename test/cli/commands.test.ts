@@ -359,7 +359,7 @@ describe("dex resume", () => {
     )
     rmSync(join(home, ".claude"), { recursive: true })
     await syncHome(home)
-    expect((await warmDex(home, ["resume", AUTH])).stderr).toMatch(/file is not here.*dex handover/s)
+    expect((await warmDex(home, ["resume", AUTH])).stderr).toMatch(/own file was deleted.*dex handover/s)
   })
 })
 

@@ -36,20 +36,20 @@ test("says how many stored conversations Claude Code deletes within a week", asy
   session(home, 2, 25)
   const path = session(home, 3, 20)
   const first = await dex(home, [])
-  expect(first.stdout).toContain("dex has kept 2 transcripts that Claude Code deletes within 7 days.")
+  expect(first.stdout).toContain("dex has copies of 2 transcripts that Claude Code deletes within 7 days.")
   expect(await retention(home)).toMatchObject({
     status: "ok",
     message: expect.stringContaining(
-      "after 30 days. dex has kept 2 transcripts that Claude Code deletes within 7 days.",
+      "after 30 days. dex has copies of 2 transcripts that Claude Code deletes within 7 days.",
     ),
   })
   writeFileSync(join(home, ".claude", "settings.json"), '{"cleanupPeriodDays": 365}')
   expect((await retention(home)).message).toContain("after 365 days. It deletes none within a week.")
   expect((await dex(home, [])).stdout).not.toContain("deletes")
   writeFileSync(join(home, ".claude", "settings.json"), '{"cleanupPeriodDays": 10}')
-  expect((await retention(home)).message).toContain("dex has kept 3 transcripts")
+  expect((await retention(home)).message).toContain("dex has copies of 3 transcripts")
   rmSync(path)
-  expect((await retention(home)).message).toContain("dex has kept 2 transcripts")
+  expect((await retention(home)).message).toContain("dex has copies of 2 transcripts")
 })
 
 test("says clearly if conversations are about to be deleted before they are read", async () => {

@@ -213,7 +213,7 @@ test("several folders are added at once, each as its own collection", async () =
   expect(code).toBe(0)
   expect(JSON.parse(stdout).synced).toMatchObject([{ name: "one" }, { name: "three" }, { name: "two" }])
   const named = await dex(home, ["docs", "add", "one", "two", "--name", "all"])
-  expect([named.code, named.stderr]).toEqual([2, expect.stringContaining("--name is for one collection")])
+  expect([named.code, named.stderr]).toEqual([2, expect.stringContaining("--name works with a single collection")])
 })
 
 test("rebuilding the index counts documents too, so progress never exceeds the total", async () => {

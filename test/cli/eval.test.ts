@@ -138,7 +138,7 @@ describe("dex eval --mine", () => {
     await made
     child.kill("SIGINT")
     expect((await ended)[0]).toBe(2)
-    expect(stderr).toMatch(/Stopping\.[\s\S]*Stopped\. Nothing was kept or changed\./)
+    expect(stderr).toMatch(/Stopping\.[\s\S]*Stopped\. Nothing was stored or changed\./)
     expect(temporary(home)).toEqual([])
   })
 

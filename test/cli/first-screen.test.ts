@@ -46,7 +46,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     manySessions(home)
     const first = await dex(home, [], { DEX_FIRST_MS: "0" })
     expect(first.code).toBe(0)
-    const [, left] = /(\d+) of 30 transcripts are not read yet\. They are now read in the background/.exec(
+    const [, left] = /(\d+) of 30 transcripts are not read yet\. dex now reads them in the background/.exec(
       first.stdout,
     )!
     expect(Number(left)).toBeGreaterThan(10)
@@ -88,7 +88,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     mkdirSync(join(home, ".pi", "agent", "sessions"), { recursive: true })
     const first = await dex(home, [], { DEX_FIRST_MS: "0" })
     expect(first.stdout).toMatch(/^ {2}pi +found, but not read yet$/m)
-    expect(first.stdout).toMatch(/1\d\d of 200 transcripts are not read yet\. They are now read in the background/)
+    expect(first.stdout).toMatch(/1\d\d of 200 transcripts are not read yet\. dex now reads them in the background/)
     await expect.poll(() => running(home), { interval: 200 }).toEqual([])
     expect(await total(home)).toBe(200)
   })

@@ -293,7 +293,7 @@ describe("dex sync with an embedder", () => {
     const env = settingsFor(server)
     server.next.push({ vectors: (vectors) => vectors }, { vectors: (vectors) => vectors }, { json: { odd: true } })
     const { embedding } = await done(home, ["sync"], env)
-    expect(embedding).toMatchObject({ left: 32, problem: expect.stringMatching(/32 messages were passed over/) })
+    expect(embedding).toMatchObject({ left: 32, problem: expect.stringMatching(/32 messages were skipped/) })
     expect((await find(home, env)).results[0]?.id).toBe(SIGNED_OUT)
   })
 })
@@ -324,7 +324,7 @@ describe("another model", () => {
       turns: [{ user: "a newer remark" }],
     })
     const run = await done(home, ["sync"], changed)
-    expect(run.embedding.problem).toMatch(/has changed since the vectors were made/)
+    expect(run.embedding.problem).toMatch(/has changed since the vectors were created/)
     const found = await find(home, changed, "invoice export")
     expect(found).toMatchObject({ mode: "lexical", degraded: [expect.stringMatching(/dex doctor reindex --vectors/)] })
     expect((await json(home, ["reindex", "--vectors"], changed)).embedding).toMatchObject({ left: 0 })

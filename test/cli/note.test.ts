@@ -77,14 +77,14 @@ test("a note that an agent writes in its shell is the agent's, and only the pers
     "[written by Claude Code, not confirmed]",
   )
   const refused = await inside(place, ["note", "confirm", ref], AGENTS_SHELL)
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("Only the person confirms a note")])
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("Only a person can confirm a note")])
   expect(await noteOf(place, ["confirm", ref])).toMatchObject({
     done: "confirmed",
     notes: [{ by: "Claude Code", confirmed: true }],
   })
   const mine = (await noteOf(place, ["spaces"])).notes[0]
   const changed = await inside(place, ["note", mine.ref, "tabs"], AGENTS_SHELL)
-  expect([changed.code, changed.stderr]).toEqual([2, expect.stringContaining("Claude Code does not change it")])
+  expect([changed.code, changed.stderr]).toEqual([2, expect.stringContaining("Claude Code cannot change that note")])
   expect((await inside(place, ["note", ref, "tabs only"], AGENTS_SHELL)).code).toBe(2)
   const own = (await noteOf(place, ["a draft"], AGENTS_SHELL)).notes[0]
   expect((await noteOf(place, [own.ref, "tabs only"], AGENTS_SHELL)).notes[0].confirmed).toBe(false)

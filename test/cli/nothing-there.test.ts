@@ -14,7 +14,7 @@ test.each([["search"], ["ask"], ["chat"], ["list"]])(
       const { code, stdout, stderr } = await dex(empty, name === "list" ? ["list"] : [name, "zebrafinch"])
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
       expect(stderr.replace(/\s+/g, " ")).toContain(
-        "There is no history yet. `dex sync` reads what your agents have written",
+        "There is no history yet. `dex sync` reads your agents' conversations",
       )
       expect(stderr).not.toMatch(/these are quotes|fewer or other words/)
     }

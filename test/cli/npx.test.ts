@@ -69,7 +69,7 @@ test.skipIf(process.platform === "win32")("commands that dex suggests under npx 
   const list = await started(["list"])
   expect(list.stdout).toContain("Why does dex search find nothing")
   expect(list.stderr).toContain("Read one: npx dexctx show ")
-  expect((await started(["show", "nosuch"])).stderr).toContain("`npx dexctx list` shows what there is")
+  expect((await started(["show", "nosuch"])).stderr).toContain("`npx dexctx list` lists all of them")
   expect((await started(["help"])).stdout).toMatch(/^npx dexctx help all /m)
   expect((await started(["search", "--help"])).stdout).toContain("Example: npx dexctx search")
   const index = readdirSync(join(home, ".dex")).filter((name) => name.startsWith("index-"))

@@ -45,7 +45,7 @@ test("says that a project below the folder is separate", async () => {
     })
   })
   expect((await dex(home, ["private", "clients"])).stderr).toContain(
-    "Below it, ~/clients/acme is a project of its own, and not private.",
+    "In nested folders, ~/clients/acme is a project of its own, and not private.",
   )
 })
 
@@ -61,5 +61,5 @@ test("reports a name that is neither a folder nor a project, with the known proj
   })
   const { code, stderr } = await dex(home, ["private", "/no/such"])
   expect(code).toBe(2)
-  expect(stderr).toMatch(/There is no folder \/no\/such, .* Known projects: (\S+, ){5}and 3 more\./)
+  expect(stderr).toMatch(/There is no folder or known project called \/no\/such\. Known projects: (\S+, ){5}and 3 more\./)
 })

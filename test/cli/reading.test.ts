@@ -102,7 +102,7 @@ describe("dex scan", () => {
     const run = await dex(home, ["scan", AUTH, "--hide", "tool_result", "--hide", "tool_call"])
     expect(run.stderr).toMatch(/6 parts hidden/)
     expect((await dex(home, ["scan", AUTH, "--show", "thoughts"])).stderr).toMatch(
-      /"thoughts" is not a part.*There are: text/s,
+      /"thoughts" is not a part.*The parts are text/s,
     )
   })
 })
@@ -159,7 +159,7 @@ describe("dex read", () => {
   test("says which numbers do not exist, and how to name messages", async () => {
     const home = SMALL
     expect((await json(home, ["read", AUTH, "9,99"])).not_found).toBe("99")
-    expect((await dex(home, ["read", AUTH, "50-60"])).stderr).toMatch(/no message 50-60.*numbered to 10/)
+    expect((await dex(home, ["read", AUTH, "50-60"])).stderr).toMatch(/no message 50-60.*the last one is 10/)
     expect((await dex(home, ["read", AUTH, "first"])).stderr).toMatch(/Write 5, 5-10 or 1,5,10-15/)
     expect((await dex(home, ["read", AUTH])).stderr).toMatch(/Which messages\?.*dex scan/)
     expect((await dex(home, ["read"])).stderr).toMatch(/Which conversation\?/)

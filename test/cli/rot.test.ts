@@ -174,7 +174,7 @@ describe("damaged knowledge", () => {
     writeFileSync(path, bytes)
     const run = await dex(home, command)
     expect(run.stderr).toMatch(
-      /(knowledge|spending)-\d\.db is damaged\. It is only derived .* run the command once more/,
+      /(knowledge|spending)-\d\.db is damaged\. It contains only derived data .* Run the command again/,
     )
     expect(await dex(home, command)).toEqual(before)
   })
@@ -200,7 +200,7 @@ describe("dex doctor --repair", () => {
       expect([page, run.code, run.stderr]).toEqual([
         page,
         0,
-        expect.stringMatching(/The damaged file was kept:\s+.*history\.damaged-/),
+        expect.stringMatching(/The damaged file was kept as\s+.*history\.damaged-/),
       ])
       expect([page, await answers(home)]).toEqual([page, before])
     }

@@ -82,7 +82,7 @@ describe("a number", () => {
           {
             code: 2,
             stdout: "",
-            stderr: expect.stringMatching(new RegExp(`^dex: There is no row ${number}: nothing is listed`)),
+            stderr: expect.stringMatching(new RegExp(`^dex: There is no row ${number}: this terminal has no listing`)),
           },
         ])
       }
@@ -122,14 +122,14 @@ describe("a number", () => {
     const home = await threeSynced()
     if (!(await shellOnTerminal(home, ["dex list"]))) return
     const other = await shellOnTerminal(home, ["dex show 1"])
-    expect(other!.screen).toMatch(/There is no row 1: nothing is listed in this terminal now/)
+    expect(other!.screen).toMatch(/There is no row 1: this terminal has no listing/)
   })
 
   test("opens nothing after a search that found nothing", async () => {
     const home = await threeSynced()
     const run = await shellOnTerminal(home, ["dex list >/dev/null", "dex search zzzqqq", "dex show 1 | cat"])
     if (!run) return
-    expect(run.screen).toMatch(/There is no row 1: nothing is listed in this terminal now/)
+    expect(run.screen).toMatch(/There is no row 1: this terminal has no listing/)
   })
 
   test("of the first screen works at once", async () => {

@@ -69,7 +69,7 @@ test("a person subscribes, gets a suggestion once by polling, says whether it he
   expect(await run(["feedback", "0f0f", "used", "--item", "1"])).toEqual({
     code: 0,
     stdout: "0f0f0f  used\n  1  fix: steer this\n",
-    stderr: expect.stringContaining("dex suggest --feedback --reset undoes all feedback"),
+    stderr: expect.stringContaining("To undo all feedback: dex suggest --feedback --reset"),
   })
   expect(await run(["feedback", "0f0f", "dismissed", "--item", "2"])).toMatchObject({
     code: 0,
@@ -109,15 +109,15 @@ test("errors say what to type", async () => {
   const cases: [string[], RegExp][] = [
     [
       ["subscribe", "files:src/**"],
-      /There is no type files\. It is one of: file, symbol, topic, entity\. .*'file:files:src/,
+      /There is no pattern type files\. The types are file, symbol, topic, entity\. .*'file:files:src/,
     ],
-    [["subscribe", "C:\\x"], /There is no type C\./],
+    [["subscribe", "C:\\x"], /There is no pattern type C\./],
     [["subscribe", "file:C:\\x"], /below the project/],
     [["subscribe", "file:/etc/**"], /below the project/],
     [["subscribe", "src/**", "--url", "http://example.com/x"], /must begin with https/],
     [["subscribe", "src/**", "--url", "https://169.254.169.254/x"], /not on the public internet/],
     [["subscribe", "src/**", "--deliver", "webhook"], /--url https/],
-    [["subscribe", "src/**", "--deliver", "sse", "--url", "https://example.com"], /for --deliver webhook/],
+    [["subscribe", "src/**", "--deliver", "sse", "--url", "https://example.com"], /only be used with --deliver webhook/],
     [["subscribe", "src/**", "--project", "nowhere"], /There is no folder/],
     [["subscribe", "src/**", "--min-relevance", "2"], /at most 1/],
     [["feedback"], /dex suggest --feedback <id> used\|dismissed/],
@@ -147,7 +147,7 @@ test("a verdict without an item is listed for every item", async () => {
   const both = "  1  fix: Cannot find module 'zod'\n  2  related code: Cannot find module 'zod'\n"
   expect(await run(["feedback", "aaaa", "used"])).toMatchObject({
     stdout: `aaaa  used\n${both}`,
-    stderr: expect.stringContaining("With --item"),
+    stderr: expect.stringContaining("name the item with --item"),
   })
   expect(await run(["feedback", "aaaa", "dismissed"])).toMatchObject({ stdout: `aaaa  dismissed\n${both}` })
 })

@@ -129,7 +129,7 @@ test("uses the code for callers of the current symbol and for deprecations", asy
   )
   expect(await about("--symbol", "now")).toContainEqual(expect.objectContaining({ file: "src/shop.ts" }))
   expect(await about("--file", "src/shop.ts")).toContainEqual(
-    expect.objectContaining({ kind: "warning", title: "shop.ts uses what is deprecated: time" }),
+    expect.objectContaining({ kind: "warning", title: "shop.ts uses deprecated symbols: time" }),
   )
 })
 
@@ -200,7 +200,7 @@ test("an agent gets the same over MCP, for its own session", async () => {
   const { id } = answer.structuredContent as { id: string }
   const text = answer.content[0]!.text
   expect(text).toMatch(
-    /^2 things, the likeliest to be used first\.\n1 related_code: src\/token\.test\.ts\n {2}Edited on this branch/,
+    /^2 suggestions, the likeliest to be used first\.\n1 related_code: src\/token\.test\.ts\n {2}Edited on this branch/,
   )
   expect(text).toMatch(/^ {2}why: token\.test\.ts was edited on this branch/m)
   expect(text).toMatch(/^ {2}51 % likely$/m)

@@ -34,7 +34,7 @@ test("a conversation that its agent's file no longer contains is listed with wha
   )
   const shown = await dex(home, ["list"])
   expect(shown.stdout).toMatch(/Feed the pangolin 0.*\(superseded\).*3 msg, \d+ tok/)
-  expect(shown.stderr).toMatch(/superseded: no longer in the agent's file; dex kept it/)
+  expect(shown.stderr).toMatch(/superseded: no longer in the agent's file; dex has a copy/)
   const found = await dex(home, ["search", "pangolin dark"])
   expect(found.stdout).toMatch(/\(superseded\)/)
   expect(found.stdout).not.toMatch(/0 messages/)

@@ -66,7 +66,7 @@ describe("before the user has agreed", () => {
       const { code, stdout, stderr } = await run(...(name === "digest" ? ["digest"] : args))
       const message = stderr.replaceAll(/\s+/g, " ")
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-      expect(message).toContain("go to Anthropic")
+      expect(message).toContain("are sent to Anthropic")
       expect(message).toContain("dex config set llm.allowed_agents claude_code")
       expect(existsSync(join(home, "started"))).toBe(false)
     },
@@ -75,7 +75,7 @@ describe("before the user has agreed", () => {
   test("a dry run needs no consent: it sends nothing", async () => {
     expect(await run("map", "ports", "--dry-run")).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining("Nothing was asked"),
+      stderr: expect.stringContaining("Nothing was sent"),
     })
     expect(existsSync(join(home, "started"))).toBe(false)
   })
@@ -120,7 +120,7 @@ describe("once the user has agreed", () => {
       cost_usd: 0.0123,
     })
     expect((await run("doctor")).stdout).toMatch(/claude_code answers/)
-    expect((await run("config", "list")).stderr.replaceAll(/\s+/g, " ")).toContain("written by claude_code")
+    expect((await run("config", "list")).stderr.replaceAll(/\s+/g, " ")).toContain("claude_code writes the answers")
     expect(readdirSync(join(home, "tmp")).filter((name) => name.startsWith("dex-model-run"))).toEqual([])
   })
 
@@ -161,7 +161,7 @@ describe("once the user has agreed", () => {
     expect(readFileSync(join(home, "args"), "utf8")).toContain("--model opus")
     expect(await run("chat", "x", "--temperature", "1")).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("--temperature is for a server"),
+      stderr: expect.stringContaining("--temperature works only with a model server"),
     })
     expect(await run("chat", "x", "--opencode")).toMatchObject({
       code: 2,
@@ -177,7 +177,7 @@ describe("once the user has agreed", () => {
     })
     expect(await dex(home, ASK, { ...nowhere, DEX_LLM_PROVIDER: "agent" })).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("none is installed"),
+      stderr: expect.stringContaining("no agent is installed"),
     })
     expect((await dex(home, ["doctor"], nowhere)).stdout).toContain("Claude Code is not installed")
   })

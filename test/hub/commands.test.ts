@@ -129,7 +129,7 @@ test("without a connection a sync reports nothing, the status does, and nothing 
   expect([pushed.code, pushed.stderr]).toEqual([2, expect.stringContaining("cannot be reached")])
   const search = await run(["search", "walrus", "--team"])
   expect([search.code, search.stdout]).toEqual([2, ""])
-  expect(search.stderr).toMatch(/cannot be reached .*Nothing of your team's was read\. Try again later/)
+  expect(search.stderr).toMatch(/cannot be reached .*Your team's history could not be read\. Try again later/)
   expect(search.stderr).not.toContain("sent later")
   hub.mishap = () => undefined
   expect(await json(["hub", "push"])).toMatchObject({ pushed: { sent: 1, complete: true } })
@@ -198,7 +198,7 @@ test("a project without a remote needs a name, and a name is not a path", async 
   expect((await run(["hub", "share", "--yes"])).stderr).toContain("--name acme/api")
   expect((await run(["hub", "share", "--yes", "--name", "../x"])).code).toBe(2)
   expect((await run(["hub", "share", "--name", "acme/api", "--without", "everything"])).stderr).toContain(
-    'no "everything"',
+    '"everything" cannot be shared',
   )
   expect(await json(["hub", "share", "--yes", "--name", "acme/api", "--from", "2026-10-03"])).toMatchObject({
     summary: { key: "acme/api", conversations: 0, staying: { older: 2 } },
@@ -240,7 +240,7 @@ test("a project can be shared by a folder that no longer exists; a folder withou
   rmSync(project, { recursive: true })
   const inHome = (args: string[]) => run([...args, "--json"], "", home)
   const unnamed = await inHome(["hub", "share", project, "--yes"])
-  expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("Name the project as your team does")])
+  expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("Give the project's name on the hub")])
   const shared = await inHome(["hub", "share", project, "--name", KEY, "--yes"])
   expect(JSON.parse(shared.stdout)).toMatchObject({
     summary: { project, key: KEY, conversations: 2 },

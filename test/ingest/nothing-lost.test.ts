@@ -180,7 +180,7 @@ describe("a file that is too large", () => {
       const outcomes = await Promise.all(read)
       const failed = outcomes.filter((outcome) => outcome instanceof Error)
       expect(failed.map((error) => error instanceof UnitTooLargeError)).toEqual([true])
-      expect(failed[0]!.message).toMatch(/too large to read: \d+ MB on disk.*tried again/)
+      expect(failed[0]!.message).toMatch(/too large to read: \d+ MB on disk.*dex retries/)
       expect(outcomes.filter((outcome) => !(outcome instanceof Error))).toHaveLength(3)
     } finally {
       await reader.close()
@@ -410,7 +410,7 @@ test("files that an older dex read are read again once, reported in one line, an
   db.exec("update unit set connector_version = 2, sum = null")
   db.close()
   expect(await found(home, "zebrafinch")).toBe(1)
-  expect(await sync(home)).toMatch(/Read 1 transcript of 1: 0 new messages.*1 transcript read again, once/s)
+  expect(await sync(home)).toMatch(/Read 1 transcript of 1: 0 new messages.*1 transcript read again, because/s)
   expect(await sync(home)).toMatch(/Nothing new/)
   expect(await words(home)).toEqual(["zebrafinch", "x"])
 })

@@ -157,7 +157,7 @@ describe("dex install", () => {
     const before = snapshot(home)
     const again = await run(home, "install", "--yes")
     expect(again.code).toBe(0)
-    expect(again.stderr).toContain("Nothing needed to change")
+    expect(again.stderr).toContain("Nothing had to be changed")
     expect(snapshot(home)).toEqual(before)
   })
 
@@ -212,7 +212,7 @@ describe("dex install", () => {
     const bare = homeWith({})
     expect((await run(bare, "install", "--yes")).stderr).toContain("No coding agent was found")
     expect((await run(bare, "install", "codex", "--yes")).stderr).toMatch(/Codex is not on this machine: .*\.codex/)
-    expect((await run(bare, "install", "nobody", "--yes")).stderr).toMatch(/knows no agent "nobody".*claude_code/)
+    expect((await run(bare, "install", "nobody", "--yes")).stderr).toMatch(/does not know the agent "nobody".*claude_code/)
   })
 
   test("keeps a link, and changes its target", async () => {
@@ -518,7 +518,7 @@ describe("dex uninstall", () => {
       JSON.stringify({ numStartups: 5, projects: {}, mcpServers: { mine: { command: "m" } } }, null, 2),
     )
     expect(text(home, ".cursor/skills/dex/SKILL.md")).toBe("my own words")
-    expect(stdout).toContain("changed since dex wrote it, so it stays")
+    expect(stdout).toContain("changed since dex wrote it, so it was not removed")
   })
 
   test("keeps a changed entry and its launcher, and says how to remove it", async () => {
@@ -541,10 +541,10 @@ describe("dex uninstall", () => {
     expect(existsSync(join(home, ".gemini/settings.json"))).toBe(false)
     const printed = left.stdout.replace(/\s+/g, " ")
     expect(printed).toContain(
-      "mcpServers.dex was changed since dex wrote it, so it stays. To remove it, delete it there",
+      "mcpServers.dex was changed since dex wrote it, so it was not removed. Delete it there yourself",
     )
     expect(printed).toContain("[mcp_servers.dex] was changed since dex wrote it")
-    expect(left.stderr).toContain("keeps its launcher")
+    expect(left.stderr).toContain("its launcher stays")
     expect(existsSync(join(home, ".dex/bin/dex"))).toBe(true)
 
     writeFileSync(cursor, '{\n  "mcpServers": {}\n}\n')

@@ -671,8 +671,8 @@ describe("dex fix", () => {
   test("reports errors that were seen and not solved, and that nothing is known", async () => {
     const home = await solvedHome()
     const unsolved = await dex(home, ["fix", "error: Unexpected constant condition"])
-    expect(unsolved.stdout).toContain("not seen solved there")
-    expect(unsolved.stderr).toContain("For 1 similar errors, code was edited but no run is known to have passed.")
+    expect(unsolved.stdout).toContain("not known to be solved")
+    expect(unsolved.stderr).toContain("For 1 similar error, code was edited but no run is known to have passed.")
     const nothing = await dex(home, ["fix", "segmentation fault in libfoo"])
     expect(nothing).toMatchObject({ code: 1, stdout: "" })
     expect(nothing.stderr).toContain("No fix found.")
@@ -689,7 +689,7 @@ describe("dex fix", () => {
     expect(await dex(home, ["private", "/home/dev/proj"])).toMatchObject({ code: 0 })
     const hidden = await dex(home, ["fix", ASKED])
     expect(hidden).toMatchObject({ code: 1, stdout: "" })
-    expect(hidden.stderr).toContain("in private projects, not shown")
+    expect(hidden.stderr).toContain("Not shown: 1 similar error in private projects")
   })
 
   test("shows a subagent's edits in the conversation that started it", async () => {

@@ -385,7 +385,7 @@ describe("dex fix --tests", () => {
       / 1 {2}src\/a\.test\.ts > auth > refreshes\n {4}AssertionError: quokkaword\n {4}failed 2026-11-03 10:01 {2}\$ npx vitest run/,
     )
     expect(shown.stdout).not.toContain("\u001b")
-    expect(shown.stderr).toMatch(/1 failing test\. Last run seen 2026-11-03 10:01; .*No test was run now/)
+    expect(shown.stderr).toMatch(/1 failing test\. Last run seen 2026-11-03 10:01; .*dex ran no test/)
     expect(await run("--file", "src/other.ts")).toMatchObject({ code: 1, stdout: "" })
     expect(await run("-f", "/etc/passwd")).toMatchObject({ code: 2 })
 
@@ -423,7 +423,7 @@ describe("dex fix --tests", () => {
     const small = JSON.parse((await run("--json", "--max-tokens", "300")).stdout)
     expect(small.estimated_tokens).toBeLessThanOrEqual(300)
     expect(small.failing.length).toBeGreaterThan(0)
-    expect(small.notes[0]).toMatch(/^\d\d more are left out/)
+    expect(small.notes[0]).toMatch(/^\d\d more were left out/)
   })
 
   test("reports nothing for a project without runs, and says where it looked", async () => {

@@ -69,7 +69,7 @@ test.each(["2025-11-25", "2026-07-28"])(
     expect(kept.structuredContent).toMatchObject({ done: "kept", notes: [{ by: "test", confirmed: false }] })
     const { ref } = (kept.structuredContent!.notes as { ref: string }[])[0]!
     const refused = await client.call("dex_note", { words: ["confirm", ref] })
-    expect([refused.isError, refused.content[0]!.text]).toEqual([true, expect.stringContaining("Only the person")])
+    expect([refused.isError, refused.content[0]!.text]).toEqual([true, expect.stringContaining("Only a person")])
     const [listed] = (await answer(place, "note")).notes
     expect(listed).toMatchObject({ ref, by: "test", confirmed: false, text: "Deploys are frozen" })
     const found = await client.call("dex_search", { query: "deploys frozen" })

@@ -63,7 +63,7 @@ test("where an agent's settings do not fit any more, they and their backup stay 
     writeFileSync(settings, before)
     const install = withFilesUpTo(limit, home, [DEX, "install", "claude", "--yes"])
     expect(install.status).not.toBe(0)
-    expect(install.stdout + install.stderr).toMatch(/\.claude\.json\s+cannot\s+be\s+(written|kept\s+as\s+a\s+backup)/)
+    expect(install.stdout + install.stderr).toMatch(/\.claude\.json\s+cannot\s+be\s+(written|backed\s+up)/)
     expect(readFileSync(settings, "utf8") === before).toBe(true)
     expect(readdirSync(home).filter((name) => name.endsWith(".dex-new"))).toEqual([])
     const backups = join(home, ".dex", "backups")

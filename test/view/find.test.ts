@@ -128,7 +128,7 @@ describe("finding", () => {
     expect(text).toMatch(/<form action="[^"]*\/find"><input type="hidden" name="q" value="token">/)
     expect(text).toMatch(/role="search">.*<input type="hidden" name="file" value="src\/auth.ts">.*<\/form>/)
     expect(titlesOf(await page("/find?file=src%2Fauth.ts"))).toEqual(["Refresh token race"])
-    expect(await page("/find?tool=Bash")).toContain("type some as well")
+    expect(await page("/find?tool=Bash")).toContain("also type words to search for")
   })
 
   test("says which word was replaced", async () => {

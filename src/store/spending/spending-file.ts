@@ -95,7 +95,7 @@ function damageOf(error: unknown, path: string): DexError | undefined {
   markDamaged(path)
   return new DexError(
     "corrupt",
-    `${path} is damaged. It is only derived and will be made again: run the command once more.`,
+    `${path} is damaged. It contains only derived data and is rebuilt automatically. Run the command again.`,
     { cause: error },
   )
 }

@@ -4,6 +4,7 @@ import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type FoundFix, findFixes } from "../../learn/fixes/like.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
+import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
 import type { FixInput } from "./fix.ts"
@@ -23,8 +24,8 @@ export async function run(dex: Dex, input: FixInput) {
   const withheld = all ? [...all.solved, ...all.unsolved].filter(({ project }) => isHidden(project)).length : 0
   const shown = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(listedFix)
   if (unsolved.length > 0)
-    notes.push(`For ${grouped(unsolved.length)} similar errors, code was edited but no run is known to have passed.`)
-  if (withheld > 0) notes.push(`Not shown: ${grouped(withheld)} similar errors in private projects.`)
+    notes.push(`For ${many(unsolved.length, "similar error")}, code was edited but no run is known to have passed.`)
+  if (withheld > 0) notes.push(`Not shown: ${many(withheld, "similar error")} in private projects.`)
   const build = (kept: number) => ({
     fixes: shown.slice(0, kept),
     total: solved.length,

@@ -80,7 +80,7 @@ async function blameNow(file: RequestedFile): Promise<BlamedOutput | { why: stri
 
 function whyNoLines(path: string, { code, message }: DexError): string {
   if (code === "no_repository") return `${path} is not in a git repository, so its lines have no history.`
-  if (code === "not_found" && message.startsWith("No file")) return `There is no file ${path} any more.`
+  if (code === "not_found") return `There is no file ${path} any more.`
   return /no such path/.test(message) ? `${path} is not tracked by git, so its lines have no history.` : message
 }
 

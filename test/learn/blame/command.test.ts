@@ -45,9 +45,9 @@ describe("dex blame", () => {
     expect(conversationsOfLines(await ask("src/zoo.ts", "--rev", "HEAD~2"))).toEqual(FIRST.map(() => refTo(ONE)))
     expect(await run("src/none.ts")).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("No file and no commit"),
+      stderr: expect.stringContaining("There is no file or commit"),
     })
-    expect(await run("src/zoo.ts:9-3")).toMatchObject({ code: 2, stderr: expect.stringContaining("names no lines") })
+    expect(await run("src/zoo.ts:9-3")).toMatchObject({ code: 2, stderr: expect.stringContaining("is not a range of lines") })
     expect(await run("src/zoo.ts", "--rev", "--output=x")).toMatchObject({ code: 2 })
   })
 
@@ -273,6 +273,6 @@ test("without a history, and outside a repository, it says what to do", async ()
   writeFileSync(join(home, "loose.txt"), "x\n")
   expect(await warmDex(home, ["blame", "loose.txt"])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("no git"),
+    stderr: expect.stringContaining("is not in a git repository"),
   })
 })
