@@ -120,7 +120,10 @@ test("without a model, without OpenCode or inside a repository it says what to d
     dex(home, ["chat", "--opencode", "x", ...args], { ...env, ...more }, undefined, "", project)
   const model = { DEX_LLM_PROVIDER: "http://127.0.0.1:9/v1" }
   expect(await chat({})).toMatchObject({ code: 2, stderr: expect.stringContaining("dex config set llm.provider") })
-  expect(await chat(model, "-c", "a")).toMatchObject({ code: 2, stderr: expect.stringContaining("cannot be used with --opencode") })
+  expect(await chat(model, "-c", "a")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("cannot be used with --opencode"),
+  })
   expect(await chat(model, "--json")).toMatchObject({ code: 2, stderr: expect.stringContaining("--json") })
   expect(await chat({ ...model, DEX_HOME: join(project, "dex") })).toMatchObject({
     code: 2,

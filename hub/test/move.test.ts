@@ -136,9 +136,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     expect(await blame()).toBe(before)
     await team.asOwner("update hub.node set seen_at = now() - interval '5 minutes' where name = 'two'")
     expect(await asOperator(hubEnv(team), ["check"], 1)).toMatch(
-      new RegExp(
-        `PROBLEM {2}Shard ${shard} moves to two, which was last seen 3\\d\\d seconds ago; main still answers`,
-      ),
+      new RegExp(`PROBLEM {2}Shard ${shard} moves to two, which was last seen 3\\d\\d seconds ago; main still answers`),
     )
     expect(await asOperator(env, ["shard", "move", shard, "two"], 1)).toContain("was last seen")
     // The move can be cancelled, and the node continues when it runs again.

@@ -377,7 +377,10 @@ describe("on the command line", () => {
     const run = await dex(home, ["chat", QUESTION, "--json"])
     expect(JSON.parse(run.stdout)).toMatchObject({ extractive: true, sources: [{ ref: `${PORT}#2` }] })
     expect(await dex(home, ["chat", "kubernetes ingress rotation"])).toMatchObject({ code: 1, stdout: "" })
-    expect(await dex(home, ["chat"])).toMatchObject({ code: 2, stderr: expect.stringContaining("A chat needs a terminal") })
+    expect(await dex(home, ["chat"])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("A chat needs a terminal"),
+    })
     expect(await dex(home, ["chat", "-i", "x"])).toMatchObject({ code: 2, stderr: expect.stringContaining("terminal") })
     expect(await dex(home, ["chat", "x", "--temperature", "hot"])).toMatchObject({ code: 2 })
     expect(await dex(home, ["chat", "x", "--temperature", "7"])).toMatchObject({ code: 2 })

@@ -58,7 +58,10 @@ test("agents' settings on a full disk stay as they were", async ({ skip }) => {
   fill(disk)
   const env = { DEX_HOME: join(tempDir(), "dex") }
   const full = await dex(disk, ["install", "-y"], env)
-  expectError(full, /^dex: \S+ cannot be written \(ENOSPC.*\)\. This file was not changed\. Free some space and run this again/)
+  expectError(
+    full,
+    /^dex: \S+ cannot be written \(ENOSPC.*\)\. This file was not changed\. Free some space and run this again/,
+  )
   expect(readFileSync(settings, "utf8")).toBe('{"model":"opus"}')
   rmSync(join(disk, "ballast"))
   expect((await dex(disk, ["install", "-y"], env)).code).toBe(0)

@@ -169,7 +169,9 @@ test.skipIf(process.platform === "win32")("without npm it says what is missing",
   symlinkSync(process.execPath, join(bin, "node"))
   const run = await warmDex(HOME, [...SET, "--yes"], { ...env, PATH: bin })
   expect(run.code).toBe(2)
-  expect(run.stderr).toMatch(/npm, which is needed to install the local model, was not found.*Install Node\.js with npm/s)
+  expect(run.stderr).toMatch(
+    /npm, which is needed to install the local model, was not found.*Install Node\.js with npm/s,
+  )
   expect(existsSync(join(HOME, ".dex", "embed-local"))).toBe(false)
 })
 

@@ -61,5 +61,7 @@ test("reports a name that is neither a folder nor a project, with the known proj
   })
   const { code, stderr } = await dex(home, ["private", "/no/such"])
   expect(code).toBe(2)
-  expect(stderr).toMatch(/There is no folder or known project called \/no\/such\. Known projects: (\S+, ){5}and 3 more\./)
+  expect(stderr).toMatch(
+    /There is no folder or known project called \/no\/such\. Known projects: (\S+, ){5}and 3 more\./,
+  )
 })

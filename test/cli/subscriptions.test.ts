@@ -117,7 +117,10 @@ test("errors say what to type", async () => {
     [["subscribe", "src/**", "--url", "http://example.com/x"], /must begin with https/],
     [["subscribe", "src/**", "--url", "https://169.254.169.254/x"], /not on the public internet/],
     [["subscribe", "src/**", "--deliver", "webhook"], /--url https/],
-    [["subscribe", "src/**", "--deliver", "sse", "--url", "https://example.com"], /only be used with --deliver webhook/],
+    [
+      ["subscribe", "src/**", "--deliver", "sse", "--url", "https://example.com"],
+      /only be used with --deliver webhook/,
+    ],
     [["subscribe", "src/**", "--project", "nowhere"], /There is no folder/],
     [["subscribe", "src/**", "--min-relevance", "2"], /at most 1/],
     [["feedback"], /dex suggest --feedback <id> used\|dismissed/],

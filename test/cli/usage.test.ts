@@ -157,7 +157,9 @@ describe("dex usage", () => {
       },
       { model: "own-model", tokens: 7, cost: 0 },
     ])
-    expect(notes).toEqual([expect.stringMatching(/^No price is known for own-model: 7 tokens are not included in the cost\./)])
+    expect(notes).toEqual([
+      expect.stringMatching(/^No price is known for own-model: 7 tokens are not included in the cost\./),
+    ])
     const { stdout } = await warmDex(home, ["usage"])
     expect(stdout).toContain("$46.75+")
   })

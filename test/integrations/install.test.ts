@@ -212,7 +212,9 @@ describe("dex install", () => {
     const bare = homeWith({})
     expect((await run(bare, "install", "--yes")).stderr).toContain("No coding agent was found")
     expect((await run(bare, "install", "codex", "--yes")).stderr).toMatch(/Codex is not on this machine: .*\.codex/)
-    expect((await run(bare, "install", "nobody", "--yes")).stderr).toMatch(/does not know the agent "nobody".*claude_code/)
+    expect((await run(bare, "install", "nobody", "--yes")).stderr).toMatch(
+      /does not know the agent "nobody".*claude_code/,
+    )
   })
 
   test("keeps a link, and changes its target", async () => {

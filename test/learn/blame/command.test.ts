@@ -47,7 +47,10 @@ describe("dex blame", () => {
       code: 2,
       stderr: expect.stringContaining("There is no file or commit"),
     })
-    expect(await run("src/zoo.ts:9-3")).toMatchObject({ code: 2, stderr: expect.stringContaining("is not a range of lines") })
+    expect(await run("src/zoo.ts:9-3")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("is not a range of lines"),
+    })
     expect(await run("src/zoo.ts", "--rev", "--output=x")).toMatchObject({ code: 2 })
   })
 
