@@ -12,10 +12,10 @@ import { compiledAhead } from "./compile-ahead.mjs"
  * Everything else is loaded late.
  */
 const HOT = [
-  /^src\/tools\/(list|search|stats)\/run\.ts$/,
+  /^src\/tools\/(list|search)\/run\.ts$/,
   /^src\/tools\/show\/run-\w+\.ts$/,
   /^src\/tools\/(embedder|unread)\.ts$/,
-  /^src\/cli\/print\/(blame|config|keeping|list|search|show)\.ts$/,
+  /^src\/cli\/print\/(keeping|list|search|show)\.ts$/,
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
 /** The same for hooks, which have no time to look for another file. */

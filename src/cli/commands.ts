@@ -3,11 +3,9 @@ import { chat } from "../answers/chat.ts"
 import { digest } from "../answers/digest.ts"
 import { map, rules } from "../answers/map.ts"
 import { why } from "../answers/why.ts"
-import { isSharing } from "../config/hub.ts"
 import { backup, importHistory, restore } from "../tools/backup/backup.ts"
 import { blame } from "../tools/blame/blame.ts"
 import { config } from "../tools/config/config.ts"
-import type { Dex } from "../tools/context.ts"
 import { decisions } from "../tools/decisions/decisions.ts"
 import { docs } from "../tools/docs/docs.ts"
 import { doctor } from "../tools/doctor/doctor.ts"
@@ -18,25 +16,22 @@ import { gc } from "../tools/gc/gc.ts"
 import { guide } from "../tools/guide/guide.ts"
 import { handover } from "../tools/handover/handover.ts"
 import { hub } from "../tools/hub/hub.ts"
-import { list } from "../tools/list/list.ts"
 import { mute } from "../tools/mute/mute.ts"
 import { notes } from "../tools/note/note.ts"
 import { resume } from "../tools/resume/resume.ts"
-import { search } from "../tools/search/search.ts"
 import { share } from "../tools/share/share.ts"
-import { read, scan, timeline } from "../tools/show/forms.ts"
-import { show } from "../tools/show/show.ts"
 import { sources } from "../tools/sources/sources.ts"
 import { stats } from "../tools/stats/stats.ts"
 import { subscribe, subscriptions, unsubscribe } from "../tools/subscriptions/subscriptions.ts"
 import { suggest } from "../tools/suggest/suggest.ts"
 import { feedback, suggestions } from "../tools/suggestions/suggestions.ts"
-import { reindex, sync } from "../tools/sync/sync.ts"
+import { reindex } from "../tools/sync/sync.ts"
 import { tests } from "../tools/tests/tests.ts"
 import { trace } from "../tools/trace/trace.ts"
 import { traces } from "../tools/traces/traces.ts"
 import { usage } from "../tools/usage/usage.ts"
 import { type Command, command } from "./command.ts"
+import { pushInBackground, quickCommands } from "./quick-commands.ts"
 import { install, uninstall } from "./tools/install.ts"
 import { keepsRunning, watch } from "./tools/watch.ts"
 
@@ -50,22 +45,9 @@ const withConsent = async <I extends object>(input: I): Promise<I> => {
 }
 const KEEPS_ANSWERS = { keeps: "What was answered is kept; " }
 
-/** Starts a push of what was read or deleted. */
-const pushInBackground = async (dex: Dex) => {
-  if (isSharing(dex.home)) (await import("../tools/hub/background-push.ts")).startBackgroundPush(dex)
-}
-
 /** Every command that is a tool, in the order in which help shows the commands of a group. */
 export const commands: readonly Command[] = [
-  command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
-  command(list, { view: async () => (await import("./print/list.ts")).printList, needsAllHistory: true }),
-  command(show, {
-    view: async () => (await import("./print/show.ts")).printShow,
-    reader: async () => (await import("./print/reader.ts")).readShow,
-  }),
-  command(scan, { view: async () => (await import("./print/show.ts")).printScan }),
-  command(read, { view: async () => (await import("./print/show.ts")).printRead }),
-  command(timeline, { view: async () => (await import("./print/show.ts")).printTimeline }),
+  ...quickCommands,
   command(resume, { view: async () => (await import("./print/resume.ts")).printResume }),
   command(fix, { view: async () => (await import("./print/fix.ts")).printFix, needsAllHistory: true }),
   command(blame, { view: async () => (await import("./print/blame.ts")).printBlame, needsAllHistory: true }),
@@ -94,12 +76,6 @@ export const commands: readonly Command[] = [
     needsAllHistory: true,
   }),
   command(guide, { view: async () => (await import("./print/guide.ts")).printGuide }),
-  command(sync, {
-    view: async () => (await loadKeeping()).printSync,
-    stops: { keeps: "What was read is kept; " },
-    streams: true,
-    background: pushInBackground,
-  }),
   command(sources, { view: async () => (await loadKeeping()).printSources, needsAllHistory: true }),
   command(doctor, { view: async () => (await loadKeeping()).printDoctor }),
   command(forget, {

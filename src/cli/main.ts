@@ -2,11 +2,12 @@ import { dexHome } from "../config/home.ts"
 import { DexError, diskError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
 import { didYouMean, readArguments } from "./args.ts"
-import { commands } from "./commands.ts"
+import type { Command } from "./command.ts"
 import { chosenForm, formsOf, oldNameNote } from "./forms.ts"
 import { hasPicker, openPicker } from "./open-picker.ts"
 import { hasName, listedCommands, otherCommands } from "./other-commands.ts"
 import { formatError, say, shellQuote } from "./print/words.ts"
+import { quickCommands } from "./quick-commands.ts"
 import { runCommand } from "./run-command.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
@@ -32,8 +33,10 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (other) return other.run(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
     return (await import("./terminal/questions.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
-  const command = commands.find(({ tool }) => hasName({ name: tool.name, ...tool.cli }, name))
-  if (!command) throw unknownCommand(name, rest)
+  const isNamed = ({ tool }: Command) => hasName({ name: tool.name, ...tool.cli }, name)
+  const commands = quickCommands.some(isNamed) ? quickCommands : (await import("./commands.ts")).commands
+  const command = commands.find(isNamed)
+  if (!command) throw unknownCommand(name, rest, commands)
   if (command.tool.name === "search" && rest.length === 0 && hasPicker(process.stdout, process.env)) {
     const code = await openPicker({})
     if (code !== undefined) return code
@@ -58,8 +61,8 @@ async function firstScreen(isPlain: boolean): Promise<number> {
   return code ?? (await import("./home.ts")).showHome()
 }
 
-function unknownCommand(name: string, rest: readonly string[]): DexError {
-  const names = listedCommands().flatMap((one) => [one.name, ...(one.aliases ?? [])])
+function unknownCommand(name: string, rest: readonly string[], commands: readonly Command[]): DexError {
+  const names = listedCommands(commands).flatMap((one) => [one.name, ...(one.aliases ?? [])])
   const meant = didYouMean(name, names)
   const line = (words: string[]) => ["dex", ...words, ...rest].map(shellQuote).join(" ")
   const hint =

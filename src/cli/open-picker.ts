@@ -4,7 +4,6 @@ import { DexError } from "../core/error.ts"
 import { terminalOf } from "../render/terminal.ts"
 import { readArguments } from "./args.ts"
 import type { Command } from "./command.ts"
-import { commands } from "./commands.ts"
 import { newestRows } from "./picker/newest-rows.ts"
 import type { PickedAction } from "./picker/picker.ts"
 import { runCommand } from "./run-command.ts"
@@ -45,18 +44,19 @@ async function act(picked: PickedAction, prints: boolean): Promise<number> {
       process.stdout.write(`${picked.row.ref}\n`)
       return 0
     case "resume":
-      return runCommand(named("resume"), { id: picked.row.ref }, false)
+      return runCommand(await named("resume"), { id: picked.row.ref }, false)
     case "view":
       return (await import("./view.ts")).viewCommand([picked.row.ref])
     case "hand_over": {
-      const command = named("handover")
+      const command = await named("handover")
       const { input } = readArguments(command.tool, [picked.row.ref, "--to", picked.to])
       return runCommand(command, input, false)
     }
   }
 }
 
-function named(name: string): Command {
+async function named(name: string): Promise<Command> {
+  const { commands } = await import("./commands.ts")
   return commands.find(({ tool }) => tool.name === name)!
 }
 

@@ -1,7 +1,6 @@
 import { VERSION } from "../app/version.ts"
 import { terminalOf } from "../render/terminal.ts"
-import type { ListedCommand } from "./command.ts"
-import { commands } from "./commands.ts"
+import type { Command, ListedCommand } from "./command.ts"
 import { hasOldName } from "./forms.ts"
 
 /** A command that is not a tool. It parses its own arguments and returns the exit code. */
@@ -51,9 +50,10 @@ export const otherCommands: readonly OtherCommand[] = [
         return write(await (await import("./completions.ts")).completeValues(words[1], words[2]))
       const { pageHelp, COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
-      const tools = commands.map(({ tool }) => tool)
       if (words.includes("--widget")) return write((await import("./completions.ts")).keyBindingScript(words[0]))
-      return write((await import("./completions.ts")).completionScript(words[0], tools, listedCommands()))
+      const { commands } = await import("./commands.ts")
+      const tools = commands.map(({ tool }) => tool)
+      return write((await import("./completions.ts")).completionScript(words[0], tools, listedCommands(commands)))
     },
   },
   {
@@ -63,7 +63,8 @@ export const otherCommands: readonly OtherCommand[] = [
     group: "Keep",
     run: async ([which]) => {
       const { allHelp, shortHelp } = await import("./help.ts")
-      return write((which === "all" ? allHelp : shortHelp)(listedCommands(), stdout()))
+      const { commands } = await import("./commands.ts")
+      return write((which === "all" ? allHelp : shortHelp)(listedCommands(commands), stdout()))
     },
   },
   {
@@ -77,7 +78,7 @@ export const otherCommands: readonly OtherCommand[] = [
 ]
 
 /** The commands that help lists, without old names and without those that are typed as options. */
-export function listedCommands(): ListedCommand[] {
+export function listedCommands(commands: readonly Command[]): ListedCommand[] {
   const listed = commands.filter(({ tool }) => !hasOldName(tool))
   const others = otherCommands.filter((one) => !one.unlisted)
   return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...others]

@@ -49,13 +49,13 @@ describe("names that people try", () => {
   })
 
   test("a name belongs to one command only", () => {
-    const listed = listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const listed = listedCommands(commands).flatMap(({ name, aliases = [] }) => [name, ...aliases])
     const names = [...listed, ...retired]
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([])
   })
 
   test("`asTyped` knows every alias", () => {
-    const names = listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases])
+    const names = listedCommands(commands).flatMap(({ name, aliases = [] }) => [name, ...aliases])
     expect([...TYPED_AFTER_DEX].sort()).toEqual(
       [...names, ...retired, "version", "-v", "-V", "--version", "--plain"].sort(),
     )

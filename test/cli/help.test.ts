@@ -13,7 +13,7 @@ import { warmDex } from "../support/warm.ts"
 const NARROW = { columns: 60, color: false, interactive: true }
 const named = (name: string) => commands.find(({ tool }) => tool.name === name)!.tool
 const help = (name: string, terminal = { ...NARROW, columns: 80 }) => toolHelp(named(name), terminal)
-const everything = listedCommands()
+const everything = listedCommands(commands)
 /** The commands that a list of them shows. */
 const namesIn = (shown: string) =>
   [...shown.matchAll(/^(?:[A-Z][a-z]+)? +([a-z]+) +[A-Z]\w+ /gm)].map(([, name]) => name!)

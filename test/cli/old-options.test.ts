@@ -71,7 +71,7 @@ describe.each(OLD)("dex %s %j --%s", (name, words, old, now, value) => {
 
 test("no shell completes an old option", () => {
   for (const shell of ["bash", "zsh", "fish"]) {
-    const script = completionScript(shell, tools, listedCommands())
+    const script = completionScript(shell, tools, listedCommands(commands))
     for (const gone of ["scope", "tail", "undo", "preview", "collection"])
       expect(script, `${shell} ${gone}`).not.toMatch(new RegExp(`(--|-l )${gone}\\b`))
   }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest"
 import { commands } from "../../src/cli/commands.ts"
 import { hasOldName } from "../../src/cli/forms.ts"
 import { listedCommands } from "../../src/cli/other-commands.ts"
+import { quickCommands } from "../../src/cli/quick-commands.ts"
 import { onTerminal } from "../integrations/terminal.ts"
 import { syncedOnce } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
@@ -71,8 +72,15 @@ test("every old name has an example here", () => {
   expect(Object.keys(CALLS).sort()).toEqual(retired.map(({ name }) => name).sort())
 })
 
+test("a quick command has all its forms with it, and is in the list of all commands", () => {
+  const quick = new Set(quickCommands.map(({ tool }) => tool.name))
+  const missing = commands.filter(({ tool }) => quick.has(tool.cli.formOf?.command ?? "") && !quick.has(tool.name))
+  expect(missing.map(({ tool }) => tool.name)).toEqual([])
+  expect(quickCommands.filter((one) => !commands.includes(one))).toEqual([])
+})
+
 test("help lists at most 40 commands", () => {
-  expect(listedCommands().length).toBeLessThanOrEqual(40)
+  expect(listedCommands(commands).length).toBeLessThanOrEqual(40)
 })
 
 test("without words a command is its form that lists, but its help is its own", async () => {
@@ -105,7 +113,7 @@ describe.each(Object.keys(CALLS))("dex %s", (name) => {
 
   test("is in no list of commands and no completion", async () => {
     expect(commands.map(({ tool }) => tool.name)).toContain(name)
-    expect(listedCommands().filter((one) => one.name === name)).toEqual([])
+    expect(listedCommands(commands).filter((one) => one.name === name)).toEqual([])
     expect((await dex(home, ["help", "all"])).stdout).not.toMatch(new RegExp(`^(?:[A-Z][a-z]+)? +${name} `, "m"))
     const script = async (shell: string) => (await dex(home, ["completions", shell])).stdout
     expect(/compgen -W "([^"]+)"/.exec(await script("bash"))![1]!.split(" ")).not.toContain(name)

@@ -50,7 +50,7 @@ test("docs/mcp.md lists every tool that agents get, with its command, and which 
 test("the README is short, and its commands exist", () => {
   const readme = read("README.md")
   expect(readme.split("\n").length).toBeLessThan(150)
-  const names = new Set(listedCommands().flatMap(({ name, aliases = [] }) => [name, ...aliases]))
+  const names = new Set(listedCommands(commands).flatMap(({ name, aliases = [] }) => [name, ...aliases]))
   const used = [...readme.matchAll(/^(?:\$ )?dex ([a-z]+)/gm)].map(([, name]) => name!)
   expect(used.length).toBeGreaterThan(4)
   expect(used.filter((name) => !names.has(name))).toEqual([])

@@ -1,0 +1,35 @@
+import { isSharing } from "../config/hub.ts"
+import type { Dex } from "../tools/context.ts"
+import { list } from "../tools/list/list.ts"
+import { search } from "../tools/search/search.ts"
+import { read, scan, timeline } from "../tools/show/forms.ts"
+import { show } from "../tools/show/show.ts"
+import { sync } from "../tools/sync/sync.ts"
+import { type Command, command } from "./command.ts"
+
+/** Starts a push of what was read or deleted. */
+export const pushInBackground = async (dex: Dex) => {
+  if (isSharing(dex.home)) (await import("../tools/hub/background-push.ts")).startBackgroundPush(dex)
+}
+
+/**
+ * The commands that are typed most, each with all its forms. They start without loading the declarations of the others, which
+ * `commands.ts` has.
+ */
+export const quickCommands: readonly Command[] = [
+  command(search, { view: async () => (await import("./print/search.ts")).printSearch }),
+  command(list, { view: async () => (await import("./print/list.ts")).printList, needsAllHistory: true }),
+  command(show, {
+    view: async () => (await import("./print/show.ts")).printShow,
+    reader: async () => (await import("./print/reader.ts")).readShow,
+  }),
+  command(scan, { view: async () => (await import("./print/show.ts")).printScan }),
+  command(read, { view: async () => (await import("./print/show.ts")).printRead }),
+  command(timeline, { view: async () => (await import("./print/show.ts")).printTimeline }),
+  command(sync, {
+    view: async () => (await import("./print/keeping.ts")).printSync,
+    stops: { keeps: "What was read is kept; " },
+    streams: true,
+    background: pushInBackground,
+  }),
+]
