@@ -1,7 +1,7 @@
 import { isDexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { cleanUpRestore } from "../store/history/kept-histories.ts"
-import { damageFile, dropDamage, notedDamage } from "../store/history/rot/damage-list.ts"
+import { damageFile, dropDamage, listDamage } from "../store/history/rot/damage-list.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
 import { runSyncPlan } from "./carry-out-sync.ts"
@@ -81,7 +81,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
 
 /** Repairs what commands found damaged, or marks it so that this sync reads it again. */
 async function healRecordedDamage({ store, home }: SyncDeps): Promise<Ref[]> {
-  const noted = notedDamage(damageFile(home.dir))
+  const noted = listDamage(damageFile(home.dir))
   await unlessCorrupt(store.heal(noted), undefined)
   return noted
 }

@@ -1,25 +1,26 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
 
-// Traces are stored in numbered files, from 000001.ndjson. The highest number is written to. When it is full, the next number is
-// begun; nothing is ever renamed, so a line is never in two files or between them.
+// Traces are stored in numbered files, beginning with 000001.ndjson. New traces are appended to the file with the highest number.
+// When it is full, the next file is created. Files are never renamed, so a line is always in exactly one file.
 
 export const LIMITS: Limits = { lineBytes: 16_384, fileBytes: 4 << 20, files: 4 }
 export type Limits = {
-  /** One append is one write of at most this many bytes: short enough not to be interleaved with others. */
+  /** The maximum length of a line. It is appended in a single write, short enough not to mix with other writes. */
   lineBytes: number
-  /** The size at which the next file is begun. With several writers, each may exceed it by one line. */
+  /** The size from which the next file is used. Each process that is writing may exceed it by one line. */
   fileBytes: number
+  /** The number of files that are kept. */
   files: number
 }
 
-/** The numbers of the files in ascending order. Empty if there is no folder yet. */
+/** Returns the numbers of the existing trace files, in ascending order. */
 export function fileNumbers(dir: string): number[] {
   let names: string[]
   try {
     names = readdirSync(dir)
   } catch {
-    return [] // nothing was ever traced here
+    return [] // the folder is created with the first trace
   }
   return names
     .flatMap((name) => /^(\d{6,12})\.ndjson$/.exec(name)?.[1] ?? [])

@@ -9,45 +9,46 @@ const SPACE = 32
 const MIN_PREFIX_LENGTH = 4
 
 /**
- * Deletes every trace that names one of these conversations; returns how many there were. The line is overwritten in place and
- * the file is not replaced, so that processes that append or forget at the same time are not disturbed.
+ * Deletes every trace that mentions one of these conversations, and returns their number. Lines are overwritten with spaces and
+ * the file is not replaced, because other processes may be appending to it or deleting from it.
  */
 export function forgetTraces(dir: string, refs: Ref[]): number {
   const names = refs.map((ref) => JSON.stringify(formatRef(ref)).slice(1, -1))
   return dropTraces(dir, (line) => mentions(line, names, refs))
 }
 
-/** Deletes every matching trace; returns how many there were. */
-export function dropTraces(dir: string, isMeant: (line: string) => boolean): number {
-  return fileNumbers(dir).reduce((dropped, number) => dropped + blankLines(filePath(dir, number), isMeant), 0)
+/** Deletes every trace whose line matches, and returns their number. */
+export function dropTraces(dir: string, matches: (line: string) => boolean): number {
+  return fileNumbers(dir).reduce((dropped, number) => dropped + blankLines(filePath(dir, number), matches), 0)
 }
 
-function blankLines(path: string, isMeant: (line: string) => boolean): number {
-  const fd = openIfThere(path)
+function blankLines(path: string, matches: (line: string) => boolean): number {
+  const fd = openIfExists(path)
   if (fd === undefined) return 0
   try {
     const bytes = readFileSync(fd)
-    let blanked = 0
+    let count = 0
     for (let start = 0; start < bytes.length; ) {
       const newline = bytes.indexOf(NEWLINE, start)
       const end = newline === -1 ? bytes.length : newline
-      if (end > start && isMeant(bytes.toString("utf8", start, end))) {
-        // A write may be partial; if it fails, this throws.
-        for (let at = start; at < end; ) at += writeSync(fd, Buffer.alloc(end - at, SPACE), 0, end - at, at)
-        blanked++
+      if (end > start && matches(bytes.toString("utf8", start, end))) {
+        // One write may cover only a part of the line.
+        for (let position = start; position < end; )
+          position += writeSync(fd, Buffer.alloc(end - position, SPACE), 0, end - position, position)
+        count++
       }
       start = end + 1
     }
-    if (blanked > 0) fsyncSync(fd)
-    return blanked
+    if (count > 0) fsyncSync(fd)
+    return count
   } finally {
     closeSync(fd)
   }
 }
 
 /**
- * True if a line names a conversation: it contains the complete ref, even if the line is incomplete, or a prefix of the id in the
- * arguments.
+ * True if a line contains the complete ref of one of the conversations, or if its arguments contain a ref with a prefix of the
+ * id. An incomplete line has no arguments, but may contain the complete ref.
  */
 function mentions(line: string, names: string[], refs: Ref[]): boolean {
   if (names.some((name) => line.includes(name))) return true
@@ -55,18 +56,18 @@ function mentions(line: string, names: string[], refs: Ref[]): boolean {
   try {
     args = (JSON.parse(line) as { args?: unknown } | null)?.args
   } catch {
-    return false // blank or incomplete: it names nobody
+    return false // the line is blank or incomplete
   }
   return textsIn(args).some((text) => {
-    const typed = parseRef(text)
+    const named = parseRef(text)
     return (
-      typed !== undefined &&
-      typed.prefix.length >= MIN_PREFIX_LENGTH &&
+      named !== undefined &&
+      named.prefix.length >= MIN_PREFIX_LENGTH &&
       refs.some(
         (ref) =>
-          ref.id.startsWith(typed.prefix) &&
-          (typed.source ?? ref.source) === ref.source &&
-          (typed.owner ?? ref.owner) === ref.owner,
+          ref.id.startsWith(named.prefix) &&
+          (named.source ?? ref.source) === ref.source &&
+          (named.owner ?? ref.owner) === ref.owner,
       )
     )
   })
@@ -77,7 +78,7 @@ function textsIn(value: unknown): string[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(textsIn) : []
 }
 
-function openIfThere(path: string): number | undefined {
+function openIfExists(path: string): number | undefined {
   try {
     return openSync(path, "r+")
   } catch (error) {

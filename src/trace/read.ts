@@ -3,32 +3,32 @@ import { codeOf } from "../core/error.ts"
 import { TRACE_COMMANDS, type Trace } from "../core/trace.ts"
 import { fileNumbers, filePath } from "./files.ts"
 
-/** The last traces, newest last. `unreadable` counts the lines among them that are incomplete or not traces. */
+/** Returns the newest traces, oldest first. `unreadable` counts the lines among them that are incomplete or not traces. */
 export function readTraces(dir: string, { tail }: { tail: number }): { traces: Trace[]; unreadable: number } {
   const traces: Trace[] = []
   let unreadable = 0
-  for (const line of linesBackwards(dir)) {
+  for (const line of linesNewestFirst(dir)) {
     if (traces.length >= tail) break
-    const trace = traceIn(line)
+    const trace = parseTrace(line)
     if (trace) traces.push(trace)
     else unreadable++
   }
   return { traces: traces.reverse(), unreadable }
 }
 
-/** The traces whose id begins like this, newest first: one, unless the prefix is too short. */
-export function findTrace(dir: string, idOrPrefix: string): Trace[] {
+/** Returns the traces whose id begins with this prefix, newest first. There are several only if the prefix is short. */
+export function findTraces(dir: string, idOrPrefix: string): Trace[] {
   const prefix = `T-${idOrPrefix.trim().replace(/^T-/i, "").toLowerCase()}`
-  const found: Trace[] = []
-  for (const line of linesBackwards(dir)) {
-    const trace = line.includes(prefix) ? traceIn(line) : undefined
-    if (trace?.trace_id.startsWith(prefix)) found.push(trace)
+  const traces: Trace[] = []
+  for (const line of linesNewestFirst(dir)) {
+    const trace = line.includes(prefix) ? parseTrace(line) : undefined
+    if (trace?.trace_id.startsWith(prefix)) traces.push(trace)
   }
-  return found
+  return traces
 }
 
-/** The newest line first. A file that is removed meanwhile contained the oldest ones. */
-function* linesBackwards(dir: string): Generator<string> {
+/** Skips a file that another process removes meanwhile, which contained the oldest lines. */
+function* linesNewestFirst(dir: string): Generator<string> {
   for (const number of fileNumbers(dir).reverse()) {
     let text: string
     try {
@@ -46,8 +46,8 @@ function* linesBackwards(dir: string): Generator<string> {
   }
 }
 
-/** Undefined if the line is incomplete or not a trace. Fields of a newer dex are kept. */
-function traceIn(line: string): Trace | undefined {
+/** Returns undefined if the line is incomplete or not a trace. Keeps unknown fields, which a newer dex may write. */
+function parseTrace(line: string): Trace | undefined {
   let value: unknown
   try {
     value = JSON.parse(line)
@@ -69,13 +69,13 @@ function isTrace(value: unknown): value is Trace {
     (value.query === undefined || typeof value.query === "string") &&
     (value.error === undefined || (isObject(value.error) && typeof value.error.message === "string")) &&
     Array.isArray(value.ranking) &&
-    value.ranking.every(isRow) &&
+    value.ranking.every(isTraceRow) &&
     Array.isArray(value.skipped) &&
     value.skipped.every((row) => isObject(row) && typeof row.ref === "string" && typeof row.skipped_reason === "string")
   )
 }
 
-function isRow(row: unknown): boolean {
+function isTraceRow(row: unknown): boolean {
   return (
     isObject(row) &&
     typeof row.ref === "string" &&

@@ -9,26 +9,26 @@ export type LineState = {
   block?: { end: number; cost: number }
 }
 
-/** The status line, with its age. A block that has ended is not shown. */
+/** Formats the status line, with its age. A block that has ended is not shown. */
 export function usageLine({ at, plan, today, block }: LineState, now: number): string {
-  const unknown = today.unpriced_tokens > 0 ? "+" : ""
+  const unpricedMark = today.unpriced_tokens > 0 ? "+" : ""
   return [
-    `${today.day === localDay(now) ? "today" : today.day} ${dollars(today.cost)}${unknown}`,
+    `${today.day === localDay(now) ? "today" : today.day} ${dollars(today.cost)}${unpricedMark}`,
     `${shortCount(today.tokens)} tokens`,
     ...(block && block.end > now ? [`block ${dollars(block.cost)} until ${localMinute(block.end).slice(11)}`] : []),
     ...(plan === undefined ? [] : ["list price"]),
-    `${ageOf(now - at)} old`,
+    `${formatAge(now - at)} old`,
   ].join(" · ")
 }
 
-/** An amount in dollars: $0.00, $1.23, $1,234.56, $12,345. */
+/** Formats an amount in dollars: $0.00, $1.23, $1,234.56, $12,345. */
 export function dollars(amount: number): string {
   if (amount > 0 && amount < 0.005) return "<$0.01"
   const digits = amount >= 10_000 ? 0 : 2
   return `$${amount.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, ",")}`
 }
 
-/** A short form of a count: 950, 12.3 k, 4.56 M, 1.37 B. */
+/** Formats a count in a short form: 950, 12.3 k, 4.56 M, 1.37 B. */
 export function shortCount(count: number): string {
   const [unit, size] = count >= 1e9 ? ["B", 1e9] : count >= 1e6 ? ["M", 1e6] : count >= 1e3 ? ["k", 1e3] : ["", 1]
   if (size === 1) return String(count)
@@ -36,7 +36,7 @@ export function shortCount(count: number): string {
   return `${value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2)} ${unit}`
 }
 
-function ageOf(ms: number): string {
+function formatAge(ms: number): string {
   const minutes = Math.max(0, Math.floor(ms / 60_000))
   if (minutes < 60) return `${minutes} min`
   return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1_440)} days`

@@ -1,7 +1,7 @@
 import type { Spending } from "../core/usage.ts"
 import type { Price, PriceBook, Rates } from "./price-of.ts"
 
-/** Dollars by kind of use. `recorded` is the agent's own figure, if no list has a price for the model. */
+/** US dollars by kind of use. `recorded` is the cost that the agent itself recorded, used if no price is known for the model. */
 export type Money = {
   input: number
   output: number
@@ -27,11 +27,11 @@ export type PricedUsage = {
   price?: Price
   /** Set if there is no price, so that these tokens or searches are not included in the cost. */
   unpriced?: "tokens" | "searches"
-  /** Something that the price does not cover: fast mode, or another tier. It is counted at the standard price. */
+  /** A fast mode or service tier whose price is not known. The standard price is used for it. */
   unknown?: string
 }
 
-/** The cost at list price. */
+/** Computes the cost of some spending at list price. */
 export function moneyFor(spending: Spending, book: PriceBook): PricedUsage {
   const price = spending.model === undefined ? undefined : book(spending.model, spending.at)
   if (!price) {
@@ -39,18 +39,18 @@ export function moneyFor(spending: Spending, book: PriceBook): PricedUsage {
     return recorded > 0 ? { money: { ...NO_MONEY, recorded } } : { money: NO_MONEY, unpriced: "tokens" }
   }
   const rates = ratesFor(price, spending.context)
-  const { times, unknown } = speedOf(spending, price)
-  const per = (tokens: number, rate: number) => (tokens * rate * times) / 1e6
-  const input = rates.input ?? 0
-  const write = rates.cache_write ?? input
+  const { times, unknown } = speedFactor(spending, price)
+  const costOf = (tokens: number, rate: number) => (tokens * rate * times) / 1e6
+  const inputRate = rates.input ?? 0
+  const writeRate = rates.cache_write ?? inputRate
   return {
     price,
     money: {
-      input: per(spending.input, input),
-      output: per(spending.output, rates.output ?? 0),
-      cache_read: per(spending.cache_read, rates.cache_read ?? input),
-      cache_write_5m: per(spending.cache_write_5m + spending.cache_write_other, write),
-      cache_write_1h: per(spending.cache_write_1h, rates.cache_write_1h ?? write),
+      input: costOf(spending.input, inputRate),
+      output: costOf(spending.output, rates.output ?? 0),
+      cache_read: costOf(spending.cache_read, rates.cache_read ?? inputRate),
+      cache_write_5m: costOf(spending.cache_write_5m + spending.cache_write_other, writeRate),
+      cache_write_1h: costOf(spending.cache_write_1h, rates.cache_write_1h ?? writeRate),
       web_searches: (spending.web_searches * (rates.web_search ?? 0)) / 1e3,
       recorded: 0,
     },
@@ -65,7 +65,7 @@ function ratesFor({ rates, long = [] }: Price, context: number): Rates {
 
 const STANDARD_TIERS = ["standard", "default", "auto"]
 
-function speedOf({ speed, service_tier }: Spending, { fast }: Price): { times: number; unknown?: string } {
+function speedFactor({ speed, service_tier }: Spending, { fast }: Price): { times: number; unknown?: string } {
   if (speed === "fast") return fast ? { times: fast.times } : { times: 1, unknown: "speed fast" }
   if (service_tier !== undefined && !STANDARD_TIERS.includes(service_tier))
     return { times: 1, unknown: `service tier ${service_tier}` }

@@ -3,7 +3,7 @@ import { DAY_MS, localDay } from "../core/dates.ts"
 const HOUR_MS = 3_600_000
 export const BLOCK_MS = 5 * HOUR_MS
 
-/** The Monday of the week, in local time. */
+/** Returns the Monday of the week that contains this time, in local time. */
 export function localWeek(at: number): string {
   const noon = new Date(at)
   noon.setHours(12, 0, 0, 0) // a day may have 23 hours
@@ -15,8 +15,8 @@ export function localMonth(at: number): string {
 }
 
 /**
- * When the block of each of these times began: a block begins with the hour of the first answer that is not in another block, and
- * lasts five hours, like the limits of Claude's plans.
+ * Maps each time to the start of its five hour block. A block begins with the hour of the first answer after the block before,
+ * and lasts five hours, like the limits of Claude's plans.
  */
 export function fiveHourBlocks(times: number[]): Map<number, number> {
   const starts = new Map<number, number>()
@@ -28,7 +28,7 @@ export function fiveHourBlocks(times: number[]): Map<number, number> {
   return starts
 }
 
-/** All days from one to the other, inclusive. */
+/** Returns all days from `from` to `to`, both included. */
 export function daysBetween(from: string, to: string): string[] {
   const days: string[] = []
   for (let at = Date.parse(`${from}T12:00:00`); localDay(at) <= to; at += DAY_MS) days.push(localDay(at))

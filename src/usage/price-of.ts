@@ -10,7 +10,7 @@ export type Rates = {
   input?: number
   output?: number
   cache_read?: number
-  /** The price of cache writes for five minutes, or for the provider's only lifetime. */
+  /** The price of cache writes that last five minutes, or of all cache writes if the provider offers only one lifetime. */
   cache_write?: number
   cache_write_1h?: number
   web_search?: number
@@ -21,12 +21,12 @@ export type ListedPrice = {
   model: string
   /** A regular expression that matches the names of the model, in lower case. */
   match: string
-  /** The day since which it is valid, if the source has one. */
+  /** The first day on which the price is valid, if the source names one. */
   since?: string
   /** The hours in which the price is valid, in UTC. */
   hours?: [from: string, to: string]
   rates: Rates
-  /** The rates of the complete request if it has more than `over` tokens, in ascending order. */
+  /** Rates that apply to a complete request if it has more than `over` tokens, in ascending order of `over`. */
   long?: ({ over: number } & Rates)[]
 }
 
@@ -43,9 +43,9 @@ export type Price = Omit<ListedPrice, "match" | "hours"> & { from: string; fast?
 
 export type PriceBook = (model: string, at: number) => Price | undefined
 
-/** Looks prices up, in the user's own first, then in the list. The last row that is valid at a time is the price. */
-export function priceBook(own: PriceSource[] = []): PriceBook {
-  const sources = [...own, ...PRICE_LIST]
+/** Looks up prices, first in the user's own, then in the list. If several rows are valid at a time, the last one applies. */
+export function priceBook(ownSources: PriceSource[] = []): PriceBook {
+  const sources = [...ownSources, ...PRICE_LIST]
   const cache = new Map<string, { row: ListedPrice; price: Price }[]>()
   return (model, at) => {
     const rows = cache.get(model) ?? rowsFor(sources, makerModelName(model))
@@ -54,14 +54,14 @@ export function priceBook(own: PriceSource[] = []): PriceBook {
   }
 }
 
-/** All rows of the first model that matches the name. */
+/** Returns all rows of the first model that matches the name. */
 function rowsFor(sources: PriceSource[], name: string): { row: ListedPrice; price: Price }[] {
-  const fast = fastOf(sources, name)
+  const fast = fastFactor(sources, name)
   for (const { prices = [], ...source } of sources) {
     const first = prices.find(({ match }) => new RegExp(match).test(name))
     if (!first) continue
-    const same = prices.filter(({ provider, model }) => provider === first.provider && model === first.model)
-    return same.map((row) => {
+    const rows = prices.filter(({ provider, model }) => provider === first.provider && model === first.model)
+    return rows.map((row) => {
       const { match: _, hours: __, ...fields } = row
       return { row, price: { ...fields, from: sourceName(source), fast } }
     })
@@ -69,7 +69,7 @@ function rowsFor(sources: PriceSource[], name: string): { row: ListedPrice; pric
   return []
 }
 
-function fastOf(sources: PriceSource[], name: string): Price["fast"] {
+function fastFactor(sources: PriceSource[], name: string): Price["fast"] {
   for (const { fast = {}, ...source } of sources) {
     const model = Object.keys(fast).find((one) => name === one || name.startsWith(`${one}-20`))
     if (model !== undefined) return { times: fast[model]!, from: sourceName(source) }
@@ -87,7 +87,8 @@ function isValid({ since, hours }: ListedPrice, at: number): boolean {
 }
 
 /**
- * The maker's name for a model, whoever serves it: `us.anthropic.claude-opus-4-5-20251101-v1:0`, `openrouter/qwen/qwen3-coder`.
+ * Returns a model's name without what providers add to it: `us.anthropic.claude-opus-4-5-20251101-v1:0` becomes
+ * `claude-opus-4-5-20251101`, `openrouter/qwen/qwen3-coder` becomes `qwen3-coder`.
  */
 export function makerModelName(model: string): string {
   return model
@@ -101,20 +102,20 @@ export function makerModelName(model: string): string {
 
 const RATES = ["input", "output", "cache_read", "cache_write", "cache_write_1h", "web_search"]
 
-/** The user's own prices, parsed from the text of their file, and what could not be understood. */
-export function ownPrices(text: string, file: string): { source: PriceSource; problems: string[] } {
+/** Parses the user's own prices. `problems` describes the entries that are ignored, for the user. */
+export function parseOwnPrices(text: string, file: string): { source: PriceSource; problems: string[] } {
   const problems: string[] = []
   const source = { package: file, version: "", prices: [] as ListedPrice[], fast: {} as Record<string, number> }
   const parsed = parseObject(text)
   if (!parsed) return { source, problems: [`${file} is not a JSON object of models and their prices.`] }
   for (const [model, value] of Object.entries(parsed)) {
-    const problem = isRecord(value) ? addOwn(source, model, value) : "has no prices"
+    const problem = isRecord(value) ? addOwnPrice(source, model, value) : "has no prices"
     if (problem !== undefined) problems.push(`${file}: ${JSON.stringify(model)} ${problem}. It was ignored.`)
   }
   return { source, problems }
 }
 
-function addOwn(
+function addOwnPrice(
   source: { prices: ListedPrice[]; fast: Record<string, number> },
   model: string,
   { fast, long = [], ...value }: Record<string, unknown>,
@@ -123,12 +124,13 @@ function addOwn(
   if (typeof rates === "string") return rates
   if (rates.input === undefined || rates.output === undefined) return "needs input and output"
   const steps: ({ over: number } & Rates)[] = []
-  for (const one of Array.isArray(long) ? long : [long]) {
-    const { over, ...more } = isRecord(one) ? one : {}
-    const above = ratesOf(more)
-    if (typeof above === "string") return above
-    if (!CONTEXT_STEPS.includes(over as number)) return `can have long only with over ${CONTEXT_STEPS.join(", ")}`
-    steps.push({ over: over as number, ...rates, ...above })
+  for (const entry of Array.isArray(long) ? long : [long]) {
+    const { over, ...rest } = isRecord(entry) ? entry : {}
+    const longRates = ratesOf(rest)
+    if (typeof longRates === "string") return longRates
+    if (!CONTEXT_STEPS.includes(over as number))
+      return `can have long only if over is one of ${CONTEXT_STEPS.join(", ")}`
+    steps.push({ over: over as number, ...rates, ...longRates })
   }
   const name = makerModelName(model.replace(/\*$/, ""))
   const match = `^${name.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")}${model.endsWith("*") ? "" : "$"}`
@@ -141,7 +143,7 @@ function addOwn(
 function ratesOf(value: Record<string, unknown>): Rates | string {
   for (const [name, rate] of Object.entries(value)) {
     if (!RATES.includes(name)) return `has ${JSON.stringify(name)}, which is not one of ${RATES.join(", ")}, long, fast`
-    if (typeof rate !== "number" || !(rate >= 0)) return `has a ${name} that is not a number of dollars`
+    if (typeof rate !== "number" || !(rate >= 0)) return `needs a number of dollars for ${name}`
   }
   return value as Rates
 }

@@ -15,21 +15,22 @@ type PaidMessage = {
 /** The spending in the part of a conversation that begins with message `number`. */
 export type SpentPart = Spending & {
   number: number
-  /** True if the agent's file no longer has these messages: they were rewound, or written again under other names. */
+  /** True if the agent's file no longer has these messages: they were rewound, or rewritten with other ids. */
   superseded: boolean
 }
 
 /** A commit or a pull request that a conversation made, and when. */
 export type MadeThing = { number: number; at: number; type: "commit" | "pull_request"; name: string; subject?: string }
 
-/** The length of a slot, in milliseconds. In every time zone, days and five hour blocks begin at a multiple of it. */
+/** The length of a slot, in milliseconds: days and five hour blocks begin at a multiple of it in every time zone. */
 const SLOT_MS = 15 * 60_000
 
 /**
- * The conversation's own spending: messages that it copied were paid for elsewhere. Answers within a quarter of an hour that have
- * the same price are one part, and a commit ends one. `ended_at` replaces missing times.
+ * Returns a conversation's own spending, without messages that it copied, which were paid for elsewhere. Answers in the same
+ * quarter of an hour with the same price are summed up as one part, and a commit or pull request ends a part. `endedAt` is used
+ * for messages without a time.
  */
-export function spendingInMessages(messages: PaidMessage[], ended_at = 0): { spent: SpentPart[]; made: MadeThing[] } {
+export function spendingInMessages(messages: PaidMessage[], endedAt = 0): { spent: SpentPart[]; made: MadeThing[] } {
   const parts = new Map<string, SpentPart>()
   const made: MadeThing[] = []
   let at: number | undefined
@@ -39,17 +40,17 @@ export function spendingInMessages(messages: PaidMessage[], ended_at = 0): { spe
     model = message.model ?? model
     if (message.copied) continue
     const { usage, number, superseded } = message
-    const time = at ?? ended_at
-    if (usage && isSomething(usage)) {
-      // A search by a tool is in the tool's message, which names no model.
-      const by = message.model ?? (isOnlySearch(usage) ? model : undefined)
-      const part: SpentPart = { ...spendingOf(usage, by, time), number, superseded }
-      const key = keyOf(part, made.length)
-      const before = parts.get(key)
-      if (before) Object.assign(before, sumOf(before, part))
+    const time = at ?? endedAt
+    if (usage && hasUsage(usage)) {
+      // A search is counted in the tool's message, which names no model: the latest model did it.
+      const payingModel = message.model ?? (hasNoTokens(usage) ? model : undefined)
+      const part: SpentPart = { ...spendingOf(usage, payingModel, time), number, superseded }
+      const key = slotKey(part, made.length)
+      const sameSlot = parts.get(key)
+      if (sameSlot) Object.assign(sameSlot, addSpentCounts(sameSlot, part))
       else parts.set(key, part)
     }
-    if (!superseded) made.push(...madeBy(message, time))
+    if (!superseded) made.push(...madeInMessage(message, time))
   }
   return { spent: [...parts.values()], made }
 }
@@ -69,7 +70,7 @@ export const SPENT_COUNTS = [
 ] as const
 export type SpentCounts = Pick<Spending, (typeof SPENT_COUNTS)[number]>
 
-export function sumOf(a: SpentCounts, b: SpentCounts): SpentCounts {
+export function addSpentCounts(a: SpentCounts, b: SpentCounts): SpentCounts {
   const sum = {} as SpentCounts
   for (const name of SPENT_COUNTS) sum[name] = a[name] + b[name]
   return sum
@@ -80,12 +81,12 @@ export function countTokens(counts: SpentCounts): number {
   return input + output + cache_read + cache_write_5m + cache_write_1h + cache_write_other
 }
 
-function keyOf({ at, model, context, service_tier, speed, superseded }: SpentPart, commits: number): string {
-  return JSON.stringify([Math.floor(at / SLOT_MS), model, context, service_tier, speed, superseded, commits])
+function slotKey({ at, model, context, service_tier, speed, superseded }: SpentPart, madeCount: number): string {
+  return JSON.stringify([Math.floor(at / SLOT_MS), model, context, service_tier, speed, superseded, madeCount])
 }
 
-const isSomething = (usage: Usage) => Object.values(usage).some((amount) => typeof amount === "number" && amount > 0)
-const isOnlySearch = ({ input, output, cache_read, cache_write }: Usage) =>
+const hasUsage = (usage: Usage) => Object.values(usage).some((amount) => typeof amount === "number" && amount > 0)
+const hasNoTokens = ({ input, output, cache_read, cache_write }: Usage) =>
   input + output + cache_read + cache_write === 0
 
 function spendingOf(usage: Usage, model: string | undefined, at: number): Spending {
@@ -110,7 +111,7 @@ function spendingOf(usage: Usage, model: string | undefined, at: number): Spendi
   }
 }
 
-function madeBy({ number, effects }: PaidMessage, at: number): MadeThing[] {
+function madeInMessage({ number, effects }: PaidMessage, at: number): MadeThing[] {
   return effects.flatMap((effect): MadeThing[] => {
     if (effect.type === "commit") return [{ number, at, type: effect.type, name: effect.hash, subject: effect.subject }]
     return effect.type === "pull_request" ? [{ number, at, type: effect.type, name: effect.url }] : []

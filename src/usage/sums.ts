@@ -17,7 +17,7 @@ export type Sum = SpentCounts & {
   subagent_cost: number
 }
 
-/** One sum for each group, in the order in which the groups first appeared. */
+/** Returns one sum for each group, in the order in which the groups first appeared. */
 export function sumByGroup<Who>(
   payments: Payment<Who>[],
   groupOf: (payment: Payment<Who>) => string,
@@ -27,14 +27,14 @@ export function sumByGroup<Who>(
     const key = groupOf(payment)
     const sum = groups.get(key) ?? emptySum()
     groups.set(key, sum)
-    add(sum, payment)
+    addPayment(sum, payment)
   }
   return groups
 }
 
 export function totalSum(payments: Payment<unknown>[]): Sum {
   const sum = emptySum()
-  for (const payment of payments) add(sum, payment)
+  for (const payment of payments) addPayment(sum, payment)
   return sum
 }
 
@@ -49,7 +49,7 @@ function emptySum(): Sum {
 }
 
 /** Adds in place and field by field, because there may be a hundred thousand payments. */
-function add(sum: Sum, payment: Payment<unknown>): void {
+function addPayment(sum: Sum, payment: Payment<unknown>): void {
   const { priced, isSubagent } = payment
   addCounts(sum, payment)
   const cost = addMoney(sum.money, priced.money)
@@ -76,7 +76,7 @@ function addCounts(sum: SpentCounts, more: SpentCounts): void {
   sum.recorded += more.recorded
 }
 
-/** Returns the total. */
+/** Returns the total of the added amounts. */
 function addMoney(sum: Money, more: Money): number {
   sum.input += more.input
   sum.output += more.output
@@ -88,27 +88,27 @@ function addMoney(sum: Money, more: Money): number {
   return totalMoney(more)
 }
 
-/** A commit or a pull request, one conversation that it came from, and when that conversation had made it. */
-type MadeBy = { name: string; conversation: number; at: number }
+/** A commit or a pull request, one of the conversations that it came from, and when that conversation made it. */
+type Contribution = { name: string; conversation: number; at: number }
 
 /**
- * The commit or pull request for which each row was spent: the next one that its conversation made. With `afterwards`, spending
- * after the last one counts for that one too, as with a pull request; otherwise for none. The caller decides which conversations
- * a commit or pull request came from: those that ran the commit, or those that wrote its lines.
+ * Returns the commit or pull request for which each row was spent: the next one that its conversation made. Spending after the
+ * last one counts for none, or with `afterwards` for the last one, as is usual for a pull request. The caller decides which
+ * conversations a commit or pull request came from: those that ran the commit, or those that wrote its lines.
  */
 export function attributeSpending<Row extends { conversation: number; at: number }>(
   rows: Row[],
-  made: MadeBy[],
+  contributions: Contribution[],
   { afterwards }: { afterwards: boolean },
 ): Map<Row, string | undefined> {
   const byConversation = Map.groupBy(
-    made.toSorted((a, b) => a.at - b.at),
+    contributions.toSorted((a, b) => a.at - b.at),
     ({ conversation }) => conversation,
   )
   return new Map(
     rows.map((row) => {
-      const things = byConversation.get(row.conversation) ?? []
-      const next = things.find(({ at }) => at >= row.at) ?? (afterwards ? things.at(-1) : undefined)
+      const ownContributions = byConversation.get(row.conversation) ?? []
+      const next = ownContributions.find(({ at }) => at >= row.at) ?? (afterwards ? ownContributions.at(-1) : undefined)
       return [row, next?.name]
     }),
   )

@@ -153,7 +153,7 @@ describe("dex eval --mine", () => {
     writeFileSync(join(home, ".dex", "tmp"), "")
     const nowhere = await measured(home)
     expect(nowhere.code).toBe(2)
-    expect(nowhere.stderr).toMatch(/^dex: No temporary folder could be made in .*\.dex.* set DEX_HOME/)
+    expect(nowhere.stderr).toMatch(/^dex: No temporary folder could be created in .*\.dex.* set DEX_HOME/)
   })
 
   test("says what is needed if there are too few commits", async () => {

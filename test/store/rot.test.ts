@@ -3,7 +3,14 @@ import { dirname, join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
 import { packBlock, readBlock } from "../../src/store/history/codec.ts"
 import { copyReadable } from "../../src/store/history/rot/copy-readable.ts"
-import { checksumOf, isIntact, KEYS, SUMMED, SUMMED_COLUMNS, type Summed } from "../../src/store/history/rot/sums.ts"
+import {
+  checksumOf,
+  isIntact,
+  KEY_LENGTHS,
+  SUMMED_COLUMNS,
+  SUMMED_TABLES,
+  type SummedTable,
+} from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { type Db, openSqlite } from "../../src/store/sqlite/engine.ts"
@@ -41,7 +48,7 @@ test("every row of every table has a checksum, whichever code wrote it", async (
   store.close()
   const db = openSqlite(path)
   onTestFinished(() => db.close() && undefined)
-  for (const table of SUMMED) {
+  for (const table of SUMMED_TABLES) {
     const rows = db.prepare(`select * from ${table}`).all() as never[]
     expect([table, rows.length > 0]).toEqual([table, true])
     for (const row of rows)
@@ -53,9 +60,9 @@ test("a change in any stored value is detected, and the value is not shown", asy
   const { path, store } = await fullHistory()
   const clean = stringsIn(await shownBy(store))
   expect(await store.inspect()).toEqual(INTACT)
-  for (const table of SUMMED) {
+  for (const table of SUMMED_TABLES) {
     for (const column of [
-      ...SUMMED_COLUMNS[table].slice(KEYS[table] === SUMMED_COLUMNS[table].length ? 0 : KEYS[table]),
+      ...SUMMED_COLUMNS[table].slice(KEY_LENGTHS[table] === SUMMED_COLUMNS[table].length ? 0 : KEY_LENGTHS[table]),
       "sum",
     ]) {
       const unflip = flipOne(path, table, column)
@@ -117,13 +124,13 @@ test("a history from an older dex opens as it is, and gets its checksums gradual
   expect(await everything(now)).toEqual(before)
   const db = openSqlite(path)
   onTestFinished(() => db.close() && undefined)
-  for (const table of SUMMED)
+  for (const table of SUMMED_TABLES)
     expect([table, db.prepare(`select count(*) from ${table} where sum is null`).pluck().get()]).toEqual([table, 0])
 })
 
 /** Flips the lowest bit of the first non-null value of a column, bypassing the store. Returns a function that flips it back. */
-function flipOne(path: string, table: Summed, column: string): (() => void) | undefined {
-  const key = SUMMED_COLUMNS[table].slice(0, KEYS[table])
+function flipOne(path: string, table: SummedTable, column: string): (() => void) | undefined {
+  const key = SUMMED_COLUMNS[table].slice(0, KEY_LENGTHS[table])
   const where = key.map((name) => `${name} = ?`).join(" and ")
   const row = change(path, (db) => db.prepare(`select * from ${table} where ${column} is not null limit 1`).get()) as
     | Record<string, string | number | Buffer>
@@ -267,8 +274,8 @@ test.each(["native_id", "unit_id", "authority", "sum"])(
 
 test("a row that lost its checksum counts as damaged, in every table", async () => {
   const { path, store } = await fullHistory()
-  for (const table of SUMMED) {
-    const key = SUMMED_COLUMNS[table].slice(0, KEYS[table])
+  for (const table of SUMMED_TABLES) {
+    const key = SUMMED_COLUMNS[table].slice(0, KEY_LENGTHS[table])
     const where = key.map((name) => `${name} = ?`).join(" and ")
     const row = change(path, (db) => db.prepare(`select * from ${table} limit 1`).get()) as Record<string, unknown>
     const set = (sum: unknown) =>
@@ -287,7 +294,7 @@ test("a row that lost its checksum counts as damaged, in every table", async () 
 test("a damaged schema loses nothing: a repair copies every row", async () => {
   const { path, store } = await fullHistory()
   await store.checkpoint()
-  const count = SUMMED.reduce((sum, table) => sum + change(path, (db) => countIn(db, table)), 0)
+  const count = SUMMED_TABLES.reduce((sum, table) => sum + change(path, (db) => countIn(db, table)), 0)
   const names = change(path, (db) => db.prepare("select name from sqlite_schema").pluck().all())
   const kinds = ["sql = replace(sql, 'text', 'te,t')", "sql = 'CREAT' || substr(sql, 6)", "name = name || '_'"]
   for (const [i, name] of names.entries()) {
@@ -316,7 +323,7 @@ function change<T>(path: string, work: (db: Db) => T): T {
 /** Flips a bit in the last byte of a value, in the file itself: the row stays where it is, even if its key changes. */
 function flipIn(
   path: string,
-  table: Summed,
+  table: SummedTable,
   choose: (rows: StoredRow[]) => StoredRow | undefined,
   { column, bit }: { column: number; bit: number },
 ): void {
@@ -326,6 +333,6 @@ function flipIn(
   flipBitAt(path, at + length - 1, bit)
 }
 
-function countIn(db: Db, table: Summed): number {
+function countIn(db: Db, table: SummedTable): number {
   return db.prepare(`select count(*) from ${table}`).pluck().get() as number
 }

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, test } from "vitest"
 import { isDexError } from "../../src/core/error.ts"
-import { SUMMED } from "../../src/store/history/rot/sums.ts"
+import { SUMMED_TABLES } from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../src/store/history/store.ts"
 import { removeDatabase } from "../../src/store/sqlite/database.ts"
@@ -23,7 +23,7 @@ test("a flipped bit in the head of the file changes nothing, or the file is refu
 
 test("a flipped bit in the schema changes nothing, or the file is refused as damaged", async () => {
   const { path, clean } = await closed()
-  const places = bytesOf(path, SUMMED).structure.get("schema")!
+  const places = bytesOf(path, SUMMED_TABLES).structure.get("schema")!
   const count = countBytes(places) * 8
   const step = Math.floor(count / (process.env.DEX_FLIPS ? 1000 : 150))
   const bits = Array.from({ length: Math.floor(count / step) }, (_, i) => byteIn(places, (i * step) >> 3) * 8 + (i % 8))

@@ -25,7 +25,7 @@ import { readAs } from "../../src/core/schema.ts"
 import type { Tool } from "../../src/core/tool.ts"
 import { parseQuery } from "../../src/search/query.ts"
 import { searchHistory } from "../../src/search/search.ts"
-import { SUMMED } from "../../src/store/history/rot/sums.ts"
+import { SUMMED_TABLES } from "../../src/store/history/rot/sums.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { readIndex } from "../../src/store/index/search-index.ts"
 import { removeDatabase } from "../../src/store/sqlite/database.ts"
@@ -103,7 +103,7 @@ beforeAll(async () => {
   const db = openSqlite(history)
   db.pragma("wal_checkpoint(truncate)")
   db.close()
-  bytes = bytesOf(history, SUMMED)
+  bytes = bytesOf(history, SUMMED_TABLES)
 }, 600_000)
 
 afterAll(() => rmSync(home, { recursive: true, force: true }))
@@ -539,7 +539,7 @@ type Rows = Map<string, Set<string>>
 function rowsOf(path: string): Rows {
   const db = openSqlite(path, { readonly: true })
   const rows: Rows = new Map()
-  for (const table of SUMMED) {
+  for (const table of SUMMED_TABLES) {
     const where = table === "meta" ? "where key not in ('history_id', 'sync_progress')" : ""
     rows.set(table, new Set((db.prepare(`select sum from ${table} ${where}`).pluck().all() as number[]).map(String)))
   }

@@ -7,7 +7,7 @@ import { addsUp, summaryOf, type Trace } from "../../src/core/trace.ts"
 import { appendTrace, traceLine } from "../../src/trace/append.ts"
 import { LIMITS, type Limits } from "../../src/trace/files.ts"
 import { forgetTraces } from "../../src/trace/forget.ts"
-import { findTrace, readTraces } from "../../src/trace/read.ts"
+import { findTraces, readTraces } from "../../src/trace/read.ts"
 import { tempDir } from "../support/temp.ts"
 import { idOf, rowOf, traceOf } from "./traces.ts"
 
@@ -111,12 +111,12 @@ test("a trace is found by its id and by a prefix of it", () => {
   const [one, other] = ["T-aaaa000000000001", "T-aabb000000000002"]
   appendTrace(dir, traceOf({ trace_id: one }))
   appendTrace(dir, traceOf({ trace_id: other, query: `quotes ${one}` }))
-  const ids = (prefix: string) => findTrace(dir, prefix).map((trace) => trace.trace_id)
+  const ids = (prefix: string) => findTraces(dir, prefix).map((trace) => trace.trace_id)
   expect(ids(one)).toEqual([one])
   expect(ids("aabb")).toEqual([other])
   expect(ids("T-AA")).toEqual([other, one])
   expect(ids("T-ff")).toEqual([])
-  expect(findTrace(join(dir, "nowhere"), one)).toEqual([])
+  expect(findTraces(join(dir, "nowhere"), one)).toEqual([])
 })
 
 test("a line never exceeds its limit, whatever a trace contains, and can be read back", () => {

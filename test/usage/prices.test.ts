@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest"
 import { listedPrices, priceListText } from "../../scripts/prices.ts"
 import type { Spending } from "../../src/core/usage.ts"
 import { moneyFor, totalMoney } from "../../src/usage/money.ts"
-import { makerModelName, ownPrices, PRICE_LIST, priceBook } from "../../src/usage/price-of.ts"
+import { makerModelName, PRICE_LIST, parseOwnPrices, priceBook } from "../../src/usage/price-of.ts"
 import { CONTEXT_STEPS, contextStep } from "../../src/usage/spending.ts"
 
 const book = priceBook()
@@ -125,7 +125,7 @@ describe("the cost", () => {
 })
 
 describe("the user's own prices", () => {
-  const own = (prices: object) => ownPrices(JSON.stringify(prices), "/p.json")
+  const own = (prices: object) => parseOwnPrices(JSON.stringify(prices), "/p.json")
 
   test("take precedence over the list's, for a name or for all with a prefix", () => {
     const { source, problems } = own({
@@ -145,7 +145,9 @@ describe("the user's own prices", () => {
   })
 
   test("entries that are not understood are reported and ignored", () => {
-    expect(ownPrices("{", "/p.json").problems).toEqual(["/p.json is not a JSON object of models and their prices."])
+    expect(parseOwnPrices("{", "/p.json").problems).toEqual([
+      "/p.json is not a JSON object of models and their prices.",
+    ])
     const { source, problems } = own({
       a: { input: 1 },
       b: { input: "1", output: 2 },
@@ -156,8 +158,8 @@ describe("the user's own prices", () => {
     expect(source.prices).toEqual([])
     expect(problems.map((problem) => problem.slice(0, 40))).toEqual([
       '/p.json: "a" needs input and output. It ',
-      '/p.json: "b" has a input that is not a n',
-      '/p.json: "c" can have long only with ove',
+      '/p.json: "b" needs a number of dollars f',
+      '/p.json: "c" can have long only if over ',
       '/p.json: "d" has "cached", which is not ',
       '/p.json: "e" has no prices. It was ignor',
     ])

@@ -7,7 +7,13 @@ import { addRequest } from "../../src/core/usage.ts"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { openSpending } from "../../src/store/spending/spending-file.ts"
 import { daysBetween, fiveHourBlocks, localWeek } from "../../src/usage/periods.ts"
-import { countTokens, SPENT_COUNTS, type SpentCounts, spendingInMessages, sumOf } from "../../src/usage/spending.ts"
+import {
+  addSpentCounts,
+  countTokens,
+  SPENT_COUNTS,
+  type SpentCounts,
+  spendingInMessages,
+} from "../../src/usage/spending.ts"
 import { attributeSpending } from "../../src/usage/sums.ts"
 import { tempDir } from "../support/temp.ts"
 import { warmDex } from "../support/warm.ts"
@@ -45,7 +51,7 @@ async function bothCounts(home: string) {
     const who = new Map(spending.spenders().map((one) => [one.id, formatRef(refFrom(one.source, one.native_id))]))
     const live = spending.spentBetween(0, Number.MAX_SAFE_INTEGER).filter(({ superseded }) => !superseded)
     const learned = [...Map.groupBy(live, ({ conversation }) => who.get(conversation)!)].map(([ref, parts]) => {
-      const all = parts.slice(1).reduce<SpentCounts>(sumOf, parts[0]!)
+      const all = parts.slice(1).reduce<SpentCounts>(addSpentCounts, parts[0]!)
       const { input, output, cache_read, web_searches, reasoning } = all
       const cache_write = all.cache_write_5m + all.cache_write_1h + all.cache_write_other
       return [ref, { input, output, cache_read, cache_write, web_searches, reasoning }] as const

@@ -3,12 +3,12 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../sqlite/typed-query.ts"
 import { MESSAGE_FLAGS } from "./flags.ts"
 
-type Named = Ref & { number: number }
+type NumberedRef = Ref & { number: number }
 type Anchor = RowOf<typeof ANCHOR>
 const ANCHOR = { id: "integer", project_id: "integer?", number: "integer", at: "integer?" } as const
-/** `edge` is the start or the end of the conversation, which limits how close its messages can be to the anchor. */
+/** `edge` is the conversation's start or end. None of its messages is nearer to the anchor than that. */
 const SPAN = { id: "integer", source: "text", native_id: "text", edge: "integer?" } as const
-type Found = Named & { at: number; conversation: number }
+type NearbyMessage = NumberedRef & { at: number; conversation: number }
 
 const SPANS_BEFORE = `select id, source, native_id, ended_at as edge from conversation
   where (project_id = @project_id or id = @id) and ifnull(started_at, @at) <= @at order by ended_at desc nulls first`
@@ -21,7 +21,7 @@ const AFTER = `select number, at from message where conversation_id = @of and no
   and (at > @at or (at = @at and (conversation_id, number) > (@id, @number))) order by at, number limit @most`
 
 /** Returns the messages of a project's conversations just before and after one message, in order of time. */
-export function messagesAround(db: Db, ref: Named, before: number, after: number): Named[] {
+export function messagesAround(db: Db, ref: NumberedRef, before: number, after: number): NumberedRef[] {
   const anchor = rowQuery(
     db,
     `select c.id, c.project_id, m.number, m.at from conversation c join message m on m.conversation_id = c.id
@@ -39,22 +39,22 @@ export function messagesAround(db: Db, ref: Named, before: number, after: number
 function nearest(
   db: Db,
   anchor: Anchor,
-  most: number,
+  limit: number,
   side: { spans: string; messages: string; direction: 1 | -1 },
-): Found[] {
-  if (most === 0) return []
+): NearbyMessage[] {
+  if (limit === 0) return []
   const { id, number, at, project_id } = anchor
   const messages = rowQuery(db, side.messages, { number: "integer", at: "integer" })
   const uncounted = MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied
-  const order = (a: Found, b: Found) =>
+  const order = (a: NearbyMessage, b: NearbyMessage) =>
     side.direction * (a.at - b.at || a.conversation - b.conversation || a.number - b.number)
-  let found: Found[] = []
+  let nearestSoFar: NearbyMessage[] = []
   for (const span of rowQuery(db, side.spans, SPAN).all({ id, project_id, at })) {
-    const farthest = found.length === most ? found.at(-1)! : undefined
+    const farthest = nearestSoFar.length === limit ? nearestSoFar.at(-1)! : undefined
     if (farthest && span.edge !== null && side.direction * (span.edge - farthest.at) > 0) break
-    const rows = messages.all({ of: span.id, id, number, at, most, uncounted })
+    const rows = messages.all({ of: span.id, id, number, at, most: limit, uncounted })
     const hits = rows.map((row) => ({ ...row, source: span.source, id: span.native_id, conversation: span.id }))
-    found = [...found, ...hits].sort(order).slice(0, most)
+    nearestSoFar = [...nearestSoFar, ...hits].sort(order).slice(0, limit)
   }
-  return found
+  return nearestSoFar
 }

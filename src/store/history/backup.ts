@@ -23,14 +23,14 @@ export type BackupContent = { historyId: string; conversations: number; messages
  * Writes one file with the complete history, as it was at one instant even if others read or write meanwhile, and with dex's
  * small state databases. The file gets its name only after it was verified, so a backup that exists is complete.
  */
-export function writeBackup(db: Db, file: string, beside: Record<string, string>): BackupContent {
+export function writeBackup(db: Db, file: string, otherDatabases: Record<string, string>): BackupContent {
   const partial = `${file}.partial`
   rmSync(partial, { force: true })
   try {
     closeSync(openSync(partial, "wx", 0o600))
     db.prepare("vacuum into ?").run(partial)
     chmodSync(partial, 0o600)
-    addFiles(partial, beside)
+    addFiles(partial, otherDatabases)
     const content = verifyBackup(partial)
     syncToDisk(partial)
     renameSync(partial, file)
@@ -42,22 +42,22 @@ export function writeBackup(db: Db, file: string, beside: Record<string, string>
 }
 
 /** Adds other databases of dex as rows, because one file is easier to look after than three. */
-function addFiles(path: string, beside: Record<string, string>): void {
+function addFiles(path: string, otherDatabases: Record<string, string>): void {
   const copy = openSqlite(path)
   try {
     copy.exec(BACKUP_FILE_TABLE)
-    for (const [name, source] of Object.entries(beside)) {
+    for (const [name, source] of Object.entries(otherDatabases)) {
       if (!existsSync(source)) continue
-      const copied = `${path}.${name}`
+      const temporary = `${path}.${name}`
       const other = openSqlite(source, { timeout: 5_000 })
       try {
-        rmSync(copied, { force: true })
-        closeSync(openSync(copied, "wx", 0o600))
-        other.prepare("vacuum into ?").run(copied)
-        copy.prepare("insert or replace into kept_file (name, data) values (?, ?)").run(name, readFileSync(copied))
+        rmSync(temporary, { force: true })
+        closeSync(openSync(temporary, "wx", 0o600))
+        other.prepare("vacuum into ?").run(temporary)
+        copy.prepare("insert or replace into kept_file (name, data) values (?, ?)").run(name, readFileSync(temporary))
       } finally {
         other.close()
-        rmSync(copied, { force: true })
+        rmSync(temporary, { force: true })
       }
     }
   } finally {
@@ -76,11 +76,11 @@ export function verifyBackup(path: string, name = path): BackupContent {
   const db = openForeignHistory(path, name, { readonly: true })
   try {
     const blocks = unpackAll(db, path, name, (error) => refuseBroken(name, error))
-    const one = (sql: string) => valueQuery(db, sql, "integer").get()!
+    const count = (sql: string) => valueQuery(db, sql, "integer").get()!
     return {
       historyId: historyIdIn(db, name),
-      conversations: one("select count(*) from conversation where kind <> 'document'"),
-      messages: one("select ifnull(sum(message_count - copied_count), 0) from conversation where kind <> 'document'"),
+      conversations: count("select count(*) from conversation where kind <> 'document'"),
+      messages: count("select ifnull(sum(message_count - copied_count), 0) from conversation where kind <> 'document'"),
       blocks,
     }
   } finally {
@@ -105,12 +105,12 @@ export function extractFiles(path: string, files: BackupDatabases): string[] {
   const db = openSqlite(path)
   try {
     distrustSchema(db)
-    const has = db.prepare("select 1 from sqlite_schema where name = 'kept_file'").get() !== undefined
+    const hasTable = db.prepare("select 1 from sqlite_schema where name = 'kept_file'").get() !== undefined
     const refused: string[] = []
-    for (const [name, { place, migrations }] of has ? Object.entries(files) : []) {
+    for (const [name, { place, migrations }] of hasTable ? Object.entries(files) : []) {
       const data = db.prepare("select data from kept_file where name = ?").pluck().get(name)
       if (data === undefined || existsSync(place)) continue
-      if (!putInPlace(data, place, migrations)) refused.push(name)
+      if (!restoreDatabase(data, place, migrations)) refused.push(name)
     }
     db.exec("drop table if exists kept_file")
     return refused
@@ -120,18 +120,18 @@ export function extractFiles(path: string, files: BackupDatabases): string[] {
 }
 
 /** Returns false if dex did not write this database. The file gets its name only once it is complete. */
-function putInPlace(data: unknown, place: string, migrations: Migrations): boolean {
-  const arriving = `${place}.restored`
-  removeDatabase(arriving)
+function restoreDatabase(data: unknown, place: string, migrations: Migrations): boolean {
+  const temporary = `${place}.restored`
+  removeDatabase(temporary)
   try {
     if (!Buffer.isBuffer(data) || data.length === 0) return false
-    writeFileSync(arriving, data, { mode: 0o600, flag: "wx" })
-    if (!isOwnDatabase(arriving, migrations)) return false
-    syncToDisk(arriving)
-    renameSync(arriving, place)
+    writeFileSync(temporary, data, { mode: 0o600, flag: "wx" })
+    if (!isOwnDatabase(temporary, migrations)) return false
+    syncToDisk(temporary)
+    renameSync(temporary, place)
     return true
   } finally {
-    removeDatabase(arriving)
+    removeDatabase(temporary)
   }
 }
 

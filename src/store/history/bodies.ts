@@ -27,12 +27,12 @@ export function loadLines(db: Db, id: number): Map<number, string> {
 }
 
 /** Rewrites the chunks with new, changed or deleted messages. New messages are added to the last chunk until it is full. */
-export function saveBodies(db: Db, id: number, messages: PlacedMessage[], gone: { chunk: number }[]): void {
+export function saveBodies(db: Db, id: number, messages: PlacedMessage[], deleted: { chunk: number }[]): void {
   const byChunk = Map.groupBy(
     messages.filter((message) => message.chunk >= 0),
     (message) => message.chunk,
   )
-  const dirty = new Set(gone.map((row) => row.chunk))
+  const dirty = new Set(deleted.map((row) => row.chunk))
   for (const message of messages) if (message.old && message.old.line !== message.line) dirty.add(message.chunk)
 
   const fresh = messages.filter((message) => message.chunk < 0).sort((a, b) => a.number - b.number)

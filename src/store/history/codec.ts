@@ -1,13 +1,13 @@
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib"
 
 /**
- * The size of a block in characters. Larger blocks compress better (to 0.40 of the text part by part, to 0.25 in 64 kB blocks),
- * but reading one message costs more.
+ * The size of a block in characters. Larger blocks compress better: 64 kB to 0.25 of their size, single parts of messages only to
+ * 0.40. But with larger blocks, reading one message takes longer.
  */
 const BLOCK_CHARS = 64 << 10
 /**
- * The largest block that is unpacked, in bytes. A block exceeds its size by at most one line, and a line has at most a few
- * megabytes.
+ * The largest size to which a block may unpack, in bytes. dex's own blocks are much smaller: they exceed BLOCK_CHARS by at most
+ * one line, and a line has at most a few megabytes.
  */
 export const MAX_BLOCK_BYTES = 256 << 20
 
@@ -38,17 +38,17 @@ export function packLines(lines: Iterable<string>, blockChars = BLOCK_CHARS): Bl
  * The zstd settings. The checksum adds four bytes per block; without it, 901 of 1,440 blocks with one flipped bit decoded to
  * different text.
  */
-const PACKING = { params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 } }
+const ZSTD_OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 } }
 
 export function packBlock(lines: string[]): Block {
   const plain = encode(lines)
-  return { lines: lines.length, bytes: plain.length, data: zstdCompressSync(plain, PACKING) }
+  return { lines: lines.length, bytes: plain.length, data: zstdCompressSync(plain, ZSTD_OPTIONS) }
 }
 
 /** Encodes line by line: in a joined string, one character beyond Latin-1 makes encoding the block 3 × slower (measured). */
 function encode(lines: string[]): Buffer {
-  const most = lines.reduce((sum, line) => sum + line.length * 3 + 1, 0)
-  const bytes = Buffer.allocUnsafe(most)
+  const maxBytes = lines.reduce((sum, line) => sum + line.length * 3 + 1, 0)
+  const bytes = Buffer.allocUnsafe(maxBytes)
   let end = 0
   for (const line of lines) {
     if (end > 0) bytes[end++] = 10
@@ -61,7 +61,7 @@ function encode(lines: string[]): Buffer {
  * The zstd settings for unpacking. With this chunk size, most blocks are decompressed in one chunk. Node's 16 kB chunks take a
  * quarter longer.
  */
-const UNPACKING = { maxOutputLength: MAX_BLOCK_BYTES, chunkSize: 160 << 10 }
+const UNZSTD_OPTIONS = { maxOutputLength: MAX_BLOCK_BYTES, chunkSize: 160 << 10 }
 
 /** Throws if the bytes differ from those that were written. */
 export function unpackBlock(data: Uint8Array): string[] {
@@ -70,24 +70,24 @@ export function unpackBlock(data: Uint8Array): string[] {
 
 /** Like `unpackBlock`, without decoding the text. */
 export function unpackBytes(data: Uint8Array): Buffer {
-  return zstdDecompressSync(data, UNPACKING)
+  return zstdDecompressSync(data, UNZSTD_OPTIONS)
 }
 
-/** Returns undefined if the bytes differ from those that were written, or if there are more than `most` lines. */
-export function readBlock(data: Uint8Array, most = Number.POSITIVE_INFINITY): string[] | undefined {
-  const plain = plainOf(data)
-  return plain && (most === Number.POSITIVE_INFINITY || linesOf(plain) <= most)
+/** Returns undefined if the bytes differ from those that were written, or if there are more than `maxLines` lines. */
+export function readBlock(data: Uint8Array, maxLines = Number.POSITIVE_INFINITY): string[] | undefined {
+  const plain = tryUnpack(data)
+  return plain && (maxLines === Number.POSITIVE_INFINITY || countLines(plain) <= maxLines)
     ? plain.toString("utf8").split("\n")
     : undefined
 }
 
-function linesOf(plain: Buffer): number {
+function countLines(plain: Buffer): number {
   let lines = 1
-  for (let at = plain.indexOf(10); at >= 0; at = plain.indexOf(10, at + 1)) lines++
+  for (let newline = plain.indexOf(10); newline >= 0; newline = plain.indexOf(10, newline + 1)) lines++
   return lines
 }
 
-function plainOf(data: Uint8Array): Buffer | undefined {
+function tryUnpack(data: Uint8Array): Buffer | undefined {
   try {
     return unpackBytes(data)
   } catch {
@@ -97,12 +97,12 @@ function plainOf(data: Uint8Array): Buffer | undefined {
 
 /** Returns the line of one message in a body block, without decoding the others. Undefined if it cannot be read. */
 export function lineOfMessage(data: Uint8Array, number: number): string | undefined {
-  const plain = plainOf(data)
+  const plain = tryUnpack(data)
   if (!plain) return undefined
   const mark = `{"n":${number},`
-  const before = plain.indexOf(`\n${mark}`)
-  if (before === -1 && plain.indexOf(mark) !== 0) return undefined
-  const start = before + 1
+  const newline = plain.indexOf(`\n${mark}`)
+  if (newline === -1 && plain.indexOf(mark) !== 0) return undefined
+  const start = newline + 1
   const end = plain.indexOf(10, start)
   return plain.toString("utf8", start, end === -1 ? plain.length : end)
 }

@@ -1,12 +1,12 @@
 import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
-import { parsed } from "./rot/checked-rows.ts"
+import { tryParseJson } from "./rot/checked-rows.ts"
 import { isIntact } from "./rot/sums.ts"
 import type { Collection } from "./store.ts"
 import { TABLES } from "./tables.ts"
 import { conversationsOnlyIn, deleteConversation } from "./write-conversation.ts"
 
-/** A collection is also written to `meta`, which has a copy of everything: nothing else could restore it if its row is damaged. */
+/** Saves a collection twice: also in `meta`, whose values have copies, because nothing else could restore a damaged row. */
 export function saveCollection(db: Db, collection: Collection): void {
   inTransaction(db, () => {
     db.prepare(
@@ -21,20 +21,20 @@ export function saveCollection(db: Db, collection: Collection): void {
       problems: JSON.stringify(collection.problems),
     })
     const sql = "insert or replace into meta (key, value) values (?, ?)"
-    db.prepare(sql).run(COPY + collection.name, JSON.stringify(collection))
+    db.prepare(sql).run(COPY_PREFIX + collection.name, JSON.stringify(collection))
   })
 }
 
-const COPY = "collection:"
+const COPY_PREFIX = "collection:"
 
-/** Writes the collections whose row is damaged or lost again, and returns how many those were. */
+/** Restores the collections whose row is damaged or missing, and returns their number. */
 export function restoreCollections(db: Db): number {
-  const known = rowQuery(db, "select * from collection", TABLES.collection).all()
-  const intact = new Set(known.filter((row) => isIntact(db, "collection", row)).map(({ name }) => name))
+  const rows = rowQuery(db, "select * from collection", TABLES.collection).all()
+  const intact = new Set(rows.filter((row) => isIntact(db, "collection", row)).map(({ name }) => name))
   const copies = valueQuery(db, "select value from meta where substr(key, 1, length(@copy)) = @copy", "text")
   const lost = copies
-    .all({ copy: COPY })
-    .flatMap((value) => (parsed(value) as Collection | undefined) ?? [])
+    .all({ copy: COPY_PREFIX })
+    .flatMap((value) => (tryParseJson(value) as Collection | undefined) ?? [])
     .filter(({ name }) => !intact.has(name))
   for (const collection of lost) saveCollection(db, collection)
   return lost.length
@@ -47,7 +47,7 @@ export function removeCollection(db: Db, name: string): boolean {
       `${name}0`,
     )
     for (const unit of units) removeUnit(db, unit)
-    db.prepare("delete from meta where key = ?").run(COPY + name)
+    db.prepare("delete from meta where key = ?").run(COPY_PREFIX + name)
     return db.prepare("delete from collection where name = ?").run(name).changes > 0
   })
 }

@@ -11,7 +11,7 @@ import { isForgotten } from "./tombstones.ts"
 /**
  * Flags copied messages. A fork or a resumed conversation begins with a copy of another one, with the same message keys. The
  * conversation with the older file is the original. In the other one, those messages are flagged as copies, so that they are
- * found and counted once. `uncounted` is the number of messages, in either, that were counted before and no longer are.
+ * found and counted once. `uncounted` is the number of messages of either conversation that no longer count, but did before.
  */
 export function flagCopies(
   db: Db,
@@ -72,8 +72,8 @@ export function conversationsSharingPrompts(db: Db, refs: Ref[]): number[] {
 }
 
 /**
- * Call this after an original was forgotten. The oldest remaining copy is counted and found instead, and nothing refers to the
- * forgotten conversation any more. Ignores conversations that no longer exist.
+ * Call this after an original was forgotten. The oldest remaining copy of a message then counts as the original, and nothing
+ * refers to the forgotten conversation any more. Ignores conversations that no longer exist.
  */
 export function recountCopies(db: Db, ids: number[]): void {
   const find = rowQuery(db, "select source, fork_of from conversation where id = ?", {
@@ -120,12 +120,12 @@ function refreshUsage(db: Db, id: number): void {
 }
 
 function isOlder(db: Db, a: number, b: number): boolean {
-  const born = rowQuery(
+  const origin = rowQuery(
     db,
     "select u.born_at, c.native_id from conversation c join unit u on u.id = c.unit_id where c.id = ?",
     { born_at: "integer", native_id: "text" },
   )
-  const first = born.get(a)!
-  const second = born.get(b)!
-  return first.born_at === second.born_at ? first.native_id < second.native_id : first.born_at < second.born_at
+  const originA = origin.get(a)!
+  const originB = origin.get(b)!
+  return originA.born_at === originB.born_at ? originA.native_id < originB.native_id : originA.born_at < originB.born_at
 }

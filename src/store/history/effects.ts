@@ -36,11 +36,11 @@ function saveEffect(
 ): void {
   switch (effect.type) {
     case "file": {
-      const inside = folders
+      const pathInProject = folders
         .map((folder) => pathInside(folder, effect.path, platform))
         .find((path) => path !== undefined)
-      const fileId = fileIdOf(db, inside === undefined ? null : projectId, inside ?? effect.path)
-      const written = isAbsolute(effect.path) || inside === undefined ? null : effect.path
+      const fileId = fileIdOf(db, pathInProject === undefined ? null : projectId, pathInProject ?? effect.path)
+      const written = isAbsolute(effect.path) || pathInProject === undefined ? null : effect.path
       const values = [id, number, fileId, effect.action, written, effect.added ?? null, effect.removed ?? null]
       db.prepare(
         `insert into touch (conversation_id, number, file_id, action, written, added, removed, sum) values (?, ?, ?, ?, ?, ?, ?, ?)
@@ -68,7 +68,7 @@ function saveEffect(
   }
 }
 
-/** The path relative to the project, with forward slashes, or undefined if it is elsewhere. */
+/** The path relative to the project, with forward slashes, or undefined if it is outside. */
 function pathInside(project: string, path: string, platform: NodeJS.Platform): string | undefined {
   if (!isAbsolute(path) && !/^[A-Za-z]:[\\/]/.test(path))
     return path.startsWith("..") ? undefined : path.replaceAll("\\", "/").replace(/^\.\//, "")

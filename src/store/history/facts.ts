@@ -71,10 +71,11 @@ export const NAMING_FACTS = [
   "resume_of",
 ] as const
 
-const FACTS_COMPARED = [...NAMING_FACTS, "started_at", "ended_at", "models", "usage"] as const
+/** The facts in `factsKey`: if one of them changes, the conversation has changed. */
+const COMPARED_FACTS = [...NAMING_FACTS, "started_at", "ended_at", "models", "usage"] as const
 
 export function factsKey(facts: Facts): string {
-  return JSON.stringify(FACTS_COMPARED.map((name) => facts[name]))
+  return JSON.stringify(COMPARED_FACTS.map((name) => facts[name]))
 }
 
 export function usageText(messages: Iterable<Pick<MessageWrite, "usage">>): string | null {

@@ -8,7 +8,7 @@ import { pragmaValue, valueQuery } from "../sqlite/typed-query.ts"
 import { MAX_BLOCK_BYTES, unpackBytes } from "./codec.ts"
 import { HISTORY_MIGRATIONS } from "./migrations.ts"
 
-// Opens databases that a user brings: a backup, another machine's history. Such a file may be damaged or malicious. SQLite runs
+// Opens databases that a user provides: a backup, another machine's history. Such a file may be damaged or malicious. SQLite runs
 // code that is part of a file's schema (triggers, views, generated columns, expressions in indexes and checks), so only the
 // schema is read until it is known to be exactly what dex writes.
 
@@ -30,7 +30,7 @@ export function copyForeign(file: string, to: string): void {
   }
 }
 
-/** Opens a history that a user brought, after checking that its schema is dex's own. Messages call it `name`. */
+/** Opens a history that a user provided, after checking that its schema is dex's own. Messages refer to it as `name`. */
 export function openForeignHistory(path: string, name: string, options: { readonly?: boolean } = {}): Db {
   return openForeign(path, name, HISTORY_MIGRATIONS, options)
 }
@@ -52,7 +52,7 @@ function openForeign(path: string, name: string, migrations: Migrations, options
     return db
   } catch (error) {
     db?.close()
-    throw isDexError(error) ? error : notOurs(name, error)
+    throw isDexError(error) ? error : notAHistory(name, error)
   }
 }
 
@@ -64,22 +64,22 @@ function requireOwnSchema(db: Db, name: string, migrations: Migrations): void {
       "newer_schema",
       `${name} was written by a newer dex (schema ${version}, this one knows ${migrations.length}). Update dex: npm install -g dexctx@latest`,
     )
-  if (version < 1 || db.pragma("encoding", { simple: true }) !== "UTF-8") throw notOurs(name)
-  const known = migrations.slice(0, version)
-  if (hasSchemaOf(db, known) || hasSchemaOf(db, [...known, ["kept-files", BACKUP_FILE_TABLE]])) return
+  if (version < 1 || db.pragma("encoding", { simple: true }) !== "UTF-8") throw notAHistory(name)
+  const applied = migrations.slice(0, version)
+  if (hasSchemaOf(db, applied) || hasSchemaOf(db, [...applied, ["kept-files", BACKUP_FILE_TABLE]])) return
   const parts = db.prepare("select distinct type from sqlite_schema where type in ('trigger', 'view')").pluck().all()
-  const what = parts.length > 0 ? ` It has a ${parts.join(" and a ")}, and dex writes none.` : ""
+  const details = parts.length > 0 ? ` It has a ${parts.join(" and a ")}, and dex writes none.` : ""
   throw new DexError(
     "foreign_schema",
-    `${name} does not have the tables of a history that dex wrote: it is damaged, or somebody changed it.${what} Nothing of it was used. Use another copy of it.`,
+    `${name} does not have the tables of a history that dex wrote: it is damaged, or somebody changed it.${details} Nothing in it was used. Use another copy of it.`,
   )
 }
 
-function notOurs(name: string, error?: unknown): DexError {
+function notAHistory(name: string, error?: unknown): DexError {
   const why = error === undefined ? "" : ` (${messageOf(error)})`
   return new DexError(
     "not_a_history",
-    `${name} is not a history of dex, or it is damaged${why}. Nothing of it was used.`,
+    `${name} is not a history of dex, or it is damaged${why}. Nothing in it was used.`,
     {
       cause: error,
     },
@@ -89,7 +89,7 @@ function notOurs(name: string, error?: unknown): DexError {
 /** Throws a DexError if there is no id, because the history cannot be identified without it. */
 export function historyIdIn(db: Db, name: string): string {
   const id = db.prepare("select value from meta where key = 'history_id'").pluck().get()
-  if (typeof id !== "string" || id === "" || id.length > MAX_ID_LENGTH) throw notOurs(name)
+  if (typeof id !== "string" || id === "" || id.length > MAX_ID_LENGTH) throw notAHistory(name)
   return id
 }
 
@@ -105,11 +105,9 @@ export function isOwnDatabase(path: string, migrations: Migrations): boolean {
   }
 }
 
-/**
- * The largest ratio of unpacked to packed size. dex's data compresses to between a tenth and a fourth. A small file may consist
- * of repetitions.
- */
-const MAX_TIMES = 100
+/** The largest plausible ratio of unpacked to packed size: dex's data compresses to between a tenth and a fourth. */
+const MAX_RATIO = 100
+/** The unpacked size that is allowed in addition, because a small file may consist of repetitions. */
 const SMALL_BYTES = 256 << 20
 
 /**
@@ -117,7 +115,7 @@ const SMALL_BYTES = 256 << 20
  * if their total size exceeds what dex can have packed into a file of this size.
  */
 export function unpackAll(db: Db, path: string, name: string, onBroken: (error: unknown) => void): number {
-  const most = SMALL_BYTES + MAX_TIMES * statSync(path).size
+  const maxBytes = SMALL_BYTES + MAX_RATIO * statSync(path).size
   let [bytes, blocks] = [0, 0]
   for (const table of ["select data from body", "select data from raw"]) {
     for (const data of db.prepare(table).pluck().iterate()) {
@@ -128,10 +126,10 @@ export function unpackAll(db: Db, path: string, name: string, onBroken: (error: 
         onBroken(error)
         if (codeOf(error) === "ERR_BUFFER_TOO_LARGE") bytes += MAX_BLOCK_BYTES
       }
-      if (bytes > most)
+      if (bytes > maxBytes)
         throw new DexError(
           "too_large",
-          `${name} unpacks to more than ${Math.round(most / 1e6)} MB, more than dex packs into a file of its size: somebody changed it. Use another copy of it.`,
+          `${name} unpacks to more than ${Math.round(maxBytes / 1e6)} MB, more than dex packs into a file of its size: somebody changed it. Use another copy of it.`,
         )
     }
   }

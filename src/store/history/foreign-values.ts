@@ -22,7 +22,7 @@ import {
 } from "../../core/schema.ts"
 import type { Usage } from "../../core/usage.ts"
 
-// Checks the values in a file that a user brought. SQLite stores any type in any column, so each value is checked before it is
+// Checks the values in a file that a user provided. SQLite stores any type in any column, so each value is checked before it is
 // used. Nothing here throws.
 
 /** The most characters of a path, key or id, longer than any system allows. */
@@ -31,23 +31,23 @@ const MAX_ID_LENGTH = 512
 const MAX_TEXT_LENGTH = 64 << 20
 const MAX_ITEMS = 100_000
 /** The highest message number that a ref can express. */
-const LAST_NUMBER = 999_999_999
+const MAX_MESSAGE_NUMBER = 999_999_999
 
-/** A name without control characters and of limited length. */
+/** Accepts a name without control characters and of limited length. */
 export function cleanName(value: unknown): string | undefined {
   return typeof value === "string" && value.length <= MAX_NAME_LENGTH && !/[\x00-\x08\x0b-\x1f\x7f]/.test(value)
     ? value
     : undefined
 }
 
-/** An agent's id of a conversation. It becomes part of refs and must not lead out of a folder. */
+/** Accepts an agent's id of a conversation. It becomes part of refs and must not lead out of a folder. */
 export function cleanId(value: unknown): string | undefined {
   const name = cleanName(value)
   if (name === undefined || name === "" || name.length > MAX_ID_LENGTH) return undefined
   return /[\s#]|(^|[/\\])\.\.?([/\\]|$)/.test(name) ? undefined : name
 }
 
-/** An absolute path, as agents write them. */
+/** Accepts an absolute path of any operating system. */
 export function absoluteFolder(value: unknown): string | undefined {
   const name = cleanName(value)
   return name !== undefined && /^(\/|[A-Za-z]:[\\/]|\\\\)/.test(name) ? name : undefined
@@ -61,18 +61,18 @@ export function parseTime(value: unknown): number | undefined {
   return isValidTime(value) ? Math.round(value) : undefined
 }
 
-export function nonNegativeInteger(value: unknown, most = Number.MAX_SAFE_INTEGER): number | undefined {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= most ? value : undefined
+export function nonNegativeInteger(value: unknown, max = Number.MAX_SAFE_INTEGER): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= max ? value : undefined
 }
 
 export function messageNumber(value: unknown): number | undefined {
-  const count = nonNegativeInteger(value, LAST_NUMBER)
+  const count = nonNegativeInteger(value, MAX_MESSAGE_NUMBER)
   return count === 0 ? undefined : count
 }
 
 const KEY_BYTES = 12
 
-/** The hash that identifies a native record. */
+/** Accepts a hash that can identify an agent's record. */
 export function recordKey(value: unknown): Buffer | undefined {
   return Buffer.isBuffer(value) && value.length === KEY_BYTES ? value : undefined
 }
@@ -101,7 +101,7 @@ export function parseNames(value: unknown): string[] | undefined {
   return list.flatMap((item) => cleanName(item) ?? [])
 }
 
-/** Counts by name: `{"token": 3}`. */
+/** Parses counts by name, such as `{"token": 3}`. */
 export function parseCounts(value: unknown): Record<string, number> | undefined {
   const counts = parseJson(value)
   if (!isRecord(counts) || Object.values(counts).some((count) => nonNegativeInteger(count) === undefined))
@@ -133,8 +133,8 @@ export function parseRecord(line: string): RawRecord | undefined {
 
 const ORIGINS = ["person", "agent", "local_tool", "web", "injected", "document"] as const
 /** Accepts additional fields, because a newer dex may add some. */
-const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
-const HUNK = open({
+const openObject = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
+const HUNK = openObject({
   path: text(),
   old_start: integer(),
   old_lines: integer(),
@@ -142,7 +142,7 @@ const HUNK = open({
   new_lines: integer(),
   lines: listOf(text()),
 })
-const PART = open({
+const PART = openObject({
   type: choice(["text", "thinking", "tool_call", "tool_result", "image", "summary"]),
   text: text(),
   origin: choice(ORIGINS),
@@ -155,7 +155,7 @@ const PART = open({
   sha256: optional(text()),
 })
 const EFFECTS: Record<Effect["type"], Schema> = {
-  file: open({
+  file: openObject({
     type: text(),
     path: text(),
     action: choice(["edited", "read", "mentioned"]),
@@ -163,7 +163,7 @@ const EFFECTS: Record<Effect["type"], Schema> = {
     added: optional(integer()),
     removed: optional(integer()),
   }),
-  command: open({
+  command: openObject({
     type: text(),
     command: text(),
     call_id: optional(text()),
@@ -171,14 +171,14 @@ const EFFECTS: Record<Effect["type"], Schema> = {
     failed: optional(flag()),
     error: optional(text()),
   }),
-  commit: open({
+  commit: openObject({
     type: text(),
     hash: text(),
     subject: text(),
     branch: optional(text()),
     call_id: optional(text()),
   }),
-  pull_request: open({ type: text(), url: text() }),
+  pull_request: openObject({ type: text(), url: text() }),
 }
 
 /** The most tokens, or dollars, of an answer: more than any model ever used or cost. */
@@ -191,13 +191,13 @@ export function parseBody(
   const parts = readAs(listOf(PART), record.parts)
   if ("wrong" in parts) return undefined
   const dropped: string[] = []
-  const keep = <T>(given: unknown, checked: T | undefined, what: string): T | undefined => {
+  const keepIfValid = <T>(given: unknown, checked: T | undefined, what: string): T | undefined => {
     if (given !== undefined && checked === undefined) dropped.push(what)
     return checked
   }
-  const model = keep(record.model, cleanName(record.model), "names of models")
-  const usage = keep(record.usage, plausibleUsage(record.usage), "counts of tokens")
-  const effects = keep(record.effects, knownEffects(record.effects), "lists of files and commands")
+  const model = keepIfValid(record.model, cleanName(record.model), "names of models")
+  const usage = keepIfValid(record.usage, plausibleUsage(record.usage), "counts of tokens")
+  const effects = keepIfValid(record.effects, knownEffects(record.effects), "lists of files and commands")
   return {
     model,
     parts: parts.ok as Part[],
@@ -224,10 +224,10 @@ function isAmount(value: unknown): boolean {
 
 function knownEffects(value: unknown): Effect[] | undefined {
   if (!Array.isArray(value)) return undefined
-  const isOne = (effect: unknown) => {
+  const isKnownEffect = (effect: unknown) => {
     const schema =
       isRecord(effect) && Object.hasOwn(EFFECTS, String(effect.type)) && EFFECTS[effect.type as Effect["type"]]
     return schema && "ok" in readAs(schema, effect)
   }
-  return value.every(isOne) ? value : undefined
+  return value.every(isKnownEffect) ? value : undefined
 }

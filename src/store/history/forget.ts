@@ -19,21 +19,21 @@ export function withSubagents(db: Db, refs: Ref[]): Ref[] {
   return withRelated(db, refs, SUBAGENTS)
 }
 
-/** Returns the conversations that contain the same words: subagents of these, and forks that copied their messages. */
+/** Returns these conversations and all that contain the same words: their subagents, and forks with copies of messages. */
 export function withRelatives(db: Db, refs: Ref[]): Ref[] {
   return withRelated(db, refs, `${SUBAGENTS} union ${FORKS}`)
 }
 
 function withRelated(db: Db, refs: Ref[], sql: string): Ref[] {
-  const found = new Map(refs.map((ref) => [`${ref.source}:${ref.id}`, ref]))
+  const byName = new Map(refs.map((ref) => [`${ref.source}:${ref.id}`, ref]))
   const related = rowQuery(db, sql, { source: "text", id: "text" })
-  for (const ref of found.values()) {
+  for (const ref of byName.values()) {
     for (const relative of related.all({ source: ref.source, id: ref.id })) {
       const name = `${relative.source}:${relative.id}`
-      if (!found.has(name)) found.set(name, relative)
+      if (!byName.has(name)) byName.set(name, relative)
     }
   }
-  return [...found.values()]
+  return [...byName.values()]
 }
 
 /**
@@ -48,12 +48,13 @@ export function forgetInHistory(db: Db, refs: Ref[], ownerOf?: OwnerOf): number 
     const sharers = conversationsSharingPrompts(db, refs)
     for (const { source, id } of refs) {
       markForgotten(db, source, id)
-      const row = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer").get(
-        source,
-        id,
-      )
-      if (row === undefined) continue
-      deleteConversation(db, row)
+      const conversation = valueQuery(
+        db,
+        "select id from conversation where source = ? and native_id = ?",
+        "integer",
+      ).get(source, id)
+      if (conversation === undefined) continue
+      deleteConversation(db, conversation)
       forgotten++
     }
     recountCopies(db, sharers)
@@ -84,7 +85,7 @@ function withholdRaw(db: Db, refs: Ref[], ownerOf: OwnerOf | undefined): void {
   }
   for (const [id, { source, key, forgotten }] of units) {
     const owner = ownerOf?.(source, key)
-    if (owner) keepOthers(db, id, (line) => !forgotten.has(owner(JSON.parse(line)) ?? ""))
+    if (owner) keepRecords(db, id, (line) => !forgotten.has(owner(JSON.parse(line)) ?? ""))
     else {
       db.prepare("delete from raw where unit_id = ?").run(id)
       db.prepare("update unit set raw_withheld = 1 where id = ?").run(id)
@@ -95,14 +96,14 @@ function withholdRaw(db: Db, refs: Ref[], ownerOf: OwnerOf | undefined): void {
   }
 }
 
-function keepOthers(db: Db, unitId: number, isKept: (line: string) => boolean): void {
+function keepRecords(db: Db, unitId: number, shouldKeep: (line: string) => boolean): void {
   const rows = rowQuery(db, "select kind, seq, data from raw where unit_id = ?", {
     kind: "integer",
     seq: "integer",
     data: "blob",
   }).all(unitId)
   for (const { kind, seq, data } of rows) {
-    const lines = unpackBlock(data).filter(isKept)
+    const lines = unpackBlock(data).filter(shouldKeep)
     if (lines.length === 0) {
       db.prepare("delete from raw where unit_id = ? and kind = ? and seq = ?").run(unitId, kind, seq)
       continue

@@ -27,7 +27,7 @@ import {
 } from "./foreign-values.ts"
 import { keyText } from "./merge.ts"
 import { markPrivate } from "./private-folders.ts"
-import type { Stored } from "./rot/checked-rows.ts"
+import type { StoredRow } from "./rot/checked-rows.ts"
 import { isIntact } from "./rot/sums.ts"
 import type {
   ConversationWrite,
@@ -40,8 +40,8 @@ import type {
 import type { MessageTableRow } from "./write-conversation.ts"
 import { writeUnit } from "./write-unit.ts"
 
-/** A row of a file that a user brought. Any column may contain any type. */
-type ForeignRow = Stored
+/** A row of a file that a user provided. Any column may contain any type. */
+type ForeignRow = StoredRow
 
 /** Counts what is left out, by description. */
 type LeaveOut = (what: string, count?: number) => void
@@ -55,11 +55,11 @@ type Import = { db: Db; other: Db; otherId: string; options: ImportOptions; leav
  * cannot have written are counted and left out. Documents are not imported, because their files can be read.
  */
 export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportReport {
-  const wrong = new Map<string, number>()
-  const leaveOut: LeaveOut = (what, count = 1) => void wrong.set(what, (wrong.get(what) ?? 0) + count)
+  const leftOut = new Map<string, number>()
+  const leaveOut: LeaveOut = (what, count = 1) => void leftOut.set(what, (leftOut.get(what) ?? 0) + count)
   const report = { conversations: 0, messages: 0, forgotten: 0, notes: 0 }
   const work: Import = { db, other, otherId: historyIdIn(other, "The file"), options, leaveOut }
-  // Do this before any conversation, so that an interrupted import leaves no conversation of a private project visible elsewhere.
+  // Do this first, so that an interrupted import leaves no conversation of a private project visible elsewhere.
   if (options.privateProjects.length > 0)
     inTransaction(db, () => markPrivate(db, options.privateProjects, true, { platform: process.platform }))
   const ids = valueQuery(
@@ -74,7 +74,7 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
       report.notes++
       continue
     }
-    const write = unitWrite(work, unit)
+    const write = toUnitWrite(work, unit)
     if (!write) continue
     const written = writeUnit(db, write)
     report.conversations += written.changed
@@ -82,11 +82,11 @@ export function mergeHistory(db: Db, other: Db, options: ImportOptions): ImportR
     report.forgotten += written.forgotten
   }
   options.onProgress?.(ids.length, ids.length)
-  return { ...report, left_out: [...wrong].map(([what, count]) => ({ what, count })) }
+  return { ...report, left_out: [...leftOut].map(([what, count]) => ({ what, count })) }
 }
 
 /**
- * Returns the projects of a history that a user brought. A project counts as private if its row is damaged or its flag is
+ * Returns the projects of a history that a user provided. A project counts as private if its row is damaged or its flag is
  * anything but 0, so that an import never makes one public.
  */
 export function projectsIn(other: Db): ProjectIdentity[] {
@@ -107,11 +107,11 @@ export function projectsIn(other: Db): ProjectIdentity[] {
   })
 }
 
-function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
+function toUnitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   const { options, leaveOut, otherId } = work
   const source = cleanName(unit.source)
   if (source === undefined || !options.sources.has(source)) {
-    leaveOut(`files of an agent that dex does not know here (${shown(unit.source)})`)
+    leaveOut(`files of an agent that dex does not know here (${quoteValue(unit.source)})`)
     return undefined
   }
   const key = cleanName(unit.key)
@@ -141,19 +141,19 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
   }
   const conversations = conversationsIn(work, Number(unit.id), source)
   if (conversations.length === 0) return undefined
-  const live = recordsIn(work, Number(unit.id), 0)
-  const left = recordsIn(work, Number(unit.id), 1)
+  const liveRecords = recordsIn(work, Number(unit.id), 0)
+  const leftRecords = recordsIn(work, Number(unit.id), 1)
   const name = importedKey(key, otherId)
   return {
     source,
     foreign: true,
-    unit: { key: name, path: redacted(options, path), stamp, bornAt, modifiedAt },
+    unit: { key: name, path: redactText(options, path), stamp, bornAt, modifiedAt },
     seen: false,
     cursor,
     connector_version: version,
     redaction_version: options.redactionVersion,
-    raw: { mode: "rewrite", live: live ?? [], left: left ?? [] },
-    withholdsRaw: !live || !left || unit.raw_withheld !== 0 || undefined,
+    raw: { mode: "rewrite", live: liveRecords ?? [], left: leftRecords ?? [] },
+    withholdsRaw: !liveRecords || !leftRecords || unit.raw_withheld !== 0 || undefined,
     conversations,
     isComplete: false,
     dropsMissing: false,
@@ -164,7 +164,7 @@ function unitWrite(work: Import, unit: ForeignRow): UnitWrite | undefined {
 }
 
 /** Shortens an invalid value for a message, so that it can be recognised. */
-function shown(value: unknown): string {
+function quoteValue(value: unknown): string {
   return JSON.stringify(String(value).slice(0, 40))
 }
 
@@ -175,13 +175,13 @@ function importedKey(key: string, otherId: string): string {
   return key.includes("#from-") ? key : `${key}#from-${hash("sha256", otherId).slice(0, 12)}`
 }
 
-function redacted({ redact }: ImportOptions, text: string): string {
+function redactText({ redact }: ImportOptions, text: string): string {
   return redact({ text }).text as string
 }
 
 const RAW_BLOCK_CHARS = 256 << 10
 
-/** Returns a unit's stored records, redacted. Returns undefined if some cannot be read, because an incomplete set is not used. */
+/** Returns the redacted records of a unit. Returns undefined if some cannot be read, because an incomplete set is useless. */
 function recordsIn({ other, options, leaveOut }: Import, unitId: number, kind: number): Block[] | undefined {
   const rows = other
     .prepare("select data from raw where unit_id = ? and kind = ? order by seq")
@@ -252,14 +252,14 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   }
   const messages = messagesIn(work, row, unitId)
   if (messages.length === 0) return undefined
-  const described: Record<string, string | number> = {}
-  for (const [name, read] of Object.entries(DESCRIPTIONS)) {
-    const value = read(row[name])
-    if (value !== undefined) described[name] = value
+  const descriptions: Record<string, string | number> = {}
+  for (const [name, parse] of Object.entries(DESCRIPTIONS)) {
+    const value = parse(row[name])
+    if (value !== undefined) descriptions[name] = value
     else if (row[name] !== null) leaveOut(name.endsWith("_at") ? "impossible times" : "invalid descriptions")
   }
   // Without a valid folder, it is unclear in which project the conversation may be shown.
-  if (row.project_id !== null && described.project === undefined) {
+  if (row.project_id !== null && descriptions.project === undefined) {
     leaveOut("conversations without a known project")
     return undefined
   }
@@ -268,8 +268,8 @@ function conversationIn(work: Import, row: ForeignRow, unitId: number, source: s
   return {
     id,
     kind,
-    title: title !== undefined && from ? ({ text: redacted(options, title), from } satisfies Title) : undefined,
-    ...(options.redact({ ...described, cwds }) as { cwds: string[] }),
+    title: title !== undefined && from ? ({ text: redactText(options, title), from } satisfies Title) : undefined,
+    ...(options.redact({ ...descriptions, cwds }) as { cwds: string[] }),
     parent,
     ...fitToStored(work, source, id, { authority, messages }),
   }
@@ -282,12 +282,12 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
   if (row.parent_id === null) return undefined
   const id = cleanId(row.parent_id)
   const parentOf = other.prepare("select parent_id from conversation where source = ? and native_id = ?").pluck()
-  let above: unknown = id
-  for (let climbed = 0; typeof above === "string" && above !== row.native_id; climbed++) {
-    if (climbed === MAX_PARENTS) above = row.native_id
-    else above = parentOf.get(source, above)
+  let ancestor: unknown = id
+  for (let depth = 0; typeof ancestor === "string" && ancestor !== row.native_id; depth++) {
+    if (depth === MAX_PARENTS) ancestor = row.native_id
+    else ancestor = parentOf.get(source, ancestor)
   }
-  if (id === undefined || above === row.native_id) {
+  if (id === undefined || ancestor === row.native_id) {
     leaveOut("invalid parents")
     return undefined
   }
@@ -298,16 +298,16 @@ function parentIn({ other, leaveOut }: Import, row: ForeignRow, source: string):
 type ImportedContent = Pick<ConversationWrite, "authority" | "messages">
 
 /**
- * Never uses an authority above that of the stored conversation: the higher of two authorities replaces the other's messages, and
- * an import only adds. With the lowered authority, its messages are merged with those of a source that may use other keys, such
- * as a prompt log, so messages that would be shown twice are left out.
+ * Lowers an authority that is higher than that of the stored conversation: the higher one would replace stored messages, and an
+ * import only adds. The messages are then merged with those of another source, which may use other keys (a prompt log does), so
+ * messages that would appear twice are left out.
  */
 function fitToStored({ db }: Import, source: string, id: string, imported: ImportedContent): ImportedContent {
-  const here = db
+  const existing = db
     .prepare("select id, authority from conversation where source = ? and native_id = ?")
     .get(source, id) as { id: number; authority: number } | undefined
-  if (!here || imported.authority <= here.authority) return imported
-  return { authority: here.authority, messages: withoutRepeats(db, here.id, imported.messages) }
+  if (!existing || imported.authority <= existing.authority) return imported
+  return { authority: existing.authority, messages: withoutRepeats(db, existing.id, imported.messages) }
 }
 
 /** Leaves out messages that are stored word for word under another key, matched one to one, closest in time first. */
@@ -316,19 +316,24 @@ function withoutRepeats(db: Db, id: number, imported: MessageWrite[]): MessageWr
     MessageTableRow,
     "number" | "key" | "role" | "flags" | "at"
   >[]
-  const [here, theirs] = [new Set(rows.map(keyText)), new Set(imported.map(({ stored }) => keyText(stored!)))]
-  const unknown = Map.groupBy(
-    imported.filter(({ stored }) => !here.has(keyText(stored!))),
+  const [storedKeys, importedKeys] = [
+    new Set(rows.map(keyText)),
+    new Set(imported.map(({ stored }) => keyText(stored!))),
+  ]
+  const unstored = Map.groupBy(
+    imported.filter(({ stored }) => !storedKeys.has(keyText(stored!))),
     (message) => contentKey(message.role, message),
   )
   const lines = loadLines(db, id)
   const repeats = new Set<MessageWrite>()
   for (const { number, key, role, flags, at } of rows) {
     const line = lines.get(number)
-    if (line === undefined || theirs.has(keyText({ key })) || (flags & MESSAGE_FLAGS.superseded) !== 0) continue
-    const same = (unknown.get(contentKey(role, JSON.parse(line))) ?? []).filter((message) => !repeats.has(message))
+    if (line === undefined || importedKeys.has(keyText({ key })) || (flags & MESSAGE_FLAGS.superseded) !== 0) continue
+    const candidates = (unstored.get(contentKey(role, JSON.parse(line))) ?? []).filter(
+      (message) => !repeats.has(message),
+    )
     const distance = (message: MessageWrite) => Math.abs((message.at ?? 0) - (at ?? 0))
-    if (same.length > 0) repeats.add(same.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
+    if (candidates.length > 0) repeats.add(candidates.reduce((a, b) => (distance(b) < distance(a) ? b : a)))
   }
   return imported.filter((message) => !repeats.has(message))
 }
@@ -348,7 +353,7 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
        where conversation_id = ? and ifnull(unit_id, ?) = ? order by ifnull(position, number)`,
     )
     .all(row.id, row.unit_id, unitId)
-  const seen = new Set<string>()
+  const seenKeys = new Set<string>()
   return rows.flatMap((stored): MessageWrite[] => {
     const [number, key, role, flags] = [
       messageNumber(stored.number),
@@ -358,11 +363,11 @@ function messagesIn({ other, options, leaveOut }: Import, row: ForeignRow, unitI
     ]
     const record = number === undefined ? undefined : parseRecord(lines.get(number) ?? "")
     const body = record && parseBody(options.redact(record))
-    if (number === undefined || !key || !role || flags === undefined || !body || seen.has(key.toString("latin1"))) {
+    if (number === undefined || !key || !role || flags === undefined || !body || seenKeys.has(key.toString("latin1"))) {
       leaveOut("damaged or invalid messages")
       return []
     }
-    seen.add(key.toString("latin1"))
+    seenKeys.add(key.toString("latin1"))
     const at = parseTime(stored.at)
     if (at === undefined && stored.at !== null) leaveOut("impossible times")
     const { dropped, ...content } = body

@@ -14,27 +14,27 @@ export function preparedHistoryPath(history: string): string {
 /**
  * Replaces the current history, if any, with a prepared one, and returns the new name of the old one. Neither may be open. A
  * complete history exists at every instant: the old one first gets its second name, then the new one replaces it in one step.
- * Only a damaged history still has a log, which is renamed with it.
+ * Only a damaged history still has a log, which gets the same new name.
  */
 export function replaceHistory(history: string, now: number): string | undefined {
-  const arriving = preparedHistoryPath(history)
+  const preparedPath = preparedHistoryPath(history)
   if (!existsSync(history)) {
-    renameSync(arriving, history)
+    renameSync(preparedPath, history)
     return undefined
   }
-  const kept = freeName(history, now)
-  giveSecondName(history, kept)
-  renameSync(arriving, history)
-  return kept
+  const oldPath = freeName(history, now)
+  giveSecondName(history, oldPath)
+  renameSync(preparedPath, history)
+  return oldPath
 }
 
 /** Returns the histories that earlier restores replaced, sorted by name. */
 export function replacedHistories(history: string): string[] {
   const folder = dirname(history)
   if (!existsSync(folder)) return []
-  const isOne = new RegExp(`^${basename(history, ".db")}-until-\\d{4}-\\d{2}-\\d{2}(-\\d+)?\\.db$`)
+  const pattern = new RegExp(`^${basename(history, ".db")}-until-\\d{4}-\\d{2}-\\d{2}(-\\d+)?\\.db$`)
   return readdirSync(folder)
-    .filter((name) => isOne.test(name))
+    .filter((name) => pattern.test(name))
     .sort()
     .map((name) => join(folder, name))
 }
@@ -45,14 +45,14 @@ export function replacedHistories(history: string): string[] {
  */
 export function cleanUpRestore(history: string): void {
   removeDatabase(preparedHistoryPath(history))
-  for (const kept of replacedHistories(history)) if (isSameFile(history, kept)) removeDatabase(kept)
-  for (const name of namesBeside(history, `${basename(history, ".db")}-until-`))
+  for (const replaced of replacedHistories(history)) if (isSameFile(history, replaced)) removeDatabase(replaced)
+  for (const name of filesBeside(history, `${basename(history, ".db")}-until-`))
     if (name.endsWith(PARTIAL)) rmSync(name, { force: true })
 }
 
 const PARTIAL = ".partial"
 
-function namesBeside(history: string, start: string): string[] {
+function filesBeside(history: string, start: string): string[] {
   const folder = dirname(history)
   if (!existsSync(folder)) return []
   return readdirSync(folder)
@@ -70,8 +70,8 @@ function freeName(history: string, now: number): string {
 
 /** Gives a database and its log a second name, so that another database can replace it. */
 export function giveSecondName(database: string, name: string): void {
-  for (const end of ["", "-wal"]) if (existsSync(database + end)) linkOrCopy(database + end, name + end)
-  for (const end of ["-wal", "-shm"]) rmSync(database + end, { force: true })
+  for (const suffix of ["", "-wal"]) if (existsSync(database + suffix)) linkOrCopy(database + suffix, name + suffix)
+  for (const suffix of ["-wal", "-shm"]) rmSync(database + suffix, { force: true })
 }
 
 /** Links a file, or copies it on a disk without hard links. */
@@ -85,6 +85,6 @@ function linkOrCopy(file: string, name: string): void {
 }
 
 export function isSameFile(a: string, b: string): boolean {
-  const [one, other] = [a, b].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }))
-  return one !== undefined && other !== undefined && one.ino === other.ino && one.dev === other.dev
+  const [first, second] = [a, b].map((path) => statSync(path, { bigint: true, throwIfNoEntry: false }))
+  return first !== undefined && second !== undefined && first.ino === second.ino && first.dev === second.dev
 }

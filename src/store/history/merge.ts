@@ -10,31 +10,34 @@ export type UnitMessage = { key: Buffer; message: MessageWrite; by: number }
  */
 export function mergeMessages<T extends UnitMessage>(incoming: T[], stored: T[], leading: { key: Buffer }[]): T[] {
   const rivals = new Map(stored.map((one) => [keyText(one), one]))
-  const mine = incoming.filter((one) => {
+  const accepted = incoming.filter((one) => {
     const rival = rivals.get(keyText(one))
-    return !rival || hasMoreText(one.message, rival.message)
+    return !rival || isBetterVersion(one.message, rival.message)
   })
-  const won = new Set(mine.map(keyText))
-  const others = stored.filter((one) => !won.has(keyText(one)))
-  const all = [...mine, ...others]
+  const acceptedKeys = new Set(accepted.map(keyText))
+  const fromOthers = stored.filter((one) => !acceptedKeys.has(keyText(one)))
+  const all = [...accepted, ...fromOthers]
   const live = new Map(all.filter(({ message }) => !message.superseded).map((one) => [keyText(one), one]))
   // A superseded message's position in a unit depends on when the source lost it, so these are sorted by their own time.
-  const lost = all.filter(({ message }) => message.superseded)
-  const first = leading.flatMap((one) => live.get(keyText(one)) ?? [])
-  const named = new Set(first.map(keyText))
-  const rest = (list: T[]) => list.filter((one) => live.has(keyText(one)) && !named.has(keyText(one)))
-  return byTime(byTime(first, byTime(rest(mine), rest(others))), lost.sort(inTime))
+  const superseded = all.filter(({ message }) => message.superseded)
+  const leadingMessages = leading.flatMap((one) => live.get(keyText(one)) ?? [])
+  const leadingKeys = new Set(leadingMessages.map(keyText))
+  const rest = (list: T[]) => list.filter((one) => live.has(keyText(one)) && !leadingKeys.has(keyText(one)))
+  return mergeByTime(
+    mergeByTime(leadingMessages, mergeByTime(rest(accepted), rest(fromOthers))),
+    superseded.sort(compareTimes),
+  )
 }
 
-function inTime(a: UnitMessage, b: UnitMessage): number {
+function compareTimes(a: UnitMessage, b: UnitMessage): number {
   return (a.message.at ?? 0) - (b.message.at ?? 0) || a.key.compare(b.key)
 }
 
 /**
- * Whether a version has more text. A truncated version (copied while it was written, or in a rewritten file) never replaces the
- * complete one.
+ * True if `a` is the better version of a message: only `a` is still in its source, or `a` has more text. A truncated version
+ * (copied while it was written, or in a rewritten file) therefore never replaces the complete one.
  */
-function hasMoreText(a: MessageWrite, b: MessageWrite): boolean {
+function isBetterVersion(a: MessageWrite, b: MessageWrite): boolean {
   if (Boolean(a.superseded) !== Boolean(b.superseded)) return !a.superseded
   return textLength(a) > textLength(b)
 }
@@ -44,7 +47,7 @@ function textLength(message: MessageWrite): number {
 }
 
 /** Merges two ordered lists by time. A message without a time stays next to the one before it. */
-function byTime<T extends UnitMessage>(first: T[], second: T[]): T[] {
+function mergeByTime<T extends UnitMessage>(first: T[], second: T[]): T[] {
   if (second.length === 0) return first
   const [a, b] = [runningTimes(first), runningTimes(second)]
   const merged: T[] = []
@@ -57,8 +60,8 @@ function byTime<T extends UnitMessage>(first: T[], second: T[]): T[] {
 }
 
 /** Breaks ties by key, so that the order in which units were read does not matter. */
-function isBefore(a: UnitMessage, at: number, b: UnitMessage, bt: number): boolean {
-  return at === bt ? a.key.compare(b.key) < 0 : at < bt
+function isBefore(a: UnitMessage, aTime: number, b: UnitMessage, bTime: number): boolean {
+  return aTime === bTime ? a.key.compare(b.key) < 0 : aTime < bTime
 }
 
 function runningTimes(messages: UnitMessage[]): number[] {

@@ -3,14 +3,14 @@ import type { Db } from "../sqlite/database.ts"
 import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { refreshCounts } from "./feed.ts"
 import { metaValue } from "./read/meta.ts"
-import { parsed } from "./rot/checked-rows.ts"
+import { tryParseJson } from "./rot/checked-rows.ts"
 import { spellingsOf } from "./spellings.ts"
 
 // Decides to which project a conversation belongs: the one in which it began. If it continued in a private one (cd, a second
 // folder, a resume), all of it belongs to the private one, with its subagents, so that every filter by project hides it. The
 // first project is remembered, in case the other one is no longer private.
 
-/** Whether a folder is in a project according to the disk, because a worktree can be anywhere. */
+/** Checks on the disk whether a folder is in a project, because a worktree can be anywhere. */
 export type IsInProject = (folder: string, project: string) => boolean
 
 type Filing = { began: number | null; cwds: readonly string[]; projects?: readonly string[]; above?: number }
@@ -20,10 +20,10 @@ type Filing = { began: number | null; cwds: readonly string[]; projects?: readon
  * the conversation that started it is (`above`). `projects` are the projects of its folders, if the caller knows them.
  */
 export function projectOfConversation(db: Db, filing: Filing, platform: NodeJS.Platform): number | null {
-  return hasPrivate(db) ? filedAmong(createFolderFinder(db, platform), filing) : filing.began
+  return hasPrivate(db) ? chooseProject(createFolderFinder(db, platform), filing) : filing.began
 }
 
-function filedAmong(find: FolderFinder, { began, cwds, projects = [], above }: Filing): number | null {
+function chooseProject(find: FolderFinder, { began, cwds, projects = [], above }: Filing): number | null {
   if (find.isPrivate(began)) return began
   for (const folder of [...projects, ...cwds]) {
     const project = find.projectOf(folder)
@@ -45,18 +45,19 @@ export function privateParentProject(db: Db, source: string, parent: string | un
 
 /** The project in which a conversation began, even if it belongs to another one now. */
 export function startProjectOf(db: Db, id: number, project: number | null): number | null {
-  const value = metaValue(db, keyFor(id))
+  const value = metaValue(db, startKey(id))
   return value === undefined ? project : Number(value) || null
 }
 
-export function rememberStart(db: Db, id: number, began: number | null, project: number | null): void {
+/** Stores the project in which a conversation began, unless it is the one to which the conversation belongs. */
+export function rememberStartProject(db: Db, id: number, began: number | null, project: number | null): void {
   if (began !== project)
-    db.prepare("insert or replace into meta (key, value) values (?, ?)").run(keyFor(id), String(began ?? ""))
-  else if (metaValue(db, keyFor(id)) !== undefined) forgetStart(db, id)
+    db.prepare("insert or replace into meta (key, value) values (?, ?)").run(startKey(id), String(began ?? ""))
+  else if (metaValue(db, startKey(id)) !== undefined) forgetStartProject(db, id)
 }
 
-export function forgetStart(db: Db, id: number): void {
-  db.prepare("delete from meta where key = ?").run(keyFor(id))
+export function forgetStartProject(db: Db, id: number): void {
+  db.prepare("delete from meta where key = ?").run(startKey(id))
 }
 
 /**
@@ -73,15 +74,15 @@ export function markPrivate(
   let changed = 0
   for (const project of projects) {
     const spellings = spellingsOf(db, project, platform)
-    // Insert the project before its first conversation, so that none of its conversations can be found.
+    // Insert the project even if it has no conversation yet, so that its first one is private from the start.
     if (isPrivate) db.prepare("insert or ignore into project (path) values (?)").run(spellings[0])
     changed += mark.run(isPrivate ? 1 : 0, JSON.stringify(spellings)).changes
   }
-  fileAgain(db, isIn, platform)
+  refileAll(db, isIn, platform)
   return changed > 0
 }
 
-function fileAgain(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
+function refileAll(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
   const find = createFolderFinder(db, platform)
   const privates = valueQuery(db, "select path from project where private = 1", "text").all()
   const rows = rowQuery(db, "select id, project_id, cwds from conversation where source <> 'docs'", {
@@ -93,31 +94,31 @@ function fileAgain(db: Db, isIn: IsInProject, platform: NodeJS.Platform): void {
     const began = startProjectOf(db, id, project_id)
     const folders = foldersIn(cwds)
     const projects = privates.filter((project) => folders.some((cwd) => isIn(cwd, project)))
-    const now = filedAmong(find, { began, cwds: folders, projects })
-    if (now !== project_id) move(db, id, began, now)
+    const project = chooseProject(find, { began, cwds: folders, projects })
+    if (project !== project_id) move(db, id, began, project)
   }
   if (privates.length > 0) for (const { id } of rows) moveSubagents(db, id)
 }
 
-/** Runs once, for conversations that an earlier dex stored. */
+/** Moves conversations that an earlier dex stored to the projects to which they belong. Runs once. */
 export function refileStored(db: Db, write: (work: () => void) => void, platform: NodeJS.Platform): void {
-  if (!hasPrivate(db) || metaValue(db, FILED) !== undefined) return
+  if (!hasPrivate(db) || metaValue(db, FILED_KEY) !== undefined) return
   write(() => {
-    fileAgain(db, () => false, platform)
-    db.prepare("insert or replace into meta (key, value) values (?, '1')").run(FILED)
+    refileAll(db, () => false, platform)
+    db.prepare("insert or replace into meta (key, value) values (?, '1')").run(FILED_KEY)
   })
 }
 
-const FILED = "filed_by_folders"
+const FILED_KEY = "filed_by_folders"
 
 export function foldersIn(cwds: string): string[] {
-  const list = parsed(cwds)
+  const list = tryParseJson(cwds)
   return Array.isArray(list) ? list.filter((folder) => typeof folder === "string") : []
 }
 
 /** Moves subagents to the same private project, because their words are part of the conversation that started them. */
 export function moveSubagents(db: Db, id: number): void {
-  const open = rowQuery(
+  const movable = rowQuery(
     db,
     `select c.id, c.project_id, a.project_id as above from conversation a
        join project p on p.id = a.project_id and p.private = 1
@@ -126,21 +127,21 @@ export function moveSubagents(db: Db, id: number): void {
      where a.id = ? and ifnull(o.private, 0) = 0`,
     { id: "integer", project_id: "integer?", above: "integer" },
   )
-  const waiting = [id]
-  for (const next of waiting)
-    for (const { id, project_id, above } of open.all(next)) {
+  const ids = [id]
+  for (const next of ids)
+    for (const { id, project_id, above } of movable.all(next)) {
       move(db, id, startProjectOf(db, id, project_id), above)
-      waiting.push(id)
+      ids.push(id)
     }
 }
 
 function move(db: Db, id: number, began: number | null, project: number | null): void {
-  rememberStart(db, id, began, project)
+  rememberStartProject(db, id, began, project)
   db.prepare("update conversation set project_id = ? where id = ?").run(project, id)
   refreshCounts(db, id)
 }
 
-function keyFor(id: number): string {
+function startKey(id: number): string {
   return `began_in:${id}`
 }
 

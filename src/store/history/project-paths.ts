@@ -10,9 +10,10 @@ export function projectPathsOf(db: Db, id: number): string[] {
   ).all({ id })
 }
 
+/** Returns the id of the project with this folder. Adds the project if it is new. */
 export function projectIdOf(db: Db, path: string, remote: string | undefined): number {
-  const elsewhere = valueQuery(db, "select project_id from project_path where path = ?", "integer").get(path)
-  if (elsewhere !== undefined) return elsewhere
+  const projectElsewhere = valueQuery(db, "select project_id from project_path where path = ?", "integer").get(path)
+  if (projectElsewhere !== undefined) return projectElsewhere
   return valueQuery(
     db,
     "insert into project (path, git_remote) values (?, ?) on conflict (path) do update set git_remote = ifnull(excluded.git_remote, git_remote) returning id",

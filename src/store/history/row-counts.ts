@@ -1,17 +1,16 @@
-/**
- * The number of rows of a conversation, and of blocks of a unit's records. A row with a damaged key cannot be found, so only the
- * count reveals it. Null (unknown) while one of the rows has no checksum yet.
- */
+// Counts the rows of a conversation, and the blocks of a unit's raw records. A row with a damaged key cannot be found: only a
+// wrong count reveals that it is missing. A count is null (unknown) while one of the rows has no checksum yet.
+
 const TABLES = ["message", "body", "touch", "command", "made"] as const
 
-// A row out of order may be among the others of the index, so each is compared by itself too.
-const counted = (table: string) =>
+// If the table is out of order, the range that SQLite reads may include other rows, so each row is compared again.
+const countSql = (table: string) =>
   ["(select count(*) filter (where conversation_id = @id) from", table, "where conversation_id = @id)"].join(" ")
-const unsealed = (table: string) =>
+const unsealedSql = (table: string) =>
   ["exists (select 1 from", table, "where conversation_id = @id and sum is null)"].join(" ")
 
-const UNSEALED = TABLES.map(unsealed).join(" or ")
-const COUNTS = TABLES.map(counted).join(" || ' ' || ")
+const UNSEALED = TABLES.map(unsealedSql).join(" or ")
+const COUNTS = TABLES.map(countSql).join(" || ' ' || ")
 
 export const ROW_COUNTS = `case when ${UNSEALED} then null else ${COUNTS} end`
 
@@ -20,7 +19,7 @@ export const BLOCK_COUNT = `case when exists (select 1 from raw where unit_id = 
 
 export type RowCounts = Record<(typeof TABLES)[number], number>
 
-export function readRowCounts(held: string): RowCounts {
-  const counts = held.split(" ").map(Number)
+export function readRowCounts(storedCounts: string): RowCounts {
+  const counts = storedCounts.split(" ").map(Number)
   return Object.fromEntries(TABLES.map((table, i) => [table, counts[i]])) as RowCounts
 }

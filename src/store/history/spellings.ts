@@ -13,15 +13,15 @@ export function spellingsOf(db: Db, path: string, platform: NodeJS.Platform = pr
 }
 
 /** Makes a project private if an older dex stored it under two spellings and either of them is private. */
-export function joinPrivacy(db: Db, platform: NodeJS.Platform): void {
+export function makeSpellingsEquallyPrivate(db: Db, platform: NodeJS.Platform): void {
   if (!foldsPaths(platform)) return
-  const all = rowQuery(db, "select path, private from project", { path: "text", private: "integer" }).all()
-  const hidden = new Set(all.filter((one) => one.private === 1).map(({ path }) => pathKey(path, platform)))
-  if (hidden.size === 0) return
-  const leaking = all.filter((one) => one.private === 0 && hidden.has(pathKey(one.path, platform)))
-  if (leaking.length === 0) return
+  const projects = rowQuery(db, "select path, private from project", { path: "text", private: "integer" }).all()
+  const privateKeys = new Set(projects.filter((one) => one.private === 1).map(({ path }) => pathKey(path, platform)))
+  if (privateKeys.size === 0) return
+  const exposed = projects.filter((one) => one.private === 0 && privateKeys.has(pathKey(one.path, platform)))
+  if (exposed.length === 0) return
   inTransaction(db, () => {
     const hide = db.prepare("update project set private = 1 where path = ?")
-    for (const { path } of leaking) hide.run(path)
+    for (const { path } of exposed) hide.run(path)
   })
 }

@@ -44,7 +44,7 @@ import { commandsOf, commitRows, conversationsTouching, editedFiles, filesOf, ma
 import { damagedIds, type OnDamage } from "./rot/checked-rows.ts"
 import { createSumTriggers } from "./rot/keep-sums.ts"
 import { registerRowSum } from "./rot/sums.ts"
-import { joinPrivacy, spellingsOf } from "./spellings.ts"
+import { makeSpellingsEquallyPrivate, spellingsOf } from "./spellings.ts"
 import type { HistoryWriter, Progress } from "./store.ts"
 
 /** The history in one SQLite file. Code that only writers need is loaded on the first write. */
@@ -55,8 +55,8 @@ export function openStore(
   const db = openDatabase(path, HISTORY_MIGRATIONS, cacheKb)
   registerRowSum(db)
   beforeFirstWrite(db, () => createSumTriggers(db))
-  const historyId = prepared(db, path, platform)
-  // SQLite answers synchronously; other stores need the promises.
+  const historyId = prepareHistory(db, path, platform)
+  // SQLite is synchronous, but other stores are not, so all methods return promises.
   const run = async <T>(work: () => T): Promise<T> => {
     try {
       return work()
@@ -95,7 +95,7 @@ export function openStore(
           )
           const ids = keys.flatMap((key) => archive.get(source, key) ?? [])
           const heirs = ids.flatMap((id) => heirsOf(db, id))
-          // If one of these units cannot be read now, it is read as soon as possible.
+          // Without its stamp, a unit is read again by the next sync that can read it.
           for (const key of heirs)
             db.prepare("update unit set stamp = '' where source = ? and key = ?").run(source, key)
           return { archived: ids.length, heirs }
@@ -108,10 +108,10 @@ export function openStore(
       }),
     saveUnreadable: (source, files) =>
       run(() => {
-        const now = JSON.stringify(files)
-        if (now === JSON.stringify(unreadableFiles(db, source))) return
+        const json = JSON.stringify(files)
+        if (json === JSON.stringify(unreadableFiles(db, source))) return
         const sql = "insert or replace into meta (key, value) values ('unreadable:' || ?, ?)"
-        inTransaction(db, () => db.prepare(sql).run(source, now))
+        inTransaction(db, () => db.prepare(sql).run(source, json))
       }),
     unreadable: (source) => run(() => unreadableFiles(db, source)),
     storedSources: () => run(() => unitSources(db)),
@@ -252,11 +252,11 @@ function heirsOf(db: Db, unitId: number): string[] {
 }
 
 /** Prepares the database and returns the history's id. */
-function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
+function prepareHistory(db: Db, path: string, platform: NodeJS.Platform): string {
   try {
-    joinPrivacy(db, platform)
+    makeSpellingsEquallyPrivate(db, platform)
     refileStored(db, (work) => inTransaction(db, work), platform)
-    return identity(db)
+    return ensureHistoryId(db)
   } catch (error) {
     const explanation = explainSchemaError(db, HISTORY_MIGRATIONS, error, path)
     db.close()
@@ -264,9 +264,9 @@ function prepared(db: Db, path: string, platform: NodeJS.Platform): string {
   }
 }
 
-function identity(db: Db): string {
-  const known = metaValue(db, "history_id")
-  if (known !== undefined) return known
+function ensureHistoryId(db: Db): string {
+  const stored = metaValue(db, "history_id")
+  if (stored !== undefined) return stored
   return inTransaction(db, () => {
     db.prepare("insert or ignore into meta (key, value) values ('history_id', ?)").run(globalThis.crypto.randomUUID())
     return metaValue(db, "history_id")!
@@ -274,7 +274,7 @@ function identity(db: Db): string {
 }
 
 function problemsOf(db: Db): string[] {
-  const found = valueQuery(db, "pragma integrity_check(20)", "text").all()
-  const problems = found.filter((line) => line !== "ok")
+  const lines = valueQuery(db, "pragma integrity_check(20)", "text").all()
+  const problems = lines.filter((line) => line !== "ok")
   return hasSchemaOf(db, HISTORY_MIGRATIONS) ? problems : ["its schema changed", ...problems]
 }

@@ -56,7 +56,7 @@ export type HistoryReader = {
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
 
   stats(): Promise<Stats>
-  /** The sources of which some file was read or failed to be read. */
+  /** The sources of all files that dex has read or failed to read. */
   storedSources(): Promise<SourceId[]>
   sourceReport(): Promise<SourceReport[]>
   /** The collections, sorted by name. */
@@ -98,14 +98,14 @@ export type HistoryWriter = HistoryReader & {
   /** The files that the last sync could not read at all. */
   unreadable(source: SourceId): Promise<UnreadableFile[]>
   projectIdentities(): Promise<ProjectIdentity[]>
-  /** Every folder of a project, in every spelling: on this machine, on another one, before it moved. */
+  /** Every folder of a project in every spelling, including those on other machines and those before it moved. */
   projectFolders(path: string): Promise<string[]>
   forgottenAmong(source: SourceId, ids: Set<string>): Promise<Set<string>>
 
   writeUnit(write: UnitWrite): Promise<WriteResult>
   /**
-   * Marks units as archived because the source no longer has them. What is stored of them stays. `archived` counts those that
-   * were not archived before; `heirs` are other units with the same conversations, which should be read again to name them.
+   * Marks units as archived because the source no longer has them. Their stored content stays. `archived` counts those that
+   * were not archived before; `heirs` are other units with the same conversations, which should be read again for their titles.
    */
   archiveUnits(source: SourceId, keys: string[]): Promise<{ archived: number; heirs: string[] }>
   /** Renames a unit. Does nothing if the new name is taken. */
@@ -153,7 +153,7 @@ export type HistoryWriter = HistoryReader & {
   inspect(): Promise<Inspection>
   /** Problems of the database file; empty if there are none. */
   check(): Promise<string[]>
-  /** Writes the write-ahead log back into the database. */
+  /** Moves the write-ahead log into the database. */
   checkpoint(): Promise<void>
 }
 
@@ -176,7 +176,7 @@ export type Collection = {
   version?: string
   added_at: number
   synced_at?: number
-  /** Documents that the last sync could not read. */
+  /** Descriptions of documents that the last sync could not read. */
   problems: string[]
 }
 
@@ -200,12 +200,12 @@ export type KnownUnit = UnitMark & {
 
 export type UnitWrite = {
   source: SourceId
-  /** True for a file that a user brought: it adds to the history and changes nothing in it. */
+  /** True for a file that a user imports: it may only add to the history, never change what is stored. */
   foreign?: boolean
   /** True if the unit's records are incomplete, so that they must not be parsed again. */
   withholdsRaw?: boolean
   unit: { key: string; path: string; stamp: string; bornAt: number; modifiedAt: number }
-  /** False if the unit was only parsed again, because its source may no longer exist. */
+  /** True if the source exists now. False if only stored records were parsed again, since the source may be gone. */
   seen: boolean
   /** True if some stored records were damaged. Stored messages that are missing from this write then stay. */
   partial?: boolean
@@ -216,14 +216,14 @@ export type UnitWrite = {
   raw: { mode: "append" | "replace" | "rewrite"; live: Block[]; left: Block[] }
   conversations: ConversationWrite[]
   /**
-   * True if the conversations are everything that this unit's records ever contained, so that its other stored messages are
-   * removed. False if earlier records are no longer available (withheld, and the source rewritten since): then earlier messages
-   * stay.
+   * True if the conversations are everything that this unit's records ever contained, so that its other stored messages can be
+   * removed. False if earlier records are no longer available (they were withheld, and the source has been rewritten): then
+   * earlier messages stay.
    */
   isComplete: boolean
   /**
-   * Deletes a conversation that only this unit contained and no longer contains. Only for a better parser of the same records,
-   * and for a document, whose file can be read again.
+   * True to delete conversations that only this unit contained and that it no longer contains. Only for a better parser of the
+   * same records, and for documents, whose files can be read again.
    */
   dropsMissing: boolean
   /** The records skipped in this read; an append adds them to the earlier counts. */
@@ -249,7 +249,7 @@ export type MessageWrite = Message & { superseded?: boolean; stored?: { key: Buf
 
 /**
  * The result of an import. `forgotten` counts conversations that were left out because they were deleted here; `left_out` counts
- * the others by problem.
+ * everything else that was left out, by problem.
  */
 export type ImportReport = {
   conversations: number
@@ -259,7 +259,7 @@ export type ImportReport = {
   left_out: { what: string; count: number }[]
 }
 
-/** Which parts of a file may be imported, and how. */
+/** Which parts of a file to import, and how. */
 export type ImportOptions = {
   /** The agents that dex supports here. Other sources are not imported. */
   sources: ReadonlySet<SourceId>
@@ -308,9 +308,9 @@ export type ConversationRow = {
   ended_at?: number
   models: string[]
   usage?: Usage
-  /** The number of messages in the source or, if it no longer has any, of those that it once had. */
+  /** The number of messages that the source has or, if it no longer has any, of the stored ones. */
   message_count: number
-  /** True if the source no longer has any of the messages. */
+  /** True if the source no longer has any of the messages, so that only the stored ones are left. */
   superseded: boolean
   copied_count: number
   estimated_tokens: number

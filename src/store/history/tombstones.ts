@@ -2,7 +2,10 @@ import { createHash, randomBytes } from "node:crypto"
 import type { Db } from "../sqlite/database.ts"
 import { metaValue } from "./read/meta.ts"
 
-/** A forgotten conversation must not be read again, and its name must not be revealed, so only a salted hash of it is stored. */
+/**
+ * True if the conversation was forgotten, so that it must not be read again. Only a salted hash of its name is stored, so that
+ * the name is not revealed.
+ */
 export function isForgotten(db: Db, source: string, nativeId: string): boolean {
   const hash = tombstoneOf(db, source, nativeId)
   if (db.prepare("select 1 from tombstone where hash = ?").get(hash) !== undefined) return true

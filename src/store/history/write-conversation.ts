@@ -10,29 +10,29 @@ import { MESSAGE_FLAGS } from "./flags.ts"
 import { keyText, mergeMessages, type UnitMessage } from "./merge.ts"
 import {
   foldersIn,
-  forgetStart,
+  forgetStartProject,
   moveSubagents,
   privateParentProject,
   projectOfConversation,
-  rememberStart,
+  rememberStartProject,
   startProjectOf,
 } from "./private-folders.ts"
 import { projectIdOf, projectPathsOf } from "./project-paths.ts"
-import { despiteIndexes } from "./rot/checked-rows.ts"
+import { allowIndexMismatch } from "./rot/checked-rows.ts"
 import { hasMissingRows } from "./rot/inspect.ts"
 import { isIntact, rowSum } from "./rot/sums.ts"
-import { finishDamaged, refuseOutOfOrder } from "./rot/write-damaged.ts"
+import { finishDamagedWrite, refuseOutOfOrder } from "./rot/write-damaged.ts"
 import { ROW_COUNTS } from "./row-counts.ts"
 import { spellingsOf } from "./spellings.ts"
 import type { ConversationWrite, MessageWrite, PaidFields, StoredMessage, UnitWrite, WriteResult } from "./store.ts"
 import { type RowIn, TABLES } from "./tables.ts"
 
-type Existing = { row: RowIn<"conversation">; facts: string; damaged: boolean }
+type ExistingConversation = { row: RowIn<"conversation">; facts: string; damaged: boolean }
 
 /** `unit_id` is null if the message comes from the conversation's own unit. */
 export type MessageTableRow = Omit<RowIn<"message">, "conversation_id" | "version" | "sum">
 
-/** A stored message with its body, to detect changes, and the unit it came from. `damaged` is true if its row is not reliable. */
+/** A stored message, its body (`line`), and the unit it came from (`by`). `damaged` is true if the row is not reliable. */
 export type OldRow = MessageTableRow & { line: string; by: number; damaged?: boolean }
 
 type SavedConversation = {
@@ -59,31 +59,31 @@ export function saveConversation(
   const existing = known?.row
   if (existing && conversation.authority < existing.authority && existing.unit_id !== unitId) return undefined
 
-  const owns =
+  const ownsConversation =
     !existing ||
     existing.unit_id === unitId ||
     (!write.foreign &&
       (conversation.authority > existing.authority || outranks(db, conversation.id, unitId, existing.unit_id)))
-  const owner = owns ? unitId : existing.unit_id
-  const here = existing ? foldersIn(existing.cwds) : []
-  const began =
-    existing && (!owns || write.foreign)
+  const owner = ownsConversation ? unitId : existing.unit_id
+  const storedFolders = existing ? foldersIn(existing.cwds) : []
+  const startProject =
+    existing && (!ownsConversation || write.foreign)
       ? startProjectOf(db, existing.id, existing.project_id)
       : conversation.project === undefined
         ? null
         : projectIdOf(db, spellingsOf(db, conversation.project, platform)[0], conversation.git_remote)
-  const filing = {
-    began,
-    cwds: owns ? conversation.cwds : [...here, ...conversation.cwds],
+  const placement = {
+    began: startProject,
+    cwds: ownsConversation ? conversation.cwds : [...storedFolders, ...conversation.cwds],
     projects: conversation.projects,
     above: privateParentProject(db, write.source, conversation.parent?.id),
   }
-  const projectId = projectOfConversation(db, filing, platform)
+  const projectId = projectOfConversation(db, placement, platform)
   const { old, isDamaged } = existing
     ? loadMessages(db, existing)
     : { old: new Map<string, OldRow>(), isDamaged: false }
-  const takenOver = existing !== undefined && existing.unit_id !== owner
-  if (takenOver) handOver(db, existing.id, existing.unit_id, owner)
+  const hasNewOwner = existing !== undefined && existing.unit_id !== owner
+  if (hasNewOwner) changeOwner(db, existing.id, existing.unit_id, owner)
   const incoming = conversation.messages.map((message) => ({
     key: message.stored?.key ?? hashKey(message.key),
     message,
@@ -91,9 +91,11 @@ export function saveConversation(
   }))
   const isShared = existing !== undefined && conversation.authority === existing.authority
   const staying = isShared ? stayingMessages(old, incoming, unitId, write) : []
-  const isMerged = staying.length > 0 || (isShared && !owns)
+  const isMerged = staying.length > 0 || (isShared && !ownsConversation)
   const accepted = write.foreign ? incoming.filter((one) => !contradicts(one, old.get(keyText(one)))) : incoming
-  const messages = isMerged ? mergeMessages(accepted, staying, owns ? liveOf(accepted) : inOrder(old)) : incoming
+  const messages = isMerged
+    ? mergeMessages(accepted, staying, ownsConversation ? liveOf(accepted) : liveRowsInOrder(old))
+    : incoming
   const last = [...old.values()].reduce((most, { number }) => Math.max(most, number), existing?.last_number ?? 0)
   const numbered = numberMessages(messages, old, last)
   const id = existing?.id ?? insertConversation(db, write.source, conversation.id, unitId, conversation.authority)
@@ -106,7 +108,7 @@ export function saveConversation(
   const changed = numbered.filter(({ old, line }) => old && (old.line !== line || old.damaged))
   const moved = numbered.filter((message) => message.old && rowDiffers(message))
   if (added.length > 0 || gone.length > 0 || changed.length > 0)
-    saveBodies(db, id, [...numbered, ...readable(missing.filter((row) => !gone.includes(row)))], gone)
+    saveBodies(db, id, [...numbered, ...readableRows(missing.filter((row) => !gone.includes(row)))], gone)
   for (const row of gone) deleteMessage(db, id, row.number)
   const touched = new Set([...added, ...changed, ...moved])
   const version = touched.size > 0 ? nextChange(db) : 0
@@ -120,7 +122,7 @@ export function saveConversation(
     copies || numbered.some(({ flags }) => flags & MESSAGE_FLAGS.copied) ? copiedNumbers(db, id) : new Set<number>()
   const counted = numbered.filter(({ number, message }) => !message.superseded && !copied.has(number))
   const facts = factsOf(
-    staying.length === 0 ? conversation : together(conversation, messages),
+    staying.length === 0 ? conversation : withMergedMessages(conversation, messages),
     counted.map(({ message }) => message),
     owner,
     projectId,
@@ -128,40 +130,40 @@ export function saveConversation(
     copies?.forkOf ?? existingFork(db, id),
   )
   // If several units contain a conversation, one of them decides its title, folder and branch.
-  if (!owns) Object.assign(facts, Object.fromEntries(NAMING_FACTS.map((name) => [name, existing[name]])))
+  if (!ownsConversation) Object.assign(facts, Object.fromEntries(NAMING_FACTS.map((name) => [name, existing[name]])))
   facts.project_id = projectId
   const isChanged =
     !existing ||
-    takenOver ||
+    hasNewOwner ||
     added.length + gone.length + changed.length + moved.length > 0 ||
     copies !== undefined ||
     known?.damaged ||
     known?.facts !== factsKey(facts)
   const change = known?.damaged
-    ? despiteIndexes(db, () => updateConversation(db, id, facts, write.source, conversation.id))
+    ? allowIndexMismatch(db, () => updateConversation(db, id, facts, write.source, conversation.id))
     : isChanged
       ? updateConversation(db, id, facts)
       : undefined
-  if (isDamaged) finishDamaged(db, id, missing.length === gone.length, platform)
-  rememberStart(db, id, began, projectId)
+  if (isDamaged) finishDamagedWrite(db, id, missing.length === gone.length, platform)
+  rememberStartProject(db, id, startProject, projectId)
   if (existing?.project_id !== projectId) moveSubagents(db, id)
-  const hasLessText = [...changed, ...moved].some(isLess)
-  const again = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
+  const hasLessText = [...changed, ...moved].some(lostText)
+  const unitsToRead = existing ? unitsToReadAgain(db, write.source, conversation, unitId, owner, hasLessText) : []
   const isNew = ({ message }: NumberedMessage) => !message.superseded
-  const newHere = added.filter(isNew).length - (copies?.uncounted ?? 0)
-  const isAll = missing.length === gone.length
+  const addedCount = added.filter(isNew).length - (copies?.uncounted ?? 0)
+  const isAllLoaded = missing.length === gone.length
   return {
     id,
     changed: isChanged,
-    added: newHere,
+    added: addedCount,
     fresh: [...touched].map(toStored),
-    paid: change !== undefined && isAll ? { change, ...paidIn(numbered, copied, facts) } : undefined,
-    again,
+    paid: change !== undefined && isAllLoaded ? { change, ...paidFields(numbered, copied, facts) } : undefined,
+    again: unitsToRead,
   }
 }
 
-/** Returns rows whose text can be read. They keep their chunk. */
-function readable(rows: OldRow[]): PlacedMessage[] {
+/** Returns the rows whose text can be read, with their present chunks. */
+function readableRows(rows: OldRow[]): PlacedMessage[] {
   return rows.filter(({ line }) => line !== "").map((row) => ({ ...row, old: row }))
 }
 
@@ -180,9 +182,9 @@ function toStored({ number, flags, message }: NumberedMessage): StoredMessage {
   }
 }
 
-/** Returns the messages as the history would return them now. Copies are known only at this point. */
-function paidIn(numbered: NumberedMessage[], copied: Set<number>, { ended_at, started_at }: Facts) {
-  const ended = ended_at ?? started_at
+/** Returns the data from which spending is computed. It is known only now which messages are copies. */
+function paidFields(numbered: NumberedMessage[], copied: Set<number>, { ended_at, started_at }: Facts) {
+  const end = ended_at ?? started_at
   const messages = numbered.map(
     ({ number, message: { at, model, usage, effects = [], superseded = false } }): PaidFields => ({
       number,
@@ -194,10 +196,10 @@ function paidIn(numbered: NumberedMessage[], copied: Set<number>, { ended_at, st
       copied: copied.has(number),
     }),
   )
-  return { ended_at: ended ?? undefined, messages }
+  return { ended_at: end ?? undefined, messages }
 }
 
-function findConversation(db: Db, source: string, nativeId: string): Existing | undefined {
+function findConversation(db: Db, source: string, nativeId: string): ExistingConversation | undefined {
   const sql = "select * from conversation where source = ? and native_id = ?"
   const row = rowQuery(db, sql, TABLES.conversation).get(source, nativeId)
   return row && { row, facts: factsKey(row), damaged: !isIntact(db, "conversation", row) }
@@ -213,33 +215,35 @@ function stayingMessages(
   unitId: number,
   write: UnitWrite,
 ): UnitMessage[] {
-  const now = new Set(incoming.map(keyText))
+  const incomingKeys = new Set(incoming.map(keyText))
   const rows = [...old.values()]
   const others = rows.filter((row) => row.by !== unitId && row.line !== "" && !row.damaged)
   const keepsOwn = !write.partial && (others.length > 0 || !write.isComplete)
-  const lost = keepsOwn ? rows.filter((row) => row.by === unitId && !now.has(keyText(row)) && row.line !== "") : []
-  const staying = [...others.map((row) => toMessageWrite(row)), ...lost.map((row) => toMessageWrite(row, true))]
+  const superseded = keepsOwn
+    ? rows.filter((row) => row.by === unitId && !incomingKeys.has(keyText(row)) && row.line !== "")
+    : []
+  const staying = [...others.map((row) => toMessageWrite(row)), ...superseded.map((row) => toMessageWrite(row, true))]
   return staying.sort((a, b) => a.position - b.position)
 }
 
-/** Whether an imported message differs from the stored one, and does not just repeat or extend it. */
-function contradicts({ by, message }: UnitMessage, here: OldRow | undefined): boolean {
-  if (!here || here.by === by || here.line === "" || here.damaged) return false
-  const now = message.parts.map(({ text }) => text)
-  return !toMessageWrite(here).message.parts.every(({ text }) => now.some((longer) => longer.startsWith(text)))
+/** Whether an imported message differs from the stored one in more than additional text. */
+function contradicts({ by, message }: UnitMessage, stored: OldRow | undefined): boolean {
+  if (!stored || stored.by === by || stored.line === "" || stored.damaged) return false
+  const texts = message.parts.map(({ text }) => text)
+  return !toMessageWrite(stored).message.parts.every(({ text }) => texts.some((longer) => longer.startsWith(text)))
 }
 
 function liveOf(messages: UnitMessage[]): UnitMessage[] {
   return messages.filter(({ message }) => !message.superseded)
 }
 
-function inOrder(old: Map<string, OldRow>): OldRow[] {
+function liveRowsInOrder(old: Map<string, OldRow>): OldRow[] {
   const live = [...old.values()].filter(({ flags }) => (flags & MESSAGE_FLAGS.superseded) === 0)
   return live.sort((a, b) => (a.position ?? a.number) - (b.position ?? b.number))
 }
 
-/** A conversation from several units lasts from the first message of any of them to the last. */
-function together(conversation: ConversationWrite, messages: UnitMessage[]): ConversationWrite {
+/** Replaces the messages with those of all units. Drops the start and end, which then follow from the messages. */
+function withMergedMessages(conversation: ConversationWrite, messages: UnitMessage[]): ConversationWrite {
   const { started_at: _, ended_at: __, ...named } = conversation
   return { ...named, messages: messages.map(({ message }) => message) }
 }
@@ -266,7 +270,7 @@ export function toMessageWrite(
 
 /**
  * Returns the other units with this conversation that should be read again: all of them if this unit now has less text than
- * before, since they may have the complete message; otherwise those that take precedence over this one for naming the
+ * before, since they may have the complete message; otherwise those that take precedence over this one in naming the
  * conversation.
  */
 function unitsToReadAgain(
@@ -283,11 +287,11 @@ function unitsToReadAgain(
        where k.native_id = ? and u.source = ? and k.authority = ? and u.id <> ? and u.state = 'present'`,
     { id: "integer", key: "text" },
   ).all(nativeId, source, authority, unitId)
-  const names = (other: number) => owner === unitId && outranks(db, nativeId, other, owner)
-  return others.filter(({ id }) => hasLessText || names(id)).map(({ key }) => key)
+  const takesPrecedence = (other: number) => owner === unitId && outranks(db, nativeId, other, owner)
+  return others.filter(({ id }) => hasLessText || takesPrecedence(id)).map(({ key }) => key)
 }
 
-function isLess({ old, line, flags, by }: NumberedMessage): boolean {
+function lostText({ old, line, flags, by }: NumberedMessage): boolean {
   if (!old || old.by !== by) return false
   return (
     line.length < old.line.length ||
@@ -306,12 +310,12 @@ function outranks(db: Db, nativeId: string, unitId: number, rivalId: number): bo
      from unit u left join claim k on k.unit_id = u.id and k.native_id = ? where u.id = ?`,
     { there: "integer", began_at: "integer", path: "text" },
   )
-  const mine = rank.get(nativeId, unitId)!
-  const theirs = rank.get(nativeId, rivalId)
-  if (!theirs) return true
-  if (mine.there !== theirs.there) return mine.there === 1
-  if (mine.began_at !== theirs.began_at) return mine.began_at < theirs.began_at
-  return mine.path < theirs.path
+  const unitRank = rank.get(nativeId, unitId)!
+  const rivalRank = rank.get(nativeId, rivalId)
+  if (!rivalRank) return true
+  if (unitRank.there !== rivalRank.there) return unitRank.there === 1
+  if (unitRank.began_at !== rivalRank.began_at) return unitRank.began_at < rivalRank.began_at
+  return unitRank.path < rivalRank.path
 }
 
 export type NumberedMessage = {
@@ -350,11 +354,11 @@ function numberMessages(messages: UnitMessage[], old: Map<string, OldRow>, lastN
 }
 
 function flagsOf(message: MessageWrite): number {
-  const prompt = message.parts.some((part) => part.origin === "person")
+  const isPrompt = message.parts.some((part) => part.origin === "person")
   return (
     (message.abandoned ? MESSAGE_FLAGS.abandoned : 0) |
     (message.superseded ? MESSAGE_FLAGS.superseded : 0) |
-    (prompt ? MESSAGE_FLAGS.prompt : 0)
+    (isPrompt ? MESSAGE_FLAGS.prompt : 0)
   )
 }
 
@@ -370,7 +374,7 @@ function rowDiffers({ old, message, position, number, flags, by }: NumberedMessa
   )
 }
 
-/** Returns a hash that is short enough to store for every message and long enough never to collide. */
+/** Shortens a key to a hash, which is stored with every message and is long enough not to collide. */
 function hashKey(key: string): Buffer {
   return hash("sha1", key, "buffer").subarray(0, 12)
 }
@@ -381,15 +385,15 @@ function loadMessages(
 ): { old: Map<string, OldRow>; isDamaged: boolean } {
   const rows = readMessages(db, id, unit_id)
   const isDamaged = hasMissingRows(db, id) || rows.some(({ line, damaged }) => line === "" || damaged)
-  if (!isDamaged) return { old: byKey(rows), isDamaged }
+  if (!isDamaged) return { old: rowsByKey(rows), isDamaged }
   refuseOutOfOrder(db, id)
-  return { old: byKey([...rows, ...withoutRow(db, id, rows, unit_id)]), isDamaged }
+  return { old: rowsByKey([...rows, ...messagesWithoutRow(db, id, rows, unit_id)]), isDamaged }
 }
 
 /** Returns messages whose row is missing but whose text exists; the text contains their number. */
-function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
-  const known = new Set(rows.map(({ number }) => number))
-  const none = {
+function messagesWithoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
+  const existingNumbers = new Set(rows.map(({ number }) => number))
+  const emptyRow = {
     position: null,
     chunk: -1,
     role: "system" as const,
@@ -400,8 +404,8 @@ function withoutRow(db: Db, id: number, rows: OldRow[], by: number): OldRow[] {
     damaged: true,
   }
   return [...loadLines(db, id)]
-    .filter(([number]) => !known.has(number))
-    .map(([number, line]) => ({ ...none, number, line, key: Buffer.from(`without a row ${number}`) }))
+    .filter(([number]) => !existingNumbers.has(number))
+    .map(([number, line]) => ({ ...emptyRow, number, line, key: Buffer.from(`without a row ${number}`) }))
 }
 
 function readMessages(db: Db, id: number, owner: number): OldRow[] {
@@ -415,7 +419,7 @@ function readMessages(db: Db, id: number, owner: number): OldRow[] {
   }))
 }
 
-function byKey(rows: OldRow[]): Map<string, OldRow> {
+function rowsByKey(rows: OldRow[]): Map<string, OldRow> {
   return new Map(rows.map((row) => [keyText(row), row]))
 }
 
@@ -427,8 +431,8 @@ function saveMessage(
   owner: number,
 ): void {
   const at = message.at ?? null
-  const place = position === number ? null : position
-  const values = [id, number, place, chunk, key, message.role, flags, at, version, by === owner ? null : by]
+  const storedPosition = position === number ? null : position
+  const values = [id, number, storedPosition, chunk, key, message.role, flags, at, version, by === owner ? null : by]
   db.prepare(
     `insert or replace into message (conversation_id, number, position, chunk, key, role, flags, at, version, unit_id, sum)
      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -440,8 +444,8 @@ function deleteMessage(db: Db, id: number, number: number): void {
   deleteEffects(db, id, number)
 }
 
-/** A message without a unit id belongs to the conversation's own unit, which changes now. */
-function handOver(db: Db, id: number, from: number, to: number): void {
+/** Adjusts the messages to a new owner: a message without a unit id belongs to the conversation's own unit. */
+function changeOwner(db: Db, id: number, from: number, to: number): void {
   db.prepare("update message set unit_id = ? where conversation_id = ? and unit_id is null").run(from, id)
   db.prepare("update message set unit_id = null where conversation_id = ? and unit_id = ?").run(id, to)
 }
@@ -494,7 +498,7 @@ export function deleteConversation(db: Db, id: number): void {
     db.prepare(DELETE_OF[table]).run(id)
   }
   db.prepare("delete from conversation where id = ?").run(id)
-  forgetStart(db, id)
+  forgetStartProject(db, id)
   db.prepare("insert into deletion (change_seq, conversation_id) values (?, ?)").run(nextChange(db), id)
 }
 

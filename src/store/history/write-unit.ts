@@ -12,9 +12,7 @@ const RAW_LIVE = 0
 const RAW_LEFT = 1
 const MAX_SKIPPED = 1000
 
-/**
- * The size below which the next append adds to a block, in bytes, so that a live session does not leave hundreds of small blocks.
- */
+/** A last block below this size, in bytes, is extended by the next append. Otherwise a live session leaves hundreds of blocks. */
 const SMALL_BLOCK_BYTES = 48 << 10
 
 /**
@@ -23,19 +21,19 @@ const SMALL_BLOCK_BYTES = 48 << 10
  */
 export function writeUnit(db: Db, write: UnitWrite, platform = process.platform): WriteResult {
   return inTransaction(db, () => {
-    const known = write.conversations
+    const conversations = write.conversations
       .filter((conversation) => !isForgotten(db, write.source, conversation.id))
       .map((conversation) => withoutForgotten(db, write.source, conversation))
-    const forgotten = write.conversations.length - known.length
+    const forgotten = write.conversations.length - conversations.length
     const withholds = forgotten > 0 || write.withholdsRaw === true
     const unitId = saveUnit(db, write, withholds)
-    saveClaims(db, unitId, known)
+    saveClaims(db, unitId, conversations)
     if (withholds) deleteRaw(db, unitId)
     else saveRaw(db, unitId, write.raw)
     db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id: unitId })
     const result: WriteResult = { changed: 0, added_messages: 0, forgotten, fresh: [], paid: [], again: [] }
     const written = new Set<number>()
-    for (const conversation of known) {
+    for (const conversation of conversations) {
       const saved = saveConversation(db, write, unitId, conversation, platform)
       if (!saved) continue
       written.add(saved.id)
@@ -46,7 +44,7 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
       if (saved.fresh.length > 0) result.fresh.push({ ref, messages: saved.fresh })
       if (saved.paid) result.paid.push({ ref, ...saved.paid })
     }
-    // These are stored in the same transaction, so that an interrupted sync leaves the units to the next one.
+    // Units to read again are marked in the same transaction, so that the next sync reads them if this one is interrupted.
     for (const key of result.again)
       db.prepare("update unit set stamp = '' where source = ? and key = ?").run(write.source, key)
     if (write.dropsMissing && !write.partial)
@@ -57,8 +55,8 @@ export function writeUnit(db: Db, write: UnitWrite, platform = process.platform)
 
 /** Removes the references to forgotten conversations, because a fork must not name one. */
 function withoutForgotten(db: Db, source: string, conversation: ConversationWrite): ConversationWrite {
-  const { fork_of, ...own } = conversation
-  return fork_of !== undefined && isForgotten(db, source, fork_of) ? own : conversation
+  const { fork_of, ...rest } = conversation
+  return fork_of !== undefined && isForgotten(db, source, fork_of) ? rest : conversation
 }
 
 function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
@@ -91,7 +89,7 @@ function saveUnit(db: Db, write: UnitWrite, withheld: boolean): number {
     withheld: withheld ? 1 : 0,
     skipped: JSON.stringify([...before.skipped, ...write.skipped].slice(0, MAX_SKIPPED)),
     unknown: JSON.stringify(write.unknown),
-    redactions: JSON.stringify(added(before.redactions, write.redactions)),
+    redactions: JSON.stringify(sumByName(before.redactions, write.redactions)),
   })!
 }
 
@@ -105,7 +103,7 @@ function countsOf(db: Db, source: string, key: string): Pick<UnitWrite, "skipped
     : { skipped: [], redactions: {} }
 }
 
-function added(a: Record<string, number>, b: Record<string, number>): Record<string, number> {
+function sumByName(a: Record<string, number>, b: Record<string, number>): Record<string, number> {
   const sum = { ...a }
   for (const [name, count] of Object.entries(b)) sum[name] = (sum[name] ?? 0) + count
   return sum
@@ -147,8 +145,8 @@ function appendRaw(db: Db, unitId: number, kind: number, blocks: Block[]): void 
   )
   let seq = last ? last.seq + 1 : 0
   let [first, ...rest] = blocks
-  const fillsUp = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isIntact(db, "raw", last)
-  const before = fillsUp ? readBlock(last.data) : undefined
+  const canExtend = last !== undefined && last.bytes < SMALL_BLOCK_BYTES && isIntact(db, "raw", last)
+  const before = canExtend ? readBlock(last.data) : undefined
   if (last && first && before) {
     first = packBlock([...before, ...unpackBlock(first.data)])
     seq = last.seq

@@ -39,7 +39,7 @@ export type Pushed = {
   /** The position to continue from. Undefined means from the beginning. */
   token(): string | undefined
   saveToken(token: string | undefined): void
-  /** Forgets what another hub, or another member, has acknowledged. Holds stay. Returns true if it was another one. */
+  /** Call before pushing. If this is another hub or member than before, forgets what was acknowledged, and returns true. */
   begin(hub: string): boolean
   /** Forgets the feed's names of conversations, which are invalid after the history was replaced. */
   forgetNames(): void
@@ -53,7 +53,7 @@ export type Pushed = {
   remove(ref: Ref): void
   in(state: PushState, limit: number): PushedRow[]
   ofProject(project: string): PushedRow[]
-  /** The number in each state, by project. */
+  /** The number of conversations in each state, by project. */
   counts(): { project: string; state: PushState; count: number }[]
 
   hold(refs: readonly Ref[], now: number): void
@@ -71,47 +71,47 @@ export type Pushed = {
 const CACHE_KB = 1_000
 
 export function openPushed(path: string): Pushed {
-  let opened: Db | undefined
-  const use = <T>(work: (db: Db) => T): T => {
+  let database: Db | undefined
+  const withDb = <T>(work: (db: Db) => T): T => {
     try {
-      opened ??= openDatabase(path, HUB_MIGRATIONS, CACHE_KB)
-      return work(opened)
+      database ??= openDatabase(path, HUB_MIGRATIONS, CACHE_KB)
+      return work(database)
     } catch (error) {
       throw explainError(error, path)
     }
   }
-  const write = <T>(work: (db: Db) => T): T => use((db) => inTransaction(db, () => work(db)))
+  const write = <T>(work: (db: Db) => T): T => withDb((db) => inTransaction(db, () => work(db)))
   return {
-    token: () => use((db) => meta(db, "token")),
+    token: () => withDb((db) => meta(db, "token")),
     saveToken: (token) => write((db) => setMeta(db, "token", token)),
-    begin: (hub) => (use((db) => meta(db, "hub")) === hub ? false : write((db) => begin(db, hub))),
+    begin: (hub) => (withDb((db) => meta(db, "hub")) === hub ? false : write((db) => begin(db, hub))),
     forgetNames: () => write((db) => void db.prepare("update pushed set conversation = null").run()),
-    health: () => use((db): PushHealth => JSON.parse(meta(db, "health") ?? "{}")),
+    health: () => withDb((db): PushHealth => JSON.parse(meta(db, "health") ?? "{}")),
     saveHealth: (health) => write((db) => setMeta(db, "health", JSON.stringify(health))),
     get: ({ source, id }) =>
-      use((db) => {
-        const found = rowQuery(db, "select * from pushed where source = ? and id = ?", PUSHED).get(source, id)
-        return found && pushedRow(found)
+      withDb((db) => {
+        const row = rowQuery(db, "select * from pushed where source = ? and id = ?", PUSHED_ROW).get(source, id)
+        return row && pushedRow(row)
       }),
     named: (conversation) =>
-      use((db) => {
-        const found = rowQuery(db, "select * from pushed where conversation = ?", PUSHED).get(conversation)
-        return found && pushedRow(found)
+      withDb((db) => {
+        const row = rowQuery(db, "select * from pushed where conversation = ?", PUSHED_ROW).get(conversation)
+        return row && pushedRow(row)
       }),
-    put: (one) => write((db) => put(db, one)),
+    put: (row) => write((db) => put(db, row)),
     remove: ({ source, id }) => {
       write((db) => void db.prepare("delete from pushed where source = ? and id = ?").run(source, id))
-      use((db) => void emptyLog(db))
+      withDb((db) => void emptyLog(db))
     },
     in: (state, limit) =>
-      use((db) => {
+      withDb((db) => {
         const sql = "select * from pushed where state = ? order by at, source, id limit ?"
-        return rowQuery(db, sql, PUSHED).all(state, limit).map(pushedRow)
+        return rowQuery(db, sql, PUSHED_ROW).all(state, limit).map(pushedRow)
       }),
     ofProject: (project) =>
-      use((db) => rowQuery(db, "select * from pushed where project = ?", PUSHED).all(project).map(pushedRow)),
+      withDb((db) => rowQuery(db, "select * from pushed where project = ?", PUSHED_ROW).all(project).map(pushedRow)),
     counts: () =>
-      use((db) =>
+      withDb((db) =>
         rowQuery(
           db,
           "select project, state, count(*) as count from pushed group by project, state order by project, state",
@@ -129,16 +129,16 @@ export function openPushed(path: string): Pushed {
         return refs.map(({ source, id }) => remove.run(source, id).changes).some((changes) => changes > 0)
       }),
     isHeld: ({ source, id }) =>
-      use((db) => db.prepare("select 1 from held where source = ? and id = ?").get(source, id) !== undefined),
+      withDb((db) => db.prepare("select 1 from held where source = ? and id = ?").get(source, id) !== undefined),
     held: () =>
-      use((db) =>
+      withDb((db) =>
         rowQuery(db, "select source, id from held order by at, source, id", { source: "text", id: "text" }).all(),
       ),
     withdraw: (project, now) =>
       write((db) => void db.prepare("insert or replace into withdrawn (project, at) values (?, ?)").run(project, now)),
-    withdrawn: () => use((db) => valueQuery(db, "select project from withdrawn order by project", "text").all()),
+    withdrawn: () => withDb((db) => valueQuery(db, "select project from withdrawn order by project", "text").all()),
     endWithdrawal: (project) => write((db) => void db.prepare("delete from withdrawn where project = ?").run(project)),
-    close: () => opened?.close(),
+    close: () => database?.close(),
   }
 }
 
@@ -159,8 +159,8 @@ function setMeta(db: Db, key: string, value: string | undefined): void {
   else db.prepare("insert or replace into meta (key, value) values (?, ?)").run(key, value)
 }
 
-function put(db: Db, one: PushedRow): void {
-  const { ref, conversation, shared_id, project, state, mark, digest, rev, why, rules, at } = one
+function put(db: Db, row: PushedRow): void {
+  const { ref, conversation, shared_id, project, state, mark, digest, rev, why, rules, at } = row
   db.prepare(
     `insert or replace into pushed (source, id, conversation, shared_id, project, state, mark, digest, rev, why, rules, at)
      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -180,7 +180,7 @@ function put(db: Db, one: PushedRow): void {
   )
 }
 
-const PUSHED = {
+const PUSHED_ROW = {
   source: "text",
   id: "text",
   conversation: "text?",
@@ -195,7 +195,7 @@ const PUSHED = {
   at: "integer",
 } as const
 
-function pushedRow({ source, id, conversation, digest, rev, why, rules, ...row }: RowOf<typeof PUSHED>): PushedRow {
+function pushedRow({ source, id, conversation, digest, rev, why, rules, ...row }: RowOf<typeof PUSHED_ROW>): PushedRow {
   return {
     ref: { source, id },
     ...row,

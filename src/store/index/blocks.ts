@@ -13,8 +13,8 @@ export const BLOCK_SCHEMA = "create table block_sum (id integer primary key, sum
 
 /** From now on, records which blocks this connection writes. */
 export function watchBlocks(db: Db): void {
-  if (watched.has(db)) return
-  watched.set(db, { others: otherWrites(db), isKnown: areSumsCurrent(db) })
+  if (watchStates.has(db)) return
+  watchStates.set(db, { dataVersion: currentDataVersion(db), isKnown: areSumsCurrent(db) })
   // SQLite protects FTS5's own tables from writes, and the next VACUUM would remove a permanent trigger on them.
   db.unsafeMode(true)
   db.exec("create temp table written_block (id integer primary key)")
@@ -27,10 +27,10 @@ export function watchBlocks(db: Db): void {
  * The state of each watched connection. `isKnown` is true if all blocks except those that this connection wrote have correct
  * checksums, as long as nobody else writes.
  */
-const watched = new WeakMap<Db, { others: unknown; isKnown: boolean }>()
+const watchStates = new WeakMap<Db, { dataVersion: unknown; isKnown: boolean }>()
 
 /** A number that changes with each write of another connection. */
-function otherWrites(db: Db): unknown {
+function currentDataVersion(db: Db): unknown {
   return db.pragma("data_version", { simple: true })
 }
 
@@ -43,19 +43,19 @@ export function distrustSums(db: Db): void {
 
 /** Updates the checksums of the blocks that were written since the last call. */
 export function sumBlocks(db: Db): void {
-  const state = watched.get(db)
+  const state = watchStates.get(db)
   if (!state || areSumsCurrent(db)) return
   inTransaction(db, () => {
-    const others = otherWrites(db)
-    if (state.isKnown && state.others === others) saveSums(db, WRITTEN)
-    // Every write changes the structure block. If that write was not recorded, the others were not either.
-    if (!state.isKnown || state.others !== others || !isRight(blockOf(db, STRUCTURE))) {
+    const dataVersion = currentDataVersion(db)
+    if (state.isKnown && state.dataVersion === dataVersion) saveSums(db, WRITTEN_BLOCKS)
+    // Every write changes the structure block. If its checksum is wrong, other writes were not recorded either.
+    if (!state.isKnown || state.dataVersion !== dataVersion || !isIntactBlock(blockOf(db, STRUCTURE_ID))) {
       db.exec("delete from block_sum")
-      saveSums(db, ALL)
+      saveSums(db, ALL_BLOCKS)
     }
     db.exec("delete from written_block")
     db.prepare("insert or replace into meta (key, value) select 'summed', value from meta where key = 'token'").run()
-    watched.set(db, { others, isKnown: true })
+    watchStates.set(db, { dataVersion, isKnown: true })
   })
 }
 
@@ -67,32 +67,32 @@ function saveSums(db: Db, sql: string): void {
   for (const [id, sum] of sums) save.run(id, sum)
 }
 
-const ALL = "select id, block from words_data"
-const WRITTEN = "select d.id, d.block from written_block w join words_data d on d.id = w.id"
+const ALL_BLOCKS = "select id, block from words_data"
+const WRITTEN_BLOCKS = "select d.id, d.block from written_block w join words_data d on d.id = w.id"
 
-/** Whether no block was written since all had their checksums. */
+/** Whether no block was written since the checksums were last updated. */
 export function areSumsCurrent(db: Db): boolean {
-  const same = "select 1 from meta a join meta b on b.key = 'summed' and b.value = a.value where a.key = 'token'"
-  return db.prepare(same).get() !== undefined
+  const isSummed = "select 1 from meta a join meta b on b.key = 'summed' and b.value = a.value where a.key = 'token'"
+  return db.prepare(isSummed).get() !== undefined
 }
 
 /** How long a checked block is trusted, in milliseconds, so that one search does not check it twice. */
 const TRUSTED_MS = 1_000
-const trusted = new WeakMap<Db, { at: number; keys: Set<string> }>()
+const trustCache = new WeakMap<Db, { at: number; keys: Set<string> }>()
 
-function trustedOf(db: Db): Set<string> {
-  let known = trusted.get(db)
-  if (!known || Date.now() - known.at > TRUSTED_MS) {
-    known = { at: Date.now(), keys: new Set() }
-    trusted.set(db, known)
+function trustedKeys(db: Db): Set<string> {
+  let cached = trustCache.get(db)
+  if (!cached || Date.now() - cached.at > TRUSTED_MS) {
+    cached = { at: Date.now(), keys: new Set() }
+    trustCache.set(db, cached)
   }
-  return known.keys
+  return cached.keys
 }
 
 /** Throws a DexError `index_damaged` if a block with a word of these terms differs from what was written. */
 export function checkBlocks(db: Db, terms: Term[]): void {
-  const known = trustedOf(db)
-  const fresh = terms.filter((term) => !known.has(expressionOf(term)))
+  const trustedTerms = trustedKeys(db)
+  const fresh = terms.filter((term) => !trustedTerms.has(expressionOf(term)))
   if (fresh.length === 0) return
   if (areSumsCurrent(db)) {
     const segments = segmentsOf(db)
@@ -102,7 +102,7 @@ export function checkBlocks(db: Db, terms: Term[]): void {
         checkToken(db, segments, Buffer.from(`0${token}`), prefix)
     }
   }
-  for (const term of fresh) known.add(expressionOf(term))
+  for (const term of fresh) trustedTerms.add(expressionOf(term))
 }
 
 /** Checks all blocks and returns the number of damaged ones. */
@@ -112,15 +112,15 @@ export function countDamagedBlocks(db: Db): number {
     block: "blob",
     sum: "integer?",
   }).iterate()
-  let bad = 0
-  for (const row of rows) if (!isRight(row)) bad++
-  return bad
+  let damagedCount = 0
+  for (const row of rows) if (!isIntactBlock(row)) damagedCount++
+  return damagedCount
 }
 
 /** Whether the list of pages, which has no checksums, matches the pages. */
 export function areListsConsistent(db: Db): boolean {
   try {
-    return segmentsOf(db).every((segment) => isListRight(db, segment))
+    return segmentsOf(db).every((segment) => isListConsistent(db, segment))
   } catch (error) {
     if (isDexError(error) && error.code === "index_damaged") return false
     throw error
@@ -128,8 +128,8 @@ export function areListsConsistent(db: Db): boolean {
 }
 
 /** Whether every page on which a term begins is listed with the beginning of that term, and no page is missing. */
-function isListRight(db: Db, { id, first, last }: Segment): boolean {
-  const rows = db.prepare(LISTED).all(id) as { term: Buffer | string; page: number }[]
+function isListConsistent(db: Db, { id, first, last }: Segment): boolean {
+  const rows = db.prepare(LISTED_PAGES).all(id) as { term: Buffer | string; page: number }[]
   const listed = new Map(rows.map(({ term, page }) => [page, Buffer.from(term)]))
   const isInOrder = rows.every(({ page }, i) => page > (rows[i - 1]?.page ?? first - 1) && page <= last)
   if (!isInOrder) return false
@@ -137,20 +137,20 @@ function isListRight(db: Db, { id, first, last }: Segment): boolean {
   const pages = rowQuery(db, PAGES, { number: "integer", block: "blob" }).iterate({ id, first, last })
   for (const { number, block } of pages) {
     if (number !== page++) return false
-    const begins = firstTerm(block)
+    const firstOfPage = firstTerm(block)
     const named = listed.get(number)
     // The first page of a segment that is being merged loses its first terms.
-    if (number > first && (named ? !begins?.subarray(0, named.length).equals(named) : begins)) return false
+    if (number > first && (named ? !firstOfPage?.subarray(0, named.length).equals(named) : firstOfPage)) return false
   }
   return page === last + 1
 }
 
-const LISTED = "select term, pgno >> 1 as page from words_idx where segid = ? order by term"
+const LISTED_PAGES = "select term, pgno >> 1 as page from words_idx where segid = ? order by term"
 const PAGES = `select id & 2147483647 as number, block from words_data
   where id between (@id << 37) + @first and (@id << 37) + @last order by id`
 
-const AVERAGES = 1n
-const STRUCTURE = 10n
+const AVERAGES_ID = 1n
+const STRUCTURE_ID = 10n
 /** The position of the segment in a block's number, and the offset of segments with tombstones. */
 const SEGMENT_BITS = 37n
 const TOMBSTONES = 1n << 16n
@@ -159,15 +159,15 @@ const WITH_TOMBSTONES = 0xff000001
 
 type Segment = { id: number; first: number; last: number }
 
-/** Returns the current segments of the index. Checks all blocks that are not lists of words. */
+/** Returns the current segments of the index, and checks all blocks that are not lists of words. */
 function segmentsOf(db: Db): Segment[] {
-  checkedBlock(db, AVERAGES)
-  const block = checkedBlock(db, STRUCTURE)
-  if (block.readUInt32BE(4) !== WITH_TOMBSTONES) throw damaged("its structure")
-  let at = 8
+  checkedBlock(db, AVERAGES_ID)
+  const block = checkedBlock(db, STRUCTURE_ID)
+  if (block.readUInt32BE(4) !== WITH_TOMBSTONES) throw blockDamage("its structure")
+  let offset = 8
   const next = () => {
-    const { value, end } = varint(block, at)
-    at = end
+    const { value, end } = readVarint(block, offset)
+    offset = end
     return value
   }
   const levels = next()
@@ -218,36 +218,36 @@ type TermPage = Segment & {
  */
 function checkToken(db: Db, segments: Segment[], term: Buffer, prefix: boolean): void {
   const rows = db.prepare(PAGES_OF_TERM).all({ segments: JSON.stringify(segments), term }) as TermPage[]
-  for (const row of rows) if (!isRight(row)) throw damaged("a block of words")
+  for (const row of rows) if (!isIntactBlock(row)) throw blockDamage("a block of words")
   const bySegment = Map.groupBy(rows, ({ segment }) => segment)
-  if (bySegment.size < segments.length) throw damaged("its list of words")
+  if (bySegment.size < segments.length) throw blockDamage("its list of words")
   for (const [start, after] of bySegment.values()) checkRange(db, start!, after, term, prefix)
 }
 
 function checkRange(db: Db, start: TermPage, after: TermPage | undefined, term: Buffer, prefix: boolean): void {
-  const begins = firstTerm(start.block)
+  const firstOfPage = firstTerm(start.block)
   const listed = Buffer.from(start.term ?? "")
   // The first page of a segment that is being merged loses its first terms, and no earlier page can be missing.
-  if (start.page !== null && start.page > start.first && !begins?.subarray(0, listed.length).equals(listed))
-    throw damaged("its list of words")
-  if (begins && begins.compare(term) > 0 && !prefix) return
+  if (start.page !== null && start.page > start.first && !firstOfPage?.subarray(0, listed.length).equals(listed))
+    throw blockDamage("its list of words")
+  if (firstOfPage && firstOfPage.compare(term) > 0 && !prefix) return
   let later = after && firstTerm(after.block)
   for (let number = start.number + 1; number <= start.last; number++) {
     if (number > start.number + 1)
       later = firstTerm(checkedBlock(db, (BigInt(start.segment) << SEGMENT_BITS) + BigInt(number)))
-    if (number === start.number + LONG) checkSkips(db, BigInt(start.segment), start.number)
+    if (number === start.number + MIN_PAGES_WITH_SKIPS) checkSkips(db, BigInt(start.segment), start.number)
     if (!later) continue // the page has more messages of the same term
     if (later.compare(term) > 0 && !(prefix && later.subarray(0, term.length).equals(term))) return
-    if (!prefix) throw damaged("its list of words")
+    if (!prefix) throw blockDamage("its list of words")
   }
 }
 
-function isRight(row: { block: Buffer; sum: number | null } | undefined): boolean {
+function isIntactBlock(row: { block: Buffer; sum: number | null } | undefined): boolean {
   return Buffer.isBuffer(row?.block) && (crc32(row.block) | 0) === row.sum
 }
 
-/** The number of pages of a term from which FTS5 has blocks to skip some of them. */
-const LONG = 4
+/** If a term fills at least this many pages, FTS5 stores more blocks, with which it skips some of the pages. */
+const MIN_PAGES_WITH_SKIPS = 4
 const SKIPS = 1n << 36n
 const HEIGHTS = [0n, 1n, 2n, 3n].map((height) => height << 31n)
 
@@ -259,18 +259,18 @@ function checkSkips(db: Db, segment: bigint, page: number): void {
   }
 }
 
-/** The first term that begins on a page. Undefined if there is none. */
+/** Returns the first term that begins on a page, or undefined if there is none. */
 function firstTerm(page: Buffer): Buffer | undefined {
   const footer = page.readUInt16BE(2)
   if (footer >= page.length) return undefined
-  const { value: start } = varint(page, footer)
-  const { value: length, end } = varint(page, start)
+  const { value: start } = readVarint(page, footer)
+  const { value: length, end } = readVarint(page, start)
   return page.subarray(end, end + length)
 }
 
 function checkedBlock(db: Db, id: bigint): Buffer {
   const row = blockOf(db, id)
-  if (!row || !isRight(row)) throw damaged("a block of words")
+  if (!row || !isIntactBlock(row)) throw blockDamage("a block of words")
   return row.block
 }
 
@@ -279,16 +279,16 @@ function blockOf(db: Db, id: bigint): { block: Buffer; sum: number } | undefined
   return rowQuery(db, sql, { block: "blob", sum: "integer" }).get(id)
 }
 
-function varint(bytes: Buffer, start: number): { value: number; end: number } {
+function readVarint(bytes: Buffer, start: number): { value: number; end: number } {
   let value = 0
-  for (let at = start; at < start + 8 && at < bytes.length; at++) {
-    value = value * 128 + (bytes[at]! & 127)
-    if (bytes[at]! < 128) return { value, end: at + 1 }
+  for (let offset = start; offset < start + 8 && offset < bytes.length; offset++) {
+    value = value * 128 + (bytes[offset]! & 127)
+    if (bytes[offset]! < 128) return { value, end: offset + 1 }
   }
-  throw damaged("a block of words")
+  throw blockDamage("a block of words")
 }
 
-function damaged(what: string): DexError {
+function blockDamage(what: string): DexError {
   return indexDamage(`${what} changed on disk`)
 }
 

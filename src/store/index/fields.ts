@@ -27,41 +27,51 @@ export function fieldsOf(message: Pick<StoredMessage, "parts">): IndexedText {
     else if (part.type === "tool_call") texts.called.push(part.tool, part.text)
     else texts.said.push(part.text)
   }
-  const written = [texts.said, texts.called, texts.aside].flat().join("\n")
+  const ownText = [texts.said, texts.called, texts.aside].flat().join("\n")
   return {
     returned: texts.returned.join("\n"),
     said: texts.said.join("\n"),
     called: texts.called.join("\n"),
     aside: texts.aside.join("\n"),
-    hidden: hiddenWords(written),
+    hidden: hiddenWords(ownText),
   }
 }
 
 /** The origins of titles that consist of words from messages, where a search already finds them. */
-const MADE_OF_MESSAGES = new Set<string>(["plan", "commit", "first_prompt"] satisfies Title["from"][])
+const MESSAGE_TITLE_ORIGINS = new Set<string>(["plan", "commit", "first_prompt"] satisfies Title["from"][])
 
 /** Builds a conversation's card, an indexed entry with the title, branch and edited files. */
 export function cardOf(row: ConversationRow, files: string[]): IndexedText | undefined {
-  const title = row.title && !MADE_OF_MESSAGES.has(row.title.from) ? row.title.text : ""
+  const title = row.title && !MESSAGE_TITLE_ORIGINS.has(row.title.from) ? row.title.text : ""
   const path = row.kind === "document" ? row.ref.id : ""
-  const deeds = [row.git_branch ?? "", path, ...files].filter((text) => text !== "").join("\n")
-  if (title === "" && deeds === "") return undefined
-  return { returned: "", said: title, called: deeds, aside: "", hidden: hiddenWords(deeds) }
+  const workText = [row.git_branch ?? "", path, ...files].filter((text) => text !== "").join("\n")
+  if (title === "" && workText === "") return undefined
+  return { returned: "", said: title, called: workText, aside: "", hidden: hiddenWords(workText) }
 }
 
 /** The sources that existing indexes store as a number. Do not add any: all others are stored by name. */
-const NUMBERED: readonly SourceId[] = ["claude_code", "codex", "opencode", "cursor", "gemini_cli", "dex_chat", "docs"]
+const NUMBERED_SOURCES: readonly SourceId[] = [
+  "claude_code",
+  "codex",
+  "opencode",
+  "cursor",
+  "gemini_cli",
+  "dex_chat",
+  "docs",
+]
 export const INDEXED_KINDS: readonly Kind[] = ["person", "subagent", "automation", "dex", "document", "note"]
 
-// Builds the tag of a source. Filters are words of the index, because FTS5 intersects them far faster than SQL can check rows. A
+// Tags for filters. Filters are words of the index, because FTS5 intersects them far faster than SQL can check rows. A
 // tag ends in a digit, so that the stemmer does not change it, and begins with letters that no query for ordinary words contains.
 export const sourceTag = (source: SourceId) =>
-  NUMBERED.includes(source) ? `xxsource${NUMBERED.indexOf(source)}` : `xxsource${Buffer.from(source).toString("hex")}x0`
+  NUMBERED_SOURCES.includes(source)
+    ? `xxsource${NUMBERED_SOURCES.indexOf(source)}`
+    : `xxsource${Buffer.from(source).toString("hex")}x0`
 export const KIND_TAG = "xxkind"
 export const kindTag = (kind: Kind) => `${KIND_TAG}${INDEXED_KINDS.indexOf(kind)}`
 export const projectTag = (id: number) => `xxproject${id}`
 export const roleTag = (role: Role) => `xxrole${ROLES.indexOf(role)}`
-/** The tag of a conversation's card, as the role tag is that of a message. */
+/** The tag of a conversation's card, which has no role tag. */
 export const CARD_TAG = "xxcard0"
 export const collectionTag = (name: string) => `xxcollection${Buffer.from(name).toString("hex")}0`
 export const toolTag = (tool: string) => `xxtool${Buffer.from(tool.toLowerCase().slice(0, 100)).toString("hex")}0`

@@ -15,14 +15,14 @@ import {
   messageTags,
   tagsOf,
 } from "./fields.ts"
-import { purgedOf, savedToken, savePurged, saveToken, saveTokenIfNew } from "./follow-marks.ts"
+import { forgottenAtLastPurge, savedToken, saveForgottenAtPurge, saveToken, saveTokenIfNew } from "./follow-marks.ts"
 import { storeSizesTwice } from "./twins.ts"
 import { markStaleWords, type ReadText, readUnreadGroups, saveVocabulary } from "./vocabulary.ts"
 
 export type FollowOptions = {
   deadline?: number
   onProgress?: (indexed: number) => void
-  /** Messages that were just written and need not be read again, by number. */
+  /** Returns messages that were just written, by number, so that they need not be read again. */
   recent?: (ref: Ref) => Map<number, StoredMessage> | undefined
   /** The approximate amount of text in memory at once, in bytes. Long conversations are processed in smaller batches. */
   mostBytes?: number
@@ -31,13 +31,16 @@ export type FollowOptions = {
 const BATCH = 64
 /** The number of conversations in a batch while their length is unknown. */
 const FIRST_BATCH = 8
-/** The most files on a card. More would say nothing more about the topic of a conversation. */
+/** The most files on a card. More of them would not describe the topic of a conversation any better. */
 export const MAX_CARD_FILES = 40
 
 /** The first document's number. Newer documents that are found later get smaller numbers, so smaller is roughly newer. */
 const FIRST_ID = 100_000_000
 
-/** Updates the index from the history, some conversations at a time. `rebuild` is true if the history cannot say what changed. */
+/**
+ * Updates the index from the history, some conversations at a time. Returns "rebuild" if the history does not know what has
+ * changed.
+ */
 export async function followFeed(
   db: Db,
   store: HistoryReader,
@@ -47,9 +50,9 @@ export async function followFeed(
   watchBlocks(db)
   storeSizesTwice(db)
   // A new index contains nothing that was forgotten before it was created.
-  if (purgedOf(db) === undefined) {
+  if (forgottenAtLastPurge(db) === undefined) {
     const forgotten = savedToken(db) === undefined ? await store.forgotten() : 0
-    inTransaction(db, () => savePurged(db, forgotten))
+    inTransaction(db, () => saveForgottenAtPurge(db, forgotten))
   }
   let batch = options.mostBytes === undefined ? BATCH : FIRST_BATCH
   for (;;) {
@@ -57,7 +60,7 @@ export async function followFeed(
     if (feed.rebuild) return "rebuild"
     if (feed.changes.length > 0) {
       const { deleteVectors } = await import("./vectors.ts")
-      const loaded: Loaded[] = []
+      const loaded: LoadedChange[] = []
       for (const change of feed.changes) loaded.push(...(await loadIfReadable(db, store, change, options)))
       inTransaction(db, () => {
         // FTS5 flushes its memory before any other statement that could fail, so its rows are written together.
@@ -68,8 +71,8 @@ export async function followFeed(
           db,
           docs.filter((doc) => !doc.fields).map((doc) => doc.id),
         )
-        saveVocabulary(db, docs.filter(isRead))
-        markStaleWords(db, loaded.flatMap(staleIn))
+        saveVocabulary(db, docs.filter(hasFields))
+        markStaleWords(db, loaded.flatMap(staleConversation))
         saveWords(db, docs)
       })
       indexed += feed.changes.filter(({ deleted }) => !deleted).length
@@ -84,16 +87,21 @@ export async function followFeed(
   }
 }
 
-/** The number of conversations of the last batch that would have had `mostBytes` of text. */
-function nextBatch(loaded: Loaded[], mostBytes: number): number {
+/** Returns the size of the next batch: `mostBytes` of text, if its conversations are as long as those of the last batch. */
+function nextBatch(loaded: LoadedChange[], mostBytes: number): number {
   const bytes = loaded.reduce((sum, { row }) => sum + (row?.text_bytes ?? 0), 1)
   return Math.max(1, Math.min(BATCH, Math.floor((loaded.length * mostBytes) / bytes)))
 }
 
-type Known = { id: number; tags: string; card: string | null; docs: Map<number, { id: number; version: number }> }
-type Loaded = {
+type IndexedConversation = {
+  id: number
+  tags: string
+  card: string | null
+  docs: Map<number, { id: number; version: number }>
+}
+type LoadedChange = {
   change: Change
-  known: Known | undefined
+  known: IndexedConversation | undefined
   row?: ConversationRow
   card?: IndexedText
   gone: number[]
@@ -105,7 +113,12 @@ type Loaded = {
  * Leaves conversations that the history cannot read in the index unchanged, because one damaged conversation must not block the
  * others.
  */
-async function loadIfReadable(db: Db, store: HistoryReader, change: Change, options: FollowOptions): Promise<Loaded[]> {
+async function loadIfReadable(
+  db: Db,
+  store: HistoryReader,
+  change: Change,
+  options: FollowOptions,
+): Promise<LoadedChange[]> {
   try {
     return [await load(db, store, change, options)]
   } catch (error) {
@@ -116,7 +129,7 @@ async function loadIfReadable(db: Db, store: HistoryReader, change: Change, opti
 }
 
 /** Loads only those messages of a changed conversation that are new to the index. */
-async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<Loaded> {
+async function load(db: Db, store: HistoryReader, change: Change, { recent }: FollowOptions): Promise<LoadedChange> {
   const known = knownConversation(db, change.conversation)
   const row = change.ref && (await store.conversation(change.ref))
   if (!row) return { change, known, gone: [...(known?.docs.keys() ?? [])], fresh: [], versions: new Map() }
@@ -133,13 +146,13 @@ async function load(db: Db, store: HistoryReader, change: Change, { recent }: Fo
   const gone = [...(known?.docs.keys() ?? [])].filter((number) =>
     number === CARD_NUMBER ? card === undefined : !versions.has(number),
   )
-  const written = recent?.(row.ref)
-  const given = fresh.flatMap((number) => written?.get(number) ?? [])
-  const messages = given.length < fresh.length ? await store.messages(row.ref, fresh) : given
+  const recentMessages = recent?.(row.ref)
+  const justWritten = fresh.flatMap((number) => recentMessages?.get(number) ?? [])
+  const messages = justWritten.length < fresh.length ? await store.messages(row.ref, fresh) : justWritten
   return { change, known, row, gone, fresh: messages, versions, card }
 }
 
-function knownConversation(db: Db, name: string): Known | undefined {
+function knownConversation(db: Db, name: string): IndexedConversation | undefined {
   const row = rowQuery(db, "select id, tags, card from conversation where name = ?", {
     id: "integer",
     tags: "text",
@@ -154,20 +167,20 @@ function knownConversation(db: Db, name: string): Known | undefined {
   return { ...row, docs: new Map(docs.map((doc) => [doc.number, doc])) }
 }
 
-type Doc = { id: number; conversation: number; fields?: IndexedText; tags?: string }
+type ChangedDoc = { id: number; conversation: number; fields?: IndexedText; tags?: string }
 
-function isRead(doc: Doc): doc is Doc & ReadText {
+function hasFields(doc: ChangedDoc): doc is ChangedDoc & ReadText {
   return doc.fields !== undefined
 }
 
-/** Returns the conversation if it lost a message. An append can only add words. */
-function staleIn({ known, row, gone }: Loaded): number[] {
+/** Returns the conversation if it lost a message, and with it perhaps words. New messages only add words. */
+function staleConversation({ known, row, gone }: LoadedChange): number[] {
   return known && (!row || gone.some((number) => number !== CARD_NUMBER)) ? [known.id] : []
 }
 
-/** Writes the rows of one conversation and returns the documents whose words to add or, if they have no fields, to remove. */
-function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: Loaded): Doc[] {
-  const docs: Doc[] = []
+/** Writes the rows of one conversation. Returns the documents whose words must be added or, without fields, removed. */
+function indexConversation(db: Db, { change, known, row, card, gone, fresh, versions }: LoadedChange): ChangedDoc[] {
+  const docs: ChangedDoc[] = []
   const remove = (number: number) => {
     const old = known?.docs.get(number)
     if (!old) return
@@ -184,22 +197,22 @@ function indexConversation(db: Db, { change, known, row, card, gone, fresh, vers
   const id = saveConversation(db, change.conversation, row.ref, tags, cardText)
   const hasNewCard = card !== undefined && (known?.card !== cardText || known.tags !== tags)
   let next = firstId(db, row.ended_at, fresh.length + (hasNewCard ? 1 : 0))
-  const put = (number: number, at: number | undefined, version: number, fields: IndexedText, ownTags: string) => {
+  const addDoc = (number: number, at: number | undefined, version: number, fields: IndexedText, ownTags: string) => {
     remove(number)
     const doc = next++
     const sql = "insert into doc (id, conversation_id, number, at, version) values (?, ?, ?, ?, ?)"
     db.prepare(sql).run(doc, id, number, at ?? row.ended_at ?? null, version)
     docs.push({ id: doc, conversation: id, fields, tags: `${tags} ${ownTags}` })
   }
-  if (hasNewCard) put(CARD_NUMBER, row.ended_at, 0, card, CARD_TAG)
+  if (hasNewCard) addDoc(CARD_NUMBER, row.ended_at, 0, card, CARD_TAG)
   for (const message of fresh)
-    put(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
+    addDoc(message.number, message.at, versions.get(message.number)!, fieldsOf(message), messageTags(message))
   return docs
 }
 
 /**
  * Reserves a range of numbers for a conversation's documents: above all others if the conversation is older than everything read
- * so far, below them if it is newer. A first sync reads the newest first, so it only appends.
+ * so far, otherwise below them. A first sync reads the newest conversations first, so it only appends.
  */
 function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
   const oldest = rowQuery(db, "select id, at from doc order by id desc limit 1", {
@@ -211,7 +224,7 @@ function firstId(db: Db, endedAt: number | undefined, wanted: number): number {
   return valueQuery(db, "select min(id) from doc", "integer").get()! - wanted
 }
 
-function saveWords(db: Db, docs: Doc[]): void {
+function saveWords(db: Db, docs: ChangedDoc[]): void {
   const remove = db.prepare("delete from words where rowid = ?")
   const add = db.prepare(INSERT_WORDS)
   for (const { id, fields } of docs) if (!fields) remove.run(id)

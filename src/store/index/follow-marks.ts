@@ -2,7 +2,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 import { indexDamage } from "./blocks.ts"
 
-/** The index's position in the feed. It is stored twice, because with a damaged token changes would be missed forever. */
+/** The index's position in the feed. It is stored twice, because a damaged token could hide changes forever. */
 export function savedToken(db: Db): string | undefined {
   const sql = "select value from meta where key in ('token', 'token_twin') order by key"
   const stored = valueQuery(db, sql, "text").all()
@@ -16,12 +16,12 @@ export function saveToken(db: Db, token: string): void {
 }
 
 /** The number of conversations that had been forgotten at the last purge. */
-export function purgedOf(db: Db): number | undefined {
+export function forgottenAtLastPurge(db: Db): number | undefined {
   const value = db.prepare("select value from meta where key = 'purged'").pluck().get()
   return value === undefined ? undefined : Number(value)
 }
 
-export function savePurged(db: Db, forgotten: number): void {
+export function saveForgottenAtPurge(db: Db, forgotten: number): void {
   db.prepare("insert or replace into meta (key, value) values ('purged', ?)").run(String(forgotten))
 }
 

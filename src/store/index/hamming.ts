@@ -6,7 +6,7 @@ export type HammingScanner = {
   setQuery(bits: Uint8Array): void
   /** The memory for the bits of a chunk. Growing moves the memory, so a view is valid only until the next call of `room`. */
   chunk(index: number): Uint8Array
-  /** Makes room for this many chunks; existing content stays. */
+  /** Allocates memory for this many chunks. Existing content stays. */
   room(chunks: number): void
   /** Returns the distances of the first `size` vectors of a chunk. The next call overwrites them. */
   distances(index: number, size: number): Uint16Array
@@ -20,16 +20,16 @@ type Wasm = {
 }
 const wasm = (globalThis as { WebAssembly?: Wasm }).WebAssembly
 
-/** The most bits of a vector. A lane counts to 255 in steps of eight bits, so longer vectors would overflow it. */
+/** The most bits of a vector. Every 128 bits add up to 8 to each lane, and a lane can count to 255. */
 export const MAX_BITS = 31 * 128
 
 /** `stride` is the number of bytes per vector, a multiple of 16. */
-export function createHamming(stride: number, chunkSize: number, plain = wasm === undefined): HammingScanner {
+export function createHamming(stride: number, chunkSize: number, withoutWasm = wasm === undefined): HammingScanner {
   if (stride % 16 !== 0 || stride * 8 > MAX_BITS) throw new Error(`A vector of ${stride} bytes cannot be scanned.`)
   const out = stride
   const first = out + Math.ceil((chunkSize * 2) / 16) * 16
   const chunkBytes = chunkSize * stride
-  const engine = plain ? plainEngine() : wasmEngine()
+  const engine = withoutWasm ? javaScriptEngine() : wasmEngine()
   engine.grow(first + chunkBytes)
   return {
     setQuery: (bits) => {
@@ -47,26 +47,26 @@ export function createHamming(stride: number, chunkSize: number, plain = wasm ==
   }
 }
 
-type Count = (from: number, end: number, stride: number, query: number, out: number) => void
-type Engine = { buffer(): ArrayBuffer; grow(bytes: number): void; count: Count }
+type CountBits = (from: number, end: number, stride: number, query: number, out: number) => void
+type Engine = { buffer(): ArrayBuffer; grow(bytes: number): void; count: CountBits }
 
 const PAGE = 65_536
 
 function wasmEngine(): Engine {
   const { Memory, Module, Instance } = wasm!
   const memory = new Memory({ initial: 1 })
-  const { exports } = new Instance(new Module(program()), { dex: { memory } })
+  const { exports } = new Instance(new Module(assembleModule()), { dex: { memory } })
   return {
     buffer: () => memory.buffer,
     grow: (bytes) => {
       const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE)
       if (missing > 0) memory.grow(missing)
     },
-    count: exports.count as Count,
+    count: exports.count as CountBits,
   }
 }
 
-function plainEngine(): Engine {
+function javaScriptEngine(): Engine {
   let buffer = new ArrayBuffer(0)
   return {
     buffer: () => buffer,
@@ -80,21 +80,21 @@ function plainEngine(): Engine {
       const distances = new Uint16Array(buffer, out, (end - from) / stride)
       for (let i = 0, at = 0; i < distances.length; i++) {
         let distance = 0
-        for (let word = 0; word < words; word++) distance += ones(bits[at++]! ^ wanted[word]!)
+        for (let word = 0; word < words; word++) distance += countOnes(bits[at++]! ^ wanted[word]!)
         distances[i] = distance
       }
     },
   }
 }
 
-function ones(word: number): number {
+function countOnes(word: number): number {
   let x = word - ((word >>> 1) & 0x55555555)
   x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
   return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
 
 /** Assembles the WebAssembly module, so that the source is what runs: one import (the memory), one export (`count`). */
-function program(): Uint8Array {
+function assembleModule(): Uint8Array {
   const [FROM, END, STRIDE, QUERY, OUT, AT, SUM] = [0, 1, 2, 3, 4, 5, 6]
   const get = (local: number) => [0x20, local]
   const set = (local: number) => [0x21, local]

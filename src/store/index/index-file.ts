@@ -7,7 +7,7 @@ import { countDamagedRows, TWIN_SCHEMA } from "./twins.ts"
 import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
 import { VOCABULARY_SCHEMA } from "./vocabulary.ts"
 
-/** The schema of the index. INDEX_FORMAT is the number of entries. */
+/** The schema of the index. The number of entries is the format (INDEX_FORMAT). */
 export const MIGRATIONS: readonly [string, string][] = [
   [
     "001-index",
@@ -38,24 +38,25 @@ export function isIndexDamage(error: unknown): boolean {
 }
 
 export function checkIndex(db: Db): string[] {
-  const bad = countDamagedBlocks(db)
-  const found = areSumsCurrent(db) && bad === 0 && areListsConsistent(db) ? ofTables(db) : ofFile(db)
-  if (bad > 0) found.push(`${bad} blocks of words changed on disk`)
-  const rotten = countDamagedRows(db)
-  if (rotten > 0) found.push(`${rotten} rows changed on disk`)
+  const damagedBlocks = countDamagedBlocks(db)
+  const problems =
+    areSumsCurrent(db) && damagedBlocks === 0 && areListsConsistent(db) ? tableProblems(db) : fileProblems(db)
+  if (damagedBlocks > 0) problems.push(`blocks of words changed on disk: ${damagedBlocks}`)
+  const damagedRows = countDamagedRows(db)
+  if (damagedRows > 0) problems.push(`rows changed on disk: ${damagedRows}`)
   const docs = valueQuery(db, "select count(*) from doc", "integer").get()!
   const rows = valueQuery(db, "select count(*) from words_docsize", "integer").get()!
-  if (docs !== rows) found.push(`${docs} messages are listed but ${rows} are indexed`)
-  return [...found, ...checkVectors(db)]
+  if (docs !== rows) problems.push(`${docs} messages are listed but ${rows} are indexed`)
+  return [...problems, ...checkVectors(db)]
 }
 
-/** Checks the file. SQLite also runs FTS5's own check here, which takes ten times as long as everything else. */
-function ofFile(db: Db): string[] {
+/** Checks the whole file. SQLite also runs FTS5's own check here, which takes ten times as long as everything else. */
+function fileProblems(db: Db): string[] {
   return problemsIn(valueQuery(db, "pragma integrity_check(20)", "text").all())
 }
 
 /** Checks an index whose blocks are all as FTS5 wrote them, so that FTS5 need not check them again. */
-function ofTables(db: Db): string[] {
+function tableProblems(db: Db): string[] {
   const names = "select name from pragma_table_list where schema = 'main' and type in ('table', 'shadow')"
   const check = valueQuery(db, "select integrity_check from pragma_integrity_check(?)", "text")
   return valueQuery(db, names, "text")

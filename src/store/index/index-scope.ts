@@ -5,15 +5,15 @@ import type { IndexHit, IndexQuery, IndexSizes, PreparedQuery } from "./query.ts
 import type { Term } from "./terms.ts"
 
 /**
- * Some of the index's conversations, for a row filter. It is valid for the index that created it. `others` are all the rest, as
- * long as the index is at `token`. If the others are fewer, they are excluded instead; a user who may see everything queries
- * without a filter.
+ * The conversations of an index to which a query is restricted. Valid only for the index that created it. `others` are all other
+ * conversations while the index is at `token`. If they are fewer, a query excludes them instead, so that a user who may see
+ * everything queries without a filter.
  */
 export type IndexScope = {
   readonly ids: readonly number[]
   readonly others: readonly number[]
   readonly token: string | undefined
-  /** Computes scores and counts within the scope. Only a hub has members who may not see everything. */
+  /** Computes scores and counts within the scope. Needed only on a hub, whose members may not see everything. */
   readonly part?: ScopedPart
 }
 
@@ -23,8 +23,8 @@ export type ScopedPart = {
   oldestOfNewest(db: Db, newest: number, scope: IndexScope): number | undefined
 }
 
-/** Looks up conversations by their names in the history's feed. Caches all names until the index changes. */
-export function createScopes(): (db: Db, names: ReadonlySet<string>) => IndexScope {
+/** Returns a function that creates a scope of conversations, by their names in the history's feed. It caches all names. */
+export function scopeCreator(): (db: Db, names: ReadonlySet<string>) => IndexScope {
   let cached: { db: Db; token: string | undefined; all: { id: number; name: string }[] } | undefined
   return (db, names) => {
     const token = savedToken(db)
@@ -44,16 +44,16 @@ export function excludesAny(db: Db, { others, token }: IndexScope): boolean {
   return others.length > 0 || savedToken(db) !== token
 }
 
-/** Restricts a query to a scope. */
-export function scopeSql(
+/** Returns the conversations that a query must select or exclude to stay within a scope. */
+export function restrictToScope(
   db: Db,
   { ids, others, token }: IndexScope,
   chosen: number[] | undefined,
   excluded: number[],
 ): { conversations: readonly number[] | undefined; excluded: readonly number[] } {
   if (chosen) {
-    const within = new Set(ids)
-    return { conversations: chosen.filter((id) => within.has(id)), excluded }
+    const inScope = new Set(ids)
+    return { conversations: chosen.filter((id) => inScope.has(id)), excluded }
   }
   return others.length < ids.length && savedToken(db) === token
     ? { conversations: undefined, excluded: [...excluded, ...others] }

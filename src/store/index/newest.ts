@@ -7,8 +7,8 @@ import { BOUNDS_SQL, type IndexFilter, prepareFilter, TEXT_FILTER } from "./quer
 import { anyOf, type Term } from "./terms.ts"
 import { checkDocs } from "./twins.ts"
 
-// A query for the newest conversations that contain all terms, for search while typing: nothing is scored, and reading stops at
-// the last row shown. Unlike a search, it does not check the blocks of words, because that would take longer than the rest.
+// Finds the newest conversations that contain all terms, for search as you type: nothing is scored, and reading stops as soon as
+// there are enough results. Unlike a search, it does not check the blocks of words, because that would take longer than the rest.
 
 export type NewestQuery = Omit<IndexFilter, "match" | "required" | "newest"> & {
   /** At least one term of each list must match. */
@@ -22,9 +22,7 @@ export type NewestQuery = Omit<IndexFilter, "match" | "required" | "newest"> & {
 /** A conversation and its newest matching message; the number 0 is its card. */
 export type NewestHit = { ref: Ref; number: number }
 
-/**
- * The most messages to read. All messages of one conversation may match, so the result may then have fewer rows than possible.
- */
+/** The most messages to read. If many of them are in the same conversations, the result may be incomplete. */
 const MAX_READ = 20_000
 
 export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQuery): NewestHit[] {
@@ -37,23 +35,28 @@ export function findNewest(db: Db, { all, inPrompts, limit, ...filter }: NewestQ
     ...(prepared.match === undefined ? [] : [`(${prepared.match})`]),
   ].join(" AND ")
   const match = prepared.not === undefined ? must : `(${must}) NOT (${prepared.not})`
-  const found = new Map<number, { doc: number; number: number }>()
-  const rows = tupleQuery(db, NEWEST, ["integer", "integer", "integer"])
-  for (const [doc, conversation, number] of rows.iterate({ match, ...ALL, ...prepared.values, most: MAX_READ })) {
-    if (!found.has(conversation)) found.set(conversation, { doc, number })
-    if (found.size === limit) break
+  const hits = new Map<number, { doc: number; number: number }>()
+  const rows = tupleQuery(db, NEWEST_SQL, ["integer", "integer", "integer"])
+  for (const [doc, conversation, number] of rows.iterate({
+    match,
+    ...NO_UPPER_BOUND,
+    ...prepared.values,
+    most: MAX_READ,
+  })) {
+    if (!hits.has(conversation)) hits.set(conversation, { doc, number })
+    if (hits.size === limit) break
   }
   checkDocs(
     db,
-    [...found.values()].map(({ doc }) => doc),
+    [...hits.values()].map(({ doc }) => doc),
   )
-  return [...found].map(([conversation, { number }]) => ({ ref: refOf(db, conversation), number }))
+  return [...hits].map(([conversation, { number }]) => ({ ref: refOf(db, conversation), number }))
 }
 
 /** Matches people's messages and the cards of conversations. */
 export const PROMPT_FILTER = `tags : (${anyOf([{ words: roleTag("user") }, { words: CARD_TAG }])})`
-const ALL = { highest: Number.MAX_SAFE_INTEGER }
-const NEWEST = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
+const NO_UPPER_BOUND = { highest: Number.MAX_SAFE_INTEGER }
+const NEWEST_SQL = `select d.id, d.conversation_id, d.number from words join doc d on d.id = words.rowid
   where words match @match and ${BOUNDS_SQL} order by words.rowid limit @most`
 
 function refOf(db: Db, conversation: number): Ref {

@@ -17,7 +17,7 @@ import {
   TEXT_COLUMNS,
   toolTag,
 } from "./fields.ts"
-import { type IndexScope, scopeSql } from "./index-scope.ts"
+import { type IndexScope, restrictToScope } from "./index-scope.ts"
 import { anyOf, expressionOf, type Term } from "./terms.ts"
 import { checkDocs, checkMatching, conversationId, IS_DAMAGED_SIZE, indexedProjectId } from "./twins.ts"
 import type { PreparedFilter, VectorFilter } from "./vector-index.ts"
@@ -76,17 +76,17 @@ export const TEXT_FILTER = `{${TEXT_COLUMNS.join(" ")}}`
 export function findMessages(db: Db, query: IndexQuery): IndexHit[] {
   const prepared = prepare(db, query)
   if (!prepared) return []
-  const { match, terms, bounded, values } = prepared
+  const { match, terms, isBounded, values } = prepared
   checkBlocks(db, terms)
-  if (bounded) checkMatching(db, match, values.highest)
+  if (isBounded) checkMatching(db, match, values.highest)
   const scored = query.scope?.part?.find(db, query, prepared)
   if (scored) return scored
-  const sql = (bounded ? FIND_BOUNDED : FIND)[areSumsCurrent(db) ? "checked" : "older"]
+  const sql = (isBounded ? FIND_BOUNDED : FIND)[areSumsCurrent(db) ? "checked" : "older"]
   const rows = rowQuery(db, sql, SCORED_HIT).all({
     match,
     limit: query.limit,
     ...query.weights,
-    ...(bounded ? values : { highest: values.highest }),
+    ...(isBounded ? values : { highest: values.highest }),
   })
   if (rows[0]?.bad === 1) throw indexDamage("a row changed on disk")
   checkDocs(
@@ -96,11 +96,8 @@ export function findMessages(db: Db, query: IndexQuery): IndexHit[] {
   return rows.map(toHit)
 }
 
-/**
- * The distance between documents below which reading everything between the first and the last is faster than looking up each
- * one.
- */
-const NEAR = 100_000
+/** If documents are at most this far apart, reading all from the first to the last is faster than looking up each one. */
+const MAX_SPAN = 100_000
 
 /** Returns those of the documents that contain the term. */
 export function docsContaining(db: Db, term: Term, docs: DocId[]): Set<DocId> {
@@ -121,7 +118,7 @@ export function findUnspoken(db: Db, ref: Ref, numbers: number[], terms: Term[])
   const ids = docs.map((doc) => doc.id)
   checkDocs(db, ids)
   checkBlocks(db, terms)
-  const spoken = new Set(rowsAmong(db, `${SPOKEN} : (${anyOf(terms)})`, ids))
+  const spoken = new Set(rowsAmong(db, `${SPOKEN_COLUMNS} : (${anyOf(terms)})`, ids))
   return new Set(docs.filter((doc) => !spoken.has(doc.id)).map(({ number }) => number))
 }
 
@@ -129,11 +126,11 @@ const DOCS_OF =
   "select id, number from doc where conversation_id = @id and number in (select value from json_each(@numbers))"
 
 /** The columns with messages between people and agents, and with the agents' thinking. */
-const SPOKEN = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
+const SPOKEN_COLUMNS = `{${(["said", "aside"] satisfies Column[]).join(" ")}}`
 
 function rowsAmong(db: Db, match: string, ids: number[]): number[] {
   const [first, last] = [Math.min(...ids), Math.max(...ids)]
-  return last - first <= NEAR
+  return last - first <= MAX_SPAN
     ? valueQuery(db, MATCHING_BETWEEN, "integer").all({ match, first, last })
     : valueQuery(db, MATCHING_EACH, "integer").all({ match, docs: JSON.stringify(ids) })
 }
@@ -146,14 +143,14 @@ const MATCHING_EACH =
 export function countMatches(db: Db, query: IndexFilter): MatchCount {
   const prepared = prepare(db, query)
   if (!prepared) return { total: 0, total_is_at_least: false }
-  const { match, terms, bounded, values } = prepared
+  const { match, terms, isBounded, values } = prepared
   checkBlocks(db, terms)
-  if (bounded) checkMatching(db, match, values.highest)
+  if (isBounded) checkMatching(db, match, values.highest)
   const most = COUNT_LIMIT + 1
-  const found = bounded
+  const count = isBounded
     ? valueQuery(db, COUNT_BOUNDED, "integer").get({ match, most, ...values })!
     : valueQuery(db, COUNT, "integer").get({ match, most, highest: values.highest })!
-  return { total: Math.min(found, COUNT_LIMIT), total_is_at_least: found > COUNT_LIMIT }
+  return { total: Math.min(count, COUNT_LIMIT), total_is_at_least: count > COUNT_LIMIT }
 }
 
 /** Counts matching messages, and their conversations by kind. */
@@ -183,21 +180,21 @@ export type PreparedQuery = NonNullable<ReturnType<typeof prepare>>
 function prepare(db: Db, query: IndexFilter) {
   const clauses = clausesOf(db, query)
   const bounds = boundsOf(db, query)
-  if (!clauses || query.match.length === 0 || bounds.conversations === NONE) return undefined
+  if (!clauses || query.match.length === 0 || bounds.conversations === EMPTY_LIST) return undefined
   const must = [{ column: TEXT_FILTER, terms: query.match }, ...clauses.must]
   const terms = [...must, ...clauses.not].flatMap((clause) => clause.terms)
   const highest = query.newest === undefined ? Number.MAX_SAFE_INTEGER : oldestOfNewest(db, query.newest, query.scope)
-  const bounded = Object.values(bounds).some((value) => value !== null)
-  return { match: without(must, clauses.not), terms, bounded, values: { ...bounds, highest } }
+  const isBounded = Object.values(bounds).some((value) => value !== null)
+  return { match: matchExpression(must, clauses.not), terms, isBounded, values: { ...bounds, highest } }
 }
 
-const NONE = "[]"
+const EMPTY_LIST = "[]"
 
 /** Conditions that are checked row by row; null if there is no condition. */
 export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] {
   const chosen = query.conversations && conversationIds(db, query.conversations)
   const excluded = conversationIds(db, query.excludedConversations ?? [])
-  const bounds = query.scope ? scopeSql(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
+  const bounds = query.scope ? restrictToScope(db, query.scope, chosen, excluded) : { conversations: chosen, excluded }
   return {
     from: query.from ?? null,
     to: query.to ?? null,
@@ -206,9 +203,10 @@ export function boundsOf(db: Db, query: VectorFilter): PreparedFilter["values"] 
   }
 }
 
+/** Returns the highest id among this many of the newest messages: newer ones have lower ids. */
 function oldestOfNewest(db: Db, newest: number, scope?: IndexScope): number {
-  const own = scope?.part?.oldestOfNewest(db, newest, scope)
-  if (own !== undefined) return own
+  const inScope = scope?.part?.oldestOfNewest(db, newest, scope)
+  if (inScope !== undefined) return inScope
   return (valueQuery(db, "select min(id) from doc", "integer?").get() ?? 0) + newest - 1
 }
 
@@ -225,7 +223,7 @@ const SCORED_HIT = { ...HIT_COLUMNS, score: "real" } as const
 
 // The query for hits. Numbers are bound as reals, which FTS5 does not accept as a bound of its scan; hence the casts. Filters by
 // time or conversation are checked row by row; the others are words of the index itself, which is faster.
-const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad from
+const findSql = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_id, d.number, d.at, f.score, f.bad from
     (select words.rowid, -${RELEVANCE} as score, ${IS_BAD} as bad from words left join words_docsize z on z.id = words.rowid
       where words match @match and words.rowid <= cast(@highest as integer) order by bad desc, score desc limit @limit) f
   left join doc d on d.id = f.rowid left join conversation c on c.id = d.conversation_id
@@ -233,14 +231,14 @@ const finding = (IS_BAD: string) => `select f.rowid as doc, c.source, c.native_i
 export const BOUNDS_SQL = `words.rowid <= cast(@highest as integer) and (@from is null or d.at >= @from) and (@to is null or d.at <= @to)
   and (@conversations is null or d.conversation_id in (select value from json_each(@conversations)))
   and (@excluded is null or d.conversation_id not in (select value from json_each(@excluded)))`
-const findingBounded = (
+const findBoundedSql = (
   IS_BAD: string,
 ) => `select d.id as doc, c.source, c.native_id, d.number, d.at, -${RELEVANCE} as score, ${IS_BAD} as bad
   from words left join words_docsize z on z.id = words.rowid join doc d on d.id = words.rowid left join conversation c on c.id = d.conversation_id
   where words match @match and ${BOUNDS_SQL} order by bad desc, score desc, d.at desc, c.native_id, d.number limit @limit`
 /** The query with and without a check of sizes. An index built by 0.1.0 has no second copies to compare. */
-const FIND = { checked: finding(IS_DAMAGED_SIZE), older: finding("0") }
-const FIND_BOUNDED = { checked: findingBounded(IS_DAMAGED_SIZE), older: findingBounded("0") }
+const FIND = { checked: findSql(IS_DAMAGED_SIZE), older: findSql("0") }
+const FIND_BOUNDED = { checked: findBoundedSql(IS_DAMAGED_SIZE), older: findBoundedSql("0") }
 const COUNT =
   "select count(*) from (select 1 from words where words match @match and rowid <= cast(@highest as integer) limit @most)"
 const COUNT_BOUNDED = `select count(*) from (select 1 from words join doc d on d.id = words.rowid where words match @match and ${BOUNDS_SQL} limit @most)`
@@ -252,15 +250,15 @@ const COUNT_CONVERSATIONS = `select cast(substr(c.tags, instr(c.tags, '${KIND_TA
   left join conversation c on c.id = m.conversation_id group by kind order by kind`
 
 /** The number of newest messages that serve as a sample. */
-const SAMPLE = 20_000
+const SAMPLE_SIZE = 20_000
 
 export function querySizes(db: Db, terms: Term[], scope?: IndexScope): IndexSizes {
   checkBlocks(db, terms)
-  const own = scope?.part?.sizes(db, terms, scope)
-  if (own) return own
+  const inScope = scope?.part?.sizes(db, terms, scope)
+  if (inScope) return inScope
   const messages =
     valueQuery(db, "select (select max(id) from doc) - (select min(id) from doc) + 1", "integer?").get() ?? 0
-  const sample = Math.min(messages, SAMPLE)
+  const sample = Math.min(messages, SAMPLE_SIZE)
   const highest = oldestOfNewest(db, sample)
   const matching = valueQuery(
     db,
@@ -287,7 +285,7 @@ function conversationIds(db: Db, refs: Ref[]): number[] {
 /** Matches any of these terms, in the text or among the tags. */
 type Clause = { column: string; terms: Term[] }
 
-function without(must: Clause[], not: Clause[]): string {
+function matchExpression(must: Clause[], not: Clause[]): string {
   const all = must.map(clauseText).join(" AND ")
   return not.length > 0 ? `(${all}) NOT (${not.map(clauseText).join(" OR ")})` : all
 }
@@ -324,10 +322,10 @@ function clausesOf(db: Db, query: VectorFilter): { must: Clause[]; not: Clause[]
 export function prepareFilter(db: Db, filter: VectorFilter): PreparedFilter | undefined {
   const clauses = clausesOf(db, filter)
   const values = boundsOf(db, filter)
-  if (!clauses || values.conversations === NONE) return undefined
+  if (!clauses || values.conversations === EMPTY_LIST) return undefined
   const { must, not } = clauses
   return {
-    match: must.length > 0 ? without(must, not) : undefined,
+    match: must.length > 0 ? matchExpression(must, not) : undefined,
     not: must.length === 0 && not.length > 0 ? not.map(clauseText).join(" OR ") : undefined,
     values,
   }

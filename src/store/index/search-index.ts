@@ -14,14 +14,14 @@ import {
   openReadOnly,
   removeDatabase,
 } from "../sqlite/database.ts"
-import { olderIndex } from "../sqlite/older-files.ts"
+import { olderIndexPath } from "../sqlite/older-files.ts"
 import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
-import { purgedOf, savedToken, savePurged } from "./follow-marks.ts"
+import { forgottenAtLastPurge, savedToken, saveForgottenAtPurge } from "./follow-marks.ts"
 import { checkIndex, isIndexDamage, MIGRATIONS } from "./index-file.ts"
-import { createScopes, type IndexScope } from "./index-scope.ts"
+import { type IndexScope, scopeCreator } from "./index-scope.ts"
 import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
   type CountByKind,
@@ -106,24 +106,24 @@ const OLDEST_FORMAT = 2
 export function openIndex(path: string): SearchIndex {
   if (!existsSync(path)) copyOlderIndex(path)
   let db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
-  const rebuilt = async (store: HistoryReader, options?: FollowOptions) => {
+  const rebuild = async (store: HistoryReader, options?: FollowOptions) => {
     db?.close()
     db = undefined
     db = await rebuildBeside(path, store, options)
     return { indexed: 1, complete: true }
   }
-  const index = indexOver(path, () => db ?? unusable(path))
+  const index = indexMethods(path, () => db ?? throwUnusable(path))
   return {
     ...index,
     follow: async (store, options) => {
       try {
-        if (!db) return await rebuilt(store, options)
+        if (!db) return await rebuild(store, options)
         const followed = await followFeed(db, store, options).catch((error: unknown) => {
           if (db) clearSavedWords(db)
           if (isIndexDamage(error)) return "rebuild" as const
           throw error
         })
-        return followed === "rebuild" ? await rebuilt(store, options) : followed
+        return followed === "rebuild" ? await rebuild(store, options) : followed
       } catch (error) {
         throw explainError(error, path)
       }
@@ -143,7 +143,7 @@ export function readIndex(path: string): SearchIndex | "none" | "damaged" {
   const db = isMarkedDamaged(path) ? undefined : openIfIntact(path)
   if (!db) return "damaged"
   try {
-    if (savedToken(db) !== undefined) return indexOver(path, () => db)
+    if (savedToken(db) !== undefined) return indexMethods(path, () => db)
     db.close()
     return readOlder(path) ?? "none"
   } catch {
@@ -163,7 +163,7 @@ function openIfIntact(path: string): Db | undefined {
   }
 }
 
-function unusable(path: string): never {
+function throwUnusable(path: string): never {
   throw indexDamage(`${path} cannot be read`)
 }
 
@@ -179,7 +179,7 @@ function copyOlderIndex(path: string): void {
 
 function readOlder(path: string): SearchIndex | undefined {
   const old = openOlder(path)
-  return old && indexOver(path, () => old)
+  return old && indexMethods(path, () => old)
 }
 
 const OLDER_BUSY_MS = 2_000
@@ -187,7 +187,7 @@ const OLDER_BUSY_MS = 2_000
 /** Opens the newest older index. */
 function openOlder(path: string): Db | undefined {
   for (let format = MIGRATIONS.length - 1; format >= OLDEST_FORMAT; format--) {
-    const older = olderIndex(path, format)
+    const older = olderIndexPath(path, format)
     const db = older === path ? undefined : openIfReadable(older, format)
     if (db) return db
   }
@@ -202,8 +202,8 @@ function openIfReadable(path: string, format: number): Db | undefined {
   }
 }
 
-/** The methods for reading an index. */
-function indexOver(path: string, current: () => Db): SearchIndex {
+/** Returns the methods for reading an index. */
+function indexMethods(path: string, current: () => Db): SearchIndex {
   let vectors: VectorIndex | undefined
   const guard = <T>(work: (db: Db) => T): T => {
     try {
@@ -212,9 +212,9 @@ function indexOver(path: string, current: () => Db): SearchIndex {
       throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explainError(error, path)
     }
   }
-  const scopeOf = createScopes()
-  /** Read in one state, because blocks and checksums of different states would look like damage. */
-  const readInOneState = <T>(work: (db: Db) => T) => guard((db) => inReadTransaction(db, () => work(db)))
+  const scopeOf = scopeCreator()
+  /** Reads in one transaction, because blocks and checksums of different states would look like damage. */
+  const readConsistently = <T>(work: (db: Db) => T) => guard((db) => inReadTransaction(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
     const { changes, rebuild } = await store.changes(guard(savedToken), 1)
     return rebuild || changes.length > 0
@@ -225,16 +225,16 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     },
     followed: async () => guard(savedToken),
     isBehind,
-    find: async (query) => readInOneState((db) => findMessages(db, query)),
-    newest: async (query) => readInOneState((db) => findNewest(db, query)),
-    containing: async (term, docs) => readInOneState((db) => docsContaining(db, term, docs)),
-    unspoken: async (ref, numbers, terms) => readInOneState((db) => findUnspoken(db, ref, numbers, terms)),
-    count: async (query) => readInOneState((db) => countMatches(db, query)),
-    countConversations: async (query) => readInOneState((db) => countConversations(db, query)),
-    sizes: async (terms, scope) => readInOneState((db) => querySizes(db, terms, scope)),
-    words: async (beginning, limit) => readInOneState((db) => wordsBeginning(db, beginning, limit)),
-    wordsOfLength: async (least, most) => readInOneState((db) => wordsOfLength(db, least, most)),
-    scope: async (names) => readInOneState((db) => scopeOf(db, names)),
+    find: async (query) => readConsistently((db) => findMessages(db, query)),
+    newest: async (query) => readConsistently((db) => findNewest(db, query)),
+    containing: async (term, docs) => readConsistently((db) => docsContaining(db, term, docs)),
+    unspoken: async (ref, numbers, terms) => readConsistently((db) => findUnspoken(db, ref, numbers, terms)),
+    count: async (query) => readConsistently((db) => countMatches(db, query)),
+    countConversations: async (query) => readConsistently((db) => countConversations(db, query)),
+    sizes: async (terms, scope) => readConsistently((db) => querySizes(db, terms, scope)),
+    words: async (beginning, limit) => readConsistently((db) => wordsBeginning(db, beginning, limit)),
+    wordsOfLength: async (least, most) => readConsistently((db) => wordsOfLength(db, least, most)),
+    scope: async (names) => readConsistently((db) => scopeOf(db, names)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
@@ -242,7 +242,7 @@ function indexOver(path: string, current: () => Db): SearchIndex {
     },
     purge: async (store, options) => {
       const forgotten = await store.forgotten()
-      const behind = await isBehind(store)
+      const wasBehind = await isBehind(store)
       await readStaleGroups(current(), store, options?.messagesChanged)
       guard((db) => {
         watchBlocks(db)
@@ -251,13 +251,13 @@ function indexOver(path: string, current: () => Db): SearchIndex {
         emptyLog(db)
         db.exec("vacuum")
         sumBlocks(db)
-        // If somebody still reads the old pages, the purge is due again.
+        // If somebody still reads the old pages, the purge stays due.
         const isDone = emptyLog(db)
-        if (isDone && !behind) inTransaction(db, () => savePurged(db, forgotten))
+        if (isDone && !wasBehind) inTransaction(db, () => saveForgottenAtPurge(db, forgotten))
       })
     },
-    isPurgeDue: async (store) => (await store.forgotten()) !== purgedOf(current()),
-    check: () => readInOneState(checkIndex),
+    isPurgeDue: async (store) => (await store.forgotten()) !== forgottenAtLastPurge(current()),
+    check: () => readConsistently(checkIndex),
     checkpoint: () =>
       guard((db) => {
         sumBlocks(db)

@@ -30,20 +30,22 @@ export function matchTexts(
 ): TextMatch[] {
   return withTokenizer((db) => {
     const insert = db.prepare("insert into look (rowid, x) values (?, ?)")
-    const first = phrases.map((phrase) => phrase.words)
-    const seen = texts.map((text) => windowOf(withoutMarks(text), hasOne(text, first) ? first : words))
-    for (const [i, text] of seen.entries()) insert.run(i + 1, text)
-    const cut = rowQuery(
+    const phraseTexts = phrases.map((phrase) => phrase.words)
+    const windows = texts.map((text) =>
+      windowOf(withoutMarks(text), containsAny(text, phraseTexts) ? phraseTexts : words),
+    )
+    for (const [i, text] of windows.entries()) insert.run(i + 1, text)
+    const snippetQuery = rowQuery(
       db,
       "select rowid, snippet(look, 0, @mark, @mark, '…', @words) as snippet from look where look match @match",
       { rowid: "integer", snippet: "text" },
     )
-    const cutFor = (some: readonly Term[]) =>
-      some.length === 0 ? [] : cut.all({ mark: MATCH_MARK, words: SNIPPET_WORDS, match: anyOf(some) })
-    const byRow = new Map([...cutFor(terms), ...cutFor(phrases)].map((row) => [row.rowid, row.snippet]))
+    const snippetsFor = (wanted: readonly Term[]) =>
+      wanted.length === 0 ? [] : snippetQuery.all({ mark: MATCH_MARK, words: SNIPPET_WORDS, match: anyOf(wanted) })
+    const byRow = new Map([...snippetsFor(terms), ...snippetsFor(phrases)].map((row) => [row.rowid, row.snippet]))
     const rowsOf = rowsContaining(db, words)
     return texts.map((text, i) => ({
-      snippet: tidy(byRow.get(i + 1) ?? seen[i]!.slice(0, 300)),
+      snippet: collapseSpaces(byRow.get(i + 1) ?? windows[i]!.slice(0, 300)),
       contains: words.map((word, w) => rowsOf[w]!.has(i + 1) || isBeyondWindow(text, word)),
     }))
   })
@@ -66,21 +68,21 @@ export function spellingsIn(texts: readonly string[], words: readonly string[]):
     const insert = db.prepare("insert into look (x) values (?)")
     for (const text of texts) insert.run(withoutMarks(text))
     const marked = valueQuery(db, "select highlight(look, 0, @mark, @mark) from look where look match @match", "text")
-    const found = marked.all({ mark: MATCH_MARK, match: anyOf(words.map((word) => ({ words: word }))) })
-    return [...new Set(found.flatMap((text) => text.split(MATCH_MARK).filter((_, i) => i % 2 === 1)))].map((word) =>
-      word.toLowerCase(),
+    const highlighted = marked.all({ mark: MATCH_MARK, match: anyOf(words.map((word) => ({ words: word }))) })
+    return [...new Set(highlighted.flatMap((text) => text.split(MATCH_MARK).filter((_, i) => i % 2 === 1)))].map(
+      (word) => word.toLowerCase(),
     )
   })
 }
 
-function hasOne(text: string, phrases: readonly string[]): boolean {
+function containsAny(text: string, phrases: readonly string[]): boolean {
   const lower = text.toLowerCase()
   return phrases.some((phrase) => lower.includes(phrase.toLowerCase()))
 }
 
 function rowsContaining(db: Db, words: readonly string[]): Set<number>[] {
-  const having = valueQuery(db, "select rowid from look where look match ?", "integer")
-  return words.map((word) => new Set(having.all(expressionOf({ words: word }))))
+  const containing = valueQuery(db, "select rowid from look where look match ?", "integer")
+  return words.map((word) => new Set(containing.all(expressionOf({ words: word }))))
 }
 
 function isBeyondWindow(text: string, word: string): boolean {
@@ -91,8 +93,8 @@ function isBeyondWindow(text: string, word: string): boolean {
 function windowOf(text: string, words: string[]): string {
   if (text.length <= WINDOW_CHARS) return text
   const lower = text.toLowerCase()
-  const at = words.map((word) => lower.indexOf(word.toLowerCase())).filter((position) => position >= 0)
-  const start = at.length === 0 ? 0 : Math.max(0, Math.min(...at) - WINDOW_CHARS / 4)
+  const positions = words.map((word) => lower.indexOf(word.toLowerCase())).filter((position) => position >= 0)
+  const start = positions.length === 0 ? 0 : Math.max(0, Math.min(...positions) - WINDOW_CHARS / 4)
   return text.slice(start, start + WINDOW_CHARS)
 }
 
@@ -100,31 +102,31 @@ function withoutMarks(text: string): string {
   return text.replaceAll(MATCH_MARK, "")
 }
 
-function tidy(snippet: string): string {
+function collapseSpaces(snippet: string): string {
   return snippet.replace(/\s+/g, " ").trim()
 }
 
 /** Cuts a part of a snippet around its first marked word, with balanced marks. `sizeOf` defaults to the size in JSON. */
-export function clipSnippet(snippet: string, most: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
-  if (sizeOf(snippet) <= most) return snippet
+export function clipSnippet(snippet: string, maxSize: number, sizeOf = sizeInJson, lead = LEAD_WORDS): string {
+  if (sizeOf(snippet) <= maxSize) return snippet
   const words = snippet.split(" ")
-  const first = Math.max(
+  const firstMarked = Math.max(
     0,
     words.findIndex((word) => word.includes(MATCH_MARK)),
   )
-  const fits = (from: number, to: number) => sizeOf(words.slice(from, to).join(" ")) <= most - ELLIPSES
-  let from = first
-  let to = first + 1
+  const fits = (from: number, to: number) => sizeOf(words.slice(from, to).join(" ")) <= maxSize - ELLIPSES
+  let from = firstMarked
+  let to = firstMarked + 1
   for (;;) {
     const canGrowRight = to < words.length && fits(from, to + 1)
     if (canGrowRight) to++
-    const canGrowLeft = from > 0 && first - from < lead && fits(from - 1, to)
+    const canGrowLeft = from > 0 && firstMarked - from < lead && fits(from - 1, to)
     if (canGrowLeft) from--
     if (!canGrowRight && !canGrowLeft) break
   }
   const text = words.slice(from, to).join(" ")
-  const cut = sizeOf(text) <= most ? text : text.slice(0, most)
-  const balanced = cut.split(MATCH_MARK).length % 2 === 1 ? cut : `${cut}${MATCH_MARK}`
+  const clipped = sizeOf(text) <= maxSize ? text : text.slice(0, maxSize)
+  const balanced = clipped.split(MATCH_MARK).length % 2 === 1 ? clipped : `${clipped}${MATCH_MARK}`
   return `${from > 0 && !balanced.startsWith("…") ? "…" : ""}${balanced}${to < words.length && !balanced.endsWith("…") ? "…" : ""}`
 }
 
@@ -132,6 +134,7 @@ function sizeInJson(text: string): number {
   return JSON.stringify(text).length - 2
 }
 
+/** The space for an ellipsis on each side. */
 const ELLIPSES = 2
 /** The number of words to keep before the first marked one. */
 const LEAD_WORDS = 8

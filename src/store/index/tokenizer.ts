@@ -2,23 +2,23 @@ import { withStatementCache } from "../sqlite/database.ts"
 import { type Db, openSqlite } from "../sqlite/engine.ts"
 import { valueQuery } from "../sqlite/typed-query.ts"
 
-let opened: Db | undefined
+let tokenizer: Db | undefined
 
 /**
  * Runs work in an in-memory database that tokenizes texts as the index does: `look (x)`, and `look_terms` with every word in it.
  * The content is rolled back afterwards. There is one database per process, because creating it takes as long as using it.
  */
 export function withTokenizer<T>(work: (db: Db) => T): T {
-  opened ??= openLooking()
-  opened.exec("begin immediate")
+  tokenizer ??= openTokenizer()
+  tokenizer.exec("begin immediate")
   try {
-    return work(opened)
+    return work(tokenizer)
   } finally {
-    opened.exec("rollback")
+    tokenizer.exec("rollback")
   }
 }
 
-function openLooking(): Db {
+function openTokenizer(): Db {
   const db = withStatementCache(openSqlite(":memory:"))
   db.exec("create virtual table look using fts5(x, tokenize='porter unicode61 remove_diacritics 2')")
   db.exec("create virtual table look_terms using fts5vocab(look, 'row')")

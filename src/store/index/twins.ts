@@ -4,8 +4,8 @@ import { valueQuery } from "../sqlite/typed-query.ts"
 import { areSumsCurrent, indexDamage } from "./blocks.ts"
 
 // Second copies of values. SQLite does not notice a flipped bit in a row, and a search would show another message or another
-// order. So the rows that a search reads contain their values twice, in a form that SQLite itself can compare: a search may read
-// tens of thousands.
+// order. So the rows that a search reads contain their values twice, in a form that SQLite itself can compare quickly, because a
+// search may read tens of thousands of rows.
 
 /** The sum of a row's columns. A flipped bit always changes it, because each column has an odd factor. */
 const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
@@ -32,8 +32,8 @@ export const TWIN_SCHEMA = `
 `
 
 /**
- * The condition for a damaged size in `words_docsize z`. It is checked for every scored document, because one that ranks too low
- * would not be shown.
+ * The condition for a damaged size in `words_docsize z`. It is checked for every scored document, not only for the hits, because
+ * a damaged size may rank a document so low that it is not among the hits.
  */
 export const IS_DAMAGED_SIZE = "z.twin is not z.sz"
 
@@ -54,11 +54,11 @@ const SIZES_TWICE = `
   drop table doc_size;
 `
 
-// Each of these throws a DexError `index_damaged` if a row differs from what was written.
+// The functions below throw a DexError `index_damaged` if a row differs from what was written.
 
 /** Checks every document that matches, because one with a wrong time or conversation would be left out. */
 export function checkMatching(db: Db, match: string, highest: number): void {
-  if (areSumsCurrent(db)) refuse(db.prepare(BAD_MATCHING).get({ match, highest }))
+  if (areSumsCurrent(db)) throwIfDamaged(db.prepare(BAD_MATCHING).get({ match, highest }))
 }
 
 const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
@@ -67,8 +67,8 @@ const BAD_MATCHING = `select 1 from words left join doc on id = words.rowid
 /** Checks these documents and their conversations. */
 export function checkDocs(db: Db, docs: number[]): void {
   if (docs.length === 0 || !areSumsCurrent(db)) return
-  const right = db.prepare(RIGHT_DOCS).pluck().get(JSON.stringify(docs))
-  refuse(right === docs.length ? undefined : right)
+  const intactDocs = db.prepare(RIGHT_DOCS).pluck().get(JSON.stringify(docs))
+  throwIfDamaged(intactDocs === docs.length ? undefined : intactDocs)
 }
 
 const RIGHT_DOCS = `select count(*) from doc where id in (select value from json_each(?)) and sum is (${DOC_SUM})
@@ -88,25 +88,26 @@ export function indexedProjectId(db: Db, path: string): number | undefined {
  * The queries of a lookup. `wrong`: the row belongs to another name, or is damaged. `hidden`: the row exists, but its name or the
  * list of names is damaged.
  */
-type Lookup = { id: string; wrong: string; hidden: string }
+type LookupSql = { id: string; wrong: string; hidden: string }
 
 const IS_CONVERSATION = "source = @source and native_id = @native_id"
-const CONVERSATION: Lookup = {
+const CONVERSATION: LookupSql = {
   id: `select id from conversation where ${IS_CONVERSATION}`,
   wrong: `select 1 from conversation where id = @id and not (${IS_CONVERSATION} and twin is (${CONVERSATION_TWIN}))`,
   hidden: `select 1 from conversation not indexed where (${IS_CONVERSATION}) or twin is not (${CONVERSATION_TWIN}) limit 1`,
 }
-const PROJECT: Lookup = {
+const PROJECT: LookupSql = {
   id: "select id from project where path = @path",
   wrong: `select 1 from project where id = @id and not (path = @path and twin is (${PROJECT_TWIN}))`,
   hidden: `select 1 from project not indexed where path = @path or twin is not (${PROJECT_TWIN}) limit 1`,
 }
 
-function idOf(db: Db, lookup: Lookup, values: Record<string, string>): number | undefined {
+function idOf(db: Db, lookup: LookupSql, values: Record<string, string>): number | undefined {
   const id = valueQuery(db, lookup.id, "integer").get(values)
   if (!areSumsCurrent(db)) return id
-  const bad = id === undefined ? db.prepare(lookup.hidden).get(values) : db.prepare(lookup.wrong).get({ ...values, id })
-  refuse(bad)
+  const damagedRow =
+    id === undefined ? db.prepare(lookup.hidden).get(values) : db.prepare(lookup.wrong).get({ ...values, id })
+  throwIfDamaged(damagedRow)
   return id
 }
 
@@ -121,6 +122,6 @@ const BAD_ROWS = `select
   + (select count(*) from conversation where twin is not (${CONVERSATION_TWIN}))
   + (select count(*) from project where twin is not (${PROJECT_TWIN}))`
 
-function refuse(bad: unknown): void {
-  if (bad !== undefined) throw indexDamage("a row changed on disk")
+function throwIfDamaged(damagedRow: unknown): void {
+  if (damagedRow !== undefined) throw indexDamage("a row changed on disk")
 }

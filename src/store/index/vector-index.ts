@@ -24,9 +24,9 @@ import {
 export type VectorIndex = {
   /** One entry per embedder with stored vectors, newest last. */
   stats(): VectorStats[]
-  /** The number of documents: with a vector, without one, or with nothing to embed. */
+  /** The number of all documents, whether or not they have a vector. */
   documents(): number
-  /** Returns the messages that this embedder has not seen, newest first. `after` is the last one of the previous call. */
+  /** Returns the messages that this embedder has not processed, newest first. `after` is the last one of the previous call. */
   missing(embedder: string, limit: number, after?: UnembeddedMessage, among?: "prompts"): UnembeddedMessage[]
   /** Saves vectors. A row without a vector has nothing to embed. Messages that changed or were deleted meanwhile are left out. */
   save(embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]): { saved: number; gone: number }
@@ -59,10 +59,10 @@ export type PreparedFilter = {
 }
 type Bounds = { from: number | null; to: number | null; conversations: string | null; excluded: string | null }
 
-/** The most messages that are listed before the scan if they pass a filter; beyond that, the hits are checked one by one. */
-const FEW = 20_000
+/** If at most this many messages pass a filter, they are listed before the scan. Otherwise the filter checks the hits. */
+const MAX_LISTED = 20_000
 const OVERFETCH_FACTOR = 10
-const SAMPLED = 256
+const SAMPLE_SIZE = 256
 
 /** `prepare` returns undefined if a filter can match nothing. */
 export function openVectors(
@@ -80,11 +80,11 @@ export function openVectors(
       const db = current()
       const prepared = prepare(filter)
       if (!prepared) return []
-      // A single scan reads the bits and is done. A second scan means a server, which caches them.
+      // Most processes scan only once, so the first scan caches nothing. A second scan means that this is a server.
       const options = scans++ > 0 ? { cache } : {}
       const scan = (k: number, allowed?: Set<number>) =>
         scanVectors(db, embedder, query, { k, ...options, allowed: allowed && ((doc) => allowed.has(doc)) })
-      const near = filtered(db, prepared, limit, scan)
+      const near = scanFiltered(db, prepared, limit, scan)
       return inReadTransaction(db, () => hitsOf(db, near))
     },
     spread: (embedder, query) => spread(current(), embedder, query),
@@ -96,18 +96,18 @@ export function openVectors(
       const sql = "insert or replace into meta (key, value) values ('distrusted', ?)"
       inTransaction(current(), () => current().prepare(sql).run(embedder))
     },
-    isTrusted: (embedder) => distrusted(current()) !== embedder,
+    isTrusted: (embedder) => distrustedEmbedder(current()) !== embedder,
   }
 }
 
-function distrusted(db: Db): string | undefined {
+function distrustedEmbedder(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'distrusted'", "text").get()
 }
 
 function drop(db: Db, keep: string | undefined): void {
   inTransaction(db, () => {
     dropOtherVectors(db, keep)
-    if (distrusted(db) !== keep) db.prepare("delete from meta where key = 'distrusted'").run()
+    if (distrustedEmbedder(db) !== keep) db.prepare("delete from meta where key = 'distrusted'").run()
   })
 }
 const DOC_ROW = {
@@ -132,57 +132,57 @@ function missing(
     DOC_ROW,
   )
   return missingVectors(db, embedder, limit, after && rowOf(after.doc), match).flatMap((id) => {
-    const found = row.get(id) // missing if another process deleted it
-    if (!found) return []
-    const { source, native_id, ...rest } = found
+    const stored = row.get(id) // missing if another process deleted it
+    if (!stored) return []
+    const { source, native_id, ...rest } = stored
     return [{ ...rest, doc: docId(id), ref: refFrom(source, native_id) }]
   })
 }
 
 /** Saves vectors, after checking that each document's number still belongs to the same message. */
 function save(db: Db, embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]) {
-  const same = db
+  const isUnchanged = db
     .prepare("select 1 from doc where id = ? and conversation_id = ? and number = ? and version = ?")
     .pluck()
   return inTransaction(db, () => {
-    const there = rows.filter(
+    const unchanged = rows.filter(
       ({ message: { doc, conversation, number, version } }) =>
-        same.get(rowOf(doc), conversation, number, version) === 1,
+        isUnchanged.get(rowOf(doc), conversation, number, version) === 1,
     )
     const { saved } = saveVectors(
       db,
       embedder,
-      there.map(({ message, vector }) => ({ doc: rowOf(message.doc), vector })),
+      unchanged.map(({ message, vector }) => ({ doc: rowOf(message.doc), vector })),
     )
     return { saved, gone: rows.length - saved }
   })
 }
 
 /**
- * Evaluates a filter that few messages pass first; if many pass, most of the nearest do too. If too few hits remain, lists all
- * messages that pass after all.
+ * Scans with a filter. If few messages pass it, only they are scanned. If many do, most of the nearest messages do too, so the
+ * filter is applied to the hits. If too few of these are left, all messages that pass are listed after all.
  */
-function filtered(
+function scanFiltered(
   db: Db,
   filter: PreparedFilter,
   limit: number,
   scan: (k: number, allowed?: Set<number>) => VectorHit[],
 ): VectorHit[] {
-  if (letsAllIn(filter)) return scan(limit)
-  const few = listed(db, filter, FEW + 1)
-  if (few.length <= FEW) return few.length === 0 ? [] : scan(limit, new Set(few))
-  const near = scan(limit * OVERFETCH_FACTOR)
-  const passing = passingOf(
+  if (acceptsAll(filter)) return scan(limit)
+  const listedDocs = listPassing(db, filter, MAX_LISTED + 1)
+  if (listedDocs.length <= MAX_LISTED) return listedDocs.length === 0 ? [] : scan(limit, new Set(listedDocs))
+  const nearest = scan(limit * OVERFETCH_FACTOR)
+  const passing = passingAmong(
     db,
     filter,
-    near.map((hit) => hit.doc),
+    nearest.map((hit) => hit.doc),
   )
-  const hits = near.filter((hit) => passing.has(hit.doc))
-  if (hits.length >= limit || near.length < limit * OVERFETCH_FACTOR) return hits.slice(0, limit)
-  return scan(limit, new Set(listed(db, filter, -1)))
+  const hits = nearest.filter((hit) => passing.has(hit.doc))
+  if (hits.length >= limit || nearest.length < limit * OVERFETCH_FACTOR) return hits.slice(0, limit)
+  return scan(limit, new Set(listPassing(db, filter, -1)))
 }
 
-function letsAllIn({ match, not, values }: PreparedFilter): boolean {
+function acceptsAll({ match, not, values }: PreparedFilter): boolean {
   return match === undefined && not === undefined && Object.values(values).every((value) => value === null)
 }
 
@@ -197,15 +197,15 @@ const LIST_BY_CONVERSATION = `select d.id from doc d where d.conversation_id in 
 const LIST_BY_WORDS = `select d.id from words join doc d on d.id = words.rowid
   where words match @match and ${BOUNDS} and @not is null limit @most`
 const LIST = `select d.id from doc d where ${BOUNDS} and ${MATCHES} limit @most`
-const PASSING = `select d.id from json_each(@docs) j join doc d on d.id = j.value where ${BOUNDS} and ${MATCHES}`
+const LIST_PASSING = `select d.id from json_each(@docs) j join doc d on d.id = j.value where ${BOUNDS} and ${MATCHES}`
 
-function listed(db: Db, { match, not, values }: PreparedFilter, most: number): number[] {
+function listPassing(db: Db, { match, not, values }: PreparedFilter, most: number): number[] {
   const sql = values.conversations !== null ? LIST_BY_CONVERSATION : match !== undefined ? LIST_BY_WORDS : LIST
   return valueQuery(db, sql, "integer").all({ match: match ?? null, not: not ?? null, ...values, most })
 }
 
-function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[]): Set<number> {
-  const passing = valueQuery(db, PASSING, "integer").all({
+function passingAmong(db: Db, { match, not, values }: PreparedFilter, docs: number[]): Set<number> {
+  const passing = valueQuery(db, LIST_PASSING, "integer").all({
     match: match ?? null,
     not: not ?? null,
     ...values,
@@ -215,7 +215,7 @@ function passingOf(db: Db, { match, not, values }: PreparedFilter, docs: number[
 }
 const NAMED_ROW = { source: "text", native_id: "text", number: "integer", at: "integer?" } as const
 
-/** Sorts ties newest first, then by id. */
+/** Adds refs and times. Hits with equal scores are sorted newest first, then by id. */
 function hitsOf(db: Db, found: VectorHit[]): IndexHit[] {
   const row = rowQuery(
     db,
@@ -243,14 +243,14 @@ function compare(a: string, b: string): number {
 
 /** Uses the median and the median deviation, so that the few related messages do not widen the spread. */
 function spread(db: Db, embedder: string, query: Float32Array): { centre: number; deviation: number; of: number } {
-  const cosines = sampleCosines(db, embedder, query, SAMPLED)
+  const cosines = sampleCosines(db, embedder, query, SAMPLE_SIZE)
   const centre = median(cosines)
-  const deviation = NORMAL * median(cosines.map((cosine) => Math.abs(cosine - centre)))
+  const deviation = NORMAL_FACTOR * median(cosines.map((cosine) => Math.abs(cosine - centre)))
   return { centre, deviation, of: cosines.length }
 }
 
 /** The standard deviation of a normal distribution whose median deviation is 1. */
-const NORMAL = 1.4826
+const NORMAL_FACTOR = 1.4826
 
 function median(values: number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0

@@ -4,10 +4,10 @@ import { type RowOf, rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { createHamming, type HammingScanner, MAX_BITS } from "./hamming.ts"
 
 // Vectors of documents, stored in the index: one sign bit per dimension, in chunks that a scan reads completely, and one byte per
-// dimension, in a row each, for the few candidates that a scan returns. Each has its embedder's id: another id is another space,
-// and vectors of different spaces are never compared.
+// dimension, in a row each, for the few candidates that a scan returns. Each embedder has its own space, and vectors of different
+// spaces are never compared.
 
-/** Requires the table `doc (id integer primary key, …)`, whose ids must not be reused. */
+/** Requires the table `doc (id integer primary key, …)`. Before an id is reused, `deleteVectors` must be called. */
 export const VECTOR_SCHEMA = `
   create table vector_space (id integer primary key autoincrement, embedder text not null unique, dims integer not null, golden blob);
   -- Up to 1,024 vectors. docs: a 32-bit id each, 0 where the vector was deleted. version: rises with every change.
@@ -29,34 +29,34 @@ export type DocVector = { doc: number; vector?: Float32Array }
 export type VectorHit = { doc: number; score: number }
 
 /**
- * Stores vectors and replaces those of these documents in this space. Ignores documents that no longer exist. Call it with a few
- * hundred at a time, because each call rewrites the last chunk.
+ * Stores vectors, and replaces earlier ones of the same documents and embedder. Ignores documents that no longer exist. Call it
+ * with a few hundred at a time, because each call rewrites the last chunk.
  */
 export function saveVectors(db: Db, embedder: string, rows: DocVector[]): { saved: number; gone: number } {
   return inTransaction(db, () => {
     const exists = db.prepare("select 1 from doc where id = ?").pluck()
-    const there = rows.filter(({ doc }) => exists.get(doc) === 1)
-    const withVector = there.filter((row): row is Required<DocVector> => row.vector !== undefined)
+    const existing = rows.filter(({ doc }) => exists.get(doc) === 1)
+    const withVector = existing.filter((row): row is Required<DocVector> => row.vector !== undefined)
     const dims = withVector[0]?.vector.length ?? spaceNamed(db, embedder)?.dims
-    const gone = rows.length - there.length
-    if (there.length === 0) return { saved: 0, gone }
+    const gone = rows.length - existing.length
+    if (existing.length === 0) return { saved: 0, gone }
     const space = openSpace(db, embedder, dims ?? 0)
     for (const { vector } of withVector)
       if (vector.length !== space.dims)
         throw new Error(`A vector of ${vector.length} numbers does not belong to ${embedder} (${space.dims}).`)
     removeDocs(
       db,
-      there.map((row) => row.doc),
+      existing.map((row) => row.doc),
       space.id,
     )
-    const none = db.prepare("insert into vector_none (doc, space) values (?, ?)")
-    for (const { doc, vector } of there) if (!vector) none.run(doc, space.id)
+    const insertEmpty = db.prepare("insert into vector_none (doc, space) values (?, ?)")
+    for (const { doc, vector } of existing) if (!vector) insertEmpty.run(doc, space.id)
     append(
       db,
       space,
-      withVector.map(({ doc, vector }) => ({ doc, bits: signBits(vector), data: toBytes(vector) })),
+      withVector.map(({ doc, vector }) => ({ doc, bits: signBits(vector), data: quantize(vector) })),
     )
-    return { saved: there.length, gone }
+    return { saved: existing.length, gone }
   })
 }
 
@@ -67,20 +67,20 @@ export function deleteVectors(db: Db, docs: number[]): void {
 }
 
 /**
- * Returns the newest first, which means smallest numbers first. `after` is the last one of the previous call, so that a long job
- * does not repeat work. `match` restricts the result to documents that match this FTS5 expression.
+ * Returns documents without a vector, newest first: the newest have the smallest numbers. `after` is the last one of the previous
+ * call, so that a long job does not repeat work. `match` restricts the result to documents that match this FTS5 expression.
  */
 export function missingVectors(db: Db, embedder: string, limit: number, after = 0, match?: string): number[] {
   const space = spaceNamed(db, embedder)?.id ?? 0
-  if (match === undefined) return valueQuery(db, MISSING, "integer").all({ space, after, limit })
+  if (match === undefined) return valueQuery(db, SELECT_MISSING, "integer").all({ space, after, limit })
   return valueQuery(db, MISSING_MATCHING, "integer").all({ space, after, limit, match })
 }
 
-const UNSEEN = `not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
+const HAS_NO_VECTOR = `not exists (select 1 from vector v where v.doc = d.id and v.space = @space)
   and not exists (select 1 from vector_none n where n.doc = d.id and n.space = @space)`
-const MISSING = `select d.id from doc d where d.id > @after and ${UNSEEN} order by d.id limit @limit`
+const SELECT_MISSING = `select d.id from doc d where d.id > @after and ${HAS_NO_VECTOR} order by d.id limit @limit`
 const MISSING_MATCHING = `select d.id from words join doc d on d.id = words.rowid
-  where words match @match and words.rowid > @after and ${UNSEEN} order by words.rowid limit @limit`
+  where words match @match and words.rowid > @after and ${HAS_NO_VECTOR} order by words.rowid limit @limit`
 
 export type ScanOptions = {
   k: number
@@ -97,10 +97,10 @@ export function scanVectors(db: Db, embedder: string, query: Float32Array, optio
   if (query.length !== space.dims)
     throw new Error(`A query of ${query.length} numbers cannot be compared with ${embedder} (${space.dims}).`)
   const most = options.candidates ?? Math.max(CANDIDATES, 4 * options.k)
-  const near = nearestByBits(chunksOf(db, space, options.cache), signBits(query), most, options.allowed)
+  const candidates = nearestByBits(chunksOf(db, space, options.cache), signBits(query), most, options.allowed)
   const unit = normalized(query)
   const row = valueQuery(db, "select data from vector where slot = ? and doc = ?", "blob")
-  const hits = near.flatMap(({ slot, doc }) => {
+  const hits = candidates.flatMap(({ slot, doc }) => {
     const data = row.get(slot, doc) // missing if another process deleted it
     return data ? [{ doc, score: cosine(unit, data) }] : []
   })
@@ -117,16 +117,20 @@ export function sampleCosines(db: Db, embedder: string, query: Float32Array, cou
   }).all(space.id)
   const places = chunks.reduce((sum, { size }) => sum + size, 0)
   const step = Math.max(1, places / count)
-  const wanted: number[] = []
+  const slots: number[] = []
   let before = 0
   for (const { id, size } of chunks) {
-    for (let at = Math.ceil(wanted.length * step); at < before + size; at = Math.ceil(wanted.length * step))
-      wanted.push(id * CHUNK + at - before)
+    for (
+      let position = Math.ceil(slots.length * step);
+      position < before + size;
+      position = Math.ceil(slots.length * step)
+    )
+      slots.push(id * CHUNK + position - before)
     before += size
   }
   const unit = normalized(query)
   const row = valueQuery(db, "select data from vector where slot = ?", "blob")
-  return wanted.flatMap((slot) => {
+  return slots.flatMap((slot) => {
     const data = row.get(slot) // missing if the vector was deleted
     return data ? [cosine(unit, data)] : []
   })
@@ -173,7 +177,7 @@ export function copyVectors(db: Db, from: string): void {
     db.prepare("attach database ? as old").run(from)
     try {
       if (db.prepare("select 1 from old.sqlite_master where name = 'vector_space'").get() === undefined) return
-      inTransaction(db, () => carrySpaces(db))
+      inTransaction(db, () => copySpaces(db))
     } finally {
       db.exec("detach database old")
     }
@@ -186,7 +190,7 @@ const SAME_DOC = `select n.id from old.doc o join old.conversation oc on oc.id =
   join conversation c on c.name = oc.name
   join doc n on n.conversation_id = c.id and n.number = o.number and n.version = o.version where o.id = ?`
 
-function carrySpaces(db: Db): void {
+function copySpaces(db: Db): void {
   db.exec("insert or ignore into meta select key, value from old.meta where key = 'distrusted'")
   const sameDoc = valueQuery(db, SAME_DOC, "integer")
   const spaces = rowQuery(db, "select id, embedder, dims, golden from old.vector_space order by id", {
@@ -212,16 +216,18 @@ function carrySpaces(db: Db): void {
       const stride = bits.length / size
       const entries = rows.flatMap(({ slot, doc, data }) => {
         const place = slot % CHUNK
-        const now = sameDoc.get(doc)
-        return now === undefined ? [] : [{ doc: now, data, bits: bits.subarray(place * stride, (place + 1) * stride) }]
+        const newDoc = sameDoc.get(doc)
+        return newDoc === undefined
+          ? []
+          : [{ doc: newDoc, data, bits: bits.subarray(place * stride, (place + 1) * stride) }]
       })
       append(db, space, entries)
     }
-    const none = db.prepare("insert into vector_none (doc, space) values (?, ?)")
+    const insertEmpty = db.prepare("insert into vector_none (doc, space) values (?, ?)")
     const empty = valueQuery(db, "select doc from old.vector_none where space = ?", "integer").all(id)
     for (const doc of empty) {
-      const now = sameDoc.get(doc)
-      if (now !== undefined) none.run(now, space.id)
+      const newDoc = sameDoc.get(doc)
+      if (newDoc !== undefined) insertEmpty.run(newDoc, space.id)
     }
   }
   // A process that has the old chunks in memory and finds these with the same ids must notice the change.
@@ -231,19 +237,19 @@ function carrySpaces(db: Db): void {
 /** Merges chunks with many deletions. Returns the number of freed slots. */
 export function compactVectors(db: Db): number {
   const sparse = valueQuery(db, "select id from vector_bits where dead * 4 >= size", "integer").all()
-  return sparse.reduce((freed, id) => freed + inTransaction(db, () => dissolve(db, id)), 0)
+  return sparse.reduce((freed, id) => freed + inTransaction(db, () => mergeChunk(db, id)), 0)
 }
 
-/** Describes inconsistencies for a person; empty if there are none. */
+/** Describes inconsistencies for the user; empty if there are none. */
 export function checkVectors(db: Db): string[] {
-  const found: string[] = []
+  const problems: string[] = []
   const count = (sql: string) => valueQuery(db, sql, "integer").get()!
   const orphans = count("select count(*) from vector v where not exists (select 1 from doc d where d.id = v.doc)")
-  if (orphans > 0) found.push(`${orphans} vectors belong to messages that are gone`)
-  const placed = count("select ifnull(sum(size - dead), 0) from vector_bits")
+  if (orphans > 0) problems.push(`${orphans} vectors belong to messages that are gone`)
+  const listedCount = count("select ifnull(sum(size - dead), 0) from vector_bits")
   const rows = count("select count(*) from vector")
-  if (placed !== rows) found.push(`${placed} vectors are listed but ${rows} are kept`)
-  return found
+  if (listedCount !== rows) problems.push(`${listedCount} vectors are listed but ${rows} are stored`)
+  return problems
 }
 
 /** The embedder's vector for its golden text. If the embedder answers differently later, the model has changed. */
@@ -273,7 +279,7 @@ function spaceNamed(db: Db, embedder: string): Space | undefined {
   return rowQuery(db, "select id, dims, golden from vector_space where embedder = ?", SPACE).get(embedder)
 }
 
-/** Opens a space. Its first vector determines its size. */
+/** Returns the space of an embedder, and creates it if needed. Its first vector determines its dimensions. */
 function openSpace(db: Db, embedder: string, dims: number): Space {
   if (strideOf(dims) * 8 > MAX_BITS) throw new Error(`Vectors of more than ${MAX_BITS} numbers cannot be stored.`)
   db.prepare(
@@ -288,7 +294,7 @@ function strideOf(dims: number): number {
   return Math.ceil(dims / 128) * 16
 }
 
-type Entry = { doc: number; bits: Uint8Array; data: Uint8Array }
+type VectorEntry = { doc: number; bits: Uint8Array; data: Uint8Array }
 type ChunkRow = RowOf<typeof CHUNK_ROW>
 const CHUNK_ROW = {
   id: "integer",
@@ -300,7 +306,7 @@ const CHUNK_ROW = {
   bits: "blob",
 } as const
 
-function append(db: Db, space: Pick<Space, "id" | "dims">, entries: Entry[]): void {
+function append(db: Db, space: Pick<Space, "id" | "dims">, entries: VectorEntry[]): void {
   const stride = strideOf(space.dims)
   const insert = db.prepare("insert into vector (slot, space, doc, data) values (?, ?, ?, ?)")
   for (let at = 0; at < entries.length; ) {
@@ -336,20 +342,20 @@ function saveChunk(db: Db, { id, size, dead, docs, bits }: ChunkRow): void {
 
 function removeDocs(db: Db, docs: number[], space?: number): void {
   const find = valueQuery(db, "select slot from vector where doc = ? and (? is null or space = ?)", "integer")
-  const unlist = db.prepare("delete from vector_none where doc = ? and (? is null or space = ?)")
-  const only = space ?? null
+  const removeEmpty = db.prepare("delete from vector_none where doc = ? and (? is null or space = ?)")
+  const spaceOrNull = space ?? null
   const slots: number[] = []
   for (const doc of docs) {
-    slots.push(...find.all(doc, only, only))
-    unlist.run(doc, only, only)
+    slots.push(...find.all(doc, spaceOrNull, spaceOrNull))
+    removeEmpty.run(doc, spaceOrNull, spaceOrNull)
   }
   const remove = db.prepare("delete from vector where slot = ?")
   for (const slot of slots) remove.run(slot)
   const byChunk = Map.groupBy(slots, (slot) => Math.floor(slot / CHUNK))
-  for (const [chunk, inChunk] of byChunk) bury(db, chunk, inChunk)
+  for (const [chunk, inChunk] of byChunk) deleteSlots(db, chunk, inChunk)
 }
 
-function bury(db: Db, id: number, slots: number[]): void {
+function deleteSlots(db: Db, id: number, slots: number[]): void {
   const chunk = chunkRow(db, id)!
   const stride = chunk.bits.length / chunk.size
   for (const slot of slots) {
@@ -362,7 +368,7 @@ function bury(db: Db, id: number, slots: number[]): void {
   else saveChunk(db, { ...chunk, dead })
 }
 
-function dissolve(db: Db, id: number): number {
+function mergeChunk(db: Db, id: number): number {
   const chunk = chunkRow(db, id)!
   const first = id * CHUNK
   const rows = rowQuery(db, "select slot, doc, data from vector where slot >= ? and slot < ? order by slot", {
@@ -400,7 +406,7 @@ export function createVectorCache(): VectorCache {
 
 type Chunk = { id: number; size: number; docs: Uint32Array; place: number; hamming: HammingScanner }
 
-/** Without a cache, all chunks use the same memory, one after another. */
+/** Yields the chunks of a space. Without a cache, all chunks use the same memory, one after another. */
 function* chunksOf(db: Db, space: Space, cache: VectorCache | undefined): Generator<Chunk> {
   if (cache) return yield* cachedChunks(db, space, cache)
   const hamming = createHamming(strideOf(space.dims), CHUNK)
@@ -452,37 +458,37 @@ function integers(blob: Buffer): Uint32Array {
     : new Uint32Array(blob.buffer.slice(blob.byteOffset, blob.byteOffset + blob.length))
 }
 
-/** Returns at most `most`, unsorted. Of equally distant ones at the limit, the latest are kept. */
+/** Returns at most `maxCount` of the nearest vectors, unsorted. Of equally distant ones, the newest are preferred. */
 function nearestByBits(
   chunks: Iterable<Chunk>,
   query: Uint8Array,
-  most: number,
+  maxCount: number,
   allowed: ((doc: number) => boolean) | undefined,
 ): { slot: number; doc: number }[] {
   const counts = new Uint32Array(MAX_BITS + 2)
-  const found: { slot: number; doc: number; distance: number }[] = []
+  const near: { slot: number; doc: number; distance: number }[] = []
   let limit = MAX_BITS + 1 // vectors at this distance or beyond are excluded
-  let within = 0
-  let started: HammingScanner | undefined
+  let nearCount = 0
+  let current: HammingScanner | undefined
   for (const { id, size, docs, place, hamming } of chunks) {
-    if (started !== hamming) hamming.setQuery(query)
-    started = hamming
+    if (current !== hamming) hamming.setQuery(query)
+    current = hamming
     const distances = hamming.distances(place, size)
     for (let i = 0; i < size; i++) {
       const distance = distances[i]!
       if (distance > limit) continue
       const doc = docs[i]!
       if (doc === 0 || (allowed && !allowed(doc))) continue
-      found.push({ slot: id * CHUNK + i, doc, distance })
+      near.push({ slot: id * CHUNK + i, doc, distance })
       counts[distance]!++
-      within++
-      while (limit > 0 && within - counts[limit]! >= most) within -= counts[limit--]!
+      nearCount++
+      while (limit > 0 && nearCount - counts[limit]! >= maxCount) nearCount -= counts[limit--]!
     }
   }
-  const inside = found.filter(({ distance }) => distance < limit)
-  const border = found.filter(({ distance }) => distance === limit)
-  border.sort((a, b) => a.doc - b.doc)
-  return [...inside, ...border.slice(0, Math.max(0, most - inside.length))]
+  const belowLimit = near.filter(({ distance }) => distance < limit)
+  const atLimit = near.filter(({ distance }) => distance === limit)
+  atLimit.sort((a, b) => a.doc - b.doc)
+  return [...belowLimit, ...atLimit.slice(0, Math.max(0, maxCount - belowLimit.length))]
 }
 
 function signBits(vector: Float32Array): Uint8Array {
@@ -491,8 +497,8 @@ function signBits(vector: Float32Array): Uint8Array {
   return bits
 }
 
-/** Stores only the direction, because a cosine does not need the length. */
-function toBytes(vector: Float32Array): Uint8Array {
+/** Converts each number to a byte. Only the direction is stored, because a cosine does not need the length. */
+function quantize(vector: Float32Array): Uint8Array {
   let most = 0
   for (const value of vector) most = Math.max(most, Math.abs(value))
   const bytes = new Int8Array(vector.length)

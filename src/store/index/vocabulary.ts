@@ -14,11 +14,11 @@ import { CARD_NUMBER, fieldsOf, type IndexedText } from "./fields.ts"
 /** A word as it is written, in lower case, and the number of groups of conversations in which it occurs (1 to 30). */
 export type WrittenWord = { word: string; spread: number }
 
-/** The number of groups: the bits of a JavaScript bit mask before it becomes negative. */
+/** The number of groups, few enough that a bit mask of them is never a negative number in JavaScript. */
 const GROUPS = 30
 const ALL_GROUPS = 2 ** GROUPS - 1
 
-/** The tables of the vocabulary. In an index from before there was one, all groups are still unread. */
+/** The tables of the vocabulary. If the index is older than its vocabulary, all groups are still unread. */
 export const VOCABULARY_SCHEMA = `
   create table word (word text primary key, groups integer not null) without rowid;
   insert into meta (key, value) select 'unread_groups', '${ALL_GROUPS}' where exists (select 1 from doc);
@@ -27,10 +27,10 @@ export const VOCABULARY_SCHEMA = `
 export type ReadText = { conversation: number; fields: IndexedText }
 
 export function saveVocabulary(db: Db, texts: ReadText[]): void {
-  const seen = seenBy(db)
-  const found = new Map<string, number>()
-  for (const { conversation, fields } of texts) scanFields(fields, bitOf(conversation), seen, found)
-  saveFound(db, found)
+  const seen = seenWordsOf(db)
+  const newWords = new Map<string, number>()
+  for (const { conversation, fields } of texts) scanFields(fields, bitOf(conversation), seen, newWords)
+  saveWordGroups(db, newWords)
 }
 
 function bitOf(conversation: number): number {
@@ -41,29 +41,29 @@ function scanFields(fields: IndexedText, bit: number, seen: SeenWords, found: Ma
   for (const text of Object.values(fields)) scanWords(text, bit, seen, found)
 }
 
-function saveFound(db: Db, found: Map<string, number>): void {
-  if (found.size > 0) db.prepare(SAVE).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
+function saveWordGroups(db: Db, found: Map<string, number>): void {
+  if (found.size > 0) db.prepare(SAVE_WORDS).run(JSON.stringify([...found].sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
 /** Saves all words in one statement, which takes half as long as one by one. */
-const SAVE = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
+const SAVE_WORDS = `insert into word (word, groups) select value ->> 0, value ->> 1 from json_each(?) where true
   on conflict (word) do update set groups = groups | excluded.groups`
 
 /** The words that this connection saved, valid while nobody else writes. */
-const saved = new WeakMap<Db, { others: unknown; seen: SeenWords }>()
+const savedWords = new WeakMap<Db, { dataVersion: unknown; seen: SeenWords }>()
 
-function seenBy(db: Db): SeenWords {
-  const others = db.pragma("data_version", { simple: true })
-  const known = saved.get(db)
-  if (known && known.others === others) return known.seen
+function seenWordsOf(db: Db): SeenWords {
+  const dataVersion = db.pragma("data_version", { simple: true })
+  const cached = savedWords.get(db)
+  if (cached && cached.dataVersion === dataVersion) return cached.seen
   const seen = createSeenWords()
-  saved.set(db, { others, seen })
+  savedWords.set(db, { dataVersion, seen })
   return seen
 }
 
 /** Call this after a transaction was rolled back. */
 export function clearSavedWords(db: Db): void {
-  saved.delete(db)
+  savedWords.delete(db)
 }
 
 /** Marks conversations whose messages were deleted or changed, so that some of their words may be gone. */
@@ -78,7 +78,7 @@ export async function readUnreadGroups(db: Db, store: HistoryReader, deadline: n
   if (unread !== 0) await readGroups(db, store, unread, deadline)
 }
 
-/** Reads the groups again in which words may be gone, or all groups. */
+/** Reads again the groups in which words may be gone, or all groups. */
 export async function readStaleGroups(db: Db, store: HistoryReader, all = false): Promise<void> {
   await readGroups(db, store, all ? ALL_GROUPS : groupsOf(db, "stale_groups") | groupsOf(db, "unread_groups"))
 }
@@ -97,11 +97,11 @@ async function readGroups(db: Db, store: HistoryReader, groups: number, deadline
   for (let group = 0; group < GROUPS && Date.now() < deadline; group++) {
     const bit = 1 << group
     if ((groups & bit) === 0) continue
-    const before = stateOf(db)
+    const before = indexToken(db)
     const found = await readGroup(db, store, group)
     inTransaction(db, () => {
       // Another process may have added words that were not read here.
-      if (!found || stateOf(db) !== before) return
+      if (!found || indexToken(db) !== before) return
       replaceGroup(db, bit, found)
       for (const key of ["stale_groups", "unread_groups"] as const) saveGroups(db, key, groupsOf(db, key) & ~bit)
     })
@@ -109,7 +109,7 @@ async function readGroups(db: Db, store: HistoryReader, groups: number, deadline
   clearSavedWords(db)
 }
 
-function stateOf(db: Db): unknown {
+function indexToken(db: Db): unknown {
   return db.prepare("select value from meta where key = 'token'").pluck().get()
 }
 
@@ -136,32 +136,32 @@ const CONVERSATIONS =
   "select id, source, native_id, card from conversation where id % cast(@groups as integer) = cast(@group as integer)"
 
 function replaceGroup(db: Db, bit: number, found: Map<string, number>): void {
-  saveFound(db, found)
-  const known = valueQuery(db, "select word from word where groups & ? <> 0", "text").all(bit)
-  const leave = db.prepare("update word set groups = groups & ~cast(? as integer) where word = ?")
-  for (const word of known) if (!found.has(word)) leave.run(bit, word)
+  saveWordGroups(db, found)
+  const storedWords = valueQuery(db, "select word from word where groups & ? <> 0", "text").all(bit)
+  const leaveGroup = db.prepare("update word set groups = groups & ~cast(? as integer) where word = ?")
+  for (const word of storedWords) if (!found.has(word)) leaveGroup.run(bit, word)
   db.exec("delete from word where groups = 0")
 }
 
-/** Words with this beginning, most common first. */
+/** Returns the words with this beginning, most common first. */
 export function wordsBeginning(db: Db, beginning: string, limit = Number.MAX_SAFE_INTEGER): WrittenWord[] {
   const range = { from: beginning, to: `${beginning}\u{10ffff}`, limit }
   // Thousands of words begin with one letter. If enough of them occur in all groups, the others need not be read.
-  const everywhere = written(db, `${BETWEEN} and groups = ${ALL_GROUPS} limit @limit`, range)
-  if (everywhere.length === limit) return everywhere
+  const inAllGroups = findWords(db, `${IN_RANGE} and groups = ${ALL_GROUPS} limit @limit`, range)
+  if (inAllGroups.length === limit) return inAllGroups
   const { limit: _, ...all } = range
-  return written(db, BETWEEN, all)
+  return findWords(db, IN_RANGE, all)
     .sort((a, b) => b.spread - a.spread)
     .slice(0, limit)
 }
 
-const BETWEEN = "word >= @from and word < @to"
+const IN_RANGE = "word >= @from and word < @to"
 
 export function wordsOfLength(db: Db, least: number, most: number): WrittenWord[] {
-  return written(db, "length(word) between @least and @most", { least, most })
+  return findWords(db, "length(word) between @least and @most", { least, most })
 }
 
-function written(db: Db, WHICH: string, values: object): WrittenWord[] {
+function findWords(db: Db, WHICH: string, values: object): WrittenWord[] {
   if (!hasVocabulary(db)) return []
   const rows = tupleQuery(db, `select word, groups from word where ${WHICH}`, ["text", "integer"]).all(values)
   return rows.map(([word, groups]) => ({ word, spread: bitsOf(groups) }))
@@ -174,12 +174,12 @@ function hasVocabulary(db: Db): boolean {
 
 function bitsOf(groups: number): number {
   let bits = 0
-  for (let left = groups; left !== 0; left &= left - 1) bits++
+  for (let remaining = groups; remaining !== 0; remaining &= remaining - 1) bits++
   return bits
 }
 
 // Finds the words of a text as they are written. Every indexed text is scanned once, so this code only compares characters and
-// numbers, and creates a string only for a new word.
+// numbers, and creates strings only for new words.
 
 /** The lengths of words that are stored. Shorter words are not suggested, and longer ones are not words. */
 const MIN_LETTERS = 4
@@ -195,7 +195,7 @@ export function createSeenWords(): SeenWords {
   return { slots: new Int32Array(2 * 4096), size: 0 }
 }
 
-/** Adds the words of a text that were not seen with this bit to `found`, in lower case. */
+/** Adds to `found`, in lower case, the words of a text that were not seen with this bit. */
 export function scanWords(text: string, bit: number, seen: SeenWords, found: Map<string, number>): void {
   const { length } = text
   let start = 0
@@ -209,20 +209,20 @@ export function scanWords(text: string, bit: number, seen: SeenWords, found: Map
       continue
     }
     if (letter === UNKNOWN) {
-      LETTERS[code] = lookAt(String.fromCharCode(code))
+      LETTERS[code] = codeOf(String.fromCharCode(code))
       i-- // read it again, now that its letter is known
     } else if (letter === NO_LETTER) isWord = false
     else {
-      if (isWord && i - start >= MIN_LETTERS) add(text, start, i, hash, bit, seen, found)
+      if (isWord && i - start >= MIN_LETTERS) addWord(text, start, i, hash, bit, seen, found)
       start = i + 1
       hash = 0
       isWord = true
     }
   }
-  if (isWord && length - start >= MIN_LETTERS) add(text, start, length, hash, bit, seen, found)
+  if (isWord && length - start >= MIN_LETTERS) addWord(text, start, length, hash, bit, seen, found)
 }
 
-function add(
+function addWord(
   text: string,
   start: number,
   end: number,
@@ -237,8 +237,8 @@ function add(
 }
 
 /**
- * The codes of characters that are not letters: one that ends a word for the index's tokenizer, and one that makes the word
- * something that nobody mistypes, such as `a1`.
+ * Codes for characters that are not letters. A SEPARATOR ends a word, as in the index's tokenizer. A word with a NO_LETTER, such
+ * as `a1`, is not stored, because nobody mistypes it. An UNKNOWN character has not occurred yet.
  */
 const SEPARATOR = 0
 const NO_LETTER = 1
@@ -246,7 +246,7 @@ const UNKNOWN = 2
 /** Maps each character to its lower-case letter, or to one of these three codes. */
 const LETTERS = new Uint16Array(0x10000).fill(UNKNOWN)
 
-function lookAt(character: string): number {
+function codeOf(character: string): number {
   if (/[\p{N}\p{Co}\p{Cs}]/u.test(character) || cjkRuns(character).length > 0) return NO_LETTER
   if (!/[\p{L}\p{M}]/u.test(character)) return SEPARATOR
   const lower = character.toLowerCase()
@@ -257,29 +257,29 @@ function isNew(seen: SeenWords, hash: number, bit: number): boolean {
   const { slots } = seen
   const mixed = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
   const key = (mixed ^ (mixed >>> 13)) | 1 // 0 is an empty slot
-  const at = slotOf(slots, key)
-  if ((slots[at + 1]! & bit) !== 0) return false
-  if (slots[at] === 0) seen.size++
-  slots[at] = key
-  slots[at + 1]! |= bit
-  if (seen.size * 4 > slots.length) seen.slots = twiceAsMany(slots)
+  const slot = slotOf(slots, key)
+  if ((slots[slot + 1]! & bit) !== 0) return false
+  if (slots[slot] === 0) seen.size++
+  slots[slot] = key
+  slots[slot + 1]! |= bit
+  if (seen.size * 4 > slots.length) seen.slots = doubleSlots(slots)
   return true
 }
 
 function slotOf(slots: Int32Array, key: number): number {
   const last = slots.length - 1
-  let at = key & last & ~1
-  while (slots[at] !== 0 && slots[at] !== key) at = (at + 2) & last
-  return at
+  let slot = key & last & ~1
+  while (slots[slot] !== 0 && slots[slot] !== key) slot = (slot + 2) & last
+  return slot
 }
 
-function twiceAsMany(slots: Int32Array): Int32Array {
-  const more = new Int32Array(2 * slots.length)
+function doubleSlots(slots: Int32Array): Int32Array {
+  const doubled = new Int32Array(2 * slots.length)
   for (let i = 0; i < slots.length; i += 2) {
     if (slots[i] === 0) continue
-    const at = slotOf(more, slots[i]!)
-    more[at] = slots[i]!
-    more[at + 1] = slots[i + 1]!
+    const slot = slotOf(doubled, slots[i]!)
+    doubled[slot] = slots[i]!
+    doubled[slot + 1] = slots[i + 1]!
   }
-  return more
+  return doubled
 }

@@ -4,7 +4,7 @@ import { type Db, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { knownProject, projectId } from "./rows.ts"
 
-// Stores the definitions, imports and uses in the code of projects.
+// Stores the definitions, imports and uses of symbols that the code of a project contains.
 
 /** `target` is the project's file that an import names, or a folder with a trailing slash. */
 export const CODE_SCHEMA = `
@@ -72,7 +72,7 @@ export const CODE_SCHEMA = `
   create table code_linked (project_id integer primary key, modules text not null);
 `
 
-const LOCAL = -1
+const LOCAL_USE = -1
 
 /** The state of a file when it was read. `modified_at` is in milliseconds; `hash` is missing if the content was not read. */
 export type CodeStamp = { size: number; modified_at: number; version: number; hash?: Buffer }
@@ -128,9 +128,9 @@ export function removeCode(db: Db, project: string, paths: readonly string[]): v
     for (const path of paths) {
       const file = fileId(db, id, path)
       if (file === undefined) continue
-      clear(db, file)
+      clearFile(db, file)
       db.prepare("delete from code_file where id = ?").run(file)
-      unlink(db, id)
+      forgetLinks(db, id)
     }
   })
 }
@@ -138,14 +138,14 @@ export function removeCode(db: Db, project: string, paths: readonly string[]): v
 export function forgetProjectCode(db: Db, project: string): void {
   removeCode(db, project, [...codeStamps(db, project).keys()])
   const id = knownProject(db, project)
-  if (id !== undefined) unlink(db, id)
+  if (id !== undefined) forgetLinks(db, id)
 }
 
-function unlink(db: Db, project: number): void {
+function forgetLinks(db: Db, project: number): void {
   db.prepare("delete from code_linked where project_id = ?").run(project)
 }
 
-/** Returns undefined if imports have to be linked again. */
+/** Returns the Go modules with which imports were last linked, or undefined if imports must be linked again. */
 export function linkedBy(db: Db, project: string): string | undefined {
   const id = knownProject(db, project) ?? -1
   return valueQuery(db, "select modules from code_linked where project_id = ?", "text").get(id)
@@ -160,8 +160,8 @@ export function saveLinkedBy(db: Db, project: string, modules: string): void {
 
 function saveFile(db: Db, project: number, file: CodeFile): void {
   const old = fileId(db, project, file.path)
-  if (old !== undefined) clear(db, old)
-  else unlink(db, project)
+  if (old !== undefined) clearFile(db, old)
+  else forgetLinks(db, project)
   const id =
     old ??
     valueQuery(
@@ -181,23 +181,23 @@ function saveFile(db: Db, project: number, file: CodeFile): void {
     file.skipped ?? null,
     id,
   )
-  const define = db.prepare("insert into code_definition values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-  for (const [seq, one] of file.definitions.entries()) {
-    const exported = one.exported === "default" ? 2 : one.exported ? 1 : 0
-    const { name, kind, container = null, line, end_line, deprecated = null, doc = null } = one
-    define.run(id, seq, name, kind, container, line, end_line, exported, deprecated, doc)
+  const insertDefinition = db.prepare("insert into code_definition values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+  for (const [seq, definition] of file.definitions.entries()) {
+    const exported = definition.exported === "default" ? 2 : definition.exported ? 1 : 0
+    const { name, kind, container = null, line, end_line, deprecated = null, doc = null } = definition
+    insertDefinition.run(id, seq, name, kind, container, line, end_line, exported, deprecated, doc)
   }
-  const take = db.prepare("insert into code_import values (?, ?, ?, ?, ?, ?, ?, ?)")
-  for (const [seq, one] of file.imports.entries())
-    take.run(id, seq, one.module, one.name, one.as, one.line, one.reexport ? 1 : 0, one.target ?? null)
-  const use = db.prepare("insert into code_use values (?, ?, ?, ?, ?, ?, ?, ?)")
+  const insertImport = db.prepare("insert into code_import values (?, ?, ?, ?, ?, ?, ?, ?)")
+  for (const [seq, { module, name, as, line, reexport, target = null }] of file.imports.entries())
+    insertImport.run(id, seq, module, name, as, line, reexport ? 1 : 0, target)
+  const insertUse = db.prepare("insert into code_use values (?, ?, ?, ?, ?, ?, ?, ?)")
   for (const [seq, { name, receiver, container = null, line, kind, via }] of file.uses.entries()) {
-    const through = via.type === "import" ? via.index : via.type === "local" ? LOCAL : null
-    use.run(id, seq, name, receiver === undefined ? 1 : 0, container, line, kind === "call" ? 1 : 0, through)
+    const viaImport = via.type === "import" ? via.index : via.type === "local" ? LOCAL_USE : null
+    insertUse.run(id, seq, name, receiver === undefined ? 1 : 0, container, line, kind === "call" ? 1 : 0, viaImport)
   }
 }
 
-function clear(db: Db, file: number): void {
+function clearFile(db: Db, file: number): void {
   db.prepare("delete from code_definition where file_id = ?").run(file)
   db.prepare("delete from code_import where file_id = ?").run(file)
   db.prepare("delete from code_use where file_id = ?").run(file)
@@ -264,7 +264,7 @@ export type CodeCounts = {
 
 export function codeCounts(db: Db, project: string): CodeCounts {
   const id = knownProject(db, project) ?? -1
-  const one = rowQuery(
+  const counts = rowQuery(
     db,
     `select count(*) as files, ifnull(sum(lines), 0) as lines,
          (select count(*) from code_definition where file_id in (select id from code_file where project_id = :id)) as definitions,
@@ -278,5 +278,5 @@ export function codeCounts(db: Db, project: string): CodeCounts {
     "select skipped, count(*) from code_file where project_id = ? and skipped is not null group by skipped order by skipped",
     ["text", "integer"],
   ).all(id)
-  return { ...one, skipped: Object.fromEntries(skipped) }
+  return { ...counts, skipped: Object.fromEntries(skipped) }
 }

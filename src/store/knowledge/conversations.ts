@@ -10,7 +10,7 @@ import { notePurge } from "./purge.ts"
 import { projectId } from "./rows.ts"
 import { removeTestRuns, saveTestRuns, type TestRunWrite } from "./test-runs.ts"
 
-// Stores the facts learned from conversations, each as it was when it was last read.
+// Stores the facts learned from conversations, as of the last time that each conversation was read.
 
 /** The position up to which the history's feed was processed. */
 export function learnedToken(db: Db): string | undefined {
@@ -32,7 +32,7 @@ export function isLearnerVersion(db: Db, version: number): boolean {
 
 /** Forgets what another version of the learner stored about conversations, and records the new version, in one transaction. */
 export function setLearnerVersion(db: Db, version: number): void {
-  if (isLearnerVersion(db, version)) return // readers take no lock
+  if (isLearnerVersion(db, version)) return // most callers only read, and need no lock
   inTransaction(db, () => {
     if (isLearnerVersion(db, version)) return
     if (db.prepare("select 1 from meta where key = 'learner'").get() !== undefined) forgetAll(db)
@@ -171,7 +171,7 @@ export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefi
   return inTransaction(db, () => {
     if (learnedToken(db) !== from) return false
     if (facts.some((fact) => removedConversation(db, fact.name, fact.ref) !== undefined)) notePurge(db)
-    for (const fact of facts) write(db, fact)
+    for (const fact of facts) replaceFacts(db, fact)
     saveLearnedToken(db, to)
     return true
   })
@@ -179,7 +179,7 @@ export function saveLearned(db: Db, facts: LearnedFacts[], from: string | undefi
 
 /** Saves the facts of one conversation, regardless of the feed. */
 export function saveFacts(db: Db, learned: LearnedFacts): void {
-  inTransaction(db, () => write(db, learned))
+  inTransaction(db, () => replaceFacts(db, learned))
 }
 
 /** Returns the conversation that had this name and no longer exists. The history reuses the name of a forgotten one. */
@@ -188,18 +188,18 @@ export function removedConversation(db: Db, name: string, now: Ref | undefined):
   return known && !(now && isSameConversation(known, now)) ? known : undefined
 }
 
-function write(db: Db, learned: LearnedFacts): void {
+function replaceFacts(db: Db, learned: LearnedFacts): void {
   if (learned.gone) {
     removeConversation(db, learned.name)
     return
   }
   const { name, ref, row, web_at, worked, fixes, test_runs, decisions, lines } = learned
   const { kind, project, title, started_at, ended_at } = row
-  const from = row.parent?.id ?? row.fork_of
+  const startedBy = row.parent?.id ?? row.fork_of
   const id = renewConversation(db, {
     name,
     ref,
-    root: from === undefined ? ref.id : rootOf(db, siblingRef(ref, from)),
+    root: startedBy === undefined ? ref.id : rootOf(db, siblingRef(ref, startedBy)),
     kind,
     project,
     branch: row.git_branch,

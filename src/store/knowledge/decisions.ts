@@ -88,38 +88,38 @@ export function saveCommitDecisions(db: Db, project: string, decisions: CommitDe
   inTransaction(db, () => {
     removeCommitDecisions(db, projectId(db, project))
     save(db, project, decisions)
-    setDecided(db, project, head)
+    saveDecidedHead(db, project, head)
   })
 }
 
 /** Records that the decisions of all commits up to this head are stored. */
-function setDecided(db: Db, project: string, head: string): void {
+function saveDecidedHead(db: Db, project: string, head: string): void {
   db.prepare("update git_read set decided = ? where project_id = ?").run(head, knownProject(db, project) ?? null)
 }
 
-type Write = StatedDecision & { conversation?: number; number?: number; hash?: string }
+type DecisionWrite = StatedDecision & { conversation?: number; number?: number; hash?: string }
 
-function save(db: Db, project: string | undefined, decisions: Write[]): void {
+function save(db: Db, project: string | undefined, decisions: DecisionWrite[]): void {
   if (decisions.length === 0) return
-  const of = project === undefined ? null : projectId(db, project)
-  const put = db.prepare(
+  const projectRow = project === undefined ? null : projectId(db, project)
+  const insertDecision = db.prepare(
     `insert into decision (conversation_id, number, hash, project_id, key, at, kind, origin, quote, subject, files, symbols)
      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
   )
-  const index = db.prepare("insert into decision_words (rowid, words) values (?, ?)")
-  const name = db.prepare("insert or ignore into decision_about (decision_id, kind, name) values (?, ?, ?)")
+  const insertWords = db.prepare("insert into decision_words (rowid, words) values (?, ?)")
+  const insertName = db.prepare("insert or ignore into decision_about (decision_id, kind, name) values (?, ?, ?)")
   for (const decision of decisions) {
     const { key, at, kind, origin, quote, subject, files, symbols } = decision
-    const where = [decision.conversation ?? null, decision.number ?? null, decision.hash ?? null]
+    const statedIn = [decision.conversation ?? null, decision.number ?? null, decision.hash ?? null]
     const lists = [subject, files, symbols].map((list) => JSON.stringify(list))
-    const id = put.pluck().get(...where, of, key, at ?? null, kind, origin, quote, ...lists)
-    index.run(id, [quote, ...subject, ...symbols].join("\n"))
-    for (const file of files) name.run(id, "file", file)
-    for (const symbol of symbols) name.run(id, "symbol", symbol.toLowerCase())
-    if (decision.rejects !== undefined) name.run(id, "rejects", decision.rejects)
-    if (decision.committed !== undefined) name.run(id, "committed", decision.committed)
+    const id = insertDecision.pluck().get(...statedIn, projectRow, key, at ?? null, kind, origin, quote, ...lists)
+    insertWords.run(id, [quote, ...subject, ...symbols].join("\n"))
+    for (const file of files) insertName.run(id, "file", file)
+    for (const symbol of symbols) insertName.run(id, "symbol", symbol.toLowerCase())
+    if (decision.rejects !== undefined) insertName.run(id, "rejects", decision.rejects)
+    if (decision.committed !== undefined) insertName.run(id, "committed", decision.committed)
   }
-  if (of !== null) db.prepare("insert or ignore into decision_stale (project_id) values (?)").run(of)
+  if (projectRow !== null) db.prepare("insert or ignore into decision_stale (project_id) values (?)").run(projectRow)
 }
 
 export function removeDecisions(db: Db, conversation: number): void {
@@ -137,12 +137,12 @@ function remove(db: Db, ids: number[]): void {
      select project_id from decision where id = ? and project_id is not null`,
   )
   const words = db.prepare("delete from decision_words where rowid = ?")
-  const about = db.prepare("delete from decision_about where decision_id = ?")
-  const itself = db.prepare("delete from decision where id = ?")
-  for (const id of ids) for (const statement of [stale, words, about, itself]) statement.run(id)
+  const aboutRows = db.prepare("delete from decision_about where decision_id = ?")
+  const decisionRow = db.prepare("delete from decision where id = ?")
+  for (const id of ids) for (const statement of [stale, words, aboutRows, decisionRow]) statement.run(id)
 }
 
-/** Leaves out a commit's decision if a conversation also states it, with the reason. */
+/** Leaves out a commit's decision if a conversation states it too, because that contains the reason. */
 const STATED_ONCE = `(fact.hash is null or not exists (
   select 1 from decision o where o.project_id = fact.project_id and o.kind = fact.kind and o.hash is null
     and substr(o.quote, 1, instr(o.quote || char(10), char(10)) - 1)
@@ -166,35 +166,36 @@ export function hasStaleReversals(db: Db): boolean {
 }
 
 /**
- * Calls `reversals` for each project with changes, with all its decisions in order of time. It returns a map from each reversed
- * key to the reversing key. That may take seconds, and others can write meanwhile: the result is saved, and the project's mark
- * removed, only if the decisions are still the same. Otherwise it is called again; after a few attempts the mark stays.
+ * Calls `reversals` with all decisions, in order of time, of each project whose decisions have changed. `reversals` returns a map
+ * from the key of each reversed decision to that of the later one. It may take seconds, and others can write meanwhile: only if
+ * the decisions are still the same, the result is saved and the project's mark removed. Otherwise it is called again; after a
+ * few attempts the mark stays.
  */
 export function renewReversals(db: Db, reversals: (decisions: MadeDecision[]) => Map<string, string>): void {
   const stale = valueQuery(db, "select project_id from decision_stale", "integer").all() // reading takes no lock
   for (const project of stale)
     for (let i = 0; i < MAX_TRIES; i++) {
-      const given = inOrder(db, project)
-      const found = reversals(given.map(madeOf))
-      if (inTransaction(db, () => keepReversals(db, project, given, found))) break
+      const decisions = decisionsInOrder(db, project)
+      const reversed = reversals(decisions.map(toMadeDecision))
+      if (inTransaction(db, () => saveReversals(db, project, decisions, reversed))) break
     }
 }
 
 const MAX_TRIES = 3
 
-/** Returns false if the decisions have changed. If another process was first, there is nothing to do. */
-function keepReversals(db: Db, project: number, given: InOrder[], found: Map<string, string>): boolean {
+/** Returns false if the decisions have changed, so that the result is outdated. Does nothing if another process was first. */
+function saveReversals(db: Db, project: number, decisions: OrderedDecision[], reversed: Map<string, string>): boolean {
   if (db.prepare("select 1 from decision_stale where project_id = ?").get(project) === undefined) return true
-  if (JSON.stringify(inOrder(db, project)) !== JSON.stringify(given)) return false
+  if (JSON.stringify(decisionsInOrder(db, project)) !== JSON.stringify(decisions)) return false
   db.prepare("update decision set reversed_by = null where project_id = ? and reversed_by is not null").run(project)
   const mark = db.prepare("update decision set reversed_by = ? where project_id = ? and key = ?")
-  for (const [earlier, later] of found) mark.run(later, project, earlier)
+  for (const [earlier, later] of reversed) mark.run(later, project, earlier)
   db.prepare("delete from decision_stale where project_id = ?").run(project)
   return true
 }
 
-type InOrder = RowOf<typeof IN_ORDER>
-const IN_ORDER = {
+type OrderedDecision = RowOf<typeof ORDERED_DECISION>
+const ORDERED_DECISION = {
   number: "integer",
   key: "text",
   kind: "text",
@@ -206,7 +207,7 @@ const IN_ORDER = {
   committed: "text?",
 } as const
 
-function inOrder(db: Db, project: number): InOrder[] {
+function decisionsInOrder(db: Db, project: number): OrderedDecision[] {
   const all = rowQuery(
     db,
     `select fact.key, fact.kind, fact.quote, ifnull(fact.number, 0) as number, fact.subject,
@@ -217,18 +218,18 @@ function inOrder(db: Db, project: number): InOrder[] {
        from decision fact left join conversation c on c.id = fact.conversation_id
        where fact.project_id = ? and ${STATED_ONCE}
        order by time, fact.conversation_id, fact.number, fact.id`,
-    IN_ORDER,
+    ORDERED_DECISION,
   ).all(project)
-  const others = all.filter(({ kind }) => kind !== "adr")
-  const records = inOrderOfNames(all.filter(({ kind }) => kind === "adr"))
-  return [...others, ...records].sort((a, b) => a.time - b.time)
+  const otherDecisions = all.filter(({ kind }) => kind !== "adr")
+  const records = sortByName(all.filter(({ kind }) => kind === "adr"))
+  return [...otherDecisions, ...records].sort((a, b) => a.time - b.time)
 }
 
 /**
  * Sorts decision records in documents by the numbers or dates in their names. A file's time only says that the record is not
  * newer.
  */
-function inOrderOfNames(records: InOrder[]): InOrder[] {
+function sortByName(records: OrderedDecision[]): OrderedDecision[] {
   const byName = new Intl.Collator("en", { numeric: true }).compare
   let newest = 0
   return records
@@ -239,7 +240,7 @@ function inOrderOfNames(records: InOrder[]): InOrder[] {
     })
 }
 
-function madeOf({ time: _, subject, rejects, committed, ...row }: InOrder): MadeDecision {
+function toMadeDecision({ time: _, subject, rejects, committed, ...row }: OrderedDecision): MadeDecision {
   return {
     ...row,
     subject: JSON.parse(subject),
@@ -292,7 +293,7 @@ type QuotedDecision = Pick<StatedDecision, "key" | "kind" | "quote" | "at" | "or
 
 const STATED_IN = "ifnull(c.source || ':' || c.native_id || '#' || fact.number, 'git:' || fact.hash)"
 const MADE_AT = "ifnull(fact.at, ifnull(c.ended_at, 0))"
-const CHOSEN = `
+const MATCHING = `
   from decision fact left join conversation c on c.id = fact.conversation_id
     left join project p on p.id = fact.project_id
   where (fact.hash is null or @commits) and ${STATED_ONCE} and (@kind is null or fact.kind = @kind)
@@ -327,22 +328,22 @@ export function knownDecisions(db: Db, filter: DecisionFilter): { decisions: Kno
     stated: filter.stated_in ?? null,
     later: filter.taken_back_by === undefined ? null : JSON.stringify(filter.taken_back_by),
   }
-  const total = valueQuery(db, `select count(*) ${CHOSEN}`, "integer").get(values)!
+  const total = valueQuery(db, `select count(*) ${MATCHING}`, "integer").get(values)!
   const rows = rowQuery(
     db,
-    `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${CHOSEN}
+    `select ${COLUMNS}, fact.files, fact.symbols, fact.reversed_by, p.path as project ${MATCHING}
      order by ${MADE_AT} desc, fact.conversation_id, fact.number desc, fact.id desc limit @limit offset @offset`,
     DECISION,
   ).all({ ...values, limit: filter.limit, offset: filter.offset ?? 0 })
-  return { decisions: rows.map((row) => known(db, row)), total }
+  return { decisions: rows.map((row) => knownDecision(db, row)), total }
 }
 
 /** A commit message may contain anybody's words, so its decision never counts as own words. */
 const COLUMNS = `fact.key, fact.kind, fact.quote, fact.number, fact.at, fact.origin, fact.hash,
   c.source, c.native_id, fact.hash is null and ${OWN_WORDS_SQL} as own`
 
-type QuotedRow = RowOf<typeof QUOTED>
-const QUOTED = {
+type QuotedRow = RowOf<typeof QUOTED_ROW>
+const QUOTED_ROW = {
   key: "text",
   kind: DECISION_KINDS,
   quote: "text",
@@ -355,10 +356,10 @@ const QUOTED = {
   at: "integer?",
   own: "integer",
 } as const
-const DECISION = { ...QUOTED, project: "text?", files: "text", symbols: "text", reversed_by: "text?" } as const
+const DECISION = { ...QUOTED_ROW, project: "text?", files: "text", symbols: "text", reversed_by: "text?" } as const
 
-function known(db: Db, row: RowOf<typeof DECISION>): KnownDecision {
-  const later = row.reversed_by === null ? undefined : laterOf(db, row.reversed_by)
+function knownDecision(db: Db, row: RowOf<typeof DECISION>): KnownDecision {
+  const later = row.reversed_by === null ? undefined : decisionWithKey(db, row.reversed_by)
   return {
     ...quotedDecision(row),
     conversation: row.native_id ?? undefined,
@@ -376,7 +377,7 @@ function quotedDecision(row: QuotedRow): QuotedDecision {
   return { key, kind, quote, origin, at: at ?? undefined, ref, is_own_words: row.own === 1 }
 }
 
-function laterOf(db: Db, key: string): QuotedRow | undefined {
+function decisionWithKey(db: Db, key: string): QuotedRow | undefined {
   const sql = `select ${COLUMNS} from decision fact left join conversation c on c.id = fact.conversation_id where fact.key = ?`
-  return rowQuery(db, sql, QUOTED).get(key)
+  return rowQuery(db, sql, QUOTED_ROW).get(key)
 }

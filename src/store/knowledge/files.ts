@@ -39,12 +39,12 @@ export type WorkedFile = {
 
 export function saveWorkedFiles(db: Db, conversation: number, project: string, files: WorkedFile[]): void {
   const id = projectId(db, project)
-  const put = db.prepare(
+  const insert = db.prepare(
     `insert into worked (conversation_id, file_id, edits, reads, mentions, added, removed, first_number, last_number, at)
      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   )
   for (const file of files)
-    put.run(
+    insert.run(
       conversation,
       fileId(db, id, file.path),
       file.edits,
@@ -74,10 +74,14 @@ export function knownSpelling(db: Db, project: string, file: string, platform = 
   const id = foldsPaths(platform) ? knownProject(db, project, platform) : undefined
   if (id === undefined) return file
   if (db.prepare(`select 1 from (${NAMES}) where name = @file`).get({ id, file }) !== undefined) return file
-  // SQLite folds only ASCII letters, but is by far the fastest, and hooks have little time.
+  // SQLite ignores case only in ASCII, but is by far the fastest, and hooks have little time.
   const isPlain = /^[\x20-\x7e]*$/.test(file)
-  const like = valueQuery(db, `select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`, "text")
-  for (const name of like.iterate({ id, file, plain: isPlain ? 1 : 0 }))
+  const similarNames = valueQuery(
+    db,
+    `select name from (${NAMES}) where not @plain or lower(name) = lower(@file)`,
+    "text",
+  )
+  for (const name of similarNames.iterate({ id, file, plain: isPlain ? 1 : 0 }))
     if (isSamePath(name, file, platform)) return name
   return file
 }
@@ -87,13 +91,13 @@ export function findFile(db: Db, project: string, typed: string): string | undef
   const id = knownProject(db, project)
   if (id === undefined) return undefined
   const name = knownSpelling(db, project, typed)
-  const found = valueQuery(
+  const matches = valueQuery(
     db,
     `select path from file where project_id = @id and (path = @name or substr(path, -length(@name) - 1) = '/' || @name)
        order by path <> @name limit 2`,
     "text",
   ).all({ id, name })
-  return found[0] === name || found.length === 1 ? found[0] : undefined
+  return matches[0] === name || matches.length === 1 ? matches[0] : undefined
 }
 
 /** One conversation's work on one file. Subagents' work counts for their root. */
@@ -113,7 +117,7 @@ export type FileVisit = {
   at: number
 }
 
-/** A title may be written at any time, so it is shown only if no web page was read at all. */
+/** Selects the title only if no web page was read at all, because a title may be written after one was read. */
 const OWN_TITLE =
   "case when not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at is not null) then c.title end"
 
@@ -147,7 +151,7 @@ export function visitsTo(db: Db, project: string, path: string, limit: number): 
     .map(({ title, ...visit }) => ({ ...visit, title: title ?? undefined }))
 }
 
-/** Returns the newest roots that worked on a branch of the project. Subagents' work counts for their root. */
+/** Returns the newest root conversations that worked on a branch of the project. Subagents' work counts for their root. */
 export function rootsOnBranch(db: Db, project: string, branch: string, limit: number): RootConversation[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
@@ -167,11 +171,11 @@ export type NewestWork = RootConversation & {
   at: number
 }
 
-/** Returns the conversation that last changed anything in the project before a time, except the current one (`asking`). */
-export function newestWork(db: Db, project: string, before: number, asking?: string): NewestWork | undefined {
+/** Returns the conversation that last changed anything in the project before a time, except the current one. */
+export function newestWork(db: Db, project: string, before: number, currentRoot?: string): NewestWork | undefined {
   const id = knownProject(db, project)
   if (id === undefined) return undefined
-  const found = rowQuery(
+  const newest = rowQuery(
     db,
     `select c.source, c.native_id as id, c.root, c.branch, ${OWN_TITLE} as title, c.ended_at as at from conversation c
        where c.project_id = @id and c.kind <> 'subagent' and c.ended_at <= @before and c.root <> @asking
@@ -179,17 +183,17 @@ export function newestWork(db: Db, project: string, before: number, asking?: str
            where m.source = c.source and m.root = c.root and w.edits > 0)
        order by c.ended_at desc limit 1`,
     { source: "text", root: "text", id: "text", branch: "text?", title: "text?", at: "integer" },
-  ).get({ id, before, asking: asking ?? "" })
-  if (!found) return undefined
-  const { branch, title, ...rest } = found
+  ).get({ id, before, asking: currentRoot ?? "" })
+  if (!newest) return undefined
+  const { branch, title, ...rest } = newest
   return { ...rest, branch: branch ?? undefined, title: title ?? undefined }
 }
 
 export type RootConversation = RowOf<typeof ROOT>
 const ROOT = { source: "text", root: "text" } as const
 
-export type WorkedFilePath = RowOf<typeof WORKED>
-const WORKED = {
+export type WorkedFilePath = RowOf<typeof WORKED_ROW>
+const WORKED_ROW = {
   source: "text",
   root: "text",
   path: "text",
@@ -202,13 +206,13 @@ const WORKED = {
 export function filesWorkedOn(db: Db, project: string, roots: RootConversation[]): WorkedFilePath[] {
   const id = knownProject(db, project)
   if (id === undefined) return []
-  const of = rowQuery(
+  const workedOn = rowQuery(
     db,
     `select c.source, c.root, f.path, sum(fact.edits) as edits, sum(fact.reads) as reads, max(ifnull(fact.at, ifnull(c.ended_at, 0))) as at
      from conversation c join worked fact on fact.conversation_id = c.id join file f on f.id = fact.file_id
      where c.source = ? and c.root = ? and f.project_id = ? and (fact.edits > 0 or fact.reads > 0)
      group by f.path`,
-    WORKED,
+    WORKED_ROW,
   )
-  return roots.flatMap(({ source, root }) => of.all(source, root, id))
+  return roots.flatMap(({ source, root }) => workedOn.all(source, root, id))
 }

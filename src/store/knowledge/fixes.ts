@@ -58,13 +58,13 @@ export function saveFixes(
   project: string | undefined,
   fixes: (StoredFix & { words: string })[],
 ): void {
-  const put = db.prepare(
+  const insertFix = db.prepare(
     `insert into fix (conversation_id, project_id, failed_number, fixed_number, at, command, lines, files, edits, edit, edit_lines_left_out)
      values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) returning id`,
   )
-  const index = db.prepare("insert into fix_words (rowid, words) values (?, ?)")
+  const insertWords = db.prepare("insert into fix_words (rowid, words) values (?, ?)")
   for (const fix of fixes) {
-    const id = put
+    const id = insertFix
       .pluck()
       .get(
         conversation,
@@ -79,7 +79,7 @@ export function saveFixes(
         fix.edit,
         fix.edit_lines_left_out,
       )
-    index.run(id, fix.words)
+    insertWords.run(id, fix.words)
   }
 }
 

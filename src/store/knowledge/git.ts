@@ -84,9 +84,9 @@ export type GitWrite = {
   read_at: number
   /** The commits, newest first. */
   commits: CommitWrite[]
-  /** If true, deletes the stored commits first. */
+  /** True to delete the stored commits first. */
   replaces: boolean
-  /** Descriptions of what was left out, for people. With `replaces`, these descriptions replace the earlier ones. */
+  /** Descriptions of what was left out, for the user. With `replaces`, these descriptions replace the earlier ones. */
   left_out: string[]
   /** The maximum number of commits. If there are more, the oldest are deleted and `when_more` is reported. */
   most: number
@@ -122,7 +122,7 @@ const CHANGED_TOGETHER = {
   newest: "integer",
 } as const
 
-/** The number of files from which a commit no longer shows that its files belong together. */
+/** A commit with more files than this does not show that its files belong together. */
 export const MASS_COMMIT = 50
 
 export function gitProject(db: Db, project: string): GitProject | undefined {
@@ -139,7 +139,7 @@ export function gitProject(db: Db, project: string): GitProject | undefined {
 export function saveCommits(db: Db, write: GitWrite): { added: number } {
   return inTransaction(db, () => {
     const project = projectId(db, write.project)
-    if (write.replaces) forget(db, project)
+    if (write.replaces) forgetGit(db, project)
     const before = gitProject(db, write.project)?.left_out ?? []
     const added = write.commits.toReversed().filter((commit) => addCommit(db, project, commit)).length
     const dropped = dropOldest(db, project, write.most) ? [write.when_more] : []
@@ -151,7 +151,7 @@ export function saveCommits(db: Db, write: GitWrite): { added: number } {
   })
 }
 
-/** Commits that touched the file under any of its names, newest first. The path may be an old name. */
+/** Returns the commits that touched the file under any of its names, newest first. The path may be an old name. */
 export function commitsTouching(
   db: Db,
   project: string,
@@ -180,7 +180,7 @@ export function commitsTouching(
     .map((row) => ({ ...commitOf(row), status: row.status }))
 }
 
-/** Commits after a time, newest first. */
+/** Returns the commits after a time, newest first. */
 export function commitsSince(db: Db, project: string, since: number, limit: number): GitCommit[] {
   return rowQuery(
     db,
@@ -191,7 +191,7 @@ export function commitsSince(db: Db, project: string, since: number, limit: numb
     .map(commitOf)
 }
 
-/** Existing files that changed in the same commits as this one, most often first. */
+/** Returns existing files that changed in the same commits as this one, the most frequent first. */
 export function changedTogether(db: Db, project: string, file: string, limit: number): ChangedTogether[] {
   return rowQuery(
     db,
@@ -213,7 +213,7 @@ export function changedTogether(db: Db, project: string, file: string, limit: nu
   ).all({ id: knownProject(db, project) ?? null, file, limit })
 }
 
-/** The file's current name. Undefined if no known commit touched it. */
+/** Returns the file's current name, or undefined if no known commit touched it. */
 export function currentFileName(db: Db, project: string, file: string): { path: string; gone: boolean } | undefined {
   const row = rowQuery(
     db,
@@ -223,7 +223,7 @@ export function currentFileName(db: Db, project: string, file: string): { path: 
   return row && { path: row.path, gone: row.gone === 1 }
 }
 
-/** The files that a commit touched, by their current names. */
+/** Returns the current names of the files that a commit touched. */
 export function filesOfCommit(db: Db, project: string, hash: string): string[] {
   return valueQuery(
     db,
@@ -235,7 +235,7 @@ export function filesOfCommit(db: Db, project: string, hash: string): string[] {
   ).all(knownProject(db, project) ?? null, hash)
 }
 
-/** Commits that announce a breaking change or revert another commit; newest first. */
+/** Returns commits that announce a breaking change or revert another commit, newest first. */
 export function markedCommits(
   db: Db,
   project: string,
@@ -254,7 +254,7 @@ export function markedCommits(
 
 export function forgetProjectGit(db: Db, project: string): void {
   const id = knownProject(db, project)
-  if (id !== undefined) inTransaction(db, () => forget(db, id))
+  if (id !== undefined) inTransaction(db, () => forgetGit(db, id))
 }
 
 type CommitRow = RowOf<typeof COMMIT_ROW>
@@ -302,18 +302,18 @@ function addCommit(db: Db, project: number, commit: CommitWrite): boolean {
   return true
 }
 
-type Named = RowOf<typeof NAMED>
-const NAMED = { id: "integer", path: "text" } as const
+type NamedFile = RowOf<typeof NAMED_FILE>
+const NAMED_FILE = { id: "integer", path: "text" } as const
 
 /**
  * Finds the file of a commit's entry. Commits come oldest first, but those of two branches alternate: one branch may change a
  * file under its old name after the other has renamed it, and the same rename may come twice.
  */
 function fileOf(db: Db, project: number, { status, path, from }: TouchWrite, committedAt: number): number {
-  const known = named(db, project, path)
-  if (status === "renamed" && from !== undefined) return renamed(db, project, from, path, known)
+  const known = fileNamed(db, project, path)
+  if (status === "renamed" && from !== undefined) return renameFile(db, project, from, path, known)
   const isNew = known === undefined || (status === "added" && known.path !== path)
-  const id = isNew ? create(db, project, path) : known.id
+  const id = isNew ? createFile(db, project, path) : known.id
   if (isNew || known.path === path) setGone(db, id, status === "deleted", committedAt)
   return id
 }
@@ -326,56 +326,57 @@ function setGone(db: Db, file: number, isGone: boolean, committedAt: number): vo
   ).run(isGone ? 1 : 0, file, committedAt)
 }
 
-function renamed(db: Db, project: number, from: string, path: string, known: Named | undefined): number {
-  const source = named(db, project, from)
+function renameFile(db: Db, project: number, from: string, path: string, known: NamedFile | undefined): number {
+  const source = fileNamed(db, project, from)
   if (source?.path === path) return source.id
   if (source?.path !== from) {
-    const id = known?.path === path ? known.id : create(db, project, path)
-    if (source === undefined) name(db, project, from, id)
+    const id = known?.path === path ? known.id : createFile(db, project, path)
+    if (source === undefined) saveName(db, project, from, id)
     return id
   }
   // A deleted file that had this name before becomes part of the renamed file's history.
-  if (known?.path === path) merge(db, known.id, source.id)
+  if (known?.path === path) mergeFiles(db, known.id, source.id)
   db.prepare("update git_file set path = ?, gone = 0 where id = ?").run(path, source.id)
-  name(db, project, path, source.id)
+  saveName(db, project, path, source.id)
   return source.id
 }
 
-function named(db: Db, project: number, file: string): Named | undefined {
+function fileNamed(db: Db, project: number, file: string): NamedFile | undefined {
   return rowQuery(
     db,
     "select f.id, f.path from git_name n join git_file f on f.id = n.file_id where n.project_id = ? and n.name = ?",
-    NAMED,
+    NAMED_FILE,
   ).get(project, file)
 }
 
-function create(db: Db, project: number, path: string): number {
+function createFile(db: Db, project: number, path: string): number {
   const id = valueQuery(db, "insert into git_file (project_id, path) values (?, ?) returning id", "integer").get(
     project,
     path,
   )!
-  name(db, project, path, id)
+  saveName(db, project, path, id)
   return id
 }
 
-function name(db: Db, project: number, path: string, file: number): void {
+function saveName(db: Db, project: number, path: string, file: number): void {
   db.prepare("insert or replace into git_name (project_id, name, file_id) values (?, ?, ?)").run(project, path, file)
 }
 
-function merge(db: Db, file: number, into: number): void {
+function mergeFiles(db: Db, file: number, into: number): void {
   db.prepare("update or ignore git_touch set file_id = ? where file_id = ?").run(into, file)
   db.prepare("delete from git_touch where file_id = ?").run(file)
   db.prepare("update git_name set file_id = ? where file_id = ?").run(into, file)
   db.prepare("delete from git_file where id = ?").run(file)
 }
 
-const BEYOND = "select id from git_commit where project_id = ? order by committed_at desc, id desc limit -1 offset ?"
+const OLDEST_COMMITS =
+  "select id from git_commit where project_id = ? order by committed_at desc, id desc limit -1 offset ?"
 
-/** Returns true if there were more. */
+/** Deletes the oldest commits if there are more than `most`. Returns true if there were. */
 function dropOldest(db: Db, project: number, most: number): boolean {
-  if (db.prepare(BEYOND).get(project, most) === undefined) return false
-  db.prepare(`delete from git_touch where commit_id in (${BEYOND})`).run(project, most)
-  db.prepare(`delete from git_commit where id in (${BEYOND})`).run(project, most)
+  if (db.prepare(OLDEST_COMMITS).get(project, most) === undefined) return false
+  db.prepare(`delete from git_touch where commit_id in (${OLDEST_COMMITS})`).run(project, most)
+  db.prepare(`delete from git_commit where id in (${OLDEST_COMMITS})`).run(project, most)
   db.prepare(
     "delete from git_name where project_id = ? and not exists (select 1 from git_touch t where t.file_id = git_name.file_id)",
   ).run(project)
@@ -385,7 +386,7 @@ function dropOldest(db: Db, project: number, most: number): boolean {
   return true
 }
 
-function forget(db: Db, project: number): void {
+function forgetGit(db: Db, project: number): void {
   db.prepare("delete from git_touch where commit_id in (select id from git_commit where project_id = ?)").run(project)
   db.prepare("delete from git_commit where project_id = ?").run(project)
   db.prepare("delete from git_name where project_id = ?").run(project)

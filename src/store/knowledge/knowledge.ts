@@ -82,7 +82,7 @@ import {
 } from "./symbols.ts"
 import { saveTestRuns, TESTS_SCHEMA, testRunStats, testRuns } from "./test-runs.ts"
 
-const FACTS = {
+const FUNCTIONS = {
   code: {
     codeStamps,
     saveCode,
@@ -138,17 +138,17 @@ type Bound<F> = { [N in keyof F]: F[N] extends (db: Db, ...given: infer G) => in
  * Facts from conversations and projects that help with current work. Derived, safe to delete; created on first use, and updated
  * by every sync from then on. Methods are grouped by kind of fact; related facts are written in one transaction.
  */
-export type Knowledge = { [K in keyof typeof FACTS]: Bound<(typeof FACTS)[K]> } & {
+export type Knowledge = { [K in keyof typeof FUNCTIONS]: Bound<(typeof FUNCTIONS)[K]> } & {
   path: string
   close(): void
 }
 
-function knowledgeOver(db: Db, path: string): Knowledge {
-  const bound = <F extends Record<string, (db: Db, ...given: never[]) => unknown>>(functions: F) =>
+function bindKnowledge(db: Db, path: string): Knowledge {
+  const bindAll = <F extends Record<string, (db: Db, ...given: never[]) => unknown>>(functions: F) =>
     Object.fromEntries(
       Object.entries(functions).map(([name, method]) => [name, (...given: never[]) => method(db, ...given)]),
     ) as Bound<F>
-  const kinds = Object.entries(FACTS).map(([kind, functions]) => [kind, bound(functions)])
+  const kinds = Object.entries(FUNCTIONS).map(([kind, functions]) => [kind, bindAll(functions)])
   return { ...Object.fromEntries(kinds), path, close: () => db.close() } as Knowledge
 }
 
@@ -183,7 +183,7 @@ const SCHEMA = `
     ${OWNERS_SCHEMA}
 `
 const MIGRATIONS: readonly [string, string][] = [["001-facts", SCHEMA]]
-/** A hash of the schema. If it changes, KNOWLEDGE_FORMAT must change. */
+/** A hash of the schema. If it changes, KNOWLEDGE_FORMAT must be changed too. */
 export const SCHEMA_MARK = markOf(SCHEMA)
 const MARK = "select value from meta where key = 'schema'"
 
@@ -194,7 +194,7 @@ export function openKnowledge(path: string): Knowledge {
   const mark = db.prepare(MARK).pluck()
   if (mark.get() === undefined)
     inTransaction(db, () => db.prepare("insert or ignore into meta (key, value) values ('schema', ?)").run(SCHEMA_MARK))
-  if (mark.get() === SCHEMA_MARK) return knowledgeOver(db, path)
+  if (mark.get() === SCHEMA_MARK) return bindKnowledge(db, path)
   db.close()
   removeDatabase(path)
   return openKnowledge(path)
@@ -204,11 +204,11 @@ export function openKnowledge(path: string): Knowledge {
 function copyOlderKnowledge(path: string): void {
   try {
     const older = olderKnowledge(path)
-    const old = older === path ? undefined : openIfSame(older, OLDER_BUSY_MS)
+    const old = older === path ? undefined : openIfSameSchema(older, OLDER_BUSY_MS)
     if (old) copyDatabase(old, path)
     old?.close()
   } catch {
-    // It is damaged, so dex learns again.
+    // The older file is damaged, so dex learns everything again.
   }
 }
 
@@ -226,11 +226,11 @@ function markOf(text: string): string {
 
 /** Opens the knowledge like `openReadOnly`. Also returns undefined if the schema differs. */
 export function readKnowledge(path: string, busyMs: number): Knowledge | undefined {
-  const db = openIfSame(path, busyMs)
-  return db && knowledgeOver(db, path)
+  const db = openIfSameSchema(path, busyMs)
+  return db && bindKnowledge(db, path)
 }
 
-function openIfSame(path: string, busyMs: number): Db | undefined {
+function openIfSameSchema(path: string, busyMs: number): Db | undefined {
   const db = openReadOnly(path, MIGRATIONS, busyMs)
   if (db?.prepare(MARK).pluck().get() === SCHEMA_MARK) return db
   db?.close()
@@ -245,7 +245,7 @@ export function dropOtherProjects(db: Db, projects: string[]): void {
        and (exists (select 1 from git_read where project_id = p.id) or exists (select 1 from code_file where project_id = p.id))`,
     "text",
   ).all(JSON.stringify(storedSpellings(db, projects)))
-  if (others.length === 0) return // readers take no lock
+  if (others.length === 0) return // most callers only read, and need no lock
   inTransaction(db, () => {
     for (const project of others) {
       forgetProjectGit(db, project)
@@ -260,10 +260,10 @@ export function dropOtherProjects(db: Db, projects: string[]): void {
  * conversations follows the history.
  */
 export function setRedactionVersion(db: Db, version: number): void {
-  const used = db.prepare("select value from meta where key = 'redaction'").pluck()
-  if (used.get() === String(version)) return // readers take no lock
+  const redactionMark = db.prepare("select value from meta where key = 'redaction'").pluck()
+  if (redactionMark.get() === String(version)) return // most callers only read, and need no lock
   inTransaction(db, () => {
-    if (used.get() === String(version)) return
+    if (redactionMark.get() === String(version)) return
     const projects = valueQuery(db, "select path from project", "text").all()
     for (const project of projects) {
       forgetProjectGit(db, project)

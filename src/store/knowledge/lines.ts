@@ -52,41 +52,41 @@ export type LinesWrite = { belongs_to: string; edits: EditWrite[]; commits: RanC
 
 export function saveLines(db: Db, conversation: number, project: string, write: LinesWrite): void {
   const id = projectId(db, project)
-  const put = db.prepare(
+  const insertEdit = db.prepare(
     "insert into line_edit (conversation_id, file_id, number, at, added, removed) values (?, ?, ?, ?, ?, ?)",
   )
   const files = new Map<string, number>()
   for (const { path, number, at, added, removed } of write.edits) {
     const file = files.get(path) ?? fileId(db, id, path)
     files.set(path, file)
-    put.run(conversation, file, number, at, bytesOf(added), bytesOf(removed))
+    insertEdit.run(conversation, file, number, at, encodeKeys(added), encodeKeys(removed))
   }
-  const commit = db.prepare(
+  const insertCommit = db.prepare(
     "insert into line_commit (conversation_id, seq, number, hash, subject, at) values (?, ?, ?, ?, ?, ?)",
   )
   for (const [seq, { number, hash, subject, at }] of write.commits.entries())
-    commit.run(conversation, seq, number, hash, subject, at)
+    insertCommit.run(conversation, seq, number, hash, subject, at)
   db.prepare("insert into line_work (conversation_id, belongs_to, said) values (?, ?, ?)").run(
     conversation,
     write.belongs_to,
-    bytesOf(write.said),
+    encodeKeys(write.said),
   )
-  dropOwnersFrom(db, id, firstMoment(db, conversation))
+  dropOwnersFrom(db, id, earliestTime(db, conversation))
 }
 
 export function removeLines(db: Db, conversation: number): void {
   const project = db.prepare("select project_id from conversation where id = ?").pluck().get(conversation)
-  if (typeof project === "number") dropOwnersFrom(db, project, firstMoment(db, conversation))
+  if (typeof project === "number") dropOwnersFrom(db, project, earliestTime(db, conversation))
   db.prepare("delete from line_edit where conversation_id = ?").run(conversation)
   db.prepare("delete from line_commit where conversation_id = ?").run(conversation)
   db.prepare("delete from line_work where conversation_id = ?").run(conversation)
 }
 
-/** The earliest time in the conversation's lines. Anything older is unrelated to it. */
-function firstMoment(db: Db, conversation: number): number {
+/** The time of the conversation's first edit or message. The conversation cannot affect the owners of older lines. */
+function earliestTime(db: Db, conversation: number): number {
   const edited = valueQuery(db, "select min(at) from line_edit where conversation_id = ?", "integer?").get(conversation)
   const said = valueQuery(db, "select said from line_work where conversation_id = ?", "blob").get(conversation)
-  const seconds = said && keysIn(said)[0]
+  const seconds = said && decodeKeys(said)[0]
   return Math.min(edited ?? Infinity, seconds === undefined ? Infinity : seconds * 1000)
 }
 
@@ -124,7 +124,7 @@ export function lineWorkers(db: Db, project: string): LineWorker[] {
     ...row,
     title: title ?? undefined,
     started_at: started_at ?? undefined,
-    said: keysIn(said),
+    said: decodeKeys(said),
   }))
 }
 
@@ -153,7 +153,7 @@ export function editsOfFiles(db: Db, files: readonly number[]): LineEdit[] {
        where file_id in (select value from json_each(?)) order by at, id`,
     { number: "integer", at: "integer", conversation: "integer", file: "integer", added: "blob", removed: "blob" },
   ).all(JSON.stringify(files))
-  return rows.map(({ added, removed, ...row }) => ({ ...row, added: keysIn(added), removed: keysIn(removed) }))
+  return rows.map(({ added, removed, ...row }) => ({ ...row, added: decodeKeys(added), removed: decodeKeys(removed) }))
 }
 
 export type RanCommit = RowOf<typeof RAN_COMMIT>
@@ -168,11 +168,11 @@ export function ranCommits(db: Db, project: string): RanCommit[] {
   ).all(knownProject(db, project) ?? null)
 }
 
-function bytesOf(keys: number[]): Buffer {
+function encodeKeys(keys: number[]): Buffer {
   return Buffer.from(Uint32Array.from(keys).buffer)
 }
 
-function keysIn(bytes: Buffer): Uint32Array {
+function decodeKeys(bytes: Buffer): Uint32Array {
   // Copy the blob, because four-byte numbers must be aligned and a blob may be at any address.
   return new Uint32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength) as ArrayBuffer)
 }

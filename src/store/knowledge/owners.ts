@@ -18,39 +18,39 @@ export const OWNERS_SCHEMA = `
   create index line_owner_until on line_owner (project_id, until);
 `
 
-export type FoundOwners = RowOf<typeof FOUND_OWNERS>
-const FOUND_OWNERS = { hash: "text", path: "text", until: "integer", found: "text" } as const
+export type CachedOwners = RowOf<typeof CACHED_OWNERS>
+const CACHED_OWNERS = { hash: "text", path: "text", until: "integer", found: "text" } as const
 
-/** The version that found the owners, since another may find others, and the position in the feed at that time (`token`). */
+/** The version of the code that computed the owners, and the position in the feed from which it did (`token`). */
 export type OwnersVersion = { version: string; token: string | undefined }
 
 /** The most cached rows; the oldest are deleted first. */
 const MAX_ROWS = 20_000
 
-export function cachedOwners(db: Db, project: string, version: string, hashes: readonly string[]): FoundOwners[] {
+export function cachedOwners(db: Db, project: string, version: string, hashes: readonly string[]): CachedOwners[] {
   if (versionOf(db) !== version) return []
   return rowQuery(
     db,
     `select hash, path, until, found from line_owner
        where project_id = ? and hash in (select value from json_each(?))`,
-    FOUND_OWNERS,
+    CACHED_OWNERS,
   ).all(knownProject(db, project) ?? null, JSON.stringify(hashes))
 }
 
 /** Saves nothing if something was learned or forgotten meanwhile, because the result may be outdated. */
-export function cacheOwners(db: Db, project: string, by: OwnersVersion, rows: readonly FoundOwners[]): void {
+export function cacheOwners(db: Db, project: string, origin: OwnersVersion, rows: readonly CachedOwners[]): void {
   inTransaction(db, () => {
     const id = knownProject(db, project)
     const token = db.prepare("select value from meta where key = 'token'").pluck().get()
-    if (id === undefined || token !== by.token) return
-    if (versionOf(db) !== by.version) {
+    if (id === undefined || token !== origin.token) return
+    if (versionOf(db) !== origin.version) {
       dropAllOwners(db)
-      db.prepare("insert or replace into meta (key, value) values ('owners', ?)").run(by.version)
+      db.prepare("insert or replace into meta (key, value) values ('owners', ?)").run(origin.version)
     }
-    const put = db.prepare(
+    const insert = db.prepare(
       "insert or replace into line_owner (project_id, hash, path, until, found) values (?, ?, ?, ?, ?)",
     )
-    for (const { hash, path, until, found } of rows) put.run(id, hash, path, until, found)
+    for (const { hash, path, until, found } of rows) insert.run(id, hash, path, until, found)
     db.prepare("delete from line_owner where id <= (select max(id) from line_owner) - ?").run(MAX_ROWS)
   })
 }

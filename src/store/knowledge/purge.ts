@@ -12,10 +12,10 @@ export function notePurge(db: Db): void {
 }
 
 export function isPurgeDue(db: Db): boolean {
-  return purgeDue(db) !== undefined
+  return purgeMark(db) !== undefined
 }
 
-function purgeDue(db: Db): string | undefined {
+function purgeMark(db: Db): string | undefined {
   return valueQuery(db, "select value from meta where key = 'purge'", "text").get()
 }
 
@@ -37,7 +37,7 @@ export const DELETE_UNUSED_PROJECTS = `delete from project where id not in (
 /** Rewrites the file without deleted data, so that not even single words of it stay on disk. */
 export function purgeKnowledge(db: Db, path: string): void {
   try {
-    const due = purgeDue(db)
+    const mark = purgeMark(db)
     inTransaction(db, () => {
       db.exec("delete from file where id not in (select file_id from worked union select file_id from line_edit)")
       db.exec(DELETE_UNUSED_PROJECTS)
@@ -48,7 +48,7 @@ export function purgeKnowledge(db: Db, path: string): void {
     db.exec("vacuum")
     const isDone = emptyLog(db)
     // If somebody still reads the old pages, or more was forgotten meanwhile, the purge stays due.
-    if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(due ?? null)
+    if (isDone) db.prepare("delete from meta where key = 'purge' and value = ?").run(mark ?? null)
   } catch (error) {
     throw explainError(error, path)
   }

@@ -22,7 +22,7 @@ export function storedSpellings(db: Db, projects: readonly string[], platform = 
 
 /**
  * The condition that a `fact` of the conversation `c` is older than any words of a web page or remote tool in it or in its
- * related conversations. A subagent's answer passes on what the subagent read.
+ * related conversations. Those count too, because a subagent's answer may pass on what the subagent read.
  */
 export const OWN_WORDS_SQL =
   "not exists (select 1 from conversation o where o.source = c.source and o.root = c.root and o.web_at <= ifnull(fact.at, o.web_at))"

@@ -12,7 +12,7 @@ export type CodeSymbol = Definition & { path: string }
 const SYMBOL =
   "f.path, d.name, d.kind, d.container, d.line, d.end_line, d.exported, d.deprecated, d.doc from code_definition d join code_file f on f.id = d.file_id"
 
-/** Returns definitions in the order of the text. */
+/** Returns the definitions in a file, in the order of the text. */
 export function definitionsIn(db: Db, project: string, path: string): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
   const sql = `select ${SYMBOL} where f.project_id = ? and f.path = ? order by d.seq`
@@ -31,7 +31,7 @@ export function definitionAt(db: Db, project: string, path: string, line: number
   return row && symbolOf(row)
 }
 
-/** Returns exported definitions first, then by path. */
+/** Returns the definitions with this name: exported ones first, each group sorted by path. */
 export function definitionsNamed(db: Db, project: string, name: string, limit: number): CodeSymbol[] {
   const id = knownProject(db, project) ?? -1
   const sql = `select ${SYMBOL} where d.name = ? and f.project_id = ? order by d.exported = 0, f.path, d.seq limit ?`
@@ -67,55 +67,55 @@ export function usesOf(
   }).get(id, symbol.path)
   if (!file) return []
   const isGo = file.language === "go"
-  const found: UseRow[] = []
+  const resolvedUses: UseRow[] = []
   const inFile = rowQuery(
     db,
-    `select ${USE} where u.file_id = ? and u.via = -1 and u.name = ? order by u.line limit ?`,
+    `select ${USES_WITH_FILES} where u.file_id = ? and u.via = -1 and u.name = ? order by u.line limit ?`,
     USE_ROW,
   )
-  found.push(...inFile.all(file.id, symbol.name, limit))
-  const through = rowQuery(
+  resolvedUses.push(...inFile.all(file.id, symbol.name, limit))
+  const viaImport = rowQuery(
     db,
-    `select ${USE} join code_import i on i.file_id = u.file_id and i.seq = u.via
+    `select ${USES_WITH_FILES} join code_import i on i.file_id = u.file_id and i.seq = u.via
      where u.name = ? and f.project_id = ? and i.target = ? order by f.path, u.line limit ?`,
     USE_ROW,
   )
   for (const { target, name } of namesOutside(db, id, isGo ? `${file.folder}/` : symbol.path, symbol))
-    found.push(...through.all(name, id, target, limit))
-  if (isGo) found.push(...rowQuery(db, SAME_PACKAGE, USE_ROW).all(symbol.name, id, file.folder, limit))
+    resolvedUses.push(...viaImport.all(name, id, target, limit))
+  if (isGo) resolvedUses.push(...rowQuery(db, SAME_PACKAGE, USE_ROW).all(symbol.name, id, file.folder, limit))
   const isPlain = symbol.kind === "method" ? 0 : 1
   const byName = rowQuery(
     db,
-    `select ${USE} where u.name = ? and u.via is null and u.is_plain = ? and f.project_id = ?
+    `select ${USES_WITH_FILES} where u.name = ? and u.via is null and u.is_plain = ? and f.project_id = ?
        and (f.language = ? or (f.language in (${SCRIPTS}) and ? in (${SCRIPTS}))) and not (f.language = 'go' and f.folder = ? and u.is_plain)
      order by f.path, u.line limit ?`,
     USE_ROW,
   )
-  const named = byName.all(symbol.name, isPlain, id, file.language, file.language, file.folder, limit)
-  return [...asUses(found, "resolved"), ...asUses(named, "by_name")].slice(0, limit)
+  const namedUses = byName.all(symbol.name, isPlain, id, file.language, file.language, file.folder, limit)
+  return [...asUses(resolvedUses, "resolved"), ...asUses(namedUses, "by_name")].slice(0, limit)
 }
 
 const SCRIPTS = "'typescript', 'tsx', 'javascript'"
-const USE = "f.path, u.container, u.line, u.is_call from code_use u join code_file f on f.id = u.file_id"
+const USES_WITH_FILES = "f.path, u.container, u.line, u.is_call from code_use u join code_file f on f.id = u.file_id"
 /**
  * Matches uses in the same Go package: a name that a Go file uses without a package, and does not define, is defined by another
  * file of its package.
  */
-const SAME_PACKAGE = `select ${USE} where u.name = ? and f.project_id = ? and f.folder = ? and f.language = 'go'
+const SAME_PACKAGE = `select ${USES_WITH_FILES} where u.name = ? and f.project_id = ? and f.folder = ? and f.language = 'go'
   and u.via is null and u.is_plain order by f.path, u.line limit ?`
 
 const MAX_REEXPORTS = 5
 const MAX_NAMES = 50
 
-/** Returns the modules and names under which others can import a symbol: its own file, and those that re-export it. */
+/** Returns the modules and names by which others can import a symbol: its own file, and files that re-export it. */
 function namesOutside(
   db: Db,
   project: number,
   target: string,
   symbol: Pick<CodeSymbol, "name" | "exported">,
 ): { target: string; name: string }[] {
-  const found = [{ target, name: symbol.name, depth: 0 }]
-  if (symbol.exported === "default") found.push({ target, name: "default", depth: 0 })
+  const names = [{ target, name: symbol.name, depth: 0 }]
+  if (symbol.exported === "default") names.push({ target, name: "default", depth: 0 })
   const reexports = rowQuery(
     db,
     `select f.path as target, case when i.name = '*' then ? else i.local end as name
@@ -124,14 +124,14 @@ function namesOutside(
        and (i.reexport or f.path like '%\\_\\_init\\_\\_.py' escape '\\')`,
     { target: "text", name: "text" },
   )
-  for (let i = 0; i < found.length && found.length < MAX_NAMES; i++) {
-    const at = found[i]!
-    if (at.depth >= MAX_REEXPORTS) continue
-    for (const row of reexports.all(at.name, at.target, project, at.name))
-      if (!found.some((known) => known.target === row.target && known.name === row.name))
-        found.push({ ...row, depth: at.depth + 1 })
+  for (let i = 0; i < names.length && names.length < MAX_NAMES; i++) {
+    const module = names[i]!
+    if (module.depth >= MAX_REEXPORTS) continue
+    for (const row of reexports.all(module.name, module.target, project, module.name))
+      if (!names.some((known) => known.target === row.target && known.name === row.name))
+        names.push({ ...row, depth: module.depth + 1 })
   }
-  return found
+  return names
 }
 
 /** Returns the files that import this one, by path; for Go, the files that import its package. */
@@ -158,18 +158,17 @@ export function importsIn(db: Db, project: string, path: string): { target: stri
 }
 
 /**
- * A deprecated symbol of the project, and where this file uses it. Only resolved uses count, because a name alone would be a
- * guess.
+ * A use of one of the project's deprecated symbols in a file. Only resolved uses count, because the name alone would be a guess.
  */
 export type DeprecatedUse = { symbol: CodeSymbol; line: number; container?: string }
 
 export function deprecatedUsedIn(db: Db, project: string, path: string): DeprecatedUse[] {
   const id = knownProject(db, project) ?? -1
-  const isAny = db.prepare(
+  const anyDeprecated = db.prepare(
     "select 1 from code_definition d join code_file f on f.id = d.file_id where d.deprecated is not null and f.project_id = ? limit 1",
   )
   // Most projects deprecate nothing, so no use needs to be checked.
-  if (isAny.get(id) === undefined) return []
+  if (anyDeprecated.get(id) === undefined) return []
   const uses = rowQuery(
     db,
     `select u.name, u.container, u.line, u.via, u.is_plain, i.target, f.folder, f.language
@@ -186,10 +185,10 @@ export function deprecatedUsedIn(db: Db, project: string, path: string): Depreca
       target: "text?",
     },
   ).all(id, path)
-  const walk: Walk = { known: new Map(), left: MAX_LOOKUPS }
+  const lookups: Lookups = { known: new Map(), left: MAX_LOOKUPS }
   return uses.flatMap(({ name, container, line, via, is_plain, target, folder, language }) => {
     const place = via === -1 ? path : via === null && is_plain && language === "go" ? `${folder}/` : target
-    const symbol = place === null ? undefined : meaningOf(db, id, place, name, walk)
+    const symbol = place === null ? undefined : resolveName(db, id, place, name, lookups)
     if (symbol?.deprecated === undefined || symbol.path === path) return []
     return [{ symbol, line, container: container ?? undefined }]
   })
@@ -198,17 +197,17 @@ export function deprecatedUsedIn(db: Db, project: string, path: string): Depreca
 /** The maximum number of re-exporting modules to look up for one file. */
 const MAX_LOOKUPS = 1_000
 
-type Walk = {
+type Lookups = {
   /** Names that were looked up before. */
   known: Map<string, CodeSymbol | undefined>
   /** The number of re-exporting modules that may still be looked up. */
   left: number
 }
 
-function meaningOf(db: Db, project: number, target: string, name: string, walk: Walk): CodeSymbol | undefined {
+function resolveName(db: Db, project: number, target: string, name: string, lookups: Lookups): CodeSymbol | undefined {
   const key = `${target}\n${name}`
-  if (!walk.known.has(key)) walk.known.set(key, definitionOf(db, project, target, name, 0, walk, new Map()))
-  return walk.known.get(key)
+  if (!lookups.known.has(key)) lookups.known.set(key, definitionOf(db, project, target, name, 0, lookups, new Map()))
+  return lookups.known.get(key)
 }
 
 /**
@@ -221,7 +220,7 @@ function definitionOf(
   target: string,
   name: string,
   depth: number,
-  walk: Walk,
+  lookups: Lookups,
   visited: Map<string, number>,
 ): CodeSymbol | undefined {
   visited.set(`${target}\n${name}`, depth)
@@ -234,18 +233,18 @@ function definitionOf(
     SYMBOL_ROW,
   ).get(project, isFolder ? 1 : 0, place, isFolder ? 1 : 0, place, name, name)
   if (row || isFolder || depth >= MAX_REEXPORTS) return row && symbolOf(row)
-  const onwards = rowQuery(
+  const reexports = rowQuery(
     db,
     `select i.target, case when i.name = '*' then ? else i.name end as name
        from code_import i join code_file f on f.id = i.file_id
        where f.project_id = ? and f.path = ? and i.target is not null and (i.local = ? or (i.name = '*' and i.local = '*')) limit ?`,
     { target: "text", name: "text" },
   ).all(name, project, target, name, MAX_NAMES)
-  for (const next of onwards) {
+  for (const next of reexports) {
     const before = visited.get(`${next.target}\n${next.name}`)
     if (before !== undefined && before <= depth + 1) continue
-    if (walk.left-- <= 0) return undefined
-    const found = definitionOf(db, project, next.target, next.name, depth + 1, walk, visited)
+    if (lookups.left-- <= 0) return undefined
+    const found = definitionOf(db, project, next.target, next.name, depth + 1, lookups, visited)
     if (found) return found
   }
   return undefined

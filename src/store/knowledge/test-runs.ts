@@ -65,14 +65,14 @@ export function saveTestRuns(
   endedAt: number | undefined,
 ): void {
   const id = projectId(db, project)
-  const put = db.prepare(
+  const insert = db.prepare(
     `insert into test_run (conversation_id, project_id, number, at, command, runner, kind, script, folder, targets, filter,
        outcome, failed, passed, failures, complete)
      values (@conversation, @project, @number, @at, @command, @runner, @kind, @script, @folder, @targets, @filter,
        @outcome, @failed, @passed, @failures, @complete)`,
   )
   for (const run of runs)
-    put.run({
+    insert.run({
       ...run,
       conversation,
       project: id,
@@ -97,12 +97,12 @@ export function testRuns(db: Db, project: string, limit: number): KnownTestRun[]
     `select fact.*, c.source, c.native_id, c.root, ${OWN_WORDS_SQL} as own
      from test_run fact join conversation c on c.id = fact.conversation_id
      where fact.project_id = ? order by fact.at desc, fact.id desc limit ?`,
-    RUN,
+    RUN_ROW,
   ).all(knownProject(db, project) ?? null, limit)
   return rows.reverse().map(knownRun)
 }
 
-const RUN = {
+const RUN_ROW = {
   source: "text",
   native_id: "text",
   root: "text",
@@ -123,7 +123,7 @@ const RUN = {
   complete: "integer",
 } as const
 
-function knownRun(row: RowOf<typeof RUN>): KnownTestRun {
+function knownRun(row: RowOf<typeof RUN_ROW>): KnownTestRun {
   const { source, native_id, root, number, at, command, runner, kind, folder, outcome, failed, passed } = row
   return {
     ...{ source, id: native_id, root, number, at, command, runner, kind, folder, outcome, failed },

@@ -41,7 +41,7 @@ export type SpendingFile = {
    * Saves the changes between two positions of the feed, all or nothing. Returns false if another process has written meanwhile.
    */
   save(read: ConversationSpending[], from: string | undefined, to: string): boolean
-  /** Deletes everything, as for another history. */
+  /** Deletes everything, because the history was replaced by another one. */
   clear(): void
   spentBetween(from: number, to: number): KnownSpending[]
   /** Returns what conversations made, oldest first. */
@@ -71,17 +71,17 @@ export function openSpending(path: string): SpendingFile {
     }
   }
   return {
-    followed: () => guard(() => noted(db, "token")),
+    followed: () => guard(() => readMeta(db, "token")),
     save: (read, from, to) => guard(() => inTransaction(db, () => saveIfNext(db, read, from, to))),
     clear: () => guard(() => inTransaction(db, () => clearAll(db))),
     spentBetween: (from, to) => guard(() => spentBetween(db, from, to)),
     madeThings: (type) => guard(() => madeThings(db, type)),
     spenders: () => guard(() => spenders(db)),
     counted: () => guard(() => valueQuery(db, "select count(*) from conversation", "integer").get()!),
-    isLineWanted: () => guard(() => noted(db, "line") !== undefined),
+    isLineWanted: () => guard(() => readMeta(db, "line") !== undefined),
     wantLine: () =>
       guard(() => {
-        if (noted(db, "line") === undefined) inTransaction(db, () => note(db, "line", "wanted"))
+        if (readMeta(db, "line") === undefined) inTransaction(db, () => writeMeta(db, "line", "wanted"))
       }),
     purge: (options) => guard(() => purge(db, options?.inAnyCase === true)),
     checkpoint: () => guard(() => void emptyLog(db)),
@@ -100,32 +100,38 @@ function damageOf(error: unknown, path: string): DexError | undefined {
   )
 }
 
-function noted(db: Db, key: string): string | undefined {
+function readMeta(db: Db, key: string): string | undefined {
   return valueQuery(db, "select value from meta where key = ?", "text").get(key)
 }
 
-function note(db: Db, key: string, value: string): void {
+function writeMeta(db: Db, key: string, value: string): void {
   db.prepare("insert or replace into meta (key, value) values (?, ?)").run(key, value)
 }
 
 function saveIfNext(db: Db, read: ConversationSpending[], from: string | undefined, to: string): boolean {
-  if (noted(db, "token") !== from) return false
-  for (const one of read) saveOne(db, one)
-  note(db, "token", to)
+  if (readMeta(db, "token") !== from) return false
+  for (const conversation of read) saveConversation(db, conversation)
+  writeMeta(db, "token", to)
   return true
 }
 
-type Known = RowOf<typeof KNOWN>
-const KNOWN = { id: "integer", source: "text", native_id: "text" } as const
+type StoredConversation = RowOf<typeof STORED_CONVERSATION>
+const STORED_CONVERSATION = { id: "integer", source: "text", native_id: "text" } as const
 
-function saveOne(db: Db, { name, ref, spender, spent = [], made = [] }: ConversationSpending): void {
-  const known = rowQuery(db, "select id, source, native_id from conversation where name = ?", KNOWN).get(name)
-  if (known) remove(db, known, ref)
+function saveConversation(db: Db, { name, ref, spender, spent = [], made = [] }: ConversationSpending): void {
+  const stored = rowQuery(db, "select id, source, native_id from conversation where name = ?", STORED_CONVERSATION).get(
+    name,
+  )
+  if (stored) removeConversation(db, stored, ref)
   if (!spender || !ref) return
   const source = sourceWithOwner(ref)
-  const older = rowQuery(db, "select id, source, native_id from conversation where source = ? and native_id = ?", KNOWN)
-  const other = older.get(source, ref.id)
-  if (other) remove(db, other, ref)
+  const byRef = rowQuery(
+    db,
+    "select id, source, native_id from conversation where source = ? and native_id = ?",
+    STORED_CONVERSATION,
+  )
+  const sameRef = byRef.get(source, ref.id)
+  if (sameRef) removeConversation(db, sameRef, ref)
   const { kind, project = null, branch = null, title = null, parent = null } = spender
   const id = valueQuery(
     db,
@@ -136,21 +142,21 @@ function saveOne(db: Db, { name, ref, spender, spent = [], made = [] }: Conversa
   saveSpent(db, id, spent, made)
 }
 
-/** Removes a conversation. The history reuses the name of a forgotten conversation; in that case the old one is gone. */
-function remove(db: Db, { id, source, native_id }: Known, now: Ref | undefined): void {
-  if (!now || !isSameConversation(refFrom(source, native_id), now)) note(db, "purge", "due")
+/** Removes a conversation. If another one has its name now, it was forgotten, so that the file must be purged. */
+function removeConversation(db: Db, { id, source, native_id }: StoredConversation, now: Ref | undefined): void {
+  if (!now || !isSameConversation(refFrom(source, native_id), now)) writeMeta(db, "purge", "due")
   removeSpent(db, id)
   db.prepare("delete from conversation where id = ?").run(id)
 }
 
 function clearAll(db: Db): void {
   db.exec("delete from spent; delete from made; delete from conversation; delete from meta where key = 'token'")
-  note(db, "purge", "due")
+  writeMeta(db, "purge", "due")
 }
 
 /** Deleted words stay in the file's bytes until it is rewritten. */
 function purge(db: Db, inAnyCase: boolean): void {
-  if (!inAnyCase && noted(db, "purge") === undefined) return
+  if (!inAnyCase && readMeta(db, "purge") === undefined) return
   inTransaction(db, () => dropUnusedModels(db))
   emptyLog(db)
   db.exec("vacuum")

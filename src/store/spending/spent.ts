@@ -80,25 +80,25 @@ export type KnownSpending = Spending & { conversation: number; number: number; s
 export type KnownMade = MadeWrite & { conversation: number }
 
 export function saveSpent(db: Db, conversation: number, spent: SpentWrite[], made: MadeWrite[]): void {
-  const by = db.prepare(
+  const insertModel = db.prepare(
     `insert into spent_by (model, service_tier, speed) values (@model, @service_tier, @speed)
      on conflict do update set model = model returning id`,
   )
-  const put = db.prepare(
+  const insertSpent = db.prepare(
     `insert into spent (conversation_id, number, seq, at, by_id, context, superseded, answers, input, output, reasoning,
        cache_read, cache_write_5m, cache_write_1h, cache_write_other, web_searches, web_fetches, recorded)
      values (@conversation, @number, @seq, @at, @by_id, @context, @superseded, @answers, @input, @output, @reasoning,
        @cache_read, @cache_write_5m, @cache_write_1h, @cache_write_other, @web_searches, @web_fetches, @recorded)`,
   )
   for (const [seq, { model = "", service_tier = "", speed = "", superseded, ...part }] of spent.entries()) {
-    const by_id = by.pluck().get({ model, service_tier, speed })
-    put.run({ ...part, conversation, seq, by_id, superseded: superseded ? 1 : 0 })
+    const by_id = insertModel.pluck().get({ model, service_tier, speed })
+    insertSpent.run({ ...part, conversation, seq, by_id, superseded: superseded ? 1 : 0 })
   }
-  const keep = db.prepare(
+  const insertMade = db.prepare(
     "insert or ignore into made (conversation_id, number, at, type, name, subject) values (?, ?, ?, ?, ?, ?)",
   )
   for (const { number, at, type, name, subject } of made)
-    keep.run(conversation, number, at, type, name, subject ?? null)
+    insertMade.run(conversation, number, at, type, name, subject ?? null)
 }
 
 export function removeSpent(db: Db, conversation: number): void {
@@ -111,10 +111,10 @@ type SpentRow = Omit<RowOf<typeof SPENT>, "superseded"> &
 
 /** Returns the spending in a period, both ends included; times are exact to a quarter of an hour. */
 export function spentBetween(db: Db, from: number, to: number): KnownSpending[] {
-  const by = new Map(
+  const models = new Map(
     rowQuery(db, "select id, model, service_tier, speed from spent_by", SPENT_BY)
       .all()
-      .map((one) => [one.id, one]),
+      .map((row) => [row.id, row]),
   )
   const rows: SpentRow[] = rowQuery(
     db,
@@ -124,7 +124,7 @@ export function spentBetween(db: Db, from: number, to: number): KnownSpending[] 
     SPENT,
   ).all(from, to)
   for (const row of rows) {
-    const { model, service_tier, speed } = by.get(row.by_id)!
+    const { model, service_tier, speed } = models.get(row.by_id)!
     row.superseded = row.superseded === 1
     // Gives all rows the same shape: if some lacked these fields, reading a hundred thousand would take three times as long.
     row.model = model || undefined
@@ -172,7 +172,7 @@ export function madeThings(db: Db, type: MadeWrite["type"]): KnownMade[] {
   return rows.map(({ subject, ...row }) => ({ ...row, subject: subject ?? undefined }))
 }
 
-/** Returns every known conversation, because its spending may be attributed to the one that started it. */
+/** Returns all conversations, including those without spending: spending of their subagents may be attributed to them. */
 export function spenders(db: Db): Spender[] {
   const rows = rowQuery(db, "select id, source, native_id, kind, project, branch, title, parent from conversation", {
     id: "integer",

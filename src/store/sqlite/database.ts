@@ -43,7 +43,7 @@ export function openDatabase(
     db.pragma("synchronous = normal")
     // This cache size keeps a query over a million messages under 300 MB.
     db.pragma(`cache_size = -${cacheKb}`)
-    // Keys are hashes, so every checkpoint writes pages all over the file. Hence checkpoints at 32 MB and not at 4.
+    // Keys are hashes, so every checkpoint writes pages all over the file. Hence it happens only every 32 MB, not every 4 MB.
     db.pragma("wal_autocheckpoint = 8000")
     db.pragma("journal_size_limit = 67108864")
     db.pragma("secure_delete = on")
@@ -132,11 +132,11 @@ export function isOpenElsewhere(error: unknown): boolean {
   return code === "EBUSY" || (process.platform === "win32" && (code === "EPERM" || code === "EACCES"))
 }
 
-/** Takes the write lock before it reads, because a transaction that reads first and writes later can fail without waiting. */
+/** Runs a transaction that begins with the write lock, because one that reads first and writes later can fail without waiting. */
 export function inTransaction<T>(db: Db, work: () => T): T {
-  const waiting = db as WaitingDb
-  const prepare = waiting[BEFORE_WRITING]
-  waiting[BEFORE_WRITING] = undefined
+  const connection = db as WaitingDb
+  const prepare = connection[BEFORE_WRITING]
+  connection[BEFORE_WRITING] = undefined
   prepare?.()
   return db.transaction(work).immediate()
 }
@@ -151,7 +151,7 @@ export function inReadTransaction<T>(db: Db, work: () => T): T {
  * would overwrite: a reader may take long, so the wait is shorter than for a writer.
  */
 export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
-  const usual = pragmaValue(db, "busy_timeout", "integer")
+  const previous = pragmaValue(db, "busy_timeout", "integer")
   db.pragma(`busy_timeout = ${waitMs}`)
   try {
     return pragmaValue(db, "wal_checkpoint(truncate)", "integer") === 0 // the first column is whether the log was busy
@@ -159,13 +159,13 @@ export function emptyLog(db: Db, waitMs = SHORT_WAIT_MS): boolean {
     if (isBusy(error) || codeOf(error).startsWith("SQLITE_LOCKED")) return false
     throw error
   } finally {
-    db.pragma(`busy_timeout = ${usual}`)
+    db.pragma(`busy_timeout = ${previous}`)
   }
 }
 
 /**
- * The key under which this is stored on the connection. The program is bundled in chunks, and each chunk has its own copy of this
- * module.
+ * The key of a function that is stored on the connection itself, because the program is bundled in chunks, each with its own copy
+ * of this module.
  */
 const BEFORE_WRITING = Symbol.for("dex.before-writing")
 type WaitingDb = Db & { [BEFORE_WRITING]?: (() => void) | undefined }
@@ -177,10 +177,10 @@ export function beforeFirstWrite(db: Db, prepare: () => void): void {
 
 function requireIntactHeader(db: Db, path: string): void {
   const damaged = headerDamage(db, path)
-  if (damaged !== undefined) throw corrupt(path, damaged)
+  if (damaged !== undefined) throw corruptError(path, damaged)
 }
 
-function corrupt(path: string, what: string, cause?: unknown): DexError {
+function corruptError(path: string, what: string, cause?: unknown): DexError {
   return new DexError("corrupt", `${path} is damaged (${what}). Run \`dex doctor\` to see what can be saved.`, {
     cause,
   })
@@ -199,8 +199,8 @@ export function withStatementCache(db: Db): Db {
   const compile = db.prepare.bind(db)
   const cache = new Map<string, Statement>()
   db.prepare = ((sql: string) => {
-    const known = cache.get(sql)
-    if (known) return known
+    const cached = cache.get(sql)
+    if (cached) return cached
     const statement = compile(sql)
     cache.set(sql, statement)
     return statement
@@ -245,8 +245,8 @@ function migrate(db: Db, path: string, migrations: readonly [name: string, sql: 
   if (version() === migrations.length) return
   inTransaction(db, () => {
     const done = version()
-    if (isOneBit(done ^ migrations.length) && hasSchemaOf(db, migrations))
-      throw corrupt(path, "its version number changed")
+    if (isSingleBit(done ^ migrations.length) && hasSchemaOf(db, migrations))
+      throw corruptError(path, "its version number changed")
     if (done > migrations.length) {
       throw new DexError(
         "newer_schema",
@@ -258,29 +258,29 @@ function migrate(db: Db, path: string, migrations: readonly [name: string, sql: 
   })
 }
 
-function isOneBit(difference: number): boolean {
+function isSingleBit(difference: number): boolean {
   return difference !== 0 && (difference & (difference - 1)) === 0
 }
 
-/** Like `explained`, for errors that a damaged schema may cause: such a schema may still be valid SQL. */
+/** Like `explainError`, but also recognises errors that come from a damaged schema, which may still be valid SQL. */
 export function explainSchemaError(db: Db, migrations: Migrations, error: unknown, path: string): Error {
-  const isUnknown = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
-  return isUnknown && !hasSchemaOf(db, migrations)
-    ? corrupt(path, "its schema changed", error)
+  const mayBeSchema = codeOf(error) === "SQLITE_ERROR" || error instanceof TypeError
+  return mayBeSchema && !hasSchemaOf(db, migrations)
+    ? corruptError(path, "its schema changed", error)
     : explainError(error, path)
 }
 
 export type Migrations = readonly [name: string, sql: string][]
 
-/** Whether the schema is complete. Every migration changes it, so a complete schema means that this dex wrote the version. */
+/** Whether the schema is exactly what these migrations create. Every migration changes it, so this also proves the version. */
 export function hasSchemaOf(db: Db, migrations: Migrations): boolean {
   const all = "select type, name, tbl_name, sql from sqlite_schema order by name"
   // Versions of SQLite may use different white space.
-  const schemaOf = (one: Db) => JSON.stringify(one.prepare(all).all()).replace(/(\s|\\[nt])+/g, " ")
+  const readSchema = (each: Db) => JSON.stringify(each.prepare(all).all()).replace(/(\s|\\[nt])+/g, " ")
   const fresh = openSqlite(":memory:")
   try {
     for (const [, sql] of migrations) fresh.exec(sql)
-    return schemaOf(fresh) === schemaOf(db)
+    return readSchema(fresh) === readSchema(db)
   } catch {
     return false // the file cannot be read at all
   } finally {
@@ -318,15 +318,15 @@ export function hasNoRoom(folder: string): boolean {
   }
 }
 
-/** Converts the few ways in which a database can fail to messages with a next step. */
+/** Converts the few errors that a database can cause to errors with a message that names the next step. */
 export function explainError(error: unknown, path: string): Error {
   if (isDexError(error)) return error
   const code = codeOf(error)
-  const say = (short: string, text: string) => new DexError(short, text, { cause: error })
+  const dexError = (short: string, text: string) => new DexError(short, text, { cause: error })
   const ofDisk = diskError(error, path, () => hasNoRoom(dirname(path)))
   if (ofDisk) return ofDisk
   if (code.startsWith("SQLITE_CORRUPT") || code === "SQLITE_NOTADB" || isHeaderError(error, path)) {
-    return corrupt(path, messageOf(error), error)
+    return corruptError(path, messageOf(error), error)
   }
   if (
     code === "SQLITE_READONLY" ||
@@ -335,13 +335,13 @@ export function explainError(error: unknown, path: string): Error {
     code === "EACCES" ||
     code === "EPERM"
   ) {
-    return say(
+    return dexError(
       "read_only",
       `${path} cannot be written (${messageOf(error)}). Make the folder writable, or set DEX_HOME to one that is.`,
     )
   }
   if (code.startsWith("SQLITE_CANTOPEN") || code === "ENOTDIR" || code === "ENOENT") {
-    return say(
+    return dexError(
       "cannot_open",
       `${path} cannot be opened (${messageOf(error)}). Check the folder, or set DEX_HOME to another one.`,
     )
@@ -352,7 +352,7 @@ export function explainError(error: unknown, path: string): Error {
 // Checks the first bytes of a database file, which SQLite trusts. Their values are queried from SQLite and never read from the
 // file: closing the file would release the locks of other connections in this process.
 
-/** Describes damage in the file's header, before SQLite acts on it: SQLite could truncate the file, or overwrite pages in use. */
+/** Describes damage in the file's header, with which SQLite could truncate the file or overwrite pages in use. */
 function headerDamage(db: Db, path: string): string | undefined {
   if (db.pragma("encoding", { simple: true }) !== "UTF-8") return "its text encoding changed"
   if (db.pragma("auto_vacuum", { simple: true }) !== 0) return "its page format changed"

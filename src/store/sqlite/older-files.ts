@@ -5,7 +5,7 @@ import { removeDatabase } from "./database.ts"
 // The paths of the files that older versions derived from the history.
 
 /** The path of the index in an older format. Version 0.1.0 used format 2. */
-export function olderIndex(path: string, format: number): string {
+export function olderIndexPath(path: string, format: number): string {
   return join(dirname(path), format === 2 ? "index.db" : `index-${format}.db`)
 }
 
@@ -19,10 +19,10 @@ export function olderKnowledge(path: string): string {
 /** Returns the files of other formats in the same folder. */
 function otherFormats(path: string): string[] {
   const [family] = basename(path).split(/-\d+\.db$/)
-  const isOne = new RegExp(`^${family}(-\\d+)?\\.db$`)
+  const sameFamily = new RegExp(`^${family}(-\\d+)?\\.db$`)
   if (!existsSync(dirname(path))) return []
   return readdirSync(dirname(path))
-    .filter((name) => isOne.test(name) && name !== basename(path))
+    .filter((name) => sameFamily.test(name) && name !== basename(path))
     .map((name) => join(dirname(path), name))
 }
 

@@ -8,38 +8,38 @@ import { pragmaValue } from "./typed-query.ts"
  * Replaces one database with another in a single step. Other processes may have the old one open: if the system does not allow
  * deleting an open file (Windows), the new one is copied into it in one transaction, and they continue with the new one too.
  */
-export async function replaceDatabase(path: string, by: string): Promise<void> {
+export async function replaceDatabase(path: string, replacement: string): Promise<void> {
   try {
     removeDatabase(path)
-    renameSync(by, path)
+    renameSync(replacement, path)
   } catch (error) {
     if (!isOpenElsewhere(isDexError(error) ? error.cause : error)) throw error
-    await copyInto(path, by)
-    removeDatabase(by)
+    await copyInto(path, replacement)
+    removeDatabase(replacement)
   }
 }
 
-const TRIES = 20
+const MAX_TRIES = 20
 const WAIT_MS = 250
 
 /**
  * Copies a database into another. SQLite's copy ends without an error even if the target is locked, so the copy is marked and
  * then checked.
  */
-export async function copyInto(path: string, from: string): Promise<void> {
+export async function copyInto(target: string, from: string): Promise<void> {
   const source = openSqlite(from)
   try {
     const mark = 1 + Math.floor(Math.random() * 0x7ffffffe)
     source.pragma(`application_id = ${mark}`)
-    for (let tries = 0; tries < TRIES; tries++) {
-      await source.backup(path, { progress: () => PAGES_AT_ONCE })
-      if (markOf(path) === mark) return
+    for (let i = 0; i < MAX_TRIES; i++) {
+      await source.backup(target, { progress: () => PAGES_AT_ONCE })
+      if (markOf(target) === mark) return
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS))
     }
   } finally {
     source.close()
   }
-  throw new DexError("busy", `Another program keeps ${path} locked. Try again in a moment.`)
+  throw new DexError("busy", `Another program keeps ${target} locked. Try again in a moment.`)
 }
 
 /** The number of pages to copy at once: all of them, so that other writers wait until it is done. */
@@ -55,8 +55,8 @@ function markOf(path: string): number {
 }
 
 /**
- * Moves what was written into each of these databases from the log into the file, over the pages that it replaces, and empties
- * the log. Does not wait. Returns those whose old pages somebody still reads: their bytes stay until that ends.
+ * Moves the log of each of these databases into the file, over the old pages, and empties the log. Does not wait. Returns the
+ * databases whose old pages another process still reads, so that their bytes stay for now.
  */
 export function clearLogs(paths: readonly string[]): string[] {
   return paths.filter((path) => existsSync(path) && !isCleared(path))

@@ -12,11 +12,11 @@ import { tryLock } from "./lock.ts"
  * of a process share it, so that finding and reading use the same copy.
  */
 export function syncScratch(dexDir: string): string {
-  return join(folderOf(dexDir), `${SYNC}${process.pid}`)
+  return join(folderOf(dexDir), `${SYNC_PREFIX}${process.pid}`)
 }
 
 export function removeSyncScratch(dexDir: string): void {
-  remove(syncScratch(dexDir))
+  removeFolder(syncScratch(dexDir))
 }
 
 /**
@@ -24,15 +24,15 @@ export function removeSyncScratch(dexDir: string): void {
  * own folder stays: a sync that is too long for one thread continues in another, which uses it.
  */
 export function removeLeftovers(dexDir: string): void {
-  const own = syncScratch(dexDir)
+  const ownFolder = syncScratch(dexDir)
   for (const name of namesIn(folderOf(dexDir))) {
     const folder = join(folderOf(dexDir), name)
-    if (folder === own) continue
-    if (name.startsWith(SYNC) || (name.startsWith(WORK) && isAbandoned(folder))) remove(folder)
+    if (folder === ownFolder) continue
+    if (name.startsWith(SYNC_PREFIX) || (name.startsWith(WORK_PREFIX) && isAbandoned(folder))) removeFolder(folder)
   }
 }
 
-/** Removes leftovers of syncs, unless one is running, which removes its own. */
+/** Removes files left by syncs, unless a sync is running, which will remove its own files. */
 export function clearScratch(home: { dir: string; lock: string }): void {
   if (namesIn(folderOf(home.dir)).length === 0) return
   const lock = tryLock(home.lock)
@@ -45,7 +45,7 @@ export function clearScratch(home: { dir: string; lock: string }): void {
   }
 }
 
-/** Opens a folder for work that needs no other lock. */
+/** Creates a folder for temporary files, with a lock of its own. `close` removes it. */
 export function openScratch(dexDir: string): { folder: string; close(): void } {
   const folder = makeFolder(dexDir)
   const lock = tryLock(join(folder, LOCK))
@@ -61,24 +61,24 @@ export function openScratch(dexDir: string): { folder: string; close(): void } {
 function makeFolder(dexDir: string): string {
   try {
     mkdirSync(folderOf(dexDir), { recursive: true, mode: 0o700 })
-    return mkdtempSync(join(folderOf(dexDir), WORK))
+    return mkdtempSync(join(folderOf(dexDir), WORK_PREFIX))
   } catch (error) {
-    const why = `No temporary folder could be made in ${dexDir} (${messageOf(error)}).`
+    const why = `No temporary folder could be created in ${dexDir} (${messageOf(error)}).`
     throw new DexError("no_temp", `${why} Make it writable, or set DEX_HOME.`, { cause: error })
   }
 }
 
-const SYNC = "sync-"
-const WORK = "work-"
+const SYNC_PREFIX = "sync-"
+const WORK_PREFIX = "work-"
 const LOCK = "lock"
-/** The time between creating a folder and locking it, in milliseconds. */
-const MAKING_MS = 60_000
+/** The longest time between creating a folder and locking it, in milliseconds. */
+const MAX_LOCK_DELAY_MS = 60_000
 
 /** Whether the process that created the folder is gone. */
 function isAbandoned(folder: string): boolean {
   try {
-    const isBeingMade = !existsSync(join(folder, LOCK)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAKING_MS
-    if (isBeingMade) return false
+    const isNew = !existsSync(join(folder, LOCK)) && Math.abs(Date.now() - statSync(folder).mtimeMs) < MAX_LOCK_DELAY_MS
+    if (isNew) return false
     const lock = tryLock(join(folder, LOCK))
     lock?.release()
     return lock !== undefined
@@ -100,7 +100,7 @@ function namesIn(folder: string): string[] {
 }
 
 /** Removes a folder. If that fails, the next sync retries. */
-function remove(folder: string): void {
+function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
   } catch {}

@@ -7,17 +7,17 @@ import type { Db, Statement } from "./engine.ts"
 // tupleQuery(db, "select kind, count(*) from …", ["text", "integer"]).all()
 
 /** The type of a column: with `?` if it may be null, a list if it is one of a few known values. */
-export type ColumnType = keyof Plain | `${keyof Plain}?` | readonly (string | number | null)[]
+export type ColumnType = keyof ValueTypes | `${keyof ValueTypes}?` | readonly (string | number | null)[]
 export type Shape = { readonly [column: string]: ColumnType }
 export type Shapes = { readonly [table: string]: Shape }
 
-type Plain = { integer: number; real: number; text: string; blob: Buffer }
+type ValueTypes = { integer: number; real: number; text: string; blob: Buffer }
 type ValueOf<Type> = Type extends readonly (infer Value)[]
   ? Value
-  : Type extends keyof Plain
-    ? Plain[Type]
-    : Type extends `${infer Name extends keyof Plain}?`
-      ? Plain[Name] | null
+  : Type extends keyof ValueTypes
+    ? ValueTypes[Type]
+    : Type extends `${infer Name extends keyof ValueTypes}?`
+      ? ValueTypes[Name] | null
       : never
 export type RowOf<Columns> = { -readonly [Column in keyof Columns]: ValueOf<Columns[Column]> }
 
@@ -32,14 +32,14 @@ export type RowCheck = {
   rows(statement: Statement, shape: Shape): Statement
   values(statement: Statement, type: ColumnType): Statement
   tuples(statement: Statement, types: readonly ColumnType[]): Statement
-  joins(statement: Statement, tables: Shapes, maybe: Shapes): Statement
+  joins(statement: Statement, tables: Shapes, optionalTables: Shapes): Statement
   pragma(name: string, value: unknown, type: ColumnType): void
 }
 
 let check: RowCheck | undefined
 
-export function checkRowsWith(given: RowCheck | undefined): void {
-  check = given
+export function checkRowsWith(newCheck: RowCheck | undefined): void {
+  check = newCheck
 }
 
 export function rowQuery<const Columns extends Shape>(db: Db, sql: string, shape: Columns): TypedQuery<RowOf<Columns>> {
@@ -53,7 +53,7 @@ export function valueQuery<const Type extends ColumnType>(db: Db, sql: string, t
   return (check ? check.values(statement, type) : statement) as TypedQuery<ValueOf<Type>>
 }
 
-/** A query for many rows, because arrays are faster to read than objects. */
+/** A query that returns rows as arrays, which are faster to read than objects: for many rows. */
 export function tupleQuery<const Types extends readonly ColumnType[]>(
   db: Db,
   sql: string,
@@ -63,17 +63,19 @@ export function tupleQuery<const Types extends readonly ColumnType[]>(
   return (check ? check.tuples(statement, types) : statement) as TypedQuery<RowOf<Types>>
 }
 
-/** A query for joined tables, with one object for each. The columns of `maybe` are all null if nothing was joined. */
+/** A query for joined tables, with one object for each. The columns of `optionalTables` are all null if nothing was joined. */
 export function joinQuery<const Tables extends Shapes, const Maybe extends Shapes>(
   db: Db,
   sql: string,
   tables: Tables,
-  maybe: Maybe,
+  optionalTables: Maybe,
 ): TypedQuery<
   { [T in keyof Tables]: RowOf<Tables[T]> } & { [T in keyof Maybe]: RowOf<Maybe[T]> | { [C in keyof Maybe[T]]: null } }
 > {
   const statement = db.prepare(sql).expand()
-  return (check ? check.joins(statement, tables, maybe) : statement) as ReturnType<typeof joinQuery<Tables, Maybe>>
+  return (check ? check.joins(statement, tables, optionalTables) : statement) as ReturnType<
+    typeof joinQuery<Tables, Maybe>
+  >
 }
 
 /** The value of a setting of this connection or its file. */

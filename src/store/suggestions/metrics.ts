@@ -21,7 +21,7 @@ export type Metrics = {
 export function metricsOf(db: Db, from = 0): Metrics {
   const shown = valueQuery(db, "select count(*) from suggestion where would = 0 and at >= ?", "integer").get(from)!
   const would = valueQuery(db, "select count(*) from suggestion where would = 1 and at >= ?", "integer").get(from)!
-  const latency = (share: number) =>
+  const latencyAt = (share: number) =>
     valueQuery(db, "select latency_ms from suggestion where at >= ? order by latency_ms limit 1 offset ?", "real").get(
       from,
       Math.floor(Math.max(0, shown + would - 1) * share),
@@ -46,14 +46,14 @@ export function metricsOf(db: Db, from = 0): Metrics {
        from item i join suggestion s on s.seq = i.suggestion where s.would = 0 and s.at >= ? group by 1 order by 1`,
     { items: "integer", used: "integer", dismissed: "integer", from: "real" },
   ).all(from)
-  const sum = (of: keyof Rates) => by_kind.reduce((total, row) => total + row[of], 0)
+  const sum = (field: keyof Rates) => by_kind.reduce((total, row) => total + row[field], 0)
   return {
     suggestions: shown,
     would,
     items: sum("items"),
     used: sum("used"),
     dismissed: sum("dismissed"),
-    latency_ms: { median: latency(0.5), p95: latency(0.95) },
+    latency_ms: { median: latencyAt(0.5), p95: latencyAt(0.95) },
     by_kind,
     by_relevance,
   }

@@ -15,7 +15,7 @@ export type DeliveryOutcome = {
 
 export type OutboxCounts = { waiting: number; delivered: number; dead: number; last_problem?: string }
 
-/** The most deliveries that may wait. With more, the receiver is gone, and they would only fill the disk. */
+/** The maximum number of waiting deliveries. With so many, the receiver must be gone, and more would only fill the disk. */
 export const MAX_WAITING = 10_000
 
 /** Adds a webhook delivery. Polling and streaming clients read the suggestions themselves. */
@@ -23,7 +23,7 @@ export function enqueueDelivery(db: Db, seq: number, suggestionId: string, subsc
   const deliver = db.prepare("select deliver from subscription where id = ?").pluck().get(subscription)
   if (deliver !== "webhook") return
   const waiting = valueQuery(db, "select count(*) from outbox where state = 'waiting'", "integer").get()!
-  const full = waiting >= MAX_WAITING
+  const isFull = waiting >= MAX_WAITING
   db.prepare(
     `insert into outbox (suggestion, id, subscription, state, attempts, next_at, last_problem, ended_at)
      values (?, ?, ?, ?, 0, ?, ?, ?)`,
@@ -31,15 +31,15 @@ export function enqueueDelivery(db: Db, seq: number, suggestionId: string, subsc
     seq,
     `msg_${suggestionId}`,
     subscription,
-    full ? "dead" : "waiting",
+    isFull ? "dead" : "waiting",
     at,
-    full ? `${MAX_WAITING} others waited already` : null,
-    full ? at : null,
+    isFull ? `${MAX_WAITING} other deliveries were already waiting` : null,
+    isFull ? at : null,
   )
 }
 
 /** Returns the deliveries that are due, with a maximum per subscription, so that one with a backlog does not hide the others. */
-export function dueDeliveries(db: Db, now: number, ofEach: number): DueDelivery[] {
+export function dueDeliveries(db: Db, now: number, perSubscription: number): DueDelivery[] {
   const subscriptions = rowQuery(
     db,
     "select id, url from subscription where deliver = 'webhook' and enabled = 1 order by id",
@@ -52,7 +52,7 @@ export function dueDeliveries(db: Db, now: number, ofEach: number): DueDelivery[
     { id: "text", suggestion_id: "text", attempts: "integer" },
   )
   return subscriptions.flatMap(({ id, url }) =>
-    waiting.all(id, now, ofEach).map((one) => ({
+    waiting.all(id, now, perSubscription).map((one) => ({
       ...one,
       subscription: id,
       url,
@@ -67,9 +67,9 @@ export function recordDelivery(db: Db, { id, at, ended }: DeliveryOutcome): void
   )
   if (ended.type === "again")
     return void set.run({ id, state: "waiting", next_at: ended.next_at, problem: ended.problem, ended_at: null })
-  const dead = ended.type === "dead"
-  set.run({ id, state: ended.type, next_at: at, problem: dead ? ended.problem : null, ended_at: at })
-  if (dead) return
+  const isDead = ended.type === "dead"
+  set.run({ id, state: ended.type, next_at: at, problem: isDead ? ended.problem : null, ended_at: at })
+  if (isDead) return
   const seq = db.prepare("select suggestion from outbox where id = ?").pluck().get(id)
   db.prepare("update suggestion set status = 'shown' where status = 'pending' and seq = ?").run(seq)
   db.prepare("update item set status = 'shown' where status = 'pending' and suggestion = ?").run(seq)
@@ -90,16 +90,16 @@ export function outboxCounts(db: Db): OutboxCounts {
     state: ["waiting", "delivered", "dead"],
     n: "integer",
   }).all()
-  const of = (state: string) => rows.find((row) => row.state === state)?.n ?? 0
+  const countIn = (state: string) => rows.find((row) => row.state === state)?.n ?? 0
   const problem = valueQuery(
     db,
     "select last_problem from outbox where last_problem is not null order by next_at desc, suggestion desc limit 1",
     "text",
   ).get()
   return {
-    waiting: of("waiting"),
-    delivered: of("delivered"),
-    dead: of("dead"),
+    waiting: countIn("waiting"),
+    delivered: countIn("delivered"),
+    dead: countIn("dead"),
     last_problem: problem,
   }
 }

@@ -47,8 +47,8 @@ export function remove(db: Db, id: string): boolean {
 
 export function all(db: Db, project?: string): Subscription[] {
   const rows = rowQuery(db, "select * from subscription order by created_at, id", ROW).all()
-  const wanted = project === undefined ? rows : rows.filter((row) => isSamePath(row.project, project))
-  return wanted.map(subscriptionOf)
+  const matching = project === undefined ? rows : rows.filter((row) => isSamePath(row.project, project))
+  return matching.map(subscriptionOf)
 }
 
 export function secretOf(db: Db, id: string): string | undefined {
@@ -74,8 +74,8 @@ export function trigger(db: Db, id: string, at: number): string | undefined {
     cooldown_ms: "integer",
     last_triggered_at: "integer?",
   }).get(id)
-  if (!row) return `There is no subscription ${id} any more.`
-  if (row.enabled === 0) return `The subscription ${id} is off.`
+  if (!row) return `The subscription ${id} no longer exists.`
+  if (row.enabled === 0) return `The subscription ${id} is disabled.`
   if (row.last_triggered_at !== null && at - row.last_triggered_at < row.cooldown_ms)
     return `The subscription ${id} was notified less than ${row.cooldown_ms} ms ago.`
   db.prepare("update subscription set last_triggered_at = ? where id = ?").run(at, id)

@@ -30,11 +30,11 @@ import {
 import * as subscriptions from "./subscriptions.ts"
 import { type LearnWeights, learnedWeights, recordVerdict, resetWeights, type StoredItem } from "./verdicts.ts"
 
-/** Whether the suggestion was saved, or the reason why not, for a person. */
+/** Whether the suggestion was saved, and if not, the reason in words for the user. */
 export type SaveResult = { kept: true; seq: number } | { kept: false; why: string }
 
 export type StoredSuggestion = Omit<Suggestion, "items"> & {
-  /** A number in the order in which suggestions were made; never reused. */
+  /** Numbers suggestions in the order in which they were made. A number is never reused. */
   seq: number
   items: StoredItem[]
   /** True if the suggestion was only recorded as what would have been suggested. */
@@ -136,15 +136,15 @@ const MAX_ITEMS = 20
 const CACHE_KB = 1_000
 
 export type SuggestionsOptions = {
-  /** How long to wait for another writer, in milliseconds. A hook has no time. */
+  /** How long to wait for another writer, in milliseconds. A hook must not wait long. */
   busyMs?: number
   /** Removes secrets from prompts, outputs and names of the moment. If omitted, the caller must have done so. */
   redact?: (text: string) => string
 }
 
 export function openSuggestions(path: string, options: SuggestionsOptions = {}): Suggestions {
-  let opened: Db | undefined
-  const db = () => (opened ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
+  let database: Db | undefined
+  const db = () => (database ??= openDatabase(path, SUGGESTION_MIGRATIONS, CACHE_KB, options.busyMs))
   const explanationOf = (error: unknown) => messageOf(explainError(error, path))
   /** The user's own commands may fail with a message; hooks must not fail. */
   const use = <T>(work: (db: Db) => T): T => {
@@ -155,11 +155,11 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     }
   }
   const write = <T>(work: (db: Db) => T): T => use((open) => inTransaction(open, () => work(open)))
-  const orElse = <T>(work: (db: Db) => T, otherwise: T): T => {
+  const tryOr = <T>(work: (db: Db) => T, otherwise: T): T => {
     try {
       return work(db())
     } catch {
-      return otherwise // as documented for the calling methods
+      return otherwise // the methods that use this document it
     }
   }
   return {
@@ -172,7 +172,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
         return { kept: false, why: explanationOf(error) }
       }
     },
-    seen: (source, session, would = false) => orElse((open) => seen(open, source, session, would), new Set()),
+    seen: (source, session, would = false) => tryOr((open) => seen(open, source, session, would), new Set()),
     list: (filter) => use((open) => list(open, filter)),
     get: (id) => use((open) => get(open, id)),
     setStatus: (id, status, item, learn) => write((open) => setStatus(open, id, status, item, learn)),
@@ -185,7 +185,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     mutes: () => use((open) => rowQuery(open, "select type, name, at from mute order by type, name", MUTE).all()),
     observed: () => use(observed),
     saveObserved: (at) => write((open) => saveObserved(open, at)),
-    weights: () => orElse(learnedWeights, {}),
+    weights: () => tryOr(learnedWeights, {}),
     resetWeights: () => write(resetWeights),
     firstAt: (now) => write((open) => firstAt(open, now)),
     metrics: (from) => use((open) => metricsOf(open, from)),
@@ -217,7 +217,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
         open.pragma("wal_checkpoint(truncate)")
         return redacted
       }),
-    close: () => opened?.close(),
+    close: () => database?.close(),
   }
 }
 
@@ -229,8 +229,8 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
       return { kept: false, why: "One of its items has been shown in this session meanwhile." }
   }
   if (subscription !== undefined) {
-    const refused = subscriptions.trigger(db, subscription, moment.at)
-    if (refused !== undefined) return { kept: false, why: refused }
+    const refusal = subscriptions.trigger(db, subscription, moment.at)
+    if (refusal !== undefined) return { kept: false, why: refusal }
   }
   const { lastInsertRowid } = db
     .prepare(
@@ -247,14 +247,14 @@ function save(db: Db, suggestion: Suggestion, { would = false, subscription, onc
       would ? 1 : 0,
       status,
       latency_ms,
-      JSON.stringify(bounded(moment)),
+      JSON.stringify(truncateTexts(moment)),
     )
   const seq = Number(lastInsertRowid)
   const insert = db.prepare(
     "insert into item (suggestion, number, kind, key, quotes, relevance, status, body) values (?, ?, ?, ?, ?, ?, ?, ?)",
   )
   for (const [i, item] of items.slice(0, MAX_ITEMS).entries()) {
-    const { kind, key, relevance, ...body } = bounded(item)
+    const { kind, key, relevance, ...body } = truncateTexts(item)
     insert.run(seq, i + 1, kind, key, quotedBy(item), relevance, status, JSON.stringify(body))
   }
   if (subscription !== undefined) enqueueDelivery(db, seq, id, subscription, moment.at)
@@ -302,15 +302,15 @@ function redactPatterns(db: Db, redact: (text: string) => string): void {
   const rows = rowQuery(db, "select id, patterns from subscription", { id: "text", patterns: "text" }).all()
   const set = db.prepare("update subscription set patterns = ? where id = ?")
   for (const { id, patterns } of rows) {
-    const known: Pattern[] = JSON.parse(patterns)
-    const clean = JSON.stringify(known.map((one) => ({ ...one, pattern: redact(one.pattern) })))
+    const stored: Pattern[] = JSON.parse(patterns)
+    const clean = JSON.stringify(stored.map((one) => ({ ...one, pattern: redact(one.pattern) })))
     if (clean !== patterns) set.run(clean, id)
   }
 }
 const ITEM_TEXT = { suggestion: "integer", number: "integer", key: "text", body: "text" } as const
 
 /** Truncates long texts, so that this file stays small. */
-function bounded<T extends Moment | Item>(record: T): T {
+function truncateTexts<T extends Moment | Item>(record: T): T {
   return Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
       name,
@@ -321,20 +321,20 @@ function bounded<T extends Moment | Item>(record: T): T {
 
 /** The conversation that an item quotes, in the form in which `forget` looks it up. */
 function quotedBy({ ref }: Item): string | null {
-  const named = ref === undefined ? undefined : parseCompleteRef(ref)
-  return named ? formatRef(conversationRefOf(named)) : null
+  const quoted = ref === undefined ? undefined : parseCompleteRef(ref)
+  return quoted ? formatRef(conversationRefOf(quoted)) : null
 }
 
 /** Keeps suggestions with a pending delivery, however old they are. */
 function prune(db: Db, now: number): void {
-  const gone = valueQuery(
+  const deletedSeqs = valueQuery(
     db,
     `select seq from suggestion where (at < @before
          or seq <= (select seq from suggestion order by seq desc limit 1 offset @most))
          and seq not in (select suggestion from outbox where state = 'waiting')`,
     "integer",
   ).all({ before: now - RETENTION_MS, most: MAX_SUGGESTIONS })
-  for (const seq of gone) remove(db, seq)
+  for (const seq of deletedSeqs) remove(db, seq)
 }
 
 function remove(db: Db, seq: number): void {
@@ -385,22 +385,22 @@ function list(
     after: after ?? 0,
     limit,
   })
-  return rows.map((row) => complete(db, row))
+  return rows.map((row) => withItems(db, row))
 }
 
 function get(db: Db, id: string): StoredSuggestion | undefined {
   if (id === "") return undefined
   const exact = rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(id)
-  if (exact) return complete(db, exact)
+  if (exact) return withItems(db, exact)
   const rows = rowQuery(
     db,
     `select ${COLUMNS} from suggestion where substr(id, 1, length(@id)) = @id limit 2`,
     ROW,
   ).all({ id })
-  return rows.length === 1 ? complete(db, rows[0]!) : undefined
+  return rows.length === 1 ? withItems(db, rows[0]!) : undefined
 }
 
-function complete(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): StoredSuggestion {
+function withItems(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): StoredSuggestion {
   const items = rowQuery(
     db,
     "select number, kind, key, relevance, status, body from item where suggestion = ? order by number",
@@ -446,8 +446,8 @@ function firstAt(db: Db, now: number): number {
 }
 
 function observed(db: Db): ObservationPosition | undefined {
-  const of = (key: string) => valueQuery(db, "select value from meta where key = ?", "text").get(key)
-  const [token, seq] = [of("observed_token"), of("observed_seq")]
+  const readMeta = (key: string) => valueQuery(db, "select value from meta where key = ?", "text").get(key)
+  const [token, seq] = [readMeta("observed_token"), readMeta("observed_seq")]
   return token === undefined || seq === undefined ? undefined : { token, seq: Number(seq) }
 }
 
@@ -458,10 +458,10 @@ function saveObserved(db: Db, { token, seq }: ObservationPosition): void {
 }
 
 function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): number {
-  let gone = 0
+  let deleted = 0
   const drop = (suggestions: number[]) => {
     for (const seq of suggestions) {
-      gone += valueQuery(db, "select count(*) from item where suggestion = ?", "integer").get(seq)!
+      deleted += valueQuery(db, "select count(*) from item where suggestion = ?", "integer").get(seq)!
       remove(db, seq)
     }
   }
@@ -471,18 +471,18 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
     "integer",
   )
   const ofProject = valueQuery(db, "select seq from suggestion where project = ?", "integer")
-  const spelled = valueQuery(db, "select distinct project from suggestion", "text").all()
+  const storedProjects = valueQuery(db, "select distinct project from suggestion", "text").all()
   for (const project of projects)
-    for (const spelling of spelled) if (isSamePath(spelling, project)) drop(ofProject.all(spelling))
+    for (const spelling of storedProjects) if (isSamePath(spelling, project)) drop(ofProject.all(spelling))
   for (const ref of refs) {
     const name = formatRef(conversationRefOf(ref))
     drop(shownIn.all(ref.id, ref.source))
     // A ref may contain only a prefix of the conversation's id.
-    gone += db
+    deleted += db
       .prepare("delete from item where quotes is not null and substr(@name, 1, length(quotes)) = quotes")
       .run({ name }).changes
-    const its = valueQuery(db, "select id from subscription where session = ?", "text").all(name)
-    for (const subscription of its) subscriptions.remove(db, subscription)
+    const subscriptionIds = valueQuery(db, "select id from subscription where session = ?", "text").all(name)
+    for (const subscription of subscriptionIds) subscriptions.remove(db, subscription)
   }
   const empty = valueQuery(
     db,
@@ -490,5 +490,5 @@ function forget(db: Db, refs: readonly Ref[], projects: readonly string[]): numb
     "integer",
   ).all()
   for (const seq of empty) remove(db, seq)
-  return gone
+  return deleted
 }

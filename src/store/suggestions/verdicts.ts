@@ -27,22 +27,28 @@ export function recordVerdict(
   if (number !== undefined && !items.some((item) => item.number === number)) return false
   // Which of several items was used is unknown unless the user named it; a dismissal applies to all of them.
   const isOneOfMany = number === undefined && status === "used" && items.length > 1
-  if (isOneOfMany) for (const item of items) if (item.status === "dismissed") takeBack(db, seq, item, learn)
+  if (isOneOfMany) for (const item of items) if (item.status === "dismissed") undoDismissal(db, seq, item, learn)
   for (const item of isOneOfMany ? [] : items) {
     if (number !== undefined && item.number !== number) continue
     db.prepare("update item set status = ? where suggestion = ? and number = ?").run(status, seq, item.number)
     const verdict = VERDICTS[status]
-    if (learn && verdict !== undefined) count(db, seq, item, verdict, learn)
+    if (learn && verdict !== undefined) applyVerdict(db, seq, item, verdict, learn)
   }
-  const now = valueQuery(db, "select status from item where suggestion = ?", STATUSES).all(seq)
-  const one = (wanted: Status) => now.includes(wanted)
-  const all = number === undefined || now.every((of) => of === status)
-  const sum: Status = one("used") ? "used" : all ? status : one("shown") || one("dismissed") ? "shown" : "pending"
-  db.prepare("update suggestion set status = ? where seq = ?").run(sum, seq)
+  const statuses = valueQuery(db, "select status from item where suggestion = ?", STATUSES).all(seq)
+  const hasStatus = (wanted: Status) => statuses.includes(wanted)
+  const all = number === undefined || statuses.every((each) => each === status)
+  const overall: Status = hasStatus("used")
+    ? "used"
+    : all
+      ? status
+      : hasStatus("shown") || hasStatus("dismissed")
+        ? "shown"
+        : "pending"
+  db.prepare("update suggestion set status = ? where seq = ?").run(overall, seq)
   return true
 }
 
-function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: LearnWeights): void {
+function applyVerdict(db: Db, seq: number, item: StoredItem, verdict: number, learn: LearnWeights): void {
   const before =
     valueQuery(db, "select counted from item where suggestion = ? and number = ?", "real?").get(seq, item.number) ??
     null
@@ -54,8 +60,8 @@ function count(db: Db, seq: number, item: StoredItem, verdict: number, learn: Le
 }
 
 /** If a suggestion was dismissed and then used, its items no longer count as dismissed. */
-function takeBack(db: Db, seq: number, item: StoredItem, learn: LearnWeights | undefined): void {
-  if (learn) count(db, seq, item, item.relevance, learn)
+function undoDismissal(db: Db, seq: number, item: StoredItem, learn: LearnWeights | undefined): void {
+  if (learn) applyVerdict(db, seq, item, item.relevance, learn)
   db.prepare("update item set status = 'shown', counted = null where suggestion = ? and number = ?").run(
     seq,
     item.number,

@@ -4,7 +4,7 @@ import { formatRef } from "../../core/ref.ts"
 import { copyReadable } from "../../store/history/rot/copy-readable.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { repairFiles, setAside } from "../../store/history/rot/damaged-files.ts"
-import { isOfIndex } from "../../store/history/rot/inspect.ts"
+import { isIndexMismatch } from "../../store/history/rot/inspect.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
 import type { HistoryWriter } from "../../store/history/store.ts"
 import { removeDatabase } from "../../store/sqlite/database.ts"
@@ -79,7 +79,7 @@ async function isReadable(history: string): Promise<boolean> {
     try {
       const problems = await store.check()
       if (problems.length === 0) return true
-      if (!problems.every(isOfIndex)) return false
+      if (!problems.every(isIndexMismatch)) return false
       await store.heal([], { everywhere: true })
       return (await store.check()).length === 0
     } finally {

@@ -10,8 +10,8 @@ import { grouped, joinNames } from "../../core/format.ts"
 import { lookAt } from "../../core/look-at.ts"
 import { formatRef } from "../../core/ref.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
-import { keptDamaged } from "../../store/history/rot/damaged-files.ts"
-import { type Injury, isOfIndex } from "../../store/history/rot/inspect.ts"
+import { damagedDatabases } from "../../store/history/rot/damaged-files.ts"
+import { type Injury, isIndexMismatch } from "../../store/history/rot/inspect.ts"
 import type { HistoryWriter } from "../../store/history/store.ts"
 import { openPushed } from "../../store/hub/pushed.ts"
 import { readIndex } from "../../store/index/search-index.ts"
@@ -121,7 +121,7 @@ function isOpen(path: string): boolean {
 
 async function checkHistory(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
-  const kept = keptDamaged(dex.home.history).map(
+  const kept = damagedDatabases(dex.home.history).map(
     (file): Check => ({
       name: "history",
       status: "note",
@@ -142,7 +142,7 @@ async function storedFacts(dex: Dex): Promise<Check[]> {
     })
     const isNamed = found.some(({ status }) => status === "problem")
     // A mismatch between an index and a damaged row adds no information.
-    if (problems.length === 0 || (isNamed && problems.every(isOfIndex))) return found
+    if (problems.length === 0 || (isNamed && problems.every(isIndexMismatch))) return found
     return [unreadableCheck(problems.slice(0, 3).join("; ")), ...found.filter(({ status }) => status === "problem")]
   } catch (error) {
     if (isDexError(error) && error.code !== "corrupt")

@@ -14,7 +14,7 @@ import { createProjectFinder } from "../../git/project.ts"
 import { followSpending } from "../../ingest/follow-spending.ts"
 import { nativeKey } from "../../ingest/unit-names.ts"
 import { cleanUpRestore, isSameFile, replacedHistories } from "../../store/history/kept-histories.ts"
-import { removeDamaged, repairFiles } from "../../store/history/rot/damaged-files.ts"
+import { removeDamagedDatabases, repairFiles } from "../../store/history/rot/damaged-files.ts"
 import { openStore } from "../../store/history/sqlite-history.ts"
 import type { HistoryReader, HistoryWriter, OwnerOf } from "../../store/history/store.ts"
 import { removeDatabase } from "../../store/sqlite/database.ts"
@@ -63,7 +63,7 @@ export async function run(dex: Dex, input: ForgetInput) {
   await store.forget(refs, ownerOf)
   removeOwnFiles(dex, refs)
   // Damaged histories that were kept by a repair also contain the text, and so do derived files of other dex versions.
-  removeDamaged(dex.home.history)
+  removeDamagedDatabases(dex.home.history)
   for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending]) removeOtherFormats(file)
   const still = await forgetInOldHistories(dex.home, refs, { copies: input.copies === true, ownerOf })
   await dex.clearCopies(refs, projects)

@@ -3,7 +3,7 @@ import { grouped } from "../../core/format.ts"
 import { conversationRefOf, parseCompleteRef } from "../../core/ref.ts"
 import { readInput, type Tool } from "../../core/tool.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
-import { findTrace, readTraces } from "../../trace/read.ts"
+import { findTraces, readTraces } from "../../trace/read.ts"
 import type { Dex } from "../context.ts"
 import { isTraced, observe } from "../observe.ts"
 import { search } from "../search/search.ts"
@@ -32,7 +32,7 @@ export async function run(dex: Dex, input: TraceInput) {
 async function requireTrace(dex: Dex, id: string | undefined): Promise<Trace> {
   const isHidden = await isPrivateElsewhere(dex)
   const { traces } = dex.home
-  const all = id === undefined ? readTraces(traces, { tail: 1000 }).traces.reverse() : findTrace(traces, id)
+  const all = id === undefined ? readTraces(traces, { tail: 1000 }).traces.reverse() : findTraces(traces, id)
   const found = all.filter((trace) => !isHidden(trace.project))
   const [first, second] = found
   if (!first && all.length > 0)

@@ -5,7 +5,7 @@ import { messageOf } from "../../core/error.ts"
 import { readText } from "../../core/read-file.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending, Spender } from "../../store/spending/spent.ts"
-import { ownPrices, type PriceBook, priceBook } from "../../usage/price-of.ts"
+import { type PriceBook, parseOwnPrices, priceBook } from "../../usage/price-of.ts"
 import { createPayment } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import type { SpenderPayment } from "./groups.ts"
@@ -26,10 +26,10 @@ export function priceSettings(dex: Pick<Dex, "home" | "machine">): PriceSettings
 function readOwnPrices(
   named: string,
   home: string = homedir(),
-): Partial<ReturnType<typeof ownPrices>> & { problems: string[] } {
+): Partial<ReturnType<typeof parseOwnPrices>> & { problems: string[] } {
   const file = named.startsWith("~/") ? join(home, named.slice(2)) : named
   try {
-    return ownPrices(readText(file, MAX_BYTES), file)
+    return parseOwnPrices(readText(file, MAX_BYTES), file)
   } catch (error) {
     return { problems: [`Your own prices could not be read: ${file}: ${messageOf(error)}.`] }
   }

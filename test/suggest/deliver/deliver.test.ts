@@ -380,6 +380,6 @@ test("the queue is limited: beyond 10,000 waiting messages, one is stored as dea
     waiting: MAX_WAITING,
     delivered: 0,
     dead: 1,
-    last_problem: "10000 others waited already",
+    last_problem: "10000 other deliveries were already waiting",
   })
 })

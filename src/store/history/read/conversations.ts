@@ -3,7 +3,7 @@ import { conversationRefOf, formatRef, type Ref, type RefQuery, sourceWithOwner 
 import type { Usage } from "../../../core/usage.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { joinQuery, rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
-import { asWritten, conversationRef, type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { conversationRef, intactRow, type OnDamage, tryParseJson } from "../rot/checked-rows.ts"
 import type { ConversationRow, ConversationSpan, ListFilter } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { ENDED_AT, NOT_DAMAGED, STARTED_AT, spellingsAsJson, validTime } from "./rows.ts"
@@ -11,7 +11,7 @@ import { ENDED_AT, NOT_DAMAGED, STARTED_AT, spellingsAsJson, validTime } from ".
 const ROW = `select c.*, p.*, u.* from conversation c left join unit u on u.id = c.unit_id
   left join project p on p.id = c.project_id`
 
-const LISTED = `where (@source is null or c.source = @source)
+const LISTED_CONDITION = `where (@source is null or c.source = @source)
   and (@project is null or instr(lower(p.path), @project) > 0) and (@in_project is null or p.path in (select value from json_each(@in_project)))
   and (@of_source is null or (c.source = @of_source and (c.native_id = @of_id or c.parent_id = @of_id)))
   and (@among is null or c.source || ':' || c.native_id in (select value from json_each(@among)))
@@ -36,16 +36,16 @@ function sourcesIn(db: Db): SourceId[] {
 export function findConversations(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
   const { owner, source } = query
   const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
-  const exact = joined(db, "where c.source = ? and c.native_id = ?")
-  const found = sources.flatMap((source) => exact.all(source, query.prefix))
-  if (found.length > 0) return toRows(db, found, onDamage)
-  const prefixed = joined(db, "where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10")
-  const begun = sources.flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`))
-  return toRows(db, begun, onDamage)
+  const exact = queryJoined(db, "where c.source = ? and c.native_id = ?")
+  const exactMatches = sources.flatMap((source) => exact.all(source, query.prefix))
+  if (exactMatches.length > 0) return toRows(db, exactMatches, onDamage)
+  const prefixed = queryJoined(db, "where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10")
+  const matching = sources.flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`))
+  return toRows(db, matching, onDamage)
 }
 
 export function loadConversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {
-  const rows = joined(db, "where c.source = ? and c.native_id = ?").all(sourceWithOwner(ref), ref.id)
+  const rows = queryJoined(db, "where c.source = ? and c.native_id = ?").all(sourceWithOwner(ref), ref.id)
   return toRows(db, rows, onDamage)[0]
 }
 
@@ -54,7 +54,7 @@ export function readTitles(db: Db, refs: Ref[]): string[] {
   return refs.map((ref) => title.get(sourceWithOwner(ref), ref.id) ?? "")
 }
 
-/** Newest first; ties are sorted by id. Conversations with a damaged row are left out. */
+/** Lists conversations, newest first; ties are sorted by id. Conversations with a damaged row are left out. */
 export function listConversations(
   db: Db,
   filter: ListFilter,
@@ -64,18 +64,18 @@ export function listConversations(
   const values = valuesOf(db, filter, platform)
   const counts = rowQuery(
     db,
-    `select c.kind, count(*) as n from conversation c left join project p on p.id = c.project_id ${LISTED} group by c.kind`,
+    `select c.kind, count(*) as n from conversation c left join project p on p.id = c.project_id ${LISTED_CONDITION} group by c.kind`,
     { kind: CONVERSATION_KINDS, n: "integer" },
   ).all(values)
-  const shown = (kind: Kind) => filter.kinds === undefined || filter.kinds.includes(kind)
-  const rows = joined(
+  const isSelected = (kind: Kind) => filter.kinds === undefined || filter.kinds.includes(kind)
+  const rows = queryJoined(
     db,
-    `${LISTED} and ${OF_KINDS} order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
+    `${LISTED_CONDITION} and ${OF_KINDS} order by c.ended_at desc nulls last, c.native_id limit @limit offset @offset`,
   ).all({ ...values, kinds: kindsAsText(filter), limit: filter.limit, offset: filter.offset })
   return {
     rows: toRows(db, rows, onDamage),
-    total: counts.filter(({ kind }) => shown(kind)).reduce((sum, { n }) => sum + n, 0),
-    left_out: Object.fromEntries(counts.filter(({ kind }) => !shown(kind)).map(({ kind, n }) => [kind, n])),
+    total: counts.filter(({ kind }) => isSelected(kind)).reduce((sum, { n }) => sum + n, 0),
+    left_out: Object.fromEntries(counts.filter(({ kind }) => !isSelected(kind)).map(({ kind, n }) => [kind, n])),
   }
 }
 
@@ -89,7 +89,7 @@ export function conversationSpans(
     db,
     `select c.source, p.path as project, ${STARTED_AT} as started_at, ${ENDED_AT} as ended_at
      from conversation c
-     left join project p on p.id = c.project_id ${LISTED} and ${OF_KINDS}`,
+     left join project p on p.id = c.project_id ${LISTED_CONDITION} and ${OF_KINDS}`,
     { source: "text", project: "text?", started_at: "integer?", ended_at: "integer?" },
   ).all({ ...valuesOf(db, filter, platform), kinds: kindsAsText(filter) })
   return rows.map(({ source, project, started_at, ended_at }) => ({
@@ -116,7 +116,7 @@ function valuesOf(db: Db, filter: Omit<ListFilter, "limit" | "offset">, platform
     of_id: filter.conversation?.id ?? null,
     among: filter.among ? JSON.stringify(filter.among.map((ref) => formatRef(conversationRefOf(ref)))) : null,
     collections: filter.collections ? JSON.stringify(filter.collections) : null,
-    damaged: "[]", // only the rows shown are checked; checking all rows would take longer than listing some
+    damaged: "[]", // checking all rows takes longer than listing some, so `toRows` checks those that are listed
   }
 }
 
@@ -125,34 +125,34 @@ export function conversationsUsingModel(db: Db, model: string): Ref[] {
   return rowQuery(db, sql, { source: "text", id: "text" }).all(model.toLowerCase())
 }
 
-/** Queries a conversation with its project and unit as stored; all null if there is none. */
-function joined(db: Db, which: string) {
+/** Queries conversations with their project and unit. The columns of a missing project or unit are null. */
+function queryJoined(db: Db, condition: string) {
   const { conversation, project, unit } = TABLES
-  return joinQuery(db, `${ROW} ${which}`, { conversation }, { project, unit })
+  return joinQuery(db, `${ROW} ${condition}`, { conversation }, { project, unit })
 }
-type Joined = ReturnType<ReturnType<typeof joined>["all"]>[number]
+type Joined = ReturnType<ReturnType<typeof queryJoined>["all"]>[number]
 
 /** Leaves out conversations with a damaged row or a damaged project row, because such a project may be private. */
 function toRows(db: Db, rows: Joined[], onDamage: OnDamage): ConversationRow[] {
   return rows.flatMap((stored) => {
     const reportDamage = () => onDamage(conversationRef(db, stored.conversation))
-    const row = asWritten(db, "conversation", stored.conversation, reportDamage)
+    const row = intactRow(db, "conversation", stored.conversation, reportDamage)
     if (!row) return []
-    const project = stored.project.id === null ? NONE : asWritten(db, "project", stored.project, reportDamage)
-    const unit = stored.unit.id === null ? undefined : asWritten(db, "unit", stored.unit, reportDamage)
-    const complete = project && toRow(row, project, unit, supersededIn(db, row))
+    const project = stored.project.id === null ? NO_PROJECT : intactRow(db, "project", stored.project, reportDamage)
+    const unit = stored.unit.id === null ? undefined : intactRow(db, "unit", stored.unit, reportDamage)
+    const complete = project && toRow(row, project, unit, supersededCount(db, row))
     if (project && !complete) reportDamage()
     return complete ?? []
   })
 }
 
-/** The number of readable stored messages, if the agent's file no longer contains any. */
-function supersededIn(db: Db, { id, message_count }: RowIn<"conversation">): number {
+/** Returns the number of stored messages if the agent's file no longer contains any, otherwise 0. */
+function supersededCount(db: Db, { id, message_count }: RowIn<"conversation">): number {
   if (message_count !== 0) return 0
   return valueQuery(db, "select count(*) from message where conversation_id = ?", "integer").get(id)!
 }
 
-const NONE = { path: undefined, private: 0 }
+const NO_PROJECT = { path: undefined, private: 0 }
 
 /** Returns undefined if a row without a checksum contains impossible values. */
 function toRow(
@@ -161,9 +161,9 @@ function toRow(
   unit: RowIn<"unit"> | undefined,
   superseded: number,
 ): ConversationRow | undefined {
-  const cwds = parsed(row.cwds)
-  const models = parsed(row.models)
-  const usage = row.usage === null ? null : parsed(row.usage)
+  const cwds = tryParseJson(row.cwds)
+  const models = tryParseJson(row.models)
+  const usage = row.usage === null ? null : tryParseJson(row.usage)
   if (cwds === undefined || models === undefined || usage === undefined) return undefined
   const { title, title_from, parent_id, parent_call_id } = row
   return {

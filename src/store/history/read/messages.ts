@@ -6,13 +6,13 @@ import type { Db } from "../../sqlite/database.ts"
 import { rowQuery } from "../../sqlite/typed-query.ts"
 import { lineOfMessage, numberOfLine, readBlock } from "../codec.ts"
 import { MESSAGE_FLAGS } from "../flags.ts"
-import { type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { type OnDamage, tryParseJson } from "../rot/checked-rows.ts"
 import { isIntact } from "../rot/sums.ts"
 import type { MessageVersion, StoredMessage } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { type Owner, ownerOf, rowsOf } from "./rows.ts"
 
-/** Leaves out messages that cannot be read, and reports them to `onDamage`. */
+/** Loads messages. Those that cannot be read are left out and reported to `onDamage`. */
 export function loadMessages(db: Db, ref: Ref, numbers: number[] | undefined, onDamage: OnDamage): StoredMessage[] {
   const owner = ownerOf(db, ref)
   if (owner === undefined) return []
@@ -20,16 +20,16 @@ export function loadMessages(db: Db, ref: Ref, numbers: number[] | undefined, on
   const reportDamage = () => onDamage(ref)
   const rows = numbers ? chosenRows(db, owner, numbers, reportDamage) : rowsOf(db, "message", owner, reportDamage)
   const byChunk = Map.groupBy(rows, (row) => row.chunk)
-  const found: { position: number; message: StoredMessage }[] = []
+  const messages: { position: number; message: StoredMessage }[] = []
   for (const [chunk, members] of byChunk) {
     const block = rowQuery(db, BODY_ROW, TABLES.body).get(id, chunk)
     const isComplete = block !== undefined && isIntact(db, "body", block)
     const read = isComplete ? bodiesOf(block.data, members) : []
     if (read.length < members.length) reportDamage()
     for (const { row, body } of read)
-      found.push({ position: row.position ?? row.number, message: toMessage(row, body) })
+      messages.push({ position: row.position ?? row.number, message: toMessage(row, body) })
   }
-  return found.sort((a, b) => a.position - b.position).map(({ message }) => message)
+  return messages.sort((a, b) => a.position - b.position).map(({ message }) => message)
 }
 
 type MessageRow = RowIn<"message">
@@ -43,8 +43,8 @@ const MESSAGE_ROW = "select * from message where conversation_id = ? and number 
 function chosenRows(db: Db, owner: Owner, numbers: number[], onDamage: () => void): MessageRow[] {
   const get = rowQuery(db, MESSAGE_ROW, TABLES.message)
   const wanted = new Set(numbers)
-  const found = [...wanted].flatMap((number) => get.get(owner.id, number) ?? [])
-  if (found.length === wanted.size && found.every((row) => isIntact(db, "message", row))) return found
+  const rows = [...wanted].flatMap((number) => get.get(owner.id, number) ?? [])
+  if (rows.length === wanted.size && rows.every((row) => isIntact(db, "message", row))) return rows
   return rowsOf(db, "message", owner, onDamage).filter((row) => wanted.has(row.number))
 }
 
@@ -55,7 +55,7 @@ function bodiesOf(data: Buffer, rows: MessageRow[]): { row: MessageRow; body: Bo
   const lines = first && rows.length === 1 ? [lineOfMessage(data, first.number) ?? ""] : (readBlock(data) ?? [])
   return lines.flatMap((line) => {
     const row = byNumber.get(numberOfLine(line))
-    const body = row && (parsed(line) as Body | undefined)
+    const body = row && (tryParseJson(line) as Body | undefined)
     return body ? [{ row, body }] : []
   })
 }

@@ -1,6 +1,6 @@
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery } from "../../sqlite/typed-query.ts"
-import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { damagedIds, intactRow, type OnDamage, tryParseJson } from "../rot/checked-rows.ts"
 import type { Collection, ProjectIdentity, ProjectRow, Stats } from "../store.ts"
 import { type RowIn, TABLES } from "../tables.ts"
 import { ENDED_AT, NOT_DAMAGED, STARTED_AT } from "./rows.ts"
@@ -28,7 +28,7 @@ function toProjects(db: Db, rows: RowIn<"project">[], onDamage: OnDamage): Proje
 
 function intactProjects(db: Db, rows: RowIn<"project">[], onDamage: OnDamage): RowIn<"project">[] {
   return rows
-    .map((stored) => asWritten(db, "project", stored, () => onDamage("the list of projects")))
+    .map((stored) => intactRow(db, "project", stored, () => onDamage("the list of projects")))
     .filter((row) => row !== undefined)
 }
 
@@ -45,7 +45,7 @@ export function projectIdentities(db: Db, onDamage: OnDamage): ProjectIdentity[]
 export function readCollections(db: Db, onDamage: OnDamage): Collection[] {
   const rows = rowQuery(db, "select * from collection order by name", TABLES.collection).all()
   return rows.flatMap((stored) => {
-    const row = asWritten(db, "collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
+    const row = intactRow(db, "collection", stored, () => onDamage(`a collection of documents (${stored.name})`))
     if (!row) return []
     const { sum: _, only, project, version, synced_at, problems, ...rest } = row
     return [
@@ -55,7 +55,7 @@ export function readCollections(db: Db, onDamage: OnDamage): Collection[] {
         project: project ?? undefined,
         version: version ?? undefined,
         synced_at: synced_at ?? undefined,
-        problems: (parsed(problems) ?? []) as string[],
+        problems: (tryParseJson(problems) ?? []) as string[],
       },
     ]
   })

@@ -2,7 +2,7 @@ import { isValidTime } from "../../../core/record.ts"
 import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { type RowOf, rowQuery } from "../../sqlite/typed-query.ts"
-import type { Stored } from "../rot/checked-rows.ts"
+import type { StoredRow } from "../rot/checked-rows.ts"
 import { isIntact } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import { type RowCounts, readRowCounts } from "../row-counts.ts"
@@ -30,7 +30,7 @@ export function rowsOf<Table extends Exclude<keyof RowCounts, "body">>(
   { id, held }: Owner,
   onDamage: () => void,
 ): RowIn<Table>[] {
-  const stored = rowQuery(db, tableSql(table).allOf, TABLES[table]).all(id) as (RowIn<Table> & Stored)[]
+  const stored = rowQuery(db, tableSql(table).allOf, TABLES[table]).all(id) as (RowIn<Table> & StoredRow)[]
   const isComplete = held === null || readRowCounts(held)[table] === stored.length
   if (isComplete && stored.every((row) => row.conversation_id === id && isIntact(db, table, row))) return stored
   onDamage()

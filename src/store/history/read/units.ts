@@ -4,7 +4,7 @@ import { DexError, isDexError } from "../../../core/error.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { readBlock } from "../codec.ts"
-import { asWritten, damagedIds, type OnDamage, parsed } from "../rot/checked-rows.ts"
+import { damagedIds, intactRow, type OnDamage, tryParseJson } from "../rot/checked-rows.ts"
 import { isIntact } from "../rot/sums.ts"
 import { tableSql } from "../rot/table-sql.ts"
 import type { KnownUnit, SourceReport, UnitMark, UnreadableFile } from "../store.ts"
@@ -12,7 +12,7 @@ import { type RowIn, TABLES } from "../tables.ts"
 import { metaJson } from "./meta.ts"
 import { ENDED_AT, NOT_DAMAGED } from "./rows.ts"
 
-// Returns the units read by earlier syncs, with their cursors.
+// Queries for units that earlier syncs read, and for their raw records.
 
 export function knownUnits(db: Db, source: SourceId): Map<string, UnitMark> {
   const sql = "select key, path, stamp, connector_version, redaction_version, state from unit where source = ?"
@@ -28,7 +28,7 @@ export function knownUnit(db: Db, source: SourceId, key: string): KnownUnit | un
   if (!stored) return undefined
   const { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state, raw_withheld } =
     // If the row itself is damaged, its cursor is not reliable.
-    asWritten(db, "unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
+    intactRow(db, "unit", stored, () => {}) ?? { ...stored, cursor: "null", connector_version: 0 }
   const mark = { path, stamp, cursor, connector_version, redaction_version, born_at, modified_at, state }
   return { key, ...mark, raw_withheld: raw_withheld === 1 }
 }
@@ -60,7 +60,7 @@ export function rawLines(
   })
 }
 
-/** Yields the blocks in order, with undefined at the end if some are damaged or missing. */
+/** Returns the blocks in order, followed by undefined if some are damaged or missing. */
 function rawBlocks(
   db: Db,
   { id, blocks }: { id: number; blocks: number | null },
@@ -84,17 +84,17 @@ export function hasReadableRecords(db: Db, source: SourceId, unitKey: string): b
   }
 }
 
-const UNREADABLE = "unreadable:"
+const UNREADABLE_PREFIX = "unreadable:"
 
 export function unreadableFiles(db: Db, source: SourceId): UnreadableFile[] {
-  return metaJson<UnreadableFile[]>(db, `${UNREADABLE}${source}`) ?? []
+  return metaJson<UnreadableFile[]>(db, `${UNREADABLE_PREFIX}${source}`) ?? []
 }
 
-/** The sources of which some file was read or failed to be read. */
+/** Returns the sources of all files that dex has read or failed to read. */
 export function unitSources(db: Db): SourceId[] {
   const sql = `select distinct source from unit where source <> 'docs'
     union select substr(key, length(@prefix) + 1) from meta where key >= @prefix and key < @prefix || char(0x10ffff)`
-  return valueQuery(db, sql, "text").all({ prefix: UNREADABLE })
+  return valueQuery(db, sql, "text").all({ prefix: UNREADABLE_PREFIX })
 }
 
 export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
@@ -102,7 +102,7 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
   return unitSources(db).flatMap((source) => {
     const stored = rowQuery(db, "select * from unit where source = ?", TABLES.unit).all(source)
     const units = stored
-      .map((row) => asWritten(db, "unit", row, () => onDamage(`the record of ${source} files`)))
+      .map((row) => intactRow(db, "unit", row, () => onDamage(`the record of ${source} files`)))
       .filter((row) => row !== undefined)
     const unreadable = unreadableFiles(db, source).map(({ path, reason }) => ({ path, reason }))
     if (units.length === 0 && unreadable.length === 0) return []
@@ -120,9 +120,9 @@ export function sourceReport(db: Db, onDamage: OnDamage): SourceReport[] {
     const skipped = createCounts()
     const unknown = createCounts()
     const redactions = createCounts()
-    const counts = (text: string) => Object.entries((parsed(text) ?? {}) as Record<string, number>)
+    const counts = (text: string) => Object.entries((tryParseJson(text) ?? {}) as Record<string, number>)
     for (const unit of units) {
-      for (const { reason } of (parsed(unit.skipped) ?? []) as { reason: string }[]) skipped.add(reason)
+      for (const { reason } of (tryParseJson(unit.skipped) ?? []) as { reason: string }[]) skipped.add(reason)
       for (const [type, n] of counts(unit.unknown)) unknown.add(type, n)
       for (const [rule, n] of counts(unit.redactions)) redactions.add(rule, n)
     }

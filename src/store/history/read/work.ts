@@ -4,7 +4,7 @@ import { type Ref, sourceWithOwner } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { MESSAGE_FLAGS } from "../flags.ts"
-import { asWritten, damagedIds, type OnDamage } from "../rot/checked-rows.ts"
+import { damagedIds, intactRow, type OnDamage } from "../rot/checked-rows.ts"
 import { intactSql } from "../rot/table-sql.ts"
 import { readRowCounts } from "../row-counts.ts"
 import type { CommandRow, CommitRow, MadeRow, Work } from "../store.ts"
@@ -18,34 +18,35 @@ const INTACT_MADE = intactSql("t", "made")
 const INTACT_TOUCH = intactSql("t", "touch")
 const INTACT_MESSAGE = intactSql("m", "message")
 
-const TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
+const SELECT_TOUCHING = `select distinct c.source, c.native_id as id from file f join touch t on t.file_id = f.id join conversation c on c.id = t.conversation_id
   left join project p on p.id = f.project_id`
 
 export function conversationsTouching(db: Db, file: string, platform = process.platform): Ref[] {
   if (foldsPaths(platform)) return touchingInAnySpelling(db, file, platform)
   return rowQuery(
     db,
-    `${TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
+    `${SELECT_TOUCHING} where instr(f.path, @file) > 0 or (p.path is not null and instr(p.path || '/' || f.path, @file) > 0)`,
     { source: "text", id: "text" },
   ).all({ file: file.replaceAll("\\", "/") })
 }
 
 function touchingInAnySpelling(db: Db, file: string, platform: NodeJS.Platform): Ref[] {
-  const wanted = foldPath(platform === "win32" ? file : file.replaceAll("\\", "/"), platform)
+  const wantedPath = foldPath(platform === "win32" ? file : file.replaceAll("\\", "/"), platform)
   const all = rowQuery(
     db,
     "select f.id, f.path, p.path || '/' || f.path as full_path from file f left join project p on p.id = f.project_id",
     { id: "integer", path: "text", full_path: "text?" },
   )
-  const found: number[] = []
+  const fileIds: number[] = []
   for (const { id, path, full_path } of all.iterate())
-    if (foldPath(full_path ?? path, platform).includes(wanted)) found.push(id)
-  return rowQuery(db, `${TOUCHING} where f.id in (select value from json_each(?))`, { source: "text", id: "text" }).all(
-    JSON.stringify(found),
-  )
+    if (foldPath(full_path ?? path, platform).includes(wantedPath)) fileIds.push(id)
+  return rowQuery(db, `${SELECT_TOUCHING} where f.id in (select value from json_each(?))`, {
+    source: "text",
+    id: "text",
+  }).all(JSON.stringify(fileIds))
 }
 
-/** Returns the edited files first, then the others, each by its first mention. */
+/** Returns the edited files, then the others, both in order of their first mention. */
 export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const owner = ownerOf(db, ref)
   if (!owner) return []
@@ -55,7 +56,7 @@ export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
   const pathOf = (id: number) => {
     if (!paths.has(id)) {
       const stored = file.get(id)
-      paths.set(id, stored && asWritten(db, "file", stored, reportDamage)?.path)
+      paths.set(id, stored && intactRow(db, "file", stored, reportDamage)?.path)
     }
     return paths.get(id)
   }
@@ -65,8 +66,8 @@ export function filesOf(db: Db, ref: Ref, onDamage: OnDamage): string[] {
     const path = pathOf(file_id)
     if (path !== undefined) files.set(path, action === "edited" || files.get(path) === true)
   }
-  const named = [...files]
-  return [...named.filter(([, edited]) => edited), ...named.filter(([, edited]) => !edited)].map(([path]) => path)
+  const entries = [...files]
+  return [...entries.filter(([, edited]) => edited), ...entries.filter(([, edited]) => !edited)].map(([path]) => path)
 }
 
 export function editedFiles(db: Db, ref: Ref, limit: number): string[] {
@@ -155,7 +156,7 @@ export function readWork(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
      select ifnull(sum(added), 0) as lines_added, ifnull(sum(removed), 0) as lines_removed, count(distinct file_id) as files,
        (select count(*) from row where not intact) as damaged, (select count(*) from touch where conversation_id = @id) as touches
      from row where not flags & @uncounted`,
-    EDITED,
+    EDITS_ROW,
   )
   const commits = rowQuery(
     db,
@@ -169,13 +170,16 @@ export function readWork(db: Db, refs: Ref[], onDamage: OnDamage): Work[] {
     if (!owner) return { lines_added: 0, lines_removed: 0, files: 0, commits: 0 }
     const values = { id: owner.id, uncounted: UNCOUNTED }
     const { damaged, touches, ...edited } = edits.get(values)!
-    const made = commits.get(values)!
-    const held = owner.held === null ? { touch: touches, made: made.rows } : readRowCounts(owner.held)
-    const isComplete = damaged + made.damaged === 0 && held.touch === touches && held.made === made.rows
-    return isComplete ? { ...edited, commits: made.commits } : workOf(db, owner, () => onDamage(ref))
+    const madeCommits = commits.get(values)!
+    const expectedCounts = owner.held === null ? { touch: touches, made: madeCommits.rows } : readRowCounts(owner.held)
+    const isComplete =
+      damaged + madeCommits.damaged === 0 &&
+      expectedCounts.touch === touches &&
+      expectedCounts.made === madeCommits.rows
+    return isComplete ? { ...edited, commits: madeCommits.commits } : workOf(db, owner, () => onDamage(ref))
   })
 }
-const EDITED = {
+const EDITS_ROW = {
   lines_added: "integer",
   lines_removed: "integer",
   files: "integer",
@@ -185,7 +189,7 @@ const EDITED = {
 
 const UNCOUNTED = MESSAGE_FLAGS.superseded | MESSAGE_FLAGS.copied
 
-/** Like `work`, but from rows that were checked one by one. */
+/** Computes the work like `readWork`, but checks the rows one by one and leaves out damaged ones. */
 function workOf(db: Db, owner: Owner, onDamage: () => void): Work {
   onDamage()
   const counted = new Set(

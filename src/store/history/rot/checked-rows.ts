@@ -2,34 +2,39 @@ import type { SourceId } from "../../../core/conversation.ts"
 import type { Ref } from "../../../core/ref.ts"
 import type { Db } from "../../sqlite/database.ts"
 import { rowQuery } from "../../sqlite/typed-query.ts"
-import { type HistoryRow, type HistoryValue, isIntact, KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
+import { type HistoryRow, type HistoryValue, isIntact, KEY_LENGTHS, SUMMED_COLUMNS, type SummedTable } from "./sums.ts"
 import { intactSql, tableSql } from "./table-sql.ts"
 
-// Access to the history as it was written: readers detect damage and never show it.
+// Access to rows of the history with a check for damage, so that readers never show damaged data.
 
-export type Stored = HistoryRow & { sum: number | null }
+export type StoredRow = HistoryRow & { sum: number | null }
 
-/** Called for every conversation with damage, or with a description of other damage. */
+/** Is called with each damaged conversation, or with a description of other damage. */
 export type OnDamage = (what: Ref | string) => void
 
-/** The row, or undefined if it is damaged. */
-export function asWritten<Row extends Stored>(db: Db, table: Summed, row: Row, onDamage: () => void): Row | undefined {
+/** Returns the row, or undefined if it is damaged. */
+export function intactRow<Row extends StoredRow>(
+  db: Db,
+  table: SummedTable,
+  row: Row,
+  onDamage: () => void,
+): Row | undefined {
   if (isIntact(db, table, row)) return row
   onDamage()
   return undefined
 }
 
-/** The damaged rows; only those of one `owner` (the first value of the key) if it is given. */
-export function damagedRows(db: Db, table: Summed, owner?: HistoryValue): Stored[] {
+/** Returns the damaged rows of a table, or only those of one `owner` (the first value of the key). */
+export function damagedRows(db: Db, table: SummedTable, owner?: HistoryValue): StoredRow[] {
   const { damaged, damagedOf } = tableSql(table)
-  return (owner === undefined ? db.prepare(damaged).all() : db.prepare(damagedOf).all(owner)) as Stored[]
+  return (owner === undefined ? db.prepare(damaged).all() : db.prepare(damagedOf).all(owner)) as StoredRow[]
 }
 
 /**
- * An index still contains the earlier values of a damaged row, so SQLite does not find the entry that it wants to remove and
- * calls the file corrupt. That is expected here: the entry for the new values exists or is created.
+ * Changes damaged rows, although an index still contains their values from before the damage. SQLite then does not find the entry
+ * that it wants to remove, and would report the file as corrupt.
  */
-export function despiteIndexes<T>(db: Db, work: () => T): T {
+export function allowIndexMismatch<T>(db: Db, work: () => T): T {
   db.unsafeMode(true)
   db.pragma("writable_schema = on")
   try {
@@ -40,8 +45,8 @@ export function despiteIndexes<T>(db: Db, work: () => T): T {
   }
 }
 
-export function primaryKeyOf(table: Summed, row: HistoryRow): HistoryValue[] {
-  return SUMMED_COLUMNS[table].slice(0, KEYS[table]).map((name) => row[name]!)
+export function primaryKeyOf(table: SummedTable, row: HistoryRow): HistoryValue[] {
+  return SUMMED_COLUMNS[table].slice(0, KEY_LENGTHS[table]).map((name) => row[name]!)
 }
 
 const INTACT_ROW = intactSql("c", "conversation")
@@ -49,22 +54,22 @@ const INTACT_PROJECT = intactSql("p", "project")
 const DAMAGED_ROWS = `select c.id, c.source, c.native_id from conversation c left join project p on p.id = c.project_id
   where not ${INTACT_ROW} or (p.id is not null and not ${INTACT_PROJECT})`
 
-const looked = new WeakMap<Db, { at: unknown; ids: string; rows: Stored[] }>()
+const damageCache = new WeakMap<Db, { at: unknown; ids: string; rows: StoredRow[] }>()
 
 /**
  * The conversations to exclude from every count and list, as a JSON array: a damaged row may claim any kind, date or project.
- * Checks all rows, again after each change.
+ * Checks all rows, and again after each change to the history.
  */
 export function damagedIds(db: Db, onDamage: OnDamage): string {
-  const at = db.prepare("select value from meta where key = 'change_seq'").pluck().get()
-  let known = looked.get(db)
-  if (!known || known.at !== at) {
-    const rows = db.prepare(DAMAGED_ROWS).all() as Stored[]
-    known = { at, ids: JSON.stringify(rows.map((row) => row.id)), rows }
-    looked.set(db, known)
+  const change = db.prepare("select value from meta where key = 'change_seq'").pluck().get()
+  let cached = damageCache.get(db)
+  if (!cached || cached.at !== change) {
+    const rows = db.prepare(DAMAGED_ROWS).all() as StoredRow[]
+    cached = { at: change, ids: JSON.stringify(rows.map((row) => row.id)), rows }
+    damageCache.set(db, cached)
   }
-  for (const row of known.rows) onDamage(conversationRef(db, row))
-  return known.ids
+  for (const row of cached.rows) onDamage(conversationRef(db, row))
+  return cached.ids
 }
 
 /** A conversation's ref even if its row is damaged: the index on its name is a second copy. */
@@ -74,8 +79,8 @@ export function conversationRef(db: Db, { id, source, native_id }: HistoryRow): 
   return named ?? { source: source as SourceId, id: native_id as string }
 }
 
-/** Parses JSON; undefined if it is damaged. */
-export function parsed(text: string): unknown {
+/** Returns undefined if the text is not JSON, because it is damaged. */
+export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

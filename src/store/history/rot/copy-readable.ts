@@ -4,17 +4,17 @@ import { type Db, hasSchemaOf, inTransaction, openDatabase, removeDatabase } fro
 import { openSqlite } from "../../sqlite/engine.ts"
 import { restoreCollections } from "../collections.ts"
 import { HISTORY_MIGRATIONS } from "../migrations.ts"
-import type { Stored } from "./checked-rows.ts"
+import type { StoredRow } from "./checked-rows.ts"
 import { repairFiles } from "./damaged-files.ts"
 import { READ_UNKNOWN_CLAIMS } from "./heal.ts"
 import { createSumTriggers } from "./keep-sums.ts"
-import { type HistoryValue, isIntact, registerRowSum, SUMMED, SUMMED_COLUMNS, type Summed } from "./sums.ts"
+import { type HistoryValue, isIntact, registerRowSum, SUMMED_COLUMNS, SUMMED_TABLES, type SummedTable } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 /**
- * Creates a new history from every row of a damaged file that SQLite can still read, and returns their number. Rows with a wrong
- * checksum are left out. Units and conversations with lost rows are marked to be read again from raw records. Throws if the marks
- * of forgotten conversations cannot all be read, since those conversations could come back.
+ * Creates a new history from every row of a damaged file that SQLite can still read, and returns the number of rows. Rows with a
+ * wrong checksum are left out. Units and conversations with lost rows are marked to be read again from raw records. Throws if the
+ * marks of forgotten conversations cannot all be read, since those conversations could come back.
  */
 export function copyReadable(from: string, to: string): number {
   const [, copy] = repairFiles(from)
@@ -24,7 +24,7 @@ export function copyReadable(from: string, to: string): number {
     registerRowSum(db)
     let rows = 0
     inTransaction(db, () => {
-      for (const table of SUMMED) {
+      for (const table of SUMMED_TABLES) {
         const { isComplete, copied } = copyTable(old, db, table)
         rows += copied
         if (table === "tombstone" && !isComplete && !copyMarks(old, db))
@@ -32,7 +32,7 @@ export function copyReadable(from: string, to: string): number {
       }
     })
     createSumTriggers(db)
-    inTransaction(db, () => replaceLost(old, db))
+    inTransaction(db, () => restoreLostRows(old, db))
     db.pragma("journal_mode = delete")
     return rows
   } finally {
@@ -42,12 +42,15 @@ export function copyReadable(from: string, to: string): number {
   }
 }
 
-/** If the schema is damaged, opens a copy with the right one: no row of a table can be read if its schema is no longer SQL. */
+/**
+ * Opens a damaged file. If its schema is damaged, opens a copy with the correct schema, because a table whose schema is not valid
+ * SQL cannot be read.
+ */
 function openDamaged(from: string, copy: string): Db {
   const old = openTolerantly(from, true)
   if (hasSchemaOf(old, HISTORY_MIGRATIONS)) return old
   removeDatabase(copy)
-  for (const end of ["", "-wal"]) copyPrivately(from + end, copy + end)
+  for (const suffix of ["", "-wal"]) copyPrivately(from + suffix, copy + suffix)
   const db = openTolerantly(copy, false)
   try {
     restoreSchema(db)
@@ -61,7 +64,7 @@ function openDamaged(from: string, copy: string): Db {
   return openTolerantly(copy, true)
 }
 
-/** Tables can be read even if the schema of another one is damaged. */
+/** Opens a database so that tables can be read even if the schema of another table is damaged. */
 function openTolerantly(path: string, readonly: boolean): Db {
   const db = openSqlite(path, { readonly, fileMustExist: true })
   db.unsafeMode(true)
@@ -71,40 +74,40 @@ function openTolerantly(path: string, readonly: boolean): Db {
 
 type SchemaRow = { id: number; type: string; name: string; tbl_name: string; sql: string | null }
 
-/** The first page of a table is known only from the file; everything else is the same in every history. */
+/** Restores all of the schema except for the first page of each table: everything else is the same in every history. */
 function restoreSchema(db: Db): void {
   const all = "select rowid as id, type, name, tbl_name, sql from sqlite_schema order by rowid"
   const fresh = openSqlite(":memory:")
   for (const [, sql] of HISTORY_MIGRATIONS) fresh.exec(sql)
-  const wanted = fresh.prepare(all).all() as SchemaRow[]
+  const expected = fresh.prepare(all).all() as SchemaRow[]
   fresh.close()
-  const found = db.prepare(all).all() as SchemaRow[]
+  const damaged = db.prepare(all).all() as SchemaRow[]
   const restore = (isSame: (row: SchemaRow, right: SchemaRow) => boolean) => {
-    for (const right of [...wanted]) {
-      const row = found.find((one) => isSame(one, right))
+    for (const right of [...expected]) {
+      const row = damaged.find((candidate) => isSame(candidate, right))
       if (!row) continue
       const sql = "update sqlite_schema set type = ?, name = ?, tbl_name = ?, sql = ? where rowid = ?"
       db.prepare(sql).run(right.type, right.name, right.tbl_name, right.sql, row.id)
-      found.splice(found.indexOf(row), 1)
-      wanted.splice(wanted.indexOf(right), 1)
+      damaged.splice(damaged.indexOf(row), 1)
+      expected.splice(expected.indexOf(right), 1)
     }
   }
   restore((row, right) => row.name === right.name)
   restore((row, right) => right.sql !== null && row.sql === right.sql)
-  // If one is left on each side, they belong together.
-  if (wanted.length === 1 && found.length === 1) restore(() => true)
+  // If one row is left on each side, they belong together.
+  if (expected.length === 1 && damaged.length === 1) restore(() => true)
 }
 
 /** Reads a table from its beginning and, if a damaged page stops that, from its end. */
-function copyTable(old: Db, db: Db, table: Summed): { isComplete: boolean; copied: number } {
+function copyTable(old: Db, db: Db, table: SummedTable): { isComplete: boolean; copied: number } {
   const { insert, forward, backward } = tableSql(table)
-  // By position: the names in a damaged schema may be wrong.
+  // Match columns by position, because the names in a damaged schema may be wrong.
   const names = (db.pragma(`table_info(${table})`) as { name: string }[]).map(({ name }) => name)
   const save = db.prepare(insert)
   let copied = 0
   let isComplete = true
   const copy = (values: HistoryValue[]) => {
-    const row = Object.fromEntries(names.map((name, i) => [name, values[i] ?? null])) as Stored
+    const row = Object.fromEntries(names.map((name, i) => [name, values[i] ?? null])) as StoredRow
     if (!isIntact(db, table, row)) isComplete = false
     else copied += save.run(...SUMMED_COLUMNS[table].map((name) => row[name]), row.sum).changes
   }
@@ -115,12 +118,12 @@ function copyTable(old: Db, db: Db, table: Summed): { isComplete: boolean; copie
   return { isComplete, copied }
 }
 
-/** False if it cannot be read to the end. */
-function readRows(old: Db, sql: string, take: (values: HistoryValue[]) => void): boolean {
+/** Returns false if the table cannot be read to the end. */
+function readRows(old: Db, sql: string, onRow: (values: HistoryValue[]) => void): boolean {
   const rows = readUntilDamage(old, sql)
   for (let next = rows.next(); ; next = rows.next()) {
     if (next.done) return next.value
-    take(next.value)
+    onRow(next.value)
   }
 }
 
@@ -134,14 +137,14 @@ function* readUntilDamage(old: Db, sql: string): Generator<HistoryValue[], boole
   }
 }
 
-/** From the index that contains a copy of them. */
+/** Copies the marks of forgotten conversations from the index that contains a copy of them. */
 function copyMarks(old: Db, db: Db): boolean {
   const save = db.prepare("insert or ignore into tombstone (hash) values (?)")
   return readRows(old, "select hash from tombstone indexed by tombstone_copy", ([hash]) => void save.run(hash))
 }
 
 /** Restores lost rows of files, conversations and projects from the indexes that contain copies of their names. */
-function replaceLost(old: Db, db: Db): void {
+function restoreLostRows(old: Db, db: Db): void {
   readRows(old, "select key, value from meta indexed by meta_copy", (row) => void db.prepare(NEW_META).run(...row))
   readRows(old, UNIT_NAMES, (row) => void db.prepare(NEW_UNIT).run(...row))
   readRows(
@@ -159,8 +162,8 @@ function replaceLost(old: Db, db: Db): void {
   db.prepare(READ_LOST_CONVERSATIONS).run()
   readRows(old, PROJECT_NAMES, (row) => void db.prepare(NEW_PROJECT).run(...row))
   restoreCollections(db)
-  for (const sql of [READ_UNKNOWN_CLAIMS, ...WITHOUT_OWNER]) db.prepare(sql).run()
-  db.prepare(UNKNOWN_PROJECTS).run()
+  for (const sql of [READ_UNKNOWN_CLAIMS, ...DELETE_ORPHANS]) db.prepare(sql).run()
+  db.prepare(ADD_UNKNOWN_PROJECTS).run()
   const change = db.prepare(LAST_CHANGE).pluck().get()
   db.prepare("insert or replace into meta (key, value) values ('change_seq', ?)").run(String(change))
   // With a new id, everything that follows the history starts again.
@@ -180,12 +183,12 @@ const NEW_CONVERSATION = `insert or ignore into conversation (id, source, native
 const READ_LOST_CONVERSATIONS = `update unit set connector_version = 0 where id in (select l.unit_id from claim l join unit u on u.id = l.unit_id
   where not exists (select 1 from conversation c where c.source = u.source and c.native_id = l.native_id))`
 const PROJECT_NAMES = "select id, path from project indexed by sqlite_autoindex_project_1"
-// It may have been private.
+// The project may have been private, so it becomes private.
 const NEW_PROJECT = "insert or ignore into project (id, path, private) values (?, ?, 1)"
-const UNKNOWN_PROJECTS = `insert or ignore into project (id, path, private)
+const ADD_UNKNOWN_PROJECTS = `insert or ignore into project (id, path, private)
   select distinct project_id, '(unknown project ' || project_id || ')', 1 from conversation where project_id not in (select id from project)`
-/** Rows that a new conversation or unit with the same id could otherwise inherit. */
-const WITHOUT_OWNER = [
+/** Deletes rows without an owner, which a new conversation or unit with the same id could otherwise inherit. */
+const DELETE_ORPHANS = [
   "delete from conversation where unit_id not in (select id from unit)",
   ...["message", "body", "touch", "command", "made"].map((table) =>
     ["delete from", table, "where conversation_id not in (select id from conversation)"].join(" "),

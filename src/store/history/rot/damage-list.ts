@@ -5,25 +5,25 @@ import { formatRef, type Ref } from "../../../core/ref.ts"
 // The conversations that commands found damaged while reading, one ref per line. They are not in the database, so that readers
 // never wait for a writer. The next sync repairs what it can and removes them from the list.
 
-const MOST_NOTED = 10_000
+const MAX_NOTED = 10_000
 
 export function damageFile(dexDir: string): string {
   return join(dexDir, "damaged")
 }
 
-/** Adds those names that are refs. Every sync checks everything else anyway. */
+/** Adds the names that are refs. Damage outside of conversations is not listed, because every sync checks for it anyway. */
 export function noteDamage(file: string, names: readonly string[]): void {
-  const known = new Set(notedDamage(file).map(formatRef))
-  const fresh = names.filter((name) => refOf(name) && !known.has(name))
-  if (fresh.length === 0 || known.size > MOST_NOTED) return
+  const listed = new Set(listDamage(file).map(formatRef))
+  const newNames = names.filter((name) => refOf(name) && !listed.has(name))
+  if (newNames.length === 0 || listed.size > MAX_NOTED) return
   try {
-    appendFileSync(file, fresh.map((ref) => `${ref}\n`).join(""), { mode: 0o600 })
+    appendFileSync(file, newNames.map((ref) => `${ref}\n`).join(""), { mode: 0o600 })
   } catch {
     // The home is read-only. The next reader notices the damage again.
   }
 }
 
-export function notedDamage(file: string): Ref[] {
+export function listDamage(file: string): Ref[] {
   const refs = new Map(
     readLines(file)
       .flatMap((line) => refOf(line) ?? [])
@@ -32,11 +32,11 @@ export function notedDamage(file: string): Ref[] {
   return [...refs.values()]
 }
 
-/** Removes these from the list. Refs that others add meanwhile stay. */
+/** Removes these refs, but not those that other processes have added meanwhile. */
 export function dropDamage(file: string, refs: readonly Ref[]): void {
-  const gone = new Set(refs.map(formatRef))
+  const removed = new Set(refs.map(formatRef))
   const lines = readLines(file)
-  const remaining = lines.filter((line) => !gone.has(line))
+  const remaining = lines.filter((line) => !removed.has(line))
   if (remaining.length === lines.length) return
   if (remaining.length === 0) rmSync(file, { force: true })
   else writeFileSync(file, remaining.map((line) => `${line}\n`).join(""), { mode: 0o600 })
@@ -46,7 +46,7 @@ function readLines(file: string): string[] {
   try {
     return readFileSync(file, "utf8").split("\n").filter(Boolean)
   } catch {
-    return [] // no damage was ever noted
+    return [] // the file is created with the first entry
   }
 }
 

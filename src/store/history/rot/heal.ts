@@ -3,23 +3,23 @@ import { type Db, inTransaction } from "../../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { restoreCollections } from "../collections.ts"
 import { TABLES } from "../tables.ts"
-import { damagedRows, despiteIndexes, primaryKeyOf } from "./checked-rows.ts"
+import { allowIndexMismatch, damagedRows, primaryKeyOf } from "./checked-rows.ts"
 import { canRenewEffects, hasIntactRecords, type Injury, inspect, inspectConversation, PARTS } from "./inspect.ts"
-import { SUMMED, type Summed } from "./sums.ts"
+import { SUMMED_TABLES, type SummedTable } from "./sums.ts"
 import { intactSql, tableSql } from "./table-sql.ts"
 import { renewEffects } from "./write-damaged.ts"
 
 export type Healing = {
-  /** Damaged before, and complete again. */
+  /** Conversations that are complete again. */
   restored: Ref[]
-  /** Complete again once the next sync has read their files or raw records again. */
+  /** Conversations that will be complete once the next sync has read their files or raw records again. */
   again: Ref[]
-  /** Damaged, with nothing to restore them from. The readable parts stay. */
+  /** Conversations that nothing can restore. Their readable parts stay. */
   lost: Injury[]
 }
 
-/** Tables with few rows on which everything depends. */
-const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collection"]
+/** Small tables on which everything else depends. */
+const SMALL_TABLES: SummedTable[] = ["meta", "tombstone", "project", "project_path", "collection"]
 
 /**
  * Restores what it can of these conversations: files and commands from the messages. Anything else that is damaged is marked to
@@ -27,7 +27,7 @@ const SMALL: Summed[] = ["meta", "tombstone", "project", "project_path", "collec
  */
 export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing {
   return inTransaction(db, () => {
-    for (const table of everywhere ? SUMMED : SMALL) replaceLost(db, table)
+    for (const table of everywhere ? SUMMED_TABLES : SMALL_TABLES) restoreDamagedRows(db, table)
     if (everywhere) db.exec("reindex") // an index may be damaged too, and can be rebuilt from the rows
     const healing: Healing = { restored: [], again: [], lost: [] }
     const idOf = valueQuery(db, "select id from conversation where source = ? and native_id = ?", "integer")
@@ -49,8 +49,8 @@ export function heal(db: Db, refs: readonly Ref[], everywhere = false): Healing 
 }
 
 /**
- * Deletes rows whose damaged key names no conversation. They stay if a conversation has nothing to restore it from, because they
- * may be what is left of it.
+ * Deletes rows whose damaged key names no conversation, unless some conversation cannot be restored: the rows may be what is left
+ * of it.
  */
 function deleteStrays(db: Db): void {
   const isKnown = db.prepare("select 1 from conversation where id = ?")
@@ -58,19 +58,19 @@ function deleteStrays(db: Db): void {
     ({ row }) => isKnown.get(row.conversation_id) === undefined,
   )
   if (strays.length === 0 || inspect(db).conversations.some(({ restores }) => restores === "nothing")) return
-  despiteIndexes(db, () => {
+  allowIndexMismatch(db, () => {
     for (const { table, row } of strays) db.prepare(tableSql(table).deleteOne).run(...primaryKeyOf(table, row))
   })
 }
 
 /** Restores the damaged rows of a small table from their copies. Unknown values are set to safe ones. */
-function replaceLost(db: Db, table: Summed): void {
+function restoreDamagedRows(db: Db, table: SummedTable): void {
   const damaged = damagedRows(db, table)
   if (damaged.length === 0) return
   const keys = damaged.map((row) => primaryKeyOf(table, row))
-  // A key may be damaged too, and as text it may no longer be UTF-8, so rows are deleted by their checksum.
+  // Find the rows by their wrong checksum, because a key may be damaged too, and a text key may no longer be UTF-8.
   const deleteDamaged = () => db.prepare(tableSql(table).deleteDamaged).run()
-  despiteIndexes(db, () => {
+  allowIndexMismatch(db, () => {
     if (table === "tombstone") for (const sql of [KEEP_MARKS, ADD_MARKS]) db.prepare(sql).run()
     if (table === "meta") for (const sql of [RESTORE_SETTINGS, ADD_SETTINGS]) db.prepare(sql).run()
     if (table === "claim") for (const sql of [KEEP_CLAIMS, ADD_CLAIMS]) db.prepare(sql).run()
@@ -96,8 +96,8 @@ const DAMAGED_MARK = ["not", intactSql("tombstone", "tombstone")].join(" ")
 const DAMAGED_SETTING = ["not", intactSql("meta", "meta")].join(" ")
 const DAMAGED_CLAIM = ["not", intactSql("claim", "claim")].join(" ")
 
-// These read only the indexes, which still contain the values that were written. If the copy has a mark, only its checksum is
-// damaged: deleting it would bring the conversation back.
+// These read only the indexes, which still contain the values that were written. If the index has the hash of a damaged
+// tombstone, only the checksum is damaged. Deleting that row would bring the conversation back.
 const COPIED_MARKS = "select hash from tombstone indexed by tombstone_copy"
 const KEEP_MARKS = `update tombstone set sum = null where ${DAMAGED_MARK} and hash in (${COPIED_MARKS})`
 const ADD_MARKS = `insert or ignore into tombstone (hash) ${COPIED_MARKS}`
@@ -112,7 +112,7 @@ const ADD_CLAIMS = `insert or ignore into claim (native_id, unit_id) ${COPIED_CL
 const SAFE_PROJECT = `update project set path = (select path from project indexed by sqlite_autoindex_project_1 where id = @id),
   git_remote = null, private = 1, sum = null where id = @id`
 
-/** The index knows only which conversation is in which unit. The rest is known again once the unit was read. */
+/** Marks units to be read again if their claims come from the index, which has only the two ids of a claim. */
 export const READ_UNKNOWN_CLAIMS =
   "update unit set connector_version = 0 where id in (select unit_id from claim where authority is null)"
 
@@ -124,10 +124,10 @@ function readAgain(db: Db, id: number): boolean {
        (select l.unit_id from conversation c join claim l on l.native_id = c.native_id join unit n on n.id = l.unit_id and n.source = c.source where c.id = @id)`,
     TABLES.unit,
   ).all({ id })
-  const useful = units.filter(
+  const usable = units.filter(
     (unit) => unit.state === "present" || (unit.raw_withheld !== 1 && hasIntactRecords(db, unit)),
   )
-  const again = db.prepare("update unit set connector_version = 0 where id = ?")
-  for (const unit of useful) again.run(unit.id)
-  return useful.length > 0
+  const mark = db.prepare("update unit set connector_version = 0 where id = ?")
+  for (const unit of usable) mark.run(unit.id)
+  return usable.length > 0
 }

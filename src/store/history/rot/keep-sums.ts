@@ -1,5 +1,5 @@
 import type { Db } from "../../sqlite/database.ts"
-import { SUMMED } from "./sums.ts"
+import { SUMMED_TABLES } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 /**
@@ -8,5 +8,5 @@ import { tableSql } from "./table-sql.ts"
  * were deleted, the row count is unknown (null) until the caller sets it again.
  */
 export function createSumTriggers(db: Db): void {
-  for (const table of SUMMED) db.exec(tableSql(table).triggers)
+  for (const table of SUMMED_TABLES) db.exec(tableSql(table).triggers)
 }

@@ -3,32 +3,32 @@ import { rowQuery, tupleQuery, valueQuery } from "../../sqlite/typed-query.ts"
 import { packBlock, readBlock } from "../codec.ts"
 import { BLOCK_COUNT, ROW_COUNTS } from "../row-counts.ts"
 import { TABLES } from "../tables.ts"
-import { isSealed, markSealed, rowSum, SUMMED, type Summed } from "./sums.ts"
+import { isSealed, markSealed, rowSum, SUMMED_TABLES, type SummedTable } from "./sums.ts"
 import { tableSql } from "./table-sql.ts"
 
 // Histories that an older dex wrote get their checksums gradually, a few with every sync.
 
 const ROWS_AT_ONCE = 2_000
 
-/** Works until the deadline. Unreadable blocks get no checksum, since a checksum would make them count as undamaged. */
+/** Adds checksums until the deadline. Unreadable blocks get none, since a checksum would make them count as undamaged. */
 export function seal(db: Db, deadline: number): void {
   if (isSealed(db) && !hasUnsealed(db)) return
-  const isTime = () => Date.now() < deadline
-  for (let id = 0; isTime(); ) {
+  const hasTime = () => Date.now() < deadline
+  for (let id = 0; hasTime(); ) {
     const next = valueQuery(db, "select min(id) from conversation where held is null and id > ?", "integer?").get(id)
     if (next == null) break
     id = next
     inTransaction(db, () => sealConversation(db, id))
   }
-  for (let id = 0; isTime(); ) {
+  for (let id = 0; hasTime(); ) {
     const next = valueQuery(db, "select min(id) from unit where blocks is null and id > ?", "integer?").get(id)
     if (next == null) break
     id = next
     inTransaction(db, () => sealUnit(db, id))
   }
   if (isSealed(db)) return
-  for (const table of SUMMED) while (isTime() && inTransaction(db, () => sealRows(db, table)) === ROWS_AT_ONCE);
-  if (isTime()) inTransaction(db, () => markSealed(db))
+  for (const table of SUMMED_TABLES) while (hasTime() && inTransaction(db, () => sealRows(db, table)) === ROWS_AT_ONCE);
+  if (hasTime()) inTransaction(db, () => markSealed(db))
 }
 
 function hasUnsealed(db: Db): boolean {
@@ -38,11 +38,11 @@ function hasUnsealed(db: Db): boolean {
 }
 
 function sealConversation(db: Db, id: number): void {
-  if (!isSealed(db)) addSumsOf(db, id)
+  if (!isSealed(db)) addSums(db, id)
   db.prepare(`update conversation set held = ${ROW_COUNTS} where id = @id`).run({ id })
 }
 
-function addSumsOf(db: Db, id: number): void {
+function addSums(db: Db, id: number): void {
   const sql = "select chunk, data from body where conversation_id = ? and sum is null"
   const save = db.prepare("update body set data = ?, sum = ? where conversation_id = ? and chunk = ?")
   for (const [chunk, old] of tupleQuery(db, sql, ["integer", "blob"]).all(id)) {
@@ -67,7 +67,7 @@ function sealUnit(db: Db, id: number): void {
   db.prepare(`update unit set blocks = ${BLOCK_COUNT} where id = @id`).run({ id })
 }
 
-/** Blocks are not included: they are packed again, and sealed with their conversation or unit. */
-function sealRows(db: Db, table: Summed): number {
+/** Adds checksums to some rows of a table. Blocks get theirs with their conversation or unit: they are packed again. */
+function sealRows(db: Db, table: SummedTable): number {
   return table === "body" || table === "raw" ? 0 : db.prepare(tableSql(table).seal).run(ROWS_AT_ONCE).changes
 }

@@ -6,12 +6,12 @@ import { TABLES } from "../tables.ts"
 // dex wrote have none until a later sync adds it.
 
 export type HistoryValue = string | number | Uint8Array | null
-export type Summed = keyof typeof TABLES
+export type SummedTable = keyof typeof TABLES
 
 /** The columns that each row's checksum covers, primary key first. */
-export const SUMMED_COLUMNS = columnsOf()
+export const SUMMED_COLUMNS = summedColumns()
 
-function columnsOf(): Record<keyof typeof TABLES, readonly string[]> {
+function summedColumns(): Record<keyof typeof TABLES, readonly string[]> {
   const columns: [string, string[]][] = Object.entries(TABLES).map(([table, { sum: _, ...summed }]) => [
     table,
     Object.keys(summed),
@@ -19,7 +19,8 @@ function columnsOf(): Record<keyof typeof TABLES, readonly string[]> {
   return Object.fromEntries(columns) as Record<keyof typeof TABLES, string[]>
 }
 
-export const KEYS: Record<Summed, number> = {
+/** The number of columns in the primary key of each table. */
+export const KEY_LENGTHS: Record<SummedTable, number> = {
   meta: 1,
   project: 1,
   project_path: 1,
@@ -39,9 +40,9 @@ export const KEYS: Record<Summed, number> = {
   collection: 1,
 }
 
-export const SUMMED = Object.keys(SUMMED_COLUMNS) as Summed[]
+export const SUMMED_TABLES = Object.keys(SUMMED_COLUMNS) as SummedTable[]
 
-/** Four bytes. They cover the table's name, so a row found without its table can be assigned to one. */
+/** A checksum of four bytes. It includes the table's name, so that a row found outside of its table can be assigned to it. */
 export function rowSum(table: string, values: readonly HistoryValue[]): number {
   let text: string = table
   let sum = 0
@@ -59,25 +60,25 @@ export function rowSum(table: string, values: readonly HistoryValue[]): number {
 export type HistoryRow = Record<string, HistoryValue>
 
 /** True if the row is as it was written, or has no checksum yet. */
-export function isIntact(db: Db, table: Summed, row: HistoryRow & { sum: number | null }): boolean {
+export function isIntact(db: Db, table: SummedTable, row: HistoryRow & { sum: number | null }): boolean {
   return row.sum === null ? !isSealed(db) : row.sum === checksumOf(table, row)
 }
 
 const sealed = new WeakMap<Db, boolean>()
 
 /**
- * True if every row got its checksum once. Since then a row without one is damaged: a flipped bit in the head of a row can hide its
- * last value, which is the checksum, and move the others.
+ * True once every row has a checksum. From then on, a row without one is damaged: a flipped bit in the head of a row can hide its
+ * last value, which is the checksum.
  */
 export function isSealed(db: Db): boolean {
   const sql = "select 1 from meta indexed by meta_copy where key = 'sealed'"
-  const isNow = sealed.get(db) ?? db.prepare(sql).get() !== undefined
-  sealed.set(db, isNow)
-  return isNow
+  const value = sealed.get(db) ?? db.prepare(sql).get() !== undefined
+  sealed.set(db, value)
+  return value
 }
 
-/** Looks now, because no query can run inside another one. If the page is damaged, doctor names it. */
-function readSealed(db: Db): void {
+/** Caches the flag now, because `is_sealed` cannot run a query inside another one. `dex doctor` reports a damaged page. */
+function cacheSealed(db: Db): void {
   try {
     isSealed(db)
   } catch {
@@ -90,7 +91,7 @@ export function markSealed(db: Db): void {
   sealed.set(db, true)
 }
 
-export function checksumOf(table: Summed, row: HistoryRow): number {
+export function checksumOf(table: SummedTable, row: HistoryRow): number {
   return rowSum(
     table,
     SUMMED_COLUMNS[table].map((name) => row[name]!),
@@ -99,7 +100,7 @@ export function checksumOf(table: Summed, row: HistoryRow): number {
 
 /** Registers the SQL functions `row_sum` and `is_sealed`. */
 export function registerRowSum(db: Db): void {
-  readSealed(db)
+  cacheSealed(db)
   db.function("is_sealed", () => (isSealed(db) ? 1 : 0))
   db.function("row_sum", { varargs: true, deterministic: true }, (table, ...values) =>
     rowSum(table as string, values as HistoryValue[]),

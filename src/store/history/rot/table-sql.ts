@@ -1,20 +1,24 @@
-import { KEYS, SUMMED_COLUMNS, type Summed } from "./sums.ts"
+import { KEY_LENGTHS, SUMMED_COLUMNS, type SummedTable } from "./sums.ts"
 
 // The statements for every table with checksums, built only from the names in `SUMMED_COLUMNS`.
 
 export type TableSql = {
-  /** The damaged rows: all of them, or those whose key begins with a given value. */
+  /** Selects damaged rows: all, or those whose key begins with a given value. */
   damaged: string
   damagedOf: string
+  /** Selects all rows whose key begins with a given value. */
   allOf: string
-  /** All rows, in key order. */
+  /** Selects all rows in the order of their keys, or in reverse. */
   forward: string
   backward: string
   insert: string
-  /** Adds checksums to a number of rows without one. */
+  /** Adds checksums to rows without one: to a limited number, or to those whose key begins with a given value. */
   seal: string
   sealOf: string
-  /** Takes the value twice: a row out of order may be among the others of the index, so each is compared by itself too. */
+  /**
+   * Must be given the value twice: if the table is out of order, the range that SQLite reads may include other rows, so each row
+   * is compared again.
+   */
   countOf: string
   deleteOf: string
   deleteOne: string
@@ -22,54 +26,54 @@ export type TableSql = {
   triggers: string
 }
 
-const made = new Map<Summed, TableSql>()
+const cache = new Map<SummedTable, TableSql>()
 
-export function tableSql(table: Summed): TableSql {
-  const sql = made.get(table) ?? sqlOf(table)
-  made.set(table, sql)
+export function tableSql(table: SummedTable): TableSql {
+  const sql = cache.get(table) ?? buildSql(table)
+  cache.set(table, sql)
   return sql
 }
 
-/** SQL that is true for a row that is as it was written, or that has no checksum yet. */
-export function intactSql(alias: string, table: Summed): string {
-  return ["ifnull(", alias, ".sum = ", sumOf(table, `${alias}.`), ", not is_sealed())"].join("")
+/** Returns a condition that is true for a row that is not damaged, or that has no checksum yet. */
+export function intactSql(alias: string, table: SummedTable): string {
+  return ["ifnull(", alias, ".sum = ", sumExpression(table, `${alias}.`), ", not is_sealed())"].join("")
 }
 
-function sumOf(table: Summed, prefix = ""): string {
+function sumExpression(table: SummedTable, prefix = ""): string {
   const columns = SUMMED_COLUMNS[table].map((name) => prefix + name)
   return ["row_sum('", table, "', ", columns.join(", "), ")"].join("")
 }
 
-function sqlOf(table: Summed): TableSql {
+function buildSql(table: SummedTable): TableSql {
   const columns: readonly string[] = SUMMED_COLUMNS[table]
-  const key = columns.slice(0, KEYS[table])
-  const first = [key[0], "= ?"].join(" ")
+  const key = columns.slice(0, KEY_LENGTHS[table])
+  const isOfOwner = [key[0], "= ?"].join(" ")
   const damaged = ["select * from", table, "as t where not", intactSql("t", table)].join(" ")
-  const seal = ["update", table, "set sum =", sumOf(table), "where sum is null"].join(" ")
+  const seal = ["update", table, "set sum =", sumExpression(table), "where sum is null"].join(" ")
   return {
     damaged,
-    damagedOf: [damaged, "and", first].join(" "),
+    damagedOf: [damaged, "and", isOfOwner].join(" "),
     forward: ["select * from", table, "order by", key.join(", ")].join(" "),
     backward: ["select * from", table, "order by", key.map((name) => [name, "desc"].join(" ")).join(", ")].join(" "),
-    allOf: ["select * from", table, "where", first].join(" "),
+    allOf: ["select * from", table, "where", isOfOwner].join(" "),
     insert: [
       "insert or ignore into",
       table,
       ["(", [...columns, "sum"].join(", "), ") values (", [...columns, "sum"].map(() => "?").join(", "), ")"].join(""),
     ].join(" "),
     seal: [seal, "limit ?"].join(" "),
-    sealOf: [seal, "and", first].join(" "),
-    countOf: ["select count(*) filter (where ", first, ") from ", table, " where ", first].join(""),
-    deleteOf: ["delete from", table, "where", first].join(" "),
+    sealOf: [seal, "and", isOfOwner].join(" "),
+    countOf: ["select count(*) filter (where ", isOfOwner, ") from ", table, " where ", isOfOwner].join(""),
+    deleteOf: ["delete from", table, "where", isOfOwner].join(" "),
     deleteDamaged: ["delete from", table, "as t where not", intactSql("t", table)].join(" "),
     deleteOne: ["delete from", table, "where", key.map((name) => [name, "= ?"].join(" ")).join(" and ")].join(" "),
     triggers: [...sumTriggers(table, key), ...countTriggers(table)].join(";"),
   }
 }
 
-function sumTriggers(table: Summed, key: readonly string[]): string[] {
-  const same = key.map((name) => [name, " = new.", name].join("")).join(" and ")
-  const update = ["update", table, "set sum =", sumOf(table, "new."), "where", same]
+function sumTriggers(table: SummedTable, key: readonly string[]): string[] {
+  const hasSameKey = key.map((name) => [name, " = new.", name].join("")).join(" and ")
+  const update = ["update", table, "set sum =", sumExpression(table, "new."), "where", hasSameKey]
   return [
     [
       `create temp trigger sum_new_${table} after insert on`,
@@ -84,14 +88,14 @@ function sumTriggers(table: Summed, key: readonly string[]): string[] {
       "when new.sum is old.sum or new.sum is null begin",
       ...update,
       "and (new.sum is null or old.sum is",
-      sumOf(table, "old."),
+      sumExpression(table, "old."),
       "); end",
     ].join(" "),
   ]
 }
 
 /** The table and column that count the rows of a table. */
-const COUNTED: Partial<Record<Summed, [owner: string, column: string]>> = {
+const COUNTED: Partial<Record<SummedTable, [owner: string, column: string]>> = {
   raw: ["unit", "blocks"],
   message: ["conversation", "held"],
   body: ["conversation", "held"],
@@ -100,16 +104,25 @@ const COUNTED: Partial<Record<Summed, [owner: string, column: string]>> = {
   made: ["conversation", "held"],
 }
 
-function countTriggers(table: Summed): string[] {
+function countTriggers(table: SummedTable): string[] {
   const [owner, column] = COUNTED[table] ?? []
   if (owner === undefined || column === undefined) return []
-  const forget = ["update", owner, "set", column, "= null where id =", `old.${SUMMED_COLUMNS[table][0]}`, "and", column]
+  const clearCount = [
+    "update",
+    owner,
+    "set",
+    column,
+    "= null where id =",
+    `old.${SUMMED_COLUMNS[table][0]}`,
+    "and",
+    column,
+  ]
   return [
     [
       `create temp trigger forget_count_${table} after delete on`,
       table,
       "for each row begin",
-      ...forget,
+      ...clearCount,
       "is not null; end",
     ].join(" "),
   ]
