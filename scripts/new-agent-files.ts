@@ -34,7 +34,7 @@ const ${variable}: Agent = {
   roots: ${variable}Roots,
   basis: "recorded",
   connector: async () => (await import("./${agent.name}.ts")).${variable}Connector,
-  without: { resume: "name the command that resumes a session, or say why there is none", open: "the same for a first prompt" },
+  whyMissing: { resume: "name the command that resumes a session, or say why there is none", open: "the same for a first prompt" },
 }
 `
 }

@@ -5,8 +5,8 @@ import { allRoots, hasAnyRoot } from "./kit/places.ts"
 import { loadOutside, type UnloadedAgent } from "./outside.ts"
 import { agents, isDexSource } from "./registry.ts"
 
-/** `machine` is where to look. `kept` are the sources with stored records, which may have to be parsed again. */
-export type WantedSources = { machine: Machine; kept: readonly SourceId[] }
+/** The sources to load: those that have a folder on the machine, and `stored` ones, whose records may have to be parsed again. */
+export type WantedSources = { machine: Machine; stored: readonly SourceId[] }
 
 /**
  * Loads the connectors of dex's own agents that are installed, and of those that the user named. Without `wanted`, loads all of
@@ -18,9 +18,9 @@ export async function loadConnectors(
   wanted?: WantedSources,
 ): Promise<{ connectors: readonly Connector[]; unloaded: UnloadedAgent[] }> {
   const outside = await loadOutside(names, dexDir)
-  const own = agents.filter((agent) => wanted === undefined || isWanted(agent, wanted))
-  const loaded = await Promise.all([...own, ...outside.agents].flatMap(({ connector }) => connector?.() ?? []))
-  return { connectors: loaded.map(inEveryHome), unloaded: outside.unloaded }
+  const builtIn = agents.filter((agent) => wanted === undefined || isWanted(agent, wanted))
+  const loaded = await Promise.all([...builtIn, ...outside.agents].flatMap(({ connector }) => connector?.() ?? []))
+  return { connectors: loaded.map(withOtherHomes), unloaded: outside.unloaded }
 }
 
 /** Loads the connector for a source. Returns undefined if there is none. */
@@ -29,19 +29,19 @@ export async function loadConnector(
   names: readonly string[],
   dexDir: string,
 ): Promise<Connector | undefined> {
-  const agent = agents.find((one) => one.source === source)
+  const agent = agents.find((candidate) => candidate.source === source)
   if (agent) return agent.connector?.()
   const outside = await loadOutside(names, dexDir)
-  return outside.agents.find((one) => one.source === source)?.connector()
+  return outside.agents.find((candidate) => candidate.source === source)?.connector()
 }
 
-function isWanted({ source, roots }: Agent, { machine, kept }: WantedSources): boolean {
-  return kept.includes(source) || (roots !== undefined && hasAnyRoot(roots, machine))
+function isWanted({ source, roots }: Agent, { machine, stored }: WantedSources): boolean {
+  return stored.includes(source) || (roots !== undefined && hasAnyRoot(roots, machine))
 }
 
-/** dex's own sources are read only from dex's own folder. */
-function inEveryHome(connector: Connector): Connector {
+/** Makes a connector search the other homes too, except for dex's own sources, which are only in dex's folder. */
+function withOtherHomes(connector: Connector): Connector {
   if (isDexSource(connector.source)) return connector
-  const roots = (machine: Machine) => allRoots((one) => connector.roots(one), machine)
+  const roots = (machine: Machine) => allRoots((each) => connector.roots(each), machine)
   return Object.assign(Object.create(connector) as Connector, { roots })
 }

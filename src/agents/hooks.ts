@@ -3,17 +3,17 @@ import type { AgentHooks, HookInput, HookMoment } from "./kit/agent.ts"
 
 const MAX_NAME_LENGTH = 300
 const MAX_PATH_LENGTH = 4_000
-/** The most characters of a prompt, enough to see the request, the command and the error. */
+/** The number of characters of a prompt that are used: enough to see the request, the command and the error. */
 const MAX_PROMPT_LENGTH = 8_000
 const MAX_COMMAND_LENGTH = 2_000
 const MAX_OUTPUT_LENGTH = 20_000
 
-/** The facts of an event, without its session and folder. `given` is the input of the tool. */
+/** The facts of an event, without its session and folder. `toolInput` is the input of the tool. */
 type EventFacts = Omit<HookMoment, "session" | "cwd" | "transcript">
-type EventReader = (input: HookInput, given: HookInput) => EventFacts | undefined
+type EventReader = (input: HookInput, toolInput: HookInput) => EventFacts | undefined
 
 /** Reads an agent's events by name; dex ignores all others. */
-function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "answer" | "piece">): AgentHooks {
+function hooksFor(events: Record<string, EventReader>, format: Pick<AgentHooks, "answer" | "piece">): AgentHooks {
   return {
     moment: (event, input) => {
       const caller = callerOf(input)
@@ -21,7 +21,7 @@ function hooksFor(events: Record<string, EventReader>, how: Pick<AgentHooks, "an
         caller && Object.hasOwn(events, event) ? events[event]!(input, hookFields(input.tool_input)) : undefined
       return caller && facts && { ...caller, ...facts }
     },
-    ...how,
+    ...format,
   }
 }
 
@@ -41,26 +41,26 @@ const promptOf: EventReader = (input) => {
   return prompt === undefined ? undefined : { event: "prompt", prompt }
 }
 
-function atFile(event: "before_read" | "before_edit", path: unknown): EventFacts | undefined {
+function fileMoment(event: "before_read" | "before_edit", path: unknown): EventFacts | undefined {
   const file = text(path, MAX_PATH_LENGTH)
   return file === undefined ? undefined : { event, file }
 }
 
-/** Keeps the beginning and the end of a long output; programs usually report errors at the end. */
+/** Keeps only the beginning and the end of a long output. Programs usually report errors at the end. */
 function failedCommand(command: unknown, output: string): EventFacts | undefined {
-  const ran = text(command, Number.POSITIVE_INFINITY)?.slice(0, MAX_COMMAND_LENGTH)
-  if (ran === undefined || output.trim() === "") return undefined
+  const commandText = text(command, Number.POSITIVE_INFINITY)?.slice(0, MAX_COMMAND_LENGTH)
+  if (commandText === undefined || output.trim() === "") return undefined
   const half = MAX_OUTPUT_LENGTH / 2
   const error = output.length <= MAX_OUTPUT_LENGTH ? output : `${output.slice(0, half)}\n${output.slice(-half)}`
-  return { event: "failed_command", command: ran, error }
+  return { event: "failed_command", command: commandText, error }
 }
 
 export function hookFields(value: unknown): HookInput {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as HookInput) : {}
 }
 
-function text(value: unknown, longest: number): string | undefined {
-  return typeof value === "string" && value.trim() !== "" && value.length <= longest ? value : undefined
+function text(value: unknown, maxLength: number): string | undefined {
+  return typeof value === "string" && value.trim() !== "" && value.length <= maxLength ? value : undefined
 }
 
 /** Escapes a text for the inside of a JSON string. */
@@ -70,26 +70,26 @@ const insideJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 export function additionalContext(event: string, text: string, platform = process.platform): string {
   const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: event, additionalContext: text } })
   // On Windows, a shell in between may read the output in another code page.
-  return platform === "win32" ? answer.replace(/[^\x20-\x7e]/g, escaped) : answer
+  return platform === "win32" ? answer.replace(/[^\x20-\x7e]/g, escapeCharacter) : answer
 }
 
-function escaped(sign: string): string {
-  return `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`
+function escapeCharacter(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 }
 
 const asContext = { answer: additionalContext, piece: insideJson }
 
-/** The values for a person as the author of a prompt; all others are wake-ups and notices. */
-const PEOPLE = new Set<unknown>([undefined, "user", "sdk"])
+/** The values of `source` for a prompt from a person. Prompts with other values are wake-ups and notices. */
+const PERSON_SOURCES = new Set<unknown>([undefined, "user", "sdk"])
 
 export const claudeCodeHooks = hooksFor(
   {
     SessionStart: sessionStart,
     SubagentStart: () => ({ event: "subagent_start" }),
-    UserPromptSubmit: (input, given) => (PEOPLE.has(input.source) ? promptOf(input, given) : undefined),
+    UserPromptSubmit: (input, toolInput) => (PERSON_SOURCES.has(input.source) ? promptOf(input, toolInput) : undefined),
     PreToolUse: ({ tool_name }, { file_path }) => {
-      if (tool_name === "Read") return atFile("before_read", file_path)
-      return /^(?:Edit|Write|MultiEdit)$/.test(String(tool_name)) ? atFile("before_edit", file_path) : undefined
+      if (tool_name === "Read") return fileMoment("before_read", file_path)
+      return /^(?:Edit|Write|MultiEdit)$/.test(String(tool_name)) ? fileMoment("before_edit", file_path) : undefined
     },
     PostToolUseFailure: ({ tool_name, is_interrupt, error }, { command }) => {
       const isFailure = tool_name === "Bash" && is_interrupt !== true && typeof error === "string"
@@ -105,7 +105,7 @@ export const codexHooks = hooksFor(
     SessionStart: sessionStart,
     UserPromptSubmit: promptOf,
     PreToolUse: ({ tool_name }, { command }) =>
-      tool_name === "apply_patch" ? atFile("before_edit", patchedFile(command)) : undefined,
+      tool_name === "apply_patch" ? fileMoment("before_edit", patchedFile(command)) : undefined,
     // Codex passes the output of a command, but not its exit code.
     PostToolUse: ({ tool_name, tool_response: output }, { command }) =>
       tool_name === "Bash" && typeof output === "string" && namesError(output)
@@ -126,11 +126,11 @@ export const geminiCliHooks = hooksFor(
     SessionStart: sessionStart,
     BeforeAgent: promptOf,
     // The output of BeforeTool does not reach the model, so a file's past is shown after the file was read.
-    AfterTool: ({ tool_name, tool_response }, given) => {
-      if (tool_name === "read_file") return atFile("before_read", given.file_path ?? given.absolute_path)
+    AfterTool: ({ tool_name, tool_response }, toolInput) => {
+      if (tool_name === "read_file") return fileMoment("before_read", toolInput.file_path ?? toolInput.absolute_path)
       const output = hookFields(tool_response).llmContent
       const isFailure = tool_name === "run_shell_command" && typeof output === "string" && hasFailed(output)
-      return isFailure ? failedCommand(given.command, outputIn(output)) : undefined
+      return isFailure ? failedCommand(toolInput.command, outputIn(output)) : undefined
     },
   },
   asContext,
@@ -157,7 +157,7 @@ export const opencodeHooks = hooksFor(
     "session.start": sessionStart,
     "chat.message": promptOf,
     "tool.execute.after": ({ tool_name, exit, output }, { filePath, command }) => {
-      if (tool_name === "read") return atFile("before_read", filePath)
+      if (tool_name === "read") return fileMoment("before_read", filePath)
       const isFailure = tool_name === "bash" && typeof exit === "number" && exit !== 0 && typeof output === "string"
       return isFailure ? failedCommand(command, output) : undefined
     },

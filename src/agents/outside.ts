@@ -38,10 +38,10 @@ function fileOf(name: string, dexDir: string): string {
 }
 
 async function agentIn(module: Record<string, unknown>): Promise<OutsideAgent> {
-  const found = (module.agent ?? module.default) as Partial<OutsideAgent> | undefined
-  const wrong = problemWith(found)
-  if (wrong !== undefined) throw new Error(wrong)
-  const { source, name, resume, connector } = found as OutsideAgent
+  const exported = (module.agent ?? module.default) as Partial<OutsideAgent> | undefined
+  const problem = problemWith(exported)
+  if (problem !== undefined) throw new Error(problem)
+  const { source, name, resume, connector } = exported as OutsideAgent
   const checked = checkedConnector(await connector(), source)
   return { source, name, resume, connector: async () => checked }
 }
@@ -56,54 +56,62 @@ function problemWith(agent: Partial<OutsideAgent> | undefined): string | undefin
   return typeof connector === "function" ? undefined : "the agent has no `connector`"
 }
 
-const METHODS = ["roots", "discover", "read", "parse"] as const
+const REQUIRED_METHODS = ["roots", "discover", "read", "parse"] as const
 
 /** Checks the results at run time, because the compiler checks only dex's own connectors. */
 function checkedConnector(connector: Connector, source: string): Connector {
   if (typeof connector !== "object" || connector === null) throw new Error("its `connector` returns nothing")
-  const missing = METHODS.find((method) => typeof connector[method] !== "function")
+  const missing = REQUIRED_METHODS.find((method) => typeof connector[method] !== "function")
   if (missing !== undefined) throw new Error(`its connector has no \`${missing}\``)
   if (connector.source !== source)
     throw new Error(`its connector's \`source\` is ${String(connector.source)} instead of ${source}`)
   if (!Number.isSafeInteger(connector.version)) throw new Error("its connector's `version` must be a whole number")
-  let broken: unknown
-  const own: Pick<Connector, "isOutside" | "roots" | "discover" | "watched" | "parse"> = {
+  let rootsError: unknown
+  const overrides: Pick<Connector, "isOutside" | "roots" | "discover" | "watched" | "parse"> = {
     isOutside: true,
     roots: (machine) => {
       try {
-        broken = undefined
+        rootsError = undefined
         return checked(ROOTS, "roots", connector.roots(machine))
       } catch (error) {
-        broken = error
+        rootsError = error
         return [parse(machine.home).root] // so that none of its conversations count as gone
       }
     },
-    watched: (root) => (broken === undefined ? (connector.watched?.(root) ?? [{ folder: root, depth: Infinity }]) : []),
-    discover: function* (root, seen, scratch) {
-      if (broken !== undefined) throw broken
-      for (const unit of connector.discover(root, seen, scratch))
+    watched: (root) =>
+      rootsError === undefined ? (connector.watched?.(root) ?? [{ folder: root, depth: Infinity }]) : [],
+    discover: function* (root, isUnchanged, scratch) {
+      if (rootsError !== undefined) throw rootsError
+      for (const unit of connector.discover(root, isUnchanged, scratch))
         yield isUnreadable(unit) ? unit : checked(UNIT, "discover", unit)
     },
     parse: (records, unit) => checked(PARSED, "parse", connector.parse(records, unit)),
   }
-  return Object.assign(Object.create(connector) as Connector, own)
+  return Object.assign(Object.create(connector) as Connector, overrides)
 }
 
-/** Checks the required fields; optional ones (a title, effects, usage) are not checked. */
-const open = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
+/** Accepts an object with these fields. Other fields (a title, effects, usage) are not checked. */
+const objectWith = (fields: Record<string, Schema>): Schema => ({ ...object(fields), additionalProperties: true })
 
 const NAME = text("", { minLength: 1 })
 const ROOTS = listOf(NAME)
-const UNIT = open({ key: NAME, path: NAME, stamp: text(), bytes: decimal(), modifiedAt: decimal(), bornAt: decimal() })
-const MESSAGE = open({
+const UNIT = objectWith({
+  key: NAME,
+  path: NAME,
+  stamp: text(),
+  bytes: decimal(),
+  modifiedAt: decimal(),
+  bornAt: decimal(),
+})
+const MESSAGE = objectWith({
   key: NAME,
   role: choice(ROLES),
   at: optional(decimal()),
-  parts: listOf(open({ type: text(), text: text(), origin: text() })),
+  parts: listOf(objectWith({ type: text(), text: text(), origin: text() })),
 })
-const PARSED = open({
+const PARSED = objectWith({
   conversations: listOf(
-    open({
+    objectWith({
       id: NAME,
       kind: choice(["person", "subagent", "automation", "dex"]),
       cwds: listOf(text()),

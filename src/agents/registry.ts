@@ -12,8 +12,8 @@ export const COWORK_FOLDER = "local-agent-mode-sessions"
 export function claudeCodeRoots(machine: Machine): string[] {
   const { home, env, platform } = machine
   const configured = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((dir) => dir.trim())
-  const own = configured.filter((dir) => dir !== "")
-  const config = own.length > 0 ? own : belowHome(".claude")(machine)
+  const folders = configured.filter((dir) => dir !== "")
+  const config = folders.length > 0 ? folders : belowHome(".claude")(machine)
   const desktop = join(settingsFolder(machine), "Claude", COWORK_FOLDER)
   const store = ["Packages", "Claude_pzs8sxrjxfjjc", "LocalCache", "Roaming", "Claude", COWORK_FOLDER]
   const desktops = platform === "win32" ? [desktop, join(localAppData(machine), ...store)] : [desktop]
@@ -30,7 +30,7 @@ const claudeCode: Agent = {
   resume: (id) => ["claude", "--resume", id],
   open: ["claude"],
   session: { variable: "CLAUDE_CODE_SESSION_ID" },
-  printedMarks: ["tool_result", "toolUseResult"],
+  toolOutputMarks: ["tool_result", "toolUseResult"],
   hooks: async () => (await import("./hooks.ts")).claudeCodeHooks,
   headless: async () => (await import("./claude-code/headless.ts")).claudeCodeHeadless,
   wiring: async () => (await import("./claude-code/wiring.ts")).claudeCodeWiring,
@@ -46,8 +46,8 @@ const codex: Agent = {
   connector: async () => (await import("./codex/connector.ts")).codexConnector,
   resume: (id) => ["codex", "resume", id],
   open: ["codex"],
-  session: { variable: "CODEX_THREAD_ID", inCall: threadOfCall },
-  printedMarks: ["function_call_output", "custom_tool_call_output"],
+  session: { variable: "CODEX_THREAD_ID", idFromCall: threadOfCall },
+  toolOutputMarks: ["function_call_output", "custom_tool_call_output"],
   hooks: async () => (await import("./hooks.ts")).codexHooks,
   headless: async () => (await import("./codex/headless.ts")).codexHeadless,
   wiring: async () => (await import("./codex/wiring.ts")).codexWiring,
@@ -55,8 +55,8 @@ const codex: Agent = {
 
 /** Codex sends its thread's id with each call; a server does not find it in its environment. */
 function threadOfCall(meta: Record<string, unknown>): string | undefined {
-  const sent = meta["x-codex-turn-metadata"]
-  const turn = typeof sent === "string" ? parseObject(sent) : isRecord(sent) ? sent : undefined
+  const metadata = meta["x-codex-turn-metadata"]
+  const turn = typeof metadata === "string" ? parseObject(metadata) : isRecord(metadata) ? metadata : undefined
   return string(turn?.thread_id) ?? string(turn?.session_id)
 }
 
@@ -66,11 +66,11 @@ export const OPENCODE_DATABASE = /^(?:opencode|kilo|mimocode).*\.db$/
 export function opencodeRoots({ home, env }: Machine): string[] {
   const xdg = env.XDG_DATA_HOME
   const data = join(xdg && isAbsolute(xdg) ? xdg : join(home, ".local", "share"), "opencode")
-  const named = env.OPENCODE_DB
-  if (!named || named === ":memory:") return [data]
-  const database = isAbsolute(named) ? named : join(data, named)
-  const isFoundAnyway = dirname(database) === data && OPENCODE_DATABASE.test(basename(database))
-  return isFoundAnyway ? [data] : [data, database]
+  const configured = env.OPENCODE_DB
+  if (!configured || configured === ":memory:") return [data]
+  const database = isAbsolute(configured) ? configured : join(data, configured)
+  const isInDataFolder = dirname(database) === data && OPENCODE_DATABASE.test(basename(database))
+  return isInDataFolder ? [data] : [data, database]
 }
 
 const opencode: Agent = {
@@ -100,7 +100,7 @@ const cursor: Agent = {
   basis: "recorded",
   connector: async () => (await import("./cursor/connector.ts")).cursorConnector,
   resume: (id) => ["cursor-agent", `--resume=${id}`],
-  // This command is not verified.
+  // This command has not been tried.
   open: ["cursor-agent"],
   wiring: async () => (await import("./cursor/connector.ts")).cursorWiring,
 }
@@ -116,7 +116,7 @@ const geminiCli: Agent = {
   connector: async () => (await import("./gemini-cli/connector.ts")).geminiCliConnector,
   resume: (id) => ["gemini", "--resume", id],
   open: ["gemini", "--prompt-interactive"],
-  printedMarks: ["functionResponse"],
+  toolOutputMarks: ["functionResponse"],
   hooks: async () => (await import("./hooks.ts")).geminiCliHooks,
   headless: async () => (await import("./gemini-cli/headless.ts")).geminiCliHeadless,
   wiring: async () => (await import("./gemini-cli/wiring.ts")).geminiCliWiring,
@@ -168,7 +168,7 @@ export function onlyAgents(sources: Readonly<Record<SourceId, number>>): Record<
   return Object.fromEntries(Object.entries(sources).filter(([source]) => !isDexSource(source)))
 }
 
-/** The possible sources of a conversation: an agent that is read, or a document. */
+/** The possible sources of a conversation: the agents that dex reads, and documents. */
 export const sourceIds: readonly SourceId[] = [
   ...agents.filter(({ connector }) => connector !== undefined).map(({ source }) => source),
   "docs",

@@ -126,7 +126,7 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const store = await openStore()
       // Computed once, because it is also passed to threads.
       const looked = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
-      const loaded = await loadConnectors(outside, home.dir, { machine: looked, kept: await store.storedSources() })
+      const loaded = await loadConnectors(outside, home.dir, { machine: looked, stored: await store.storedSources() })
       return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
     },
     allConnectors: async () => {

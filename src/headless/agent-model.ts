@@ -26,11 +26,11 @@ type AgentModelSettings = {
 }
 
 const TIMEOUT_MS = 300_000
-/** Errors that happen before any model is called. */
-const NOT_CALLED = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
+/** Codes of errors that occur before a model is called, and so cost no tokens. */
+const ERRORS_BEFORE_CALL = new Set(["llm_no_program", "llm_refused", "llm_too_old", "llm_no_model"])
 /**
- * How many times the expected number of characters an answer may have before it is cut off, because agents have no token limit
- * for an answer.
+ * An answer is cut off if it has this many times the expected number of characters, because agents have no token limit for an
+ * answer.
  */
 const MAX_ANSWER_FACTOR = 4
 
@@ -42,21 +42,21 @@ export function openAgentModel(settings: AgentModelSettings): Model {
   const { chosen, model } = settings
   const total = { input: 0, output: 0, requests: 0, is_estimate: false }
   const reply = async (request: ModelRequest): Promise<ModelReply> => {
-    if (request.signal?.aborted) throw stoppedRun(chosen)
+    if (request.signal?.aborted) throw stoppedRunError(chosen)
     const { system, text } = promptOf(request)
     total.requests++
     const answer = await ask(settings, system, text, request.signal).catch((error: unknown) => {
       // The model may have read the prompt anyway, and the provider counts that too.
-      if (!isDexError(error) || !NOT_CALLED.has(error.code))
+      if (!isDexError(error) || !ERRORS_BEFORE_CALL.has(error.code))
         addModelUsage(total, runUsage({ type: "reply", text: "" }, system, text))
       throw error
     })
     const usage = runUsage(answer, system, text)
     addModelUsage(total, usage)
-    const most = charactersWithin(request.max_tokens ?? settings.maxTokens) * MAX_ANSWER_FACTOR
-    const parsed = answerIn(answer.text.slice(0, most), request.tools)
+    const maxChars = charactersWithin(request.max_tokens ?? settings.maxTokens) * MAX_ANSWER_FACTOR
+    const parsed = answerIn(answer.text.slice(0, maxChars), request.tools)
     if (parsed.calls.length === 0) request.onText?.(parsed.text)
-    return { ...parsed, finish: answer.text.length > most ? "length" : parsed.finish, usage }
+    return { ...parsed, finish: answer.text.length > maxChars ? "length" : parsed.finish, usage }
   }
   const id = model === undefined ? chosen.agent.source : `${chosen.agent.source}/${model}`
   return { id, reply, used: () => ({ ...total }) }
@@ -86,7 +86,7 @@ async function ask(
     const env = { ...withoutDexVariables(machine.env), ...call.env, [MODEL_RUN_VARIABLE]: "1", DEX_QUIET: "1" }
     const run = { program: headless.program, args: call.args, env, folder, input: text, limitMs, signal }
     const end = await runProgram(run).catch((error: NodeJS.ErrnoException) => {
-      throw agentNotStarted(chosen, error)
+      throw notStartedError(chosen, error)
     })
     return answerOf(settings, end, limitMs)
   } finally {
@@ -95,17 +95,17 @@ async function ask(
 }
 
 function answerOf({ chosen, model }: AgentModelSettings, end: ProgramEnd, limitMs: number): AgentAnswer {
-  if (end.stopped === "cancelled") throw stoppedRun(chosen)
-  if (end.stopped === "time") throw agentTooSlow(chosen, limitMs)
-  if (end.stopped === "size") throw agentTooLoud(chosen)
-  const read = chosen.headless.read(end)
-  if (!read || (read.type === "reply" && end.code !== 0)) throw agentEnded(chosen, model, end)
-  if (read.type === "failed") throw agentRefused(chosen, model, read.status, read.message)
-  if (read.text.trim() === "") throw agentRefused(chosen, model, undefined, "its answer was empty")
-  return read
+  if (end.stopped === "cancelled") throw stoppedRunError(chosen)
+  if (end.stopped === "time") throw tooSlowError(chosen, limitMs)
+  if (end.stopped === "size") throw tooMuchOutputError(chosen)
+  const reply = chosen.headless.read(end)
+  if (!reply || (reply.type === "reply" && end.code !== 0)) throw noAnswerError(chosen, model, end)
+  if (reply.type === "failed") throw refusalError(chosen, model, reply.status, reply.message)
+  if (reply.text.trim() === "") throw refusalError(chosen, model, undefined, "its answer was empty")
+  return reply
 }
 
-function stoppedRun(chosen: ChosenAgent): DexError {
+function stoppedRunError(chosen: ChosenAgent): DexError {
   return new DexError("llm_stopped", `The request to ${agentName(chosen)} was stopped.`)
 }
 
@@ -125,7 +125,7 @@ function runUsage({ input, output, cost_usd, text }: AgentAnswer, system: string
 
 /**
  * A request as one text, for programs that accept nothing else. Each part begins with a random line that nobody who wrote its
- * content could have known. `unmark` restores the text of a reply.
+ * content could have known. `restoreAtSigns` restores the text of a reply.
  */
 export function promptOf({ system, messages, tools = [] }: ModelRequest): { system: string; text: string } {
   const sign = randomBytes(4).toString("hex")
@@ -136,7 +136,7 @@ export function promptOf({ system, messages, tools = [] }: ModelRequest): { syst
     system: [system, tools.length > 0 ? toolWords(tools) : NO_TOOLS, ...(isPlain ? [] : [partWords(sign)])]
       .filter((part) => part !== "")
       .join("\n\n"),
-    text: mark(isPlain ? only.content : parts.join("\n\n")),
+    text: replaceAtSigns(isPlain ? only.content : parts.join("\n\n")),
   }
 }
 
@@ -171,29 +171,30 @@ function partsOf(message: ModelMessage): [who: string, text: string][] {
  * Replaces @ with its full-width form. Agents read a file that is named after an @, even in a passage that somebody else wrote;
  * the full-width form means the same to a model and nothing to the agent.
  */
-function mark(text: string): string {
+function replaceAtSigns(text: string): string {
   return text.replaceAll("@", "＠")
 }
 
-function unmark(text: string): string {
+function restoreAtSigns(text: string): string {
   return text.replaceAll("＠", "@")
 }
 
 /** The answer in an agent's output: text or tool calls. */
 export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply, "text" | "calls" | "finish"> {
-  const words = unmark(text)
+  const words = restoreAtSigns(text)
   const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [findJson(words)].flat() : []
   const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
   if (calls.length === 0) return { text: words, calls: [], finish: "stop" }
-  const spoken = calls.map(({ tool, input }, i) => ({
+  const requested = calls.map(({ tool, input }, i) => ({
     id: `call_${i + 1}_${randomBytes(4).toString("hex")}`,
     name: String(tool),
     raw: JSON.stringify(input ?? {}),
   }))
-  return { text: "", calls: readCalls(spoken, tools, "tool_calls"), finish: "tool_calls" }
+  return { text: "", calls: readCalls(requested, tools, "tool_calls"), finish: "tool_calls" }
 }
 
-const NEWER = /unknown (option|argument|command)|unexpected argument|unrecognized (option|argument|subcommand)/i
+const UNKNOWN_OPTION =
+  /unknown (option|argument|command)|unexpected argument|unrecognized (option|argument|subcommand)/i
 const NO_LOGIN =
   /not logged in|please run \/login|log ?in again|invalid (x-)?api[ -]?key|incorrect api key|api key (is )?(missing|not)|unauthori[sz]ed|authenticat|auth method|no auth|token (has )?expired|re-?authenticate/i
 const BUSY = /rate.?limit|too many requests|usage limit|quota|resource_exhausted|overloaded|high demand|hit your limit/i
@@ -202,7 +203,7 @@ const NO_MODEL =
 const TOO_LONG = /prompt is too long|context.{0,40}(exceed|length|window)|too many tokens/i
 
 /** Turns an agent's failure message into an error that says what to do. */
-function agentRefused(
+function refusalError(
   chosen: ChosenAgent,
   model: string | undefined,
   status: number | undefined,
@@ -219,7 +220,7 @@ function agentRefused(
   if (status === 429 || status === 402 || BUSY.test(words))
     return new DexError(
       "llm_busy",
-      `${name} received too many requests, or the limit of your plan is reached${why}. Try again later, or choose another: dex config set llm.provider …`,
+      `${name} received too many requests, or the limit of your plan is reached${why}. Try again later, or choose another provider: dex config set llm.provider …`,
     )
   if (TOO_LONG.test(words))
     return new DexError("llm_too_long", `${name} says that this is too long for its model${why}.`)
@@ -237,29 +238,26 @@ function agentRefused(
 }
 
 /** The error for an agent that ended without a readable answer. */
-function agentEnded(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramEnd): DexError {
+function noAnswerError(chosen: ChosenAgent, model: string | undefined, { code, stderr, stdout }: ProgramEnd): DexError {
   const name = agentName(chosen)
   const { install } = chosen.headless
   const words = stderr.trim() === "" ? stdout : stderr
-  if (NEWER.test(words))
+  if (UNKNOWN_OPTION.test(words))
     return new DexError(
       "llm_too_old",
       `${name} is too old to be used as a model${reasonText(optionIn(words))}. Update it: ${install}`,
     )
   if (code === 0)
-    return new DexError(
-      "llm_wrong_answer",
-      `What ${name} printed is not an answer that dex can read. Update it: ${install}`,
-    )
+    return new DexError("llm_wrong_answer", `${name} printed something that is not an answer. Update it: ${install}`)
   if ([NO_LOGIN, BUSY, NO_MODEL, TOO_LONG].some((pattern) => pattern.test(words)))
-    return agentRefused(chosen, model, undefined, lastLine(words))
+    return refusalError(chosen, model, undefined, lastLine(words))
   return new DexError(
     "llm_failed",
     `${name} ended ${code === null ? "early" : `with code ${code}`} without an answer${reasonText(lastLine(words))}. Run it yourself to see why: ${chosen.headless.program}`,
   )
 }
 
-function agentNotStarted(chosen: ChosenAgent, error: NodeJS.ErrnoException): DexError {
+function notStartedError(chosen: ChosenAgent, error: NodeJS.ErrnoException): DexError {
   const { program, install } = chosen.headless
   return new DexError(
     "llm_no_program",
@@ -267,18 +265,18 @@ function agentNotStarted(chosen: ChosenAgent, error: NodeJS.ErrnoException): Dex
   )
 }
 
-function agentTooSlow(chosen: ChosenAgent, limitMs: number): DexError {
+function tooSlowError(chosen: ChosenAgent, limitMs: number): DexError {
   return new DexError(
     "llm_silent",
     `${agentName(chosen)} did not answer within ${Math.round(limitMs / 1000)} s and was stopped. Try again later: it may be waiting for a busy provider.`,
   )
 }
 
-function agentTooLoud(chosen: ChosenAgent): DexError {
+function tooMuchOutputError(chosen: ChosenAgent): DexError {
   return new DexError("llm_wrong_answer", `${agentName(chosen)} printed far more than an answer and was stopped.`)
 }
 
-/** Foreign text made safe to show: printable, short, without secrets. */
+/** Makes foreign text safe to show: printable, short, without secrets. */
 function reasonText(words: string, status?: number): string {
   const printable = redactText(words)
     .replace(/[^ -~]+/g, " ")
@@ -286,12 +284,12 @@ function reasonText(words: string, status?: number): string {
     .trim()
     .slice(0, 200)
     .trimEnd()
-  const both = [status, printable].filter((part) => part !== undefined && part !== "").join(": ")
-  return both === "" ? "" : ` (${both})`
+  const details = [status, printable].filter((part) => part !== undefined && part !== "").join(": ")
+  return details === "" ? "" : ` (${details})`
 }
 
 function optionIn(words: string): string {
-  return words.split("\n").find((line) => NEWER.test(line)) ?? ""
+  return words.split("\n").find((line) => UNKNOWN_OPTION.test(line)) ?? ""
 }
 
 /** The last line before a stack trace, which says what happened. */

@@ -23,13 +23,13 @@ export async function chooseAgent(provider: AgentProvider, env: Env): Promise<Ch
 /** Returns the agent. Throws if it is not installed. */
 export function requireInstalled(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
   if (chosen && isInstalled(chosen, env)) return chosen
-  const another =
+  const alternative =
     "or choose another model (docs/models.md). Without one, dex ask answers in quotes: dex config unset llm.provider"
   throw new DexError(
     "llm_no_program",
     chosen
-      ? `${agentName(chosen)} is not installed: there is no program ${chosen.headless.program} on the PATH. Install it (${chosen.headless.install}), ${another}`
-      : `llm.provider is agent, but no agent is installed: none of ${PROGRAMS} is on the PATH. Install one of them, ${another}`,
+      ? `${agentName(chosen)} is not installed: there is no program ${chosen.headless.program} on the PATH. Install it (${chosen.headless.install}), ${alternative}`
+      : `llm.provider is agent, but no agent is installed: none of ${PROGRAMS} is on the PATH. Install one of them, ${alternative}`,
   )
 }
 
@@ -44,10 +44,10 @@ export function agentName({ agent }: ChosenAgent): string {
   return agent.name
 }
 
-/** Tells the user where their text would be sent; shown before the first question is sent. */
+/** Describes to the user where their text would be sent. Shown before the first question is sent. */
 export function describeSending(chosen: ChosenAgent): string {
   const name = agentName(chosen)
-  return `dex would let ${name} write its answers. For each answer, your question and the passages that dex found (redacted parts of your conversations and documents) are sent to ${chosen.headless.sendsTo}. It counts towards your own plan or account there. ${name} is started without tools: its model cannot read or change your files.`
+  return `dex would let ${name} write its answers. For each answer, your question and the passages that dex found (redacted parts of your conversations and documents) would be sent to ${chosen.headless.sendsTo}. It would count towards your own plan or account there. ${name} would be started without tools: its model could not read or change your files.`
 }
 
 /** Throws if the user has not agreed to this agent. */

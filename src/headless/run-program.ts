@@ -20,7 +20,7 @@ export type ProgramEnd = {
 }
 
 const MAX_BYTES = 16 << 20
-/** How many bytes of stderr are kept. Its end says what went wrong. */
+/** Only this many bytes at the end of stderr are kept, because the end says what went wrong. */
 const MAX_STDERR_BYTES = 64 << 10
 
 /**
@@ -47,7 +47,7 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
       child.stdout.destroy()
       child.stderr.destroy()
     }
-    const release = endWithDex(child)
+    const stopTracking = endWithDex(child)
     const timer = setTimeout(() => stop("time"), limitMs)
     const cancel = () => stop("cancelled")
     signal?.addEventListener("abort", cancel, { once: true })
@@ -55,7 +55,7 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
     const end = () => {
       clearTimeout(timer)
       signal?.removeEventListener("abort", cancel)
-      release()
+      stopTracking()
     }
     const chunks: Buffer[] = []
     let bytes = 0
@@ -81,28 +81,28 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const
 
-/** All running children. A signal is for the complete process, so there is one list and one listener. */
-const running = new Set<ChildProcess>()
+/** All running children. A signal concerns all of them, so there is one list and one listener. */
+const runningChildren = new Set<ChildProcess>()
 
 /** Ends the child when dex ends: in its own session it would otherwise continue after Ctrl-C. */
 function endWithDex(child: ChildProcess): () => void {
-  if (running.size === 0) {
+  if (runningChildren.size === 0) {
     process.on("exit", killAll)
     for (const signal of SIGNALS) process.on(signal, onSignal)
   }
-  running.add(child)
+  runningChildren.add(child)
   return () => {
-    if (!running.delete(child) || running.size > 0) return
+    if (!runningChildren.delete(child) || runningChildren.size > 0) return
     process.off("exit", killAll)
     for (const signal of SIGNALS) process.off(signal, onSignal)
   }
 }
 
 function killAll(): void {
-  for (const child of running) killProcessTree(child)
+  for (const child of runningChildren) killProcessTree(child)
 }
 
-/** If nothing else listens for the signal, does what the signal does by default. */
+/** Kills the children. If nothing else listens for the signal, it then ends dex, as it does by default. */
 function onSignal(signal: NodeJS.Signals): void {
   killAll()
   if (process.listenerCount(signal) > 1) return

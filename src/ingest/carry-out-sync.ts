@@ -2,7 +2,7 @@ import { isDexError } from "../core/error.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import { redactText } from "../redact/redact.ts"
 import type { HistoryWriter, StoredMessage, UnitWrite, WriteResult } from "../store/history/store.ts"
-import { largestPlanned, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
+import { largestPlannedBytes, plannedBytes, type SyncPlan, type UnitJob } from "./plan-sync.ts"
 import { openReader, type UnitReader, UnitTooLargeError } from "./reader.ts"
 import type { SyncSpending } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncProgress, SyncReport } from "./sync-types.ts"
@@ -17,7 +17,7 @@ const SAVE_AGAIN_MS = 3_600_000
 /** A remainder up to this size is small: about as much as is read in a second. */
 const SMALL_REMAINDER = { bytes: 4 << 20, units: 100 }
 /** How many units a sync reads before it may pause, because people look for the newest ones first. */
-const READ_FIRST = 5
+const MIN_READ_BEFORE_PAUSE = 5
 
 /** Reads and stores the planned units, and updates the index from time to time, so that new messages can be found meanwhile. */
 export async function runSyncPlan(
@@ -31,7 +31,7 @@ export async function runSyncPlan(
   const bytesTotal = plannedBytes(plan)
   const total = plan.found
   if (plan.jobs.length === 0) return saveCompleteProgress(store, total, plan.asOf)
-  const reader = openReader(deps, bytesTotal, largestPlanned(plan))
+  const reader = openReader(deps, bytesTotal, largestPlannedBytes(plan))
   const recent = recentMessages()
   let indexedAt = 0
   let savedAt = 0
@@ -43,14 +43,14 @@ export async function runSyncPlan(
    * Progress is complete only when everything can also be found. Units that were read before and are checked again do not count
    * as unread.
    */
-  const saveSoFar = async () => {
+  const savePartialProgress = async () => {
     if (hadUnread)
       await store.saveProgress({ done: Math.max(0, Math.min(total - unread, total - 1)), total, at: plan.asOf })
   }
   const reportProgress = (phase: SyncProgress["phase"]) =>
     options.onProgress?.({ phase, done: total - remaining, total, bytes: report.bytes, bytesTotal })
   try {
-    await saveSoFar()
+    await savePartialProgress()
     reportProgress("reading")
     for await (const { job, result } of readAll(reader, plan.jobs)) {
       remaining--
@@ -59,9 +59,9 @@ export async function runSyncPlan(
       const written = result instanceof Error ? result : await writeOrHeal(store, result)
       if (written instanceof Error) {
         const { stamp } = job.unit
-        const mark = written instanceof UnitTooLargeError ? { stamp, tried_at: Date.now() } : {}
+        const retryMark = written instanceof UnitTooLargeError ? { stamp, tried_at: Date.now() } : {}
         const reason = redactText(written.message)
-        report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...mark })
+        report.unreadable.push({ source: job.connector.source, path: storedPath(job.unit), reason, ...retryMark })
       } else {
         recent.add(written.fresh)
         spending.add(written.paid)
@@ -75,27 +75,27 @@ export async function runSyncPlan(
       const now = Date.now()
       if (now - savedAt > SAVE_PROGRESS_EVERY_MS) {
         savedAt = now
-        await saveSoFar()
+        await savePartialProgress()
       }
       if (now - indexedAt > INDEX_EVERY_MS || recent.chars() > INDEX_EVERY_CHARS) {
-        await index.follow(store, { recent: recent.of })
+        await index.follow(store, { recent: recent.messagesOf })
         await spending.follow()
         recent.clear()
         indexedAt = Date.now()
       }
-      // Results that were read ahead arrive without a pause, so this gives the abort signal a chance to be delivered.
+      // Pauses, so that an abort signal can arrive. Results that were read ahead come without any other pause.
       if (options.signal) await new Promise((resolve) => setImmediate(resolve))
       const isPaused =
-        isAfter(options.pauseAt) && report.read >= READ_FIRST && isMuch(bytesTotal - report.bytes, remaining)
-      if (options.signal?.aborted || isAfter(options.deadline) || isPaused) {
+        isPast(options.pauseAt) && report.read >= MIN_READ_BEFORE_PAUSE && isLarge(bytesTotal - report.bytes, remaining)
+      if (options.signal?.aborted || isPast(options.deadline) || isPaused) {
         report.complete = remaining === 0
         break
       }
     }
-    await saveSoFar()
+    await savePartialProgress()
     reportProgress("indexing")
     const { complete } = await index.follow(store, {
-      recent: recent.of,
+      recent: recent.messagesOf,
       deadline: options.deadline,
     })
     if (complete && (hadUnread || remaining === 0))
@@ -105,23 +105,23 @@ export async function runSyncPlan(
   }
 }
 
-function isMuch(bytes: number, units: number): boolean {
+function isLarge(bytes: number, units: number): boolean {
   return bytes > SMALL_REMAINDER.bytes || units > SMALL_REMAINDER.units
 }
 
-function isAfter(moment: number | undefined): boolean {
+function isPast(moment: number | undefined): boolean {
   return moment !== undefined && Date.now() > moment
 }
 
 /** Adds units to the current jobs, except those that are going to be read anyway. Returns the number of added units. */
 function addUnitsToRead(plan: SyncPlan, waiting: Set<NamedUnit>, { connector }: UnitJob, keys: string[]): number {
   const units = keys.flatMap((key) => plan.units.get(connector.source)?.get(key) ?? [])
-  const done = units.filter((unit) => !waiting.has(unit))
-  for (const unit of done) {
+  const unitsToAdd = units.filter((unit) => !waiting.has(unit))
+  for (const unit of unitsToAdd) {
     waiting.add(unit)
     plan.jobs.push({ connector, unit, replay: false, isUnread: false })
   }
-  return done.length
+  return unitsToAdd.length
 }
 
 /** Writes a unit. If the history is damaged, repairs it first. If that does not help, the sync continues without this unit. */
@@ -147,7 +147,7 @@ async function saveCompleteProgress(store: HistoryWriter, total: number, asOf: n
   if (isOld) await store.saveProgress({ done: total, total, at: asOf })
 }
 
-/** Messages written since the index was last updated. The last write of a message counts. */
+/** Collects the messages written since the index was last updated. The last write of a message counts. */
 function recentMessages() {
   const byRef = new Map<string, Map<number, StoredMessage>>()
   let chars = 0
@@ -155,15 +155,15 @@ function recentMessages() {
     add(fresh: WriteResult["fresh"]): void {
       for (const { ref, messages } of fresh) {
         const name = formatRef(ref)
-        const known = byRef.get(name) ?? new Map<number, StoredMessage>()
+        const ofConversation = byRef.get(name) ?? new Map<number, StoredMessage>()
         for (const message of messages) {
-          known.set(message.number, message)
+          ofConversation.set(message.number, message)
           for (const part of message.parts) chars += part.text.length
         }
-        byRef.set(name, known)
+        byRef.set(name, ofConversation)
       }
     },
-    of: (ref: Ref) => byRef.get(formatRef(ref)),
+    messagesOf: (ref: Ref) => byRef.get(formatRef(ref)),
     chars: () => chars,
     clear: () => {
       byRef.clear()
@@ -172,25 +172,25 @@ function recentMessages() {
   }
 }
 
-/** The results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
+/** Yields the results in the order of the jobs. Some units are read ahead while the caller stores the previous one. */
 async function* readAll(
   reader: UnitReader,
   jobs: UnitJob[],
 ): AsyncGenerator<{ job: UnitJob; result: UnitWrite | Error }> {
-  const ahead: { job: UnitJob; result: Promise<UnitWrite | Error> }[] = []
+  const readAhead: { job: UnitJob; result: Promise<UnitWrite | Error> }[] = []
   let bytes = 0
   let next = 0
-  while (next < jobs.length || ahead.length > 0) {
+  while (next < jobs.length || readAhead.length > 0) {
     while (
       next < jobs.length &&
-      (ahead.length === 0 || (ahead.length < reader.ahead.units && bytes < reader.ahead.bytes))
+      (readAhead.length === 0 || (readAhead.length < reader.readAhead.units && bytes < reader.readAhead.bytes))
     ) {
       const job = jobs[next++]!
       bytes += job.unit.bytes
       const result = reader.read(job.connector.source, job.unit, job.replay).catch((error) => asError(error))
-      ahead.push({ job, result })
+      readAhead.push({ job, result })
     }
-    const { job, result } = ahead.shift()!
+    const { job, result } = readAhead.shift()!
     yield { job, result: await result }
     bytes -= job.unit.bytes
   }

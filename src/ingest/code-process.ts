@@ -8,7 +8,7 @@ const [project = ""] = process.argv.slice(2)
 const parser = openParser()
 
 serveOrders(async (files: CodeOrder[]) => {
-  const read: ReadCode[] = []
-  for (const file of files) read.push(await readCode(project, file, () => parser))
-  return read
+  const results: ReadCode[] = []
+  for (const file of files) results.push(await readCode(project, file, () => parser))
+  return results
 })

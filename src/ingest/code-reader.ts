@@ -7,7 +7,7 @@ import { type CodeOrder, type ReadCode, readCode } from "./read-code.ts"
 
 /** Reads code files: in this process if there are few, otherwise in a subprocess while this one stores. */
 export type CodeReader = {
-  /** Reads files, all of which must be of one sort; see `sortOf`. */
+  /** Reads files, all of which must be of one sort; see `codeSortOf`. */
   read(files: CodeOrder[]): Promise<ReadCode[]>
   close(): Promise<void>
 }
@@ -16,10 +16,10 @@ export type CodeReaderOptions = {
   /** The number of bytes to read, and the sorts of the files. */
   bytes: number
   sorts: ReadonlySet<CodeSort>
-  /** Reads nothing in this process, so that it stays small. */
+  /** True to read nothing in this process, so that it stays small. */
   inSubprocess?: boolean
   /** A parser that is already open. */
-  open?: CodeParser
+  parser?: CodeParser
 }
 
 /**
@@ -28,9 +28,9 @@ export type CodeReaderOptions = {
  */
 const SUBPROCESS_FROM_BYTES = 128 << 10
 
-export function openCodeReader(project: string, { bytes, sorts, inSubprocess, open }: CodeReaderOptions): CodeReader {
+export function openCodeReader(project: string, { bytes, sorts, inSubprocess, parser }: CodeReaderOptions): CodeReader {
   const isLittle = bytes < SUBPROCESS_FROM_BYTES && !sorts.has("plain") && !inSubprocess
-  return open || isLittle ? inlineReader(project, open) : processReader(project)
+  return parser || isLittle ? inlineReader(project, parser) : processReader(project)
 }
 
 /** The sort of a file. Each sort needs a process with different flags. */
@@ -38,19 +38,20 @@ export type CodeSort = "optimized" | "plain"
 export const codeSortOf = (path: string): CodeSort => (isUnoptimized(languageOf(path)!) ? "plain" : "optimized")
 
 /** Reads in this process. The parser costs 40 ms and 50 MB, so it is loaded only when a file has changed. */
-function inlineReader(project: string, open?: CodeParser): CodeReader {
-  let opened: Promise<CodeParser> | undefined
-  const parser = () => {
-    opened ??= import("../code/parse.ts").then(({ openParser }) => openParser())
-    return opened
+function inlineReader(project: string, sharedParser?: CodeParser): CodeReader {
+  let loading: Promise<CodeParser> | undefined
+  const loadParser = () => {
+    loading ??= import("../code/parse.ts").then((module) => module.openParser())
+    return loading
   }
   return {
     read: async (files) => {
-      const read: ReadCode[] = []
-      for (const file of files) read.push(await readCode(project, file, open ? async () => open : parser))
-      return read
+      const results: ReadCode[] = []
+      const parser = sharedParser ? async () => sharedParser : loadParser
+      for (const file of files) results.push(await readCode(project, file, parser))
+      return results
     },
-    close: async () => (await opened)?.close(),
+    close: async () => (await loading)?.close(),
   }
 }
 
@@ -66,27 +67,27 @@ const MAX_PROCESS_BYTES = 150e6
  * replaced, and the current files are read one by one: only a file that breaks it again is skipped.
  */
 function processReader(project: string): CodeReader {
-  let current: { sort: CodeSort; reading: Subprocess<CodeOrder[], ReadCode[]> } | undefined
-  let last: Promise<unknown> = Promise.resolve()
-  let closed = false
+  let current: { sort: CodeSort; process: Subprocess<CodeOrder[], ReadCode[]> } | undefined
+  let previous: Promise<unknown> = Promise.resolve()
+  let isClosed = false
   const stop = async () => {
     const stopping = current
     current = undefined
-    await stopping?.reading.kill() // it only reads, so it can be killed
+    await stopping?.process.kill() // it only reads, so it can be killed
   }
   /** True if the error was not caused by the files. */
-  const isOurs = (error: unknown) => closed || (isSubprocessEnded(error) && error.isNotStarted)
+  const isUnrelatedToFiles = (error: unknown) => isClosed || (isSubprocessEnded(error) && error.isNotStarted)
   const readIn = async (sort: CodeSort, files: CodeOrder[]) => {
-    if (closed) throw new Error("The code reader is closed")
-    if (current && (current.sort !== sort || current.reading.memory() > MAX_PROCESS_BYTES)) await stop()
-    current ??= { sort, reading: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
-    return current.reading.ask(files)
+    if (isClosed) throw new Error("The code reader is closed")
+    if (current && (current.sort !== sort || current.process.memory() > MAX_PROCESS_BYTES)) await stop()
+    current ??= { sort, process: startProcess(CODE_PROCESS, { args: [project], flags: FLAGS[sort] }) }
+    return current.process.ask(files)
   }
   const readOne = async (sort: CodeSort, file: CodeOrder): Promise<ReadCode> => {
     try {
       return (await readIn(sort, [file]))[0]!
     } catch (error) {
-      if (isOurs(error)) throw error
+      if (isUnrelatedToFiles(error)) throw error
       await stop()
       return { type: "read", file: brokenFile(file.path) }
     }
@@ -96,27 +97,27 @@ function processReader(project: string): CodeReader {
     try {
       return await readIn(sort, files)
     } catch (error) {
-      if (isOurs(error)) throw error
+      if (isUnrelatedToFiles(error)) throw error
       await stop()
-      const read: ReadCode[] = []
-      for (const file of files) read.push(await readOne(sort, file))
-      return read
+      const results: ReadCode[] = []
+      for (const file of files) results.push(await readOne(sort, file))
+      return results
     }
   }
   return {
     read: (files) => {
-      const read = last.then(() => readAll(files))
-      last = read.catch(() => {}) // the caller gets the error
-      return read
+      const result = previous.then(() => readAll(files))
+      previous = result.catch(() => {}) // the caller gets the error
+      return result
     },
     close: () => {
-      closed = true
+      isClosed = true
       return stop()
     },
   }
 }
 
 function brokenFile(path: string) {
-  const nothing = { size: 0, modified_at: 0, lines: 0, definitions: [], imports: [], uses: [] }
-  return { ...nothing, path: redactName(path), language: languageOf(path)!, version: CODE_VERSION, skipped: "broken" }
+  const noFacts = { size: 0, modified_at: 0, lines: 0, definitions: [], imports: [], uses: [] }
+  return { ...noFacts, path: redactName(path), language: languageOf(path)!, version: CODE_VERSION, skipped: "broken" }
 }

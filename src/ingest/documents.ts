@@ -17,7 +17,7 @@ import {
 export type CollectionReport = {
   name: string
   documents: number
-  /** Documents that are new or different since last time. */
+  /** The number of documents that are new, or whose content has changed since the last sync. */
   changed: number
   removed: number
   skipped: { path: string; reason: string }[]
@@ -45,7 +45,7 @@ export async function syncCollection(
   const files = listed.files.filter(({ path }) => only === undefined || path === only || storedName(path) === only)
   const skipped = listed.skipped.map(({ path, reason }) => ({ path: storedName(path), reason }))
   if (only !== undefined) skipped.length = 0
-  const known = await store.knownUnits("docs")
+  const knownUnits = await store.knownUnits("docs")
   const report: CollectionReport = {
     name: collection.name,
     documents: files.length,
@@ -54,31 +54,32 @@ export async function syncCollection(
     skipped,
     complete: true,
   }
-  // Removed first: an older version may have stored a document under a name that contains a secret. It is stored again below.
+  // Removes documents before it adds any, because an older version may have stored a document under a name that contains a
+  // secret. That document is then stored again.
   const present = new Set(files.map(({ path }) => documentKey(collection, path)))
   const prefix = `${collection.name}/`
-  const gone = [...known.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
-  report.removed = await store.removeDocuments(gone)
-  const orders = files.flatMap((file) => orderFor(collection, file, known.get(documentKey(collection, file.path))))
+  const missingKeys = [...knownUnits.keys()].filter((key) => key.startsWith(prefix) && !present.has(key))
+  report.removed = await store.removeDocuments(missingKeys)
+  const orders = files.flatMap((file) => orderFor(collection, file, knownUnits.get(documentKey(collection, file.path))))
   const reader = openDocumentReader(orders.reduce((sum, { file }) => sum + file.size, 0))
-  const read = (order: DocumentOrder | undefined) => {
+  const startReading = (order: DocumentOrder | undefined) => {
     const reading = order && reader.read(order)
     reading?.catch(() => {}) // awaited in the next round
     return reading
   }
   try {
     // One document is read while the previous one is stored.
-    let next = read(orders[0])
+    let next = startReading(orders[0])
     for (let i = 0; next; i++) {
       if (signal?.aborted) {
         report.complete = false
         break
       }
-      const [done] = await Promise.allSettled([next])
-      next = read(orders[i + 1])
+      const [outcome] = await Promise.allSettled([next])
+      next = startReading(orders[i + 1])
       try {
-        if (done.status === "rejected") throw done.reason
-        if (done.value) report.changed += (await store.writeUnit(done.value)).changed
+        if (outcome.status === "rejected") throw outcome.reason
+        if (outcome.value) report.changed += (await store.writeUnit(outcome.value)).changed
       } catch (error) {
         skipped.push({ path: storedName(orders[i]!.file.path), reason: messageOf(error) })
       }
@@ -100,7 +101,7 @@ async function reportMissing(
   return { name, documents, changed: 0, removed: 0, skipped: [{ path: redactName(root), reason }], complete: false }
 }
 
-/** Undefined if the file cannot have changed. */
+/** Returns the order to read a file, or nothing if the file cannot have changed. */
 function orderFor(collection: Collection, file: DocumentOrder["file"], before: UnitMark | undefined): DocumentOrder[] {
   if (before?.connector_version !== DOCUMENTS_VERSION || before.redaction_version !== REDACTION_VERSION)
     return [{ collection, file }]
@@ -114,11 +115,11 @@ type DocumentReader = { read(order: DocumentOrder): Promise<ReadDocument>; close
 /** From this many bytes on, a subprocess reads: starting it costs as much as reading this much. */
 const SUBPROCESS_FROM_BYTES = 256 << 10
 /**
- * Heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more gets
- * more.
+ * Heap limits. By default, V8 lets garbage grow to hundreds of megabytes before it collects. A document that needs more is read
+ * again with the larger heap.
  */
-const HEAP = ["--max-semi-space-size=16", "--max-old-space-size=96"]
-const LARGE_HEAP = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
+const HEAP_FLAGS = ["--max-semi-space-size=16", "--max-old-space-size=96"]
+const LARGE_HEAP_FLAGS = ["--max-semi-space-size=16", "--max-old-space-size=1024"]
 /** The memory at which a process is replaced, in bytes. */
 const MAX_PROCESS_BYTES = 200e6
 
@@ -149,11 +150,11 @@ function processReader(): DocumentReader {
     read: async (order) => {
       if (current && current.memory() > MAX_PROCESS_BYTES) await stop()
       try {
-        return await readIn(HEAP, order)
+        return await readIn(HEAP_FLAGS, order)
       } catch (error) {
         if (!isSubprocessEnded(error) || error.isNotStarted) throw error
         await stop()
-        return await readIn(LARGE_HEAP, order).finally(stop)
+        return await readIn(LARGE_HEAP_FLAGS, order).finally(stop)
       }
     },
     close: stop,

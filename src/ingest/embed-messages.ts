@@ -36,14 +36,14 @@ export type EmbedReport = {
  * is slower.
  */
 const PAGE_SIZE = 256
-const LOCAL_PAGE = 64
+const LOCAL_PAGE_SIZE = 64
 /** How long a sync without a deadline embeds with the local model, in milliseconds; the next sync continues. */
 const MAX_LOCAL_MS = 60_000
-/** The number of texts per request, and so the most that an interruption can cost. */
+/** The number of texts per request. An interruption loses at most the work of one request. */
 const TEXTS_PER_REQUEST = 32
 /**
- * The most failed requests. One text that a server rejects must not stop the others, but a server that rejects all of them must
- * not be asked again.
+ * Embedding stops after this many failed requests in a row. One text that a server rejects must not stop the others, but a server
+ * that rejects all of them must not be asked again.
  */
 const MAX_FAILURES = 3
 
@@ -65,18 +65,19 @@ async function embedMissing(deps: EmbedDeps, options: EmbedOptions): Promise<Emb
     const settings = options.settings()
     if (settings.provider === "none") return undefined
     report.embedder = `${settings.provider}:${settings.model ?? ""}`
-    const kept = matchingStoredId(
+    const storedId = matchingStoredId(
       settings,
       vectors.stats().map((space) => space.embedder),
     )
-    if (kept !== undefined) Object.assign(report, { embedder: kept, left: countMissing(vectors, kept) })
+    if (storedId !== undefined) Object.assign(report, { embedder: storedId, left: countMissing(vectors, storedId) })
     if (report.left === 0 && !options.again) return report
-    const stop = stopSignal(options, settings)
-    if (stop.aborted) return report
+    const abortSignal = stopSignal(options, settings)
+    if (abortSignal.aborted) return report
     const lock = tryLock(`${deps.home.dir}/embed.lock`)
-    if (!lock) return { ...report, problem: "Another dex is already creating vectors, so this one did not." }
+    if (!lock)
+      return { ...report, problem: "Another dex process is already creating vectors, so this one created none." }
     try {
-      await embedAll(deps, vectors, settings, options, stop, report)
+      await embedAll(deps, vectors, settings, options, abortSignal, report)
     } finally {
       lock.release()
     }
@@ -92,31 +93,31 @@ async function embedAll(
   vectors: VectorIndex,
   settings: EmbedSettings,
   options: EmbedOptions,
-  stop: AbortSignal,
+  signal: AbortSignal,
   report: EmbedReport,
 ): Promise<void> {
   // Ignores the stored id, so that a model that changed under the same name gets a new id here.
-  const embedder = (await openEmbedder(settings, [], stop))!
+  const embedder = (await openEmbedder(settings, [], signal))!
   report.embedder = embedder.id
   const golden = options.again ? undefined : vectors.golden(embedder.id)
-  const probe = await embedder.probe(golden, stop)
+  const probe = await embedder.probe(golden, signal)
   if (!probe.ok) {
     if (probe.changed) vectors.distrust(embedder.id)
     report.left = countMissing(vectors, embedder.id)
-    if (!stop.aborted) report.problem = probe.reason!
+    if (!signal.aborted) report.problem = probe.reason!
     return
   }
   if (options.again) vectors.drop()
   if (golden === undefined) vectors.saveGolden(embedder.id, probe.vector!)
   report.left = countMissing(vectors, embedder.id)
   const total = report.left
-  const failures: Failures = { inARow: 0, texts: 0 }
-  const page = settings.provider === "local" ? LOCAL_PAGE : PAGE_SIZE
-  for (const some of pagesOf(vectors, embedder.id, page)) {
-    const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, some, stop, failures))
+  const failures: Failures = { consecutive: 0, texts: 0 }
+  const page = settings.provider === "local" ? LOCAL_PAGE_SIZE : PAGE_SIZE
+  for (const batch of pagesOf(vectors, embedder.id, page)) {
+    const { saved } = vectors.save(embedder.id, await embedPage(store, embedder, batch, signal, failures))
     report.embedded += saved
     options.onProgress?.(report.embedded, total)
-    if (stop.aborted || failures.inARow >= MAX_FAILURES) break
+    if (signal.aborted || failures.consecutive >= MAX_FAILURES) break
   }
   report.left = countMissing(vectors, embedder.id)
   if (failures.reason !== undefined)
@@ -125,51 +126,55 @@ async function embedAll(
 }
 
 /**
- * The pages to embed. People's prompts describe a conversation best, so they come first. A text that failed there is not retried
- * at once.
+ * Yields the pages to embed. People's prompts describe a conversation best, so they come first. The second pass omits them, even
+ * those that failed.
  */
 function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<UnembeddedMessage[]> {
-  const seen = new Set<UnembeddedMessage["doc"]>()
+  const yielded = new Set<UnembeddedMessage["doc"]>()
   for (const among of ["prompts", undefined] as const) {
     let last: UnembeddedMessage | undefined
     for (;;) {
       const page = vectors.missing(embedder, size, last, among)
       if (page.length === 0) break
       last = page.at(-1)
-      yield page.filter(({ doc }) => !seen.has(doc))
-      if (among) for (const { doc } of page) seen.add(doc)
+      yield page.filter(({ doc }) => !yielded.has(doc))
+      if (among) for (const { doc } of page) yielded.add(doc)
     }
   }
 }
 
-type Failures = { inARow: number; texts: number; reason?: string }
+type Failures = { consecutive: number; texts: number; reason?: string }
 type Row = { message: UnembeddedMessage; vector?: Float32Array }
 
-/** The rows of a page that were embedded before it had to stop. */
+/** Embeds a page. Returns only the rows that were embedded before it had to stop. */
 async function embedPage(
   store: HistoryReader,
   embedder: Embedder,
   page: UnembeddedMessage[],
-  stop: AbortSignal,
+  signal: AbortSignal,
   failures: Failures,
 ): Promise<Row[]> {
   const { texts, empty } = await textsOf(store, page)
   const rows: Row[] = empty.map((message) => ({ message }))
-  for (let at = 0; at < texts.length && !stop.aborted && failures.inARow < MAX_FAILURES; at += TEXTS_PER_REQUEST) {
-    const some = texts.slice(at, at + TEXTS_PER_REQUEST)
+  for (
+    let start = 0;
+    start < texts.length && !signal.aborted && failures.consecutive < MAX_FAILURES;
+    start += TEXTS_PER_REQUEST
+  ) {
+    const batch = texts.slice(start, start + TEXTS_PER_REQUEST)
     try {
-      const made = await embedder.embed(
-        some.map(({ text }) => text),
-        { role: "document", signal: stop },
+      const vectors = await embedder.embed(
+        batch.map(({ text }) => text),
+        { role: "document", signal },
       )
-      rows.push(...some.map(({ message }, i) => ({ message, vector: made[i]! })))
-      failures.inARow = 0
+      rows.push(...batch.map(({ message }, i) => ({ message, vector: vectors[i]! })))
+      failures.consecutive = 0
     } catch (error) {
-      if (stop.aborted) break
+      if (signal.aborted) break
       if (!isDexError(error)) throw error
       failures.reason = error.message
-      failures.texts += some.length
-      failures.inARow = STOPPING_ERRORS.has(error.code) ? MAX_FAILURES : failures.inARow + 1
+      failures.texts += batch.length
+      failures.consecutive = STOPPING_ERRORS.has(error.code) ? MAX_FAILURES : failures.consecutive + 1
     }
   }
   return rows
@@ -178,7 +183,7 @@ async function embedPage(
 /** Codes of errors that every further request would hit too. */
 const STOPPING_ERRORS = new Set(["embed_unreachable", "embed_refused", "embed_settings", "embed_timeout"])
 
-/** The texts of the rows, and the rows without text. A message that is no longer in the history is in neither list. */
+/** Returns the texts to embed, and the messages without text. A message that is no longer in the history is in neither list. */
 async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
   const texts: { message: UnembeddedMessage; text: string }[] = []
   // The row of a conversation's title. Vectors of titles were tried and did not improve the results; see docs/retrieval.md.
@@ -188,9 +193,9 @@ async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
     if (numbers.length === 0) continue
     const stored = new Map((await store.messages(group[0]!.ref, numbers)).map((message) => [message.number, message]))
     for (const message of group) {
-      const found = stored.get(message.number)
-      if (!found) continue
-      const text = textToEmbed(found)
+      const storedMessage = stored.get(message.number)
+      if (!storedMessage) continue
+      const text = textToEmbed(storedMessage)
       if (text === undefined) empty.push(message)
       else texts.push({ message, text })
     }
@@ -199,7 +204,7 @@ async function textsOf(store: HistoryReader, page: UnembeddedMessage[]) {
 }
 
 function countMissing(vectors: VectorIndex, embedder: string): number {
-  const space = vectors.stats().find((one) => one.embedder === embedder)
+  const space = vectors.stats().find((candidate) => candidate.embedder === embedder)
   return Math.max(0, vectors.documents() - (space ? space.vectors + space.empty : 0))
 }
 
@@ -213,10 +218,10 @@ function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: Emb
   return AbortSignal.any(signals)
 }
 
-/** The most characters of a message. Longer texts add little meaning, and cost the same per word. */
+/** The number of characters of a message that are embedded. More would add little meaning, but cost as much per word. */
 const MAX_CHARS = 4_000
-/** The most characters of a tool call. The beginning identifies a call; the rest is often an entire file. */
-const CALL_CHARS = 300
+/** The number of characters of a tool call that are embedded. They identify the call; the rest is often an entire file. */
+const MAX_CALL_CHARS = 300
 
 /**
  * The text and the tool calls of a message, shortened. Undefined if there are none: tool results, injected text and thinking are
@@ -227,7 +232,7 @@ export function textToEmbed({ parts }: { parts: Part[] }): string | undefined {
   for (const part of parts) {
     if (part.origin === "injected") continue
     if (part.type === "text") pieces.push(part.text)
-    else if (part.type === "tool_call") pieces.push(`${part.tool}: ${part.text.slice(0, CALL_CHARS)}`)
+    else if (part.type === "tool_call") pieces.push(`${part.tool}: ${part.text.slice(0, MAX_CALL_CHARS)}`)
   }
   const text = pieces.join("\n").trim().slice(0, MAX_CHARS).toWellFormed()
   return /[\p{L}\p{N}]/u.test(text) ? text : undefined

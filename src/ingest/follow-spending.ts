@@ -7,13 +7,13 @@ import type { SyncProgress } from "./sync-types.ts"
 
 const BATCH = 64
 
-/** The spending of a conversation at one change; a later change may differ. */
+/** A conversation's spending as of one change in the history. It may be outdated after the next change. */
 export type SpendingAtChange = { change: number; spent: SpentPart[]; made: MadeThing[] }
 
 export type FollowSpendingOptions = {
   /** Looks up known spending, so that the conversation need not be read. */
   knownSpending?: (ref: Ref) => SpendingAtChange | undefined
-  /** The most conversations to read. If there are more, the update stops. */
+  /** The maximum number of conversations to read. If there are more, the update stops. */
   mostRead?: number
   signal?: AbortSignal
   onProgress?: (read: number) => Promise<void>
@@ -33,7 +33,7 @@ export async function followSpending(
       file.clear()
       continue
     }
-    const unknown = feed.changes.filter((change) => isToRead(change) && !hasKnownSpending(change, knownSpending))
+    const unknown = feed.changes.filter((change) => mayHaveCosts(change) && !hasKnownSpending(change, knownSpending))
     if (read + unknown.length > mostRead) return { read, complete: false }
     const spending: ConversationSpending[] = []
     for (const change of feed.changes) {
@@ -69,26 +69,26 @@ export function learningProgress(
   }
 }
 
-/** False for documents and notes, which cost nothing. */
-function isToRead({ ref, deleted }: Change): boolean {
+/** False for documents and notes, which cost nothing, and for deleted conversations. */
+function mayHaveCosts({ ref, deleted }: Change): boolean {
   return !deleted && ref !== undefined && ref.source !== "docs" && ref.source !== "dex_note"
 }
 
-function hasKnownSpending({ ref, change }: Change, atHand: FollowSpendingOptions["knownSpending"]): boolean {
-  const known = ref && atHand?.(ref)
+function hasKnownSpending({ ref, change }: Change, knownSpending: FollowSpendingOptions["knownSpending"]): boolean {
+  const known = ref && knownSpending?.(ref)
   return known !== undefined && known.change === change
 }
 
 async function spendingIn(
   store: HistoryReader,
   changed: Change,
-  atHand: FollowSpendingOptions["knownSpending"],
+  knownSpending: FollowSpendingOptions["knownSpending"],
 ): Promise<ConversationSpending> {
   const { conversation: name, ref } = changed
-  const row = isToRead(changed) ? await store.conversation(ref!) : undefined
+  const row = mayHaveCosts(changed) ? await store.conversation(ref!) : undefined
   if (!row || row.kind === "dex" || row.kind === "document") return { name, ref }
-  const { spent, made } = hasKnownSpending(changed, atHand)
-    ? atHand!(row.ref)!
+  const { spent, made } = hasKnownSpending(changed, knownSpending)
+    ? knownSpending!(row.ref)!
     : spendingInMessages(await store.messages(row.ref), row.ended_at ?? row.started_at)
   const spender = {
     kind: row.kind,

@@ -28,44 +28,44 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
   for (const connector of deps.connectors) {
     const { source } = connector
     if (options.redactAgain) await redactNames(deps.store, source)
-    const known = await deps.store.knownUnits(source)
+    const knownUnits = await deps.store.knownUnits(source)
     const containers = await deps.store.knownContainers(source)
     const skippedContainers = new Set<string>()
-    const seen = (container: string, stamp: string) => {
+    const isUnchanged = (container: string, stamp: string) => {
       const path = redactText(container)
       const unchanged = containers.get(path) === stamp && !options.redactAgain
       if (unchanged) skippedContainers.add(path)
       else plan.containers.push({ source, path, stamp })
       return unchanged
     }
-    const { present, unreadable } = discoverUnits(connector, deps, known, seen, skippedContainers)
+    const { present, unreadable } = discoverUnits(connector, deps, knownUnits, isUnchanged, skippedContainers)
     plan.units.set(source, present)
-    const gone: string[] = []
-    for (const [key, unit] of known) {
+    const missingKeys: string[] = []
+    for (const [key, unit] of knownUnits) {
       if (present.has(key) || skippedContainers.has(unit.path)) continue
-      if (!unreadable.some(({ path }) => isBelow(unit.path, path))) gone.push(key)
+      if (!unreadable.some(({ path }) => isBelow(unit.path, path))) missingKeys.push(key)
       if (needsReplay(unit, connector, options)) {
         const stored = await storedUnit(deps.store, source, key)
         if (stored) plan.jobs.push({ connector, unit: stored, replay: true, isUnread: false })
       }
     }
-    const { archived, heirs } = await deps.store.archiveUnits(source, gone)
+    const { archived, heirs } = await deps.store.archiveUnits(source, missingKeys)
     report.archived += archived
     const inherits = new Set(heirs)
     const tooLarge = await recentlyTooLarge(deps.store, source)
     for (const unit of present.values()) {
-      if (!inherits.has(unit.key) && !isWorkFor(known.get(unit.key), unit, connector, options)) continue
-      const failed = tooLarge.get(storedPath(unit))
-      if (failed && failed.stamp === unit.stamp) {
-        unreadable.push(failed)
+      if (!inherits.has(unit.key) && !needsReading(knownUnits.get(unit.key), unit, connector, options)) continue
+      const earlierFailure = tooLarge.get(storedPath(unit))
+      if (earlierFailure && earlierFailure.stamp === unit.stamp) {
+        unreadable.push(earlierFailure)
         continue
       }
-      plan.jobs.push({ connector, unit, replay: false, isUnread: !known.has(unit.key) })
-      const before = known.get(unit.key)
-      if (before?.stamp === unit.stamp && before.connector_version !== connector.version) report.read_again++
+      plan.jobs.push({ connector, unit, replay: false, isUnread: !knownUnits.has(unit.key) })
+      const mark = knownUnits.get(unit.key)
+      if (mark?.stamp === unit.stamp && mark.connector_version !== connector.version) report.read_again++
     }
     report.unreadable.push(...unreadable.map((file) => ({ source, ...file })))
-    plan.found += present.size + [...known.values()].filter((unit) => skippedContainers.has(unit.path)).length
+    plan.found += present.size + [...knownUnits.values()].filter((unit) => skippedContainers.has(unit.path)).length
   }
   for (const file of deps.unloaded ?? []) report.unreadable.push({ source: "agents", ...file })
   plan.jobs.sort((a, b) => b.unit.modifiedAt - a.unit.modifiedAt)
@@ -77,32 +77,32 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
 function discoverUnits(
   connector: Connector,
   deps: SyncDeps,
-  known: Map<string, UnitMark>,
-  seen: IsUnchanged,
+  knownUnits: Map<string, UnitMark>,
+  isUnchanged: IsUnchanged,
   skippedContainers: Set<string>,
 ): { present: Map<string, NamedUnit>; unreadable: UnreadableFile[] } {
   const present = new Map<string, NamedUnit>()
   const unreadable: UnreadableFile[] = []
-  const elsewhere: NamedUnit[] = []
-  for (const found of discoverAll(connector, deps, seen)) {
-    if (isUnreadable(found)) {
-      unreadable.push({ path: redactText(found.path), reason: redactText(found.unreadable) })
+  const atOtherPaths: NamedUnit[] = []
+  for (const discovered of discoverAll(connector, deps, isUnchanged)) {
+    if (isUnreadable(discovered)) {
+      unreadable.push({ path: redactText(discovered.path), reason: redactText(discovered.unreadable) })
       continue
     }
     // A unit that is stored under its own name needs no redaction.
-    const unit = known.get(found.key)?.path === found.path ? found : withStoredName(found)
-    const before = known.get(unit.key)
-    if (present.has(unit.key) || (before && before.path !== storedPath(unit))) elsewhere.push(unit)
+    const unit = knownUnits.get(discovered.key)?.path === discovered.path ? discovered : withStoredName(discovered)
+    const mark = knownUnits.get(unit.key)
+    if (present.has(unit.key) || (mark && mark.path !== storedPath(unit))) atOtherPaths.push(unit)
     else present.set(unit.key, unit)
   }
   // Only now is it known whether the previous file with this key still exists, or has moved.
-  for (const found of elsewhere) {
-    const holder = present.get(found.key)
-    if (holder?.path === found.path) continue
-    const before = known.get(found.key)
-    const isTaken = holder !== undefined || (before !== undefined && skippedContainers.has(before.path))
-    const twin = withTwinKey(found)
-    const unit = isTaken || known.has(twin.key) ? twin : found
+  for (const discovered of atOtherPaths) {
+    const holder = present.get(discovered.key)
+    if (holder?.path === discovered.path) continue
+    const mark = knownUnits.get(discovered.key)
+    const isTaken = holder !== undefined || (mark !== undefined && skippedContainers.has(mark.path))
+    const twin = withTwinKey(discovered)
+    const unit = isTaken || knownUnits.has(twin.key) ? twin : discovered
     present.set(unit.key, unit)
   }
   return { present, unreadable }
@@ -130,17 +130,17 @@ async function recentlyTooLarge(store: HistoryWriter, source: SourceId): Promise
   )
 }
 
-function* discoverAll(connector: Connector, { machine, home }: SyncDeps, seen: IsUnchanged) {
+function* discoverAll(connector: Connector, { machine, home }: SyncDeps, isUnchanged: IsUnchanged) {
   for (const root of connector.roots(machine)) {
     try {
-      yield* connector.discover(root, seen, syncScratch(home.dir))
+      yield* connector.discover(root, isUnchanged, syncScratch(home.dir))
     } catch (error) {
       yield { unreadable: messageOf(error), path: root }
     }
   }
 }
 
-function isWorkFor(known: UnitMark | undefined, unit: Unit, connector: Connector, options: SyncOptions): boolean {
+function needsReading(known: UnitMark | undefined, unit: Unit, connector: Connector, options: SyncOptions): boolean {
   if (!known || known.state === "archived") return true
   if (known.stamp !== unit.stamp || known.connector_version !== connector.version) return true
   return options.redactAgain === true && known.redaction_version !== REDACTION_VERSION
@@ -155,12 +155,12 @@ function needsReplay(unit: UnitMark, connector: Connector, options: SyncOptions)
 
 /** A unit whose source no longer exists, to be parsed again; undefined if its records are not stored completely. */
 async function storedUnit(store: HistoryWriter, source: SourceId, key: string): Promise<Unit | undefined> {
-  const known = await store.knownUnit(source, key)
-  if (!known || known.raw_withheld || !(await store.hasReadableRecords(source, key))) return undefined
-  return { key, path: known.path, stamp: known.stamp, bytes: 0, modifiedAt: known.modified_at, bornAt: known.born_at }
+  const mark = await store.knownUnit(source, key)
+  if (!mark || mark.raw_withheld || !(await store.hasReadableRecords(source, key))) return undefined
+  return { key, path: mark.path, stamp: mark.stamp, bytes: 0, modifiedAt: mark.modified_at, bornAt: mark.born_at }
 }
 
-export function largestPlanned(plan: SyncPlan): number {
+export function largestPlannedBytes(plan: SyncPlan): number {
   return plan.jobs.reduce((most, job) => Math.max(most, job.unit.bytes), 0)
 }
 

@@ -32,8 +32,8 @@ type CodeSyncOptions = {
   inSubprocess?: boolean
 }
 
-/** The size of a batch: large enough for a transaction to pay off, small enough for memory. */
-const BATCH = { files: 50, bytes: 256 << 10 }
+/** The limits of a batch: large enough for a transaction to pay off, small enough for memory. */
+const BATCH_LIMITS = { files: 50, bytes: 256 << 10 }
 
 /** Updates the knowledge about a project's code: reads changed files, and removes those that no longer exist. */
 export async function syncProjectCode(
@@ -42,36 +42,36 @@ export async function syncProjectCode(
 ): Promise<CodeSync> {
   knowledge.projects.setRedactionVersion(REDACTION_VERSION)
   const { paths, not_listed } = await listCodeFiles(project, options)
-  const known = knowledge.code.codeStamps(project)
+  const knownStamps = knowledge.code.codeStamps(project)
   const names = paths.map(redactName)
-  const here = projectPaths(project, names)
+  const projectFiles = projectPaths(project, names)
   const result: CodeSync = { files: paths.length, read: 0, removed: 0, skipped: {}, not_listed }
-  const { batches, sorts, bytes } = changedFiles(project, paths, known)
+  const { batches, sorts, bytes } = changedFiles(project, paths, knownStamps)
   const reader = openCodeReader(project, { bytes, sorts, inSubprocess: options.inSubprocess })
   let done = paths.length - batches.reduce((sum, batch) => sum + batch.length, 0)
   try {
     // One batch is read while the previous one is stored.
     let next = batches[0] && reader.read(batches[0])
     for (let i = 0; next; i++) {
-      const read = await next
+      const results = await next
       options.signal?.throwIfAborted()
       next = batches[i + 1] && reader.read(batches[i + 1]!)
       next?.catch(() => {}) // awaited in the next round, unless storing fails first
-      count(result, read)
-      store(knowledge, project, read, here)
-      done += read.length
+      addToResult(result, results)
+      saveFiles(knowledge, project, results, projectFiles)
+      done += results.length
       options.onProgress?.(done, paths.length)
       await setImmediate()
     }
   } finally {
     await reader.close()
   }
-  const now = new Set(names)
-  const gone = [...known.keys()].filter((path) => !now.has(path))
-  knowledge.code.removeCode(project, gone)
-  result.removed = gone.length
-  if (known.size > 0) relinkIfDue(knowledge, project, here)
-  else if (paths.length > 0) knowledge.code.saveLinkedBy(project, here.modules)
+  const currentNames = new Set(names)
+  const removedNames = [...knownStamps.keys()].filter((path) => !currentNames.has(path))
+  knowledge.code.removeCode(project, removedNames)
+  result.removed = removedNames.length
+  if (knownStamps.size > 0) relinkIfDue(knowledge, project, projectFiles)
+  else if (paths.length > 0) knowledge.code.saveLinkedBy(project, projectFiles.modules)
   return result
 }
 
@@ -82,7 +82,7 @@ export async function syncProjectCode(
 export async function updateCodeFile(
   { knowledge, project }: { knowledge: Knowledge; project: string },
   file: string,
-  open?: CodeParser,
+  parser?: CodeParser,
 ): Promise<"read" | "removed" | "skipped" | "same"> {
   const path = relative(project, isAbsolute(file) ? file : join(project, file))
     .split(sep)
@@ -101,10 +101,10 @@ export async function updateCodeFile(
     return "removed"
   }
   if (known && isSameStamp(known, stamp)) return "same"
-  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), open })
+  const reader = openCodeReader(project, { bytes: stamp.size, sorts: new Set([codeSortOf(path)]), parser })
   try {
     const [read] = await reader.read([{ path, known }])
-    store(knowledge, project, [read!], storedPaths(knowledge, project))
+    saveFiles(knowledge, project, [read!], storedPaths(knowledge, project))
     if (knowledge.code.linkedBy(project) === undefined)
       relinkIfDue(knowledge, project, storedProject(knowledge, project))
     return read!.type === "same" ? "same" : read!.file.skipped === undefined ? "read" : "skipped"
@@ -125,10 +125,10 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
       const before = known.get(redactName(path))
       if (before && stamp && isSameStamp(before, stamp)) continue
       const size = stamp?.size ?? 0
-      if (!batch || batch.length >= BATCH.files || size > room) {
+      if (!batch || batch.length >= BATCH_LIMITS.files || size > room) {
         batch = []
         batches.push(batch)
-        room = BATCH.bytes
+        room = BATCH_LIMITS.bytes
       }
       batch.push({ path, known: before })
       room -= size
@@ -138,34 +138,34 @@ function changedFiles(project: string, paths: string[], known: Map<string, CodeS
   return { batches, sorts: new Set(batches.map((batch) => codeSortOf(batch[0]!.path))), bytes }
 }
 
-function count(result: CodeSync, read: ReadCode[]): void {
-  for (const one of read) {
-    if (one.type === "same") continue
-    const why = one.file.skipped
+function addToResult(result: CodeSync, results: ReadCode[]): void {
+  for (const item of results) {
+    if (item.type === "same") continue
+    const why = item.file.skipped
     if (why === undefined) result.read++
     else result.skipped[why] = (result.skipped[why] ?? 0) + 1
   }
 }
 
-function store(knowledge: Knowledge, project: string, read: ReadCode[], here: ProjectPaths): void {
-  for (const one of read) if (one.type === "same") knowledge.code.restampCode(project, one.path, one.stamp)
-  const files = read.flatMap((one) => (one.type === "read" ? withLinks(one.file, here) : []))
+function saveFiles(knowledge: Knowledge, project: string, results: ReadCode[], projectFiles: ProjectPaths): void {
+  for (const item of results) if (item.type === "same") knowledge.code.restampCode(project, item.path, item.stamp)
+  const files = results.flatMap((item) => (item.type === "read" ? withLinks(item.file, projectFiles) : []))
   knowledge.code.saveCode(project, files)
 }
 
-function withLinks(file: CodeFile, here: ProjectPaths): CodeFile {
-  const imports = file.imports.map((one) => {
-    const target = importTarget(file.path, file.language as LanguageId, one, here)
-    return target === undefined ? one : { ...one, target }
+function withLinks(file: CodeFile, projectFiles: ProjectPaths): CodeFile {
+  const imports = file.imports.map((item) => {
+    const target = importTarget(file.path, file.language as LanguageId, item, projectFiles)
+    return target === undefined ? item : { ...item, target }
   })
   return { ...file, imports }
 }
 
 /** Links the project's code again if necessary, which also completes the work of an interrupted sync. */
-function relinkIfDue(knowledge: Knowledge, project: string, here: CompleteProject): void {
-  if (knowledge.code.linkedBy(project) === here.modules) return
-  knowledge.code.relinkImports(project, here.modules, (importer, language, wanted) =>
-    importTarget(importer, language as LanguageId, wanted, here),
+function relinkIfDue(knowledge: Knowledge, project: string, projectFiles: CompleteProject): void {
+  if (knowledge.code.linkedBy(project) === projectFiles.modules) return
+  knowledge.code.relinkImports(project, projectFiles.modules, (importer, language, wanted) =>
+    importTarget(importer, language as LanguageId, wanted, projectFiles),
   )
 }
 
@@ -191,7 +191,7 @@ function storedProject(knowledge: Knowledge, project: string): CompleteProject {
   return projectPaths(project, [...knowledge.code.codeStamps(project).keys()])
 }
 
-/** The paths for one file: looks up only what is needed. */
+/** Like `projectPaths`, for linking one file: looks up only the paths that are needed. */
 function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   return {
     hasFile: (path) => knowledge.code.hasCodeFile(project, path),
@@ -200,15 +200,15 @@ function storedPaths(knowledge: Knowledge, project: string): ProjectPaths {
   }
 }
 
-/** The module named by the go.mod in a folder, if there is one. */
+/** Returns a function that finds the module that the go.mod in a folder names, if there is one. */
 function goModules(project: string): (folder: string) => string | undefined {
-  const known = new Map<string, string | undefined>()
+  const moduleByFolder = new Map<string, string | undefined>()
   return (folder) => {
-    if (!known.has(folder)) {
+    if (!moduleByFolder.has(folder)) {
       const text = readSmallFile(join(project, folder, "go.mod"))?.toString("utf8")
-      known.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
+      moduleByFolder.set(folder, text && /^\s*module\s+"?([^\s"]+)"?/m.exec(text)?.[1])
     }
-    return known.get(folder)
+    return moduleByFolder.get(folder)
   }
 }
 
@@ -224,8 +224,8 @@ function goModuleOf(moduleIn: (folder: string) => string | undefined): ProjectPa
 
 /** The folders in which a go.mod would matter. */
 function goFolders(paths: string[]): string[] {
-  const own = new Set(paths.filter((path) => languageOf(path) === "go").map((path) => posix.dirname(path)))
-  return [...new Set([...own].flatMap(withParents))].sort()
+  const withGoFiles = new Set(paths.filter((path) => languageOf(path) === "go").map((path) => posix.dirname(path)))
+  return [...new Set([...withGoFiles].flatMap(withParents))].sort()
 }
 
 /** The folder and its parents, up to the project's own, which is ".". */
@@ -242,7 +242,7 @@ const MAX_DEPTH = 40
 const SKIPPED_FOLDERS =
   /^(?:\.|node_modules$|bower_components$|vendor$|dist$|build$|out$|target$|coverage$|__pycache__$|venv$|site-packages$)/
 
-/** The code files of a project, sorted by path, and the number of files beyond the limit. */
+/** Lists the code files of a project, sorted by path, and the number of files beyond the limit. */
 export async function listCodeFiles(
   project: string,
   options: { limit?: number; signal?: AbortSignal } = {},
@@ -251,28 +251,28 @@ export async function listCodeFiles(
   const isCode = (path: string) =>
     languageOf(path) !== undefined && !path.split("/").slice(0, -1).includes("node_modules")
   // Git also lists tracked files that no longer exist.
-  const isThere = (path: string) => lookAt(join(project, path), { follow: false }) !== undefined
+  const exists = (path: string) => lookAt(join(project, path), { follow: false }) !== undefined
   const listed = await listGitFiles(project, options.signal)
-  const all = listed ? listed.filter((path) => isCode(path) && isThere(path)) : walk(project, limit).filter(isCode)
+  const all = listed ? listed.filter((path) => isCode(path) && exists(path)) : walk(project, limit).filter(isCode)
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
 }
 
 /**
- * The files of a project without git. Skips hidden folders, folders with installed or built files, and links. Stops at twice the
- * limit.
+ * Lists the files of a project without git. Skips hidden folders, folders with installed or built files, and links. Stops at
+ * twice the limit.
  */
 function walk(project: string, limit: number): string[] {
-  const found: string[] = []
+  const files: string[] = []
   const folders = [""]
-  for (let at = folders.pop(); at !== undefined && found.length <= 2 * limit; at = folders.pop()) {
-    for (const entry of entriesOf(join(project, at))) {
-      const path = at === "" ? entry.name : `${at}/${entry.name}`
+  for (let folder = folders.pop(); folder !== undefined && files.length <= 2 * limit; folder = folders.pop()) {
+    for (const entry of entriesOf(join(project, folder))) {
+      const path = folder === "" ? entry.name : `${folder}/${entry.name}`
       if (entry.isDirectory() && !SKIPPED_FOLDERS.test(entry.name) && path.split("/").length < MAX_DEPTH)
         folders.push(path)
-      else if (entry.isFile() && languageOf(path) !== undefined) found.push(path)
+      else if (entry.isFile() && languageOf(path) !== undefined) files.push(path)
     }
   }
-  return found.sort()
+  return files.sort()
 }
 
 function entriesOf(folder: string) {

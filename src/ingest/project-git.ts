@@ -20,27 +20,27 @@ export type GitSyncOptions = { now: number; signal?: AbortSignal | undefined; li
 export async function syncProjectGit(db: Knowledge, project: string, options: GitSyncOptions): Promise<GitReport> {
   db.projects.setRedactionVersion(REDACTION_VERSION)
   const known = db.git.gitProject(project)
-  const read = await readCommits(project, { ...options, known: known?.head, knownShallow: known?.shallow })
-  if (read.head === undefined) {
+  const result = await readCommits(project, { ...options, known: known?.head, knownShallow: known?.shallow })
+  if (result.head === undefined) {
     if (known) db.git.forgetProjectGit(project)
     return { added: 0, read_anew: known !== undefined, left_out: [] }
   }
-  if (read.head === known?.head && !read.replaces) return { added: 0, read_anew: false, left_out: known.left_out }
+  if (result.head === known?.head && !result.replaces) return { added: 0, read_anew: false, left_out: known.left_out }
   const most = options.limits?.commits ?? COMMIT_LIMITS.commits
   const { added } = db.git.saveCommits({
     project,
-    head: read.head,
-    shallow: read.shallow ?? "",
+    head: result.head,
+    shallow: result.shallow ?? "",
     read_at: options.now,
-    commits: commitsToStore(read.commits),
-    replaces: read.replaces,
-    left_out: read.left_out,
+    commits: commitsToStore(result.commits),
+    replaces: result.replaces,
+    left_out: result.left_out,
     most,
     when_more: describeNewestOnly(most),
   })
   return {
     added,
-    read_anew: read.replaces && known !== undefined,
+    read_anew: result.replaces && known !== undefined,
     left_out: db.git.gitProject(project)?.left_out ?? [],
   }
 }
@@ -66,11 +66,11 @@ function commitsToStore(commits: Commit[]): CommitWrite[] {
       subject: redactText(subject).slice(0, MAX_SUBJECT_LENGTH),
       body: redactText(body).slice(0, MAX_BODY_LENGTH),
     }
-    const touched = files.map((file) =>
+    const redactedFiles = files.map((file) =>
       file.status === "renamed"
         ? { ...file, path: redactedName(file.path), from: redactedName(file.from) }
         : { ...file, path: redactedName(file.path) },
     )
-    return { ...commit, ...message, files: touched, ...parseCommitMarks(message.subject, message.body) }
+    return { ...commit, ...message, files: redactedFiles, ...parseCommitMarks(message.subject, message.body) }
   })
 }

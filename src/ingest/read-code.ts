@@ -16,7 +16,7 @@ export type CodeOrder = { path: string; known?: CodeStamp }
 /** `same`: the file has a new time but the same content. Imports are not linked yet. Paths are redacted. */
 export type ReadCode = { type: "read"; file: CodeFile } | { type: "same"; path: string; stamp: CodeStamp }
 
-/** The facts about a file of the project, redacted. Never throws because of a file's content. */
+/** Returns the facts about a file of the project, redacted. Never throws because of a file's content. */
 export async function readCode(
   project: string,
   { path, known }: CodeOrder,
@@ -51,11 +51,11 @@ export async function readCode(
 const NO_FACTS = { lines: 0, definitions: [], imports: [], uses: [] }
 const NO_STAMP = { size: 0, modified_at: 0, version: CODE_VERSION }
 
-/** Undefined if the path is not a regular file. */
+/** Returns undefined if the path is not a regular file. */
 export function codeStampOf(project: string, path: string): CodeStamp | undefined {
-  const found = lookAt(join(project, path), { follow: false })
-  if (found === undefined || found === "unknown" || !found.isFile()) return undefined
-  return { size: found.size, modified_at: Math.trunc(found.mtimeMs), version: CODE_VERSION }
+  const stat = lookAt(join(project, path), { follow: false })
+  if (stat === undefined || stat === "unknown" || !stat.isFile()) return undefined
+  return { size: stat.size, modified_at: Math.trunc(stat.mtimeMs), version: CODE_VERSION }
 }
 
 export const isSameStamp = (a: CodeStamp, b: CodeStamp): boolean =>
@@ -84,30 +84,30 @@ function isInside(project: string, path: string): boolean {
 /** Redacts the facts, because comments, URLs and names may contain secrets. */
 function redactFacts(facts: FileFacts) {
   return {
-    definitions: facts.definitions.map((one) => ({
-      ...one,
-      name: redactName(one.name),
-      container: one.container && redactName(one.container),
-      doc: one.doc && redactText(one.doc),
-      deprecated: one.deprecated && redactText(one.deprecated),
+    definitions: facts.definitions.map((item) => ({
+      ...item,
+      name: redactName(item.name),
+      container: item.container && redactName(item.container),
+      doc: item.doc && redactText(item.doc),
+      deprecated: item.deprecated && redactText(item.deprecated),
     })),
-    imports: facts.imports.map((one) => ({
-      ...one,
-      module: redactName(one.module),
-      name: redactName(one.name),
-      as: redactName(one.as),
+    imports: facts.imports.map((item) => ({
+      ...item,
+      module: redactName(item.module),
+      name: redactName(item.name),
+      as: redactName(item.as),
     })),
-    uses: bindUses(facts).map((one) => ({
-      ...one,
-      name: redactName(one.name),
-      receiver: one.receiver && redactName(one.receiver),
-      container: one.container && redactName(one.container),
+    uses: bindUses(facts).map((item) => ({
+      ...item,
+      name: redactName(item.name),
+      receiver: item.receiver && redactName(item.receiver),
+      container: item.container && redactName(item.container),
     })),
   }
 }
 
 function countLines(text: string): number {
   let lines = text.endsWith("\n") || text === "" ? 0 : 1
-  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) lines++
+  for (let i = text.indexOf("\n"); i >= 0; i = text.indexOf("\n", i + 1)) lines++
   return lines
 }

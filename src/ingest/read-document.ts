@@ -83,13 +83,13 @@ export function storedName(path: string): string {
 
 function messagesOf(id: string, { sections }: ParsedDocument, { kind }: Collection): Message[] {
   const headings = sections.map((section) => section.headings.at(-1) ?? "")
-  const times = Map.groupBy(headings, (heading) => heading.toLowerCase())
+  const byHeading = Map.groupBy(headings, (heading) => heading.toLowerCase())
   const origin = kind === "git" || kind === "npm" ? ("web" as const) : ("document" as const)
   return sections
     .filter((section) => section.text.trim() !== "")
     .map((section) => {
       const heading = section.headings.at(-1) ?? ""
-      const isUnique = heading !== "" && times.get(heading.toLowerCase())!.length === 1
+      const isUnique = heading !== "" && byHeading.get(heading.toLowerCase())!.length === 1
       const { anchor, first_line, last_line } = section
       const name = isUnique ? heading : anchor
       return {

@@ -20,11 +20,11 @@ serveOrders(async ({ source, unit, replay }: UnitOrder) =>
   prepareUnit((await connectorOf(source))!, unit, replay, { projectOf, dexDir, store }),
 )
 
-/** Loaded once, with the first of its files. */
+/** Loads a source's connector, only once, when its first unit is read. */
 function connectorOf(source: SourceId): ReturnType<typeof loadConnector> {
-  const known = loaded.get(source)
-  if (known) return known
-  const loading = loadConnector(source, outside, dexDir)
-  loaded.set(source, loading)
-  return loading
+  const existing = loaded.get(source)
+  if (existing) return existing
+  const connector = loadConnector(source, outside, dexDir)
+  loaded.set(source, connector)
+  return connector
 }

@@ -14,8 +14,8 @@ import { conversationTitle } from "./title.ts"
 import { type NamedUnit, nativeKey, storedPath } from "./unit-names.ts"
 
 /**
- * The characters of a block of raw records. They are read one conversation at a time, so their blocks are larger than those of
- * bodies, and compress better.
+ * The number of characters per block of raw records. They are read one conversation at a time, so their blocks are larger than
+ * those of bodies, and compress better.
  */
 const RAW_BLOCK_CHARS = 256 << 10
 
@@ -59,25 +59,25 @@ async function readUnit(
   const native = { ...unit, key: unit.nativeKey ?? nativeKey(unit.key) }
   const scratch = syncScratch(context.dexDir)
   const resumed = await connector.read(native, known && (JSON.parse(known.cursor) as Cursor), scratch)
-  const continues = hasRecords && known.connector_version === connector.version
-  const reading = continues || !known ? resumed : await connector.read(native, undefined, scratch)
+  const isContinued = hasRecords && known.connector_version === connector.version
+  const reading = isContinued || !known ? resumed : await connector.read(native, undefined, scratch)
   const redactions: Record<string, number> = {}
   const fresh = await withoutForgotten(redactAll(reading.records, redactions), connector, unit, context)
   const end = reading.end()
-  const appends = continues && reading.mode === "append"
+  const isAppended = isContinued && reading.mode === "append"
   // Records that were stored under older rules are redacted by the current ones before new records are added.
-  const stale = hasRecords && known.redaction_version !== REDACTION_VERSION
-  const again = (records: RawRecord[]) => (stale ? redactAll(records, redactions).records : records)
-  const before = hasRecords ? again(await parsedLines(context, connector, unit.key, "live")) : []
-  const superseded = hasRecords ? again(await parsedLines(context, connector, unit.key, "left")) : []
+  const isOutdated = hasRecords && known.redaction_version !== REDACTION_VERSION
+  const redactAgain = (records: RawRecord[]) => (isOutdated ? redactAll(records, redactions).records : records)
+  const storedLive = hasRecords ? redactAgain(await parsedLines(context, connector, unit.key, "live")) : []
+  const superseded = hasRecords ? redactAgain(await parsedLines(context, connector, unit.key, "left")) : []
 
-  const live = appends ? [...before, ...fresh.records] : fresh.records
+  const live = isAppended ? [...storedLive, ...fresh.records] : fresh.records
   // If the source only grew, nothing was lost, even if a newer connector stores other parts of the same records.
-  const lost = resumed.mode === "append" ? [] : lostRecords(before, live, connector)
-  const supersededNow = withoutDuplicates([...superseded, ...lost], live)
+  const lost = resumed.mode === "append" ? [] : lostRecords(storedLive, live, connector)
+  const allSuperseded = withoutDuplicates([...superseded, ...lost], live)
   const onlyGrew =
-    supersededNow.length >= superseded.length && superseded.every((record, i) => supersededNow[i] === record)
-  const parsed = parseRecords(connector, live, supersededNow, unit, context)
+    allSuperseded.length >= superseded.length && superseded.every((record, i) => allSuperseded[i] === record)
+  const parsed = parseRecords(connector, live, allSuperseded, unit, context)
   return {
     source: connector.source,
     unit: {
@@ -92,14 +92,14 @@ async function readUnit(
     cursor: JSON.stringify(end.cursor),
     connector_version: connector.version,
     redaction_version: REDACTION_VERSION,
-    raw: parsed.isOwn
+    raw: parsed.hasOnlyOwnRuns
       ? { mode: "rewrite", live: [], left: [] }
-      : stale || !onlyGrew
-        ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf(supersededNow)) }
+      : isOutdated || !onlyGrew
+        ? { mode: "rewrite", live: pack(linesOf(live)), left: pack(linesOf(allSuperseded)) }
         : {
-            mode: appends ? "append" : "replace",
+            mode: isAppended ? "append" : "replace",
             live: pack(fresh.lines),
-            left: pack(linesOf(supersededNow.slice(superseded.length))),
+            left: pack(linesOf(allSuperseded.slice(superseded.length))),
           },
     conversations: parsed.conversations,
     isComplete: hasRecords || resumed.mode === "append",
@@ -167,32 +167,32 @@ function redactAll(
   records: Iterable<RawRecord>,
   redactions: Record<string, number>,
 ): { records: RawRecord[]; lines: string[] } {
-  const kept: RawRecord[] = []
+  const redacted: RawRecord[] = []
   const lines: string[] = []
   for (const record of records) {
     const clean = redactRecord(record)
     for (const [rule, count] of Object.entries(clean.redactions)) redactions[rule] = (redactions[rule] ?? 0) + count
-    kept.push(clean.record)
+    redacted.push(clean.record)
     lines.push(JSON.stringify(clean.record))
   }
-  return { records: kept, lines }
+  return { records: redacted, lines }
 }
 
 /** The records that a rewritten source no longer contains. They are stored separately, so that no message is lost. */
-function lostRecords(before: RawRecord[], now: RawRecord[], connector: Connector): RawRecord[] {
+function lostRecords(before: RawRecord[], current: RawRecord[], connector: Connector): RawRecord[] {
   if (before.length === 0) return []
   const recordName = (record: RawRecord) => connector.identify?.(record) ?? JSON.stringify(record)
-  const present = new Set(now.map(recordName))
+  const present = new Set(current.map(recordName))
   return before.filter((record) => !present.has(recordName(record)))
 }
 
 /** The superseded records without duplicates and without those that came back. */
 function withoutDuplicates(superseded: RawRecord[], live: RawRecord[]): RawRecord[] {
   if (superseded.length === 0) return superseded
-  const seen = new Set(linesOf(live))
+  const lines = new Set(linesOf(live))
   return superseded.filter((record) => {
     const line = JSON.stringify(record)
-    return !seen.has(line) && seen.add(line)
+    return !lines.has(line) && lines.add(line)
   })
 }
 
@@ -208,8 +208,8 @@ async function withoutForgotten<T extends { records: RawRecord[]; lines: string[
   const owners = fresh.records.map(conversationOf)
   const forgotten = await store.forgottenAmong(connector.source, new Set(owners.filter((id) => id !== undefined)))
   if (forgotten.size === 0) return fresh
-  const keeps = (_: unknown, i: number) => owners[i] === undefined || !forgotten.has(owners[i])
-  return { records: fresh.records.filter(keeps), lines: fresh.lines.filter(keeps) }
+  const isKept = (_: unknown, i: number) => owners[i] === undefined || !forgotten.has(owners[i])
+  return { records: fresh.records.filter(isKept), lines: fresh.lines.filter(isKept) }
 }
 
 type ParsedUnit = Pick<NamedUnit, "key" | "path" | "shownPath" | "bornAt" | "modifiedAt">
@@ -223,9 +223,9 @@ function parseRecords(
 ) {
   const name = { key: nativeKey(unit.key), path: unit.shownPath ?? unit.path }
   const rejoined = dropped.length > 0 ? connector.rejoin?.(dropped, live) : undefined
-  const now = connector.parse(rejoined ?? live, name)
+  const parsed = connector.parse(rejoined ?? live, name)
   const conversations = new Map(
-    now.conversations.map((conversation) => [conversation.id, withTitle(withoutRepeats(conversation))]),
+    parsed.conversations.map((conversation) => [conversation.id, withTitle(withoutRepeats(conversation))]),
   )
   if (dropped.length > 0 && !rejoined) {
     for (const old of connector.parse(dropped, name).conversations) {
@@ -237,7 +237,7 @@ function parseRecords(
       conversations.set(
         old.id,
         current
-          ? { ...current, messages: inOrder(current.messages, superseded) }
+          ? { ...current, messages: mergeByTime(current.messages, superseded) }
           : withTitle({ ...old, messages: superseded }),
       )
     }
@@ -245,42 +245,43 @@ function parseRecords(
   const all = [...conversations.values()].filter(({ messages }) => messages.length > 0)
   const others = all.filter((conversation) => !isOwnRun(conversation, context.dexDir))
   return {
-    /** Everything in the unit is an agent's answer to dex, so nothing is stored. */
-    isOwn: all.length > 0 && others.length === 0,
+    /** True if the unit contains only agents' answers to dex. Its records are then not stored. */
+    hasOnlyOwnRuns: all.length > 0 && others.length === 0,
     conversations: others.map((conversation) => withProject(withTimes(conversation, unit), context)),
-    unknown: now.unknown,
+    unknown: parsed.unknown,
   }
 }
 
 /** Inserts superseded messages by their times; those without a time come last. */
-function inOrder(now: MessageWrite[], superseded: MessageWrite[]): MessageWrite[] {
-  const timed = superseded.filter(({ at }) => at !== undefined)
+function mergeByTime(current: MessageWrite[], superseded: MessageWrite[]): MessageWrite[] {
+  const withTime = superseded.filter(({ at }) => at !== undefined)
   const joined: MessageWrite[] = []
   let next = 0
-  for (const message of now) {
-    while (message.at !== undefined && next < timed.length && timed[next]!.at! < message.at) joined.push(timed[next++]!)
+  for (const message of current) {
+    while (message.at !== undefined && next < withTime.length && withTime[next]!.at! < message.at)
+      joined.push(withTime[next++]!)
     joined.push(message)
   }
-  return [...joined, ...timed.slice(next), ...superseded.filter(({ at }) => at === undefined)]
+  return [...joined, ...withTime.slice(next), ...superseded.filter(({ at }) => at === undefined)]
 }
 
 /**
- * The superseded form of a message: all of it if the source no longer contains it. If its record came back with other text (a
- * damaged copy can have its key), the earlier text under a new key.
+ * Returns a message as superseded if the source no longer contains it. If the source has other text under its key, as a damaged
+ * copy can have, returns the earlier text under a new key.
  */
-function supersededForm(now: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
-  if (!now) return [{ ...before, superseded: true }]
-  const texts = now.parts.map((part) => part.text)
+function supersededForm(current: MessageWrite | undefined, before: MessageWrite): MessageWrite[] {
+  if (!current) return [{ ...before, superseded: true }]
+  const texts = current.parts.map((part) => part.text)
   if (before.parts.every((part) => texts.some((text) => text.includes(part.text)))) return []
   return [{ ...before, key: `${before.key}~${crc32(JSON.stringify(before.parts))}`, superseded: true }]
 }
 
 /** The conversation with each key once; a record that an agent wrote twice counts once. */
 function withoutRepeats(conversation: Conversation): Conversation & { messages: MessageWrite[] } {
-  const seen = new Set<string>()
+  const keys = new Set<string>()
   return {
     ...conversation,
-    messages: conversation.messages.filter((message) => !seen.has(message.key) && seen.add(message.key)),
+    messages: conversation.messages.filter((message) => !keys.has(message.key) && keys.add(message.key)),
   }
 }
 
@@ -290,11 +291,11 @@ function withTitle<C extends Conversation>(conversation: C): C {
 }
 
 /** True for an agent that dex itself started, in a folder made for it. A person who works in dex's folder does not count. */
-function isOwnRun({ cwds: [started] }: Conversation, dexDir: string): boolean {
-  if (started === undefined) return false
-  if (isModelRunFolder(started)) return true
-  const below = relative(join(dexDir, "chat-sessions"), started)
-  return below !== "" && !below.startsWith("..") && !isAbsolute(below)
+function isOwnRun({ cwds: [startFolder] }: Conversation, dexDir: string): boolean {
+  if (startFolder === undefined) return false
+  if (isModelRunFolder(startFolder)) return true
+  const pathInChats = relative(join(dexDir, "chat-sessions"), startFolder)
+  return pathInChats !== "" && !pathInChats.startsWith("..") && !isAbsolute(pathInChats)
 }
 
 /** Uses the file's times for conversations of agents that write no times. */

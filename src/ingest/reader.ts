@@ -7,13 +7,13 @@ import { prepareUnit } from "./read-unit.ts"
 import type { SyncDeps } from "./sync-types.ts"
 import type { NamedUnit } from "./unit-names.ts"
 
-/** The number of bytes from which threads are used. Starting them costs as much as reading this much. */
+/** Threads are used from this many bytes on, because starting them costs as much as reading this much. */
 export const MIN_BYTES_FOR_THREADS = 4 << 20
 
 /** Reads units: in this thread if there is little to do, otherwise in a worker while this thread stores. */
 export type UnitReader = {
   /** How much may be read before the first result is stored. */
-  ahead: { units: number; bytes: number }
+  readAhead: { units: number; bytes: number }
   read(source: SourceId, unit: NamedUnit, replay: boolean): Promise<UnitWrite>
   close(): Promise<void>
 }
@@ -25,9 +25,10 @@ export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: numb
   const thread = threadReader(deps, largestUnitBytes)
   if (bytes >= MIN_BYTES_FOR_THREADS) return thread
   const inline = inlineReader(deps)
-  const isOutside = (source: SourceId) => deps.connectors.some((one) => one.source === source && one.isOutside)
+  const isOutside = (source: SourceId) =>
+    deps.connectors.some((connector) => connector.source === source && connector.isOutside)
   return {
-    ahead: inline.ahead,
+    readAhead: inline.readAhead,
     read: (source, unit, replay) => (isOutside(source) ? thread : inline).read(source, unit, replay),
     close: thread.close,
   }
@@ -36,7 +37,7 @@ export function openReader(deps: SyncDeps, bytes: number, largestUnitBytes: numb
 function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
   const projectOf = createProjectFinder()
   return {
-    ahead: { units: 1, bytes: 0 },
+    readAhead: { units: 1, bytes: 0 },
     read: (source, unit, replay) => {
       const connector = deps.connectors.find((candidate) => candidate.source === source)!
       return prepareUnit(connector, unit, replay, { projectOf, dexDir: deps.home.dir, store: deps.store })
@@ -46,10 +47,10 @@ function inlineReader(deps: SyncDeps): Omit<UnitReader, "close"> {
 
 export type UnitOrder = { source: SourceId; unit: NamedUnit; replay: boolean }
 
-/** A unit that ended the reading thread, despite all the memory allowed. */
+/** The error for a unit that ended the reading thread, even with all the memory that dex allows. */
 export class UnitTooLargeError extends Error {}
 
-/** How many times the memory a unit gets in its second attempt, after it ended the thread. */
+/** A unit that ended the thread gets this many times the memory in its second attempt. */
 export const RETRY_MEMORY_FACTOR = 4
 
 type PendingRead = {
@@ -61,32 +62,32 @@ type PendingRead = {
 
 /**
  * Reads in a thread, in the order of the requests. If the thread dies, the first waiting unit is the cause. That unit is retried
- * once; in either case another thread continues with the rest.
+ * once. A new thread then continues, with or without it.
  */
 function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
   const waiting = new Set<PendingRead>()
-  let closed = false
+  let isClosed = false
   let thread: Subprocess<UnitOrder, UnitWrite> | undefined
 
-  function start(times: number): typeof thread {
+  function start(memoryFactor: number): typeof thread {
     const data = { dexDir: deps.home.dir, history: deps.home.history, outside: deps.outside ?? [] }
-    const limits = heapLimits(largestUnitBytes * times)
+    const limits = heapLimits(largestUnitBytes * memoryFactor)
     thread = startThread<UnitOrder, UnitWrite>(subprocessFile("./read-thread.ts", import.meta.url), { data, limits })
-    for (const one of waiting) give(one, thread)
+    for (const request of waiting) sendTo(request, thread)
     thread.ended.then(({ message }) => {
-      if (!closed) restart(message)
+      if (!isClosed) restart(message)
     })
     return thread
   }
 
-  function give(one: PendingRead, to: NonNullable<typeof thread>): void {
-    const settle = (settled: () => void) => {
-      waiting.delete(one)
-      settled()
+  function sendTo(request: PendingRead, target: NonNullable<typeof thread>): void {
+    const settle = (complete: () => void) => {
+      waiting.delete(request)
+      complete()
     }
-    to.ask(one.order).then(
-      (write) => settle(() => one.resolve(write)),
-      (error) => isSubprocessEnded(error) || settle(() => one.reject(error)),
+    target.ask(request.order).then(
+      (write) => settle(() => request.resolve(write)),
+      (error) => isSubprocessEnded(error) || settle(() => request.reject(error)),
     )
   }
 
@@ -96,21 +97,21 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
       waiting.delete(first)
       first.reject(new UnitTooLargeError(tooLarge(first.order.unit, cause)))
     } else if (first) first.isSecondTry = true
-    const [now] = waiting
-    thread = now && start(now.isSecondTry ? RETRY_MEMORY_FACTOR : 1)
+    const [next] = waiting
+    thread = next && start(next.isSecondTry ? RETRY_MEMORY_FACTOR : 1)
   }
 
   return {
-    ahead: READ_AHEAD,
+    readAhead: READ_AHEAD,
     read: (source, unit, replay) =>
       new Promise((resolve, reject) => {
-        const one = { order: { source, unit, replay }, isSecondTry: false, resolve, reject }
-        waiting.add(one)
-        if (thread) give(one, thread)
+        const request = { order: { source, unit, replay }, isSecondTry: false, resolve, reject }
+        waiting.add(request)
+        if (thread) sendTo(request, thread)
         else start(1)
       }),
     close: async () => {
-      closed = true
+      isClosed = true
       await thread?.kill()
     },
   }

@@ -14,7 +14,7 @@ serveOrders<SyncThreadOrder, SyncReport, SyncProgress>(
     const store = openStore(home.history, { cacheKb: 8_000 })
     const index = openIndex(home.index)
     try {
-      const loaded = await loadConnectors(outside, home.dir, { machine, kept: await store.storedSources() })
+      const loaded = await loadConnectors(outside, home.dir, { machine, stored: await store.storedSources() })
       const deps = { store, index, outside, ...loaded, machine, home }
       return await syncHistory(deps, { ...options, signal, onProgress })
     } finally {

@@ -8,8 +8,8 @@ import { spendingInMessages } from "../usage/spending.ts"
 import { followSpending, learningProgress, type SpendingAtChange } from "./follow-spending.ts"
 import type { SyncDeps, SyncOptions } from "./sync-types.ts"
 
-/** The most older conversations that a sync reads for their spending while somebody waits. A full sync reads all. */
-const FEW_CONVERSATIONS = 16
+/** The maximum number of older conversations to read for their spending while somebody waits. A full sync reads all. */
+const MAX_QUICK_READS = 16
 
 /** Records spending for `dex usage` during a sync, while every conversation is parsed anyway. */
 export type SyncSpending = {
@@ -25,7 +25,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   const known = new Map<string, SpendingAtChange>()
   let file: SpendingFile | undefined
   const isQuick = options.quick || options.deadline !== undefined || options.pauseAt !== undefined
-  const unlessDamaged = async (work: (file: SpendingFile) => Promise<void>) => {
+  const ignoreDamage = async (work: (file: SpendingFile) => Promise<void>) => {
     try {
       file ??= openSpending(join(home.dir, SPENDING_FILE))
       await work(file)
@@ -39,7 +39,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   const follow = async (opened: SpendingFile) => {
     await followSpending(store, opened, {
       knownSpending: (ref) => known.get(formatRef(ref)),
-      mostRead: isQuick ? FEW_CONVERSATIONS : undefined,
+      mostRead: isQuick ? MAX_QUICK_READS : undefined,
       signal: options.signal,
       onProgress: options.onProgress && learningProgress(store, options.onProgress),
     })
@@ -49,9 +49,9 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
       for (const { ref, change, ended_at, messages } of paid)
         known.set(formatRef(ref), { change, ...spendingInMessages(messages, ended_at) })
     },
-    follow: () => unlessDamaged(follow),
+    follow: () => ignoreDamage(follow),
     finish: (hasRead) =>
-      unlessDamaged(async (opened) => {
+      ignoreDamage(async (opened) => {
         if (opened.followed() !== (await store.revision())) await follow(opened)
         if (options.redactAgain) opened.purge({ inAnyCase: true })
         if (hasRead) opened.checkpoint()

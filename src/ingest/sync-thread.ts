@@ -60,19 +60,19 @@ async function embed(deps: SyncDeps, { deadline, signal, onProgress }: SyncOptio
 }
 
 async function readAndStore(deps: SyncDeps, indexPath: string, options: SyncOptions): Promise<SyncReport> {
-  const done = await syncHistory(deps, { ...options, mostBytes: MIN_BYTES_FOR_THREADS })
-  if (!("largestUnitBytes" in done)) return done
+  const result = await syncHistory(deps, { ...options, mostBytes: MIN_BYTES_FOR_THREADS })
+  if (!("largestUnitBytes" in result)) return result
   const { machine, home, outside = [] } = deps
-  const order = { machine, home: { ...home, index: indexPath }, outside, options: plain(options) }
-  const report = await inThread(order, done.largestUnitBytes, options).catch((error) => {
-    // Data that was stored so far remains. A unit of many small values can need more memory than others of its size.
+  const order = { machine, home: { ...home, index: indexPath }, outside, options: threadOptions(options) }
+  const report = await inThread(order, result.largestUnitBytes, options).catch((error) => {
+    // A unit of many small values can need more memory than its size suggests, so the rest of the sync gets larger heaps.
     if (!isSubprocessEnded(error) || error.code !== "ERR_WORKER_OUT_OF_MEMORY") throw error
-    return inThread(order, done.largestUnitBytes * RETRY_MEMORY_FACTOR, options)
+    return inThread(order, result.largestUnitBytes * RETRY_MEMORY_FACTOR, options)
   })
-  return { ...report, archived: report.archived + done.archived }
+  return { ...report, archived: report.archived + result.archived }
 }
 
-function plain(options: SyncOptions): SyncThreadOrder["options"] {
+function threadOptions(options: SyncOptions): SyncThreadOrder["options"] {
   const { signal: _, onProgress: __, embed: ___, wait: ____, ...rest } = options
   return rest
 }

@@ -11,8 +11,9 @@ export type SyncDeps = {
   store: HistoryWriter
   index: SearchIndex
   connectors: readonly Connector[]
-  /** The agents that the user added, by name, and those that could not be loaded. */
+  /** The names of the agents that the user added. */
   outside?: readonly string[]
+  /** The agents that could not be loaded. */
   unloaded?: readonly UnloadedAgent[]
   machine: Machine
   home: { dir: string; history: string; lock: string }
@@ -28,7 +29,7 @@ export type SyncOptions = {
   /** True if somebody waits, or memory is limited: slow work other than reading is left to another sync. */
   quick?: boolean
   redactAgain?: boolean
-  /** True to wait until another running sync ends, and then read what it did not see. */
+  /** True to wait until another running sync ends, and then to sync too. */
   wait?: boolean
   /** Set if messages should get vectors at the end. Throws a DexError if the settings are incomplete. */
   embed?: () => EmbedSettings

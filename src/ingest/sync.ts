@@ -5,7 +5,7 @@ import { damageFile, dropDamage, listDamage } from "../store/history/rot/damage-
 import { tryLock } from "../store/sqlite/lock.ts"
 import { removeLeftovers, removeSyncScratch } from "../store/sqlite/scratch.ts"
 import { runSyncPlan } from "./carry-out-sync.ts"
-import { largestPlanned, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
+import { largestPlannedBytes, plannedBytes, planSync, type SyncPlan } from "./plan-sync.ts"
 import { spendingOfSync } from "./sync-spending.ts"
 import type { SyncDeps, SyncOptions, SyncReport, TooMuchToRead } from "./sync-types.ts"
 
@@ -40,30 +40,30 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
   }
   const lock = tryLock(deps.home.lock)
   if (!lock) return { ...report, busy: true, complete: false }
-  let isHandedOn = false
+  let isContinuedInThread = false
   const spending = spendingOfSync(deps, options)
   try {
     removeLeftovers(deps.home.dir)
     cleanUpRestore(deps.home.history)
-    const noted = await healRecordedDamage(deps)
+    const recorded = await healRecordedDamage(deps)
     const plan = await planSync(deps, options, report)
     if (options.mostBytes !== undefined && plannedBytes(plan) > options.mostBytes) {
-      isHandedOn = true
-      return { largestUnitBytes: largestPlanned(plan), archived: report.archived }
+      isContinuedInThread = true
+      return { largestUnitBytes: largestPlannedBytes(plan), archived: report.archived }
     }
     await runSyncPlan(deps, plan, options, report, spending)
-    await reportHealed(deps, noted, report)
+    await reportHealed(deps, recorded, report)
     await saveOutcome(deps, plan, report)
-    const followed = await deps.index.follow(
+    const indexing = await deps.index.follow(
       deps.store,
       options.deadline === undefined ? {} : { deadline: options.deadline },
     )
-    report.complete &&= followed.complete
-    if (options.redactAgain || (followed.complete && (await deps.index.isPurgeDue(deps.store))))
+    report.complete &&= indexing.complete
+    if (options.redactAgain || (indexing.complete && (await deps.index.isPurgeDue(deps.store))))
       await deps.index.purge(deps.store, { messagesChanged: options.redactAgain === true })
     const until = Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS)
     await unlessCorrupt(deps.store.seal(until), undefined)
-    const hasRead = report.read > 0 || followed.indexed > 0
+    const hasRead = report.read > 0 || indexing.indexed > 0
     await spending.finish(hasRead)
     if (hasRead) {
       await deps.store.checkpoint()
@@ -71,7 +71,7 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
     }
   } finally {
     // The thread that continues with a large plan need not copy databases again.
-    if (!isHandedOn) removeSyncScratch(deps.home.dir)
+    if (!isContinuedInThread) removeSyncScratch(deps.home.dir)
     spending.close()
     lock.release()
   }
@@ -81,9 +81,9 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
 
 /** Repairs what commands found damaged, or marks it so that this sync reads it again. */
 async function healRecordedDamage({ store, home }: SyncDeps): Promise<Ref[]> {
-  const noted = listDamage(damageFile(home.dir))
-  await unlessCorrupt(store.heal(noted), undefined)
-  return noted
+  const recorded = listDamage(damageFile(home.dir))
+  await unlessCorrupt(store.heal(recorded), undefined)
+  return recorded
 }
 
 /** Runs `work`, or returns `otherwise` if SQLite's own pages are damaged. A separate command repairs those (doctor names it). */
@@ -97,24 +97,25 @@ async function unlessCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | 
 }
 
 /**
- * Removes the conversations that were tried from the list. If one is still damaged, the next command that notices adds it again.
+ * Reports which conversations were healed, and removes all of them from the list of damage. If one is still damaged, the next
+ * command that notices adds it again.
  */
-async function reportHealed({ store, home }: SyncDeps, noted: Ref[], report: SyncReport): Promise<void> {
-  if (noted.length === 0 || !report.complete) return
-  const injuries = await unlessCorrupt(store.injuries(noted), undefined)
-  report.damaged = injuries ? injuries.map(({ ref }) => ref) : noted
-  const still = new Set(report.damaged.map(formatRef))
-  report.restored = noted.filter((ref) => !still.has(formatRef(ref)))
-  dropDamage(damageFile(home.dir), noted)
+async function reportHealed({ store, home }: SyncDeps, recorded: Ref[], report: SyncReport): Promise<void> {
+  if (recorded.length === 0 || !report.complete) return
+  const injuries = await unlessCorrupt(store.injuries(recorded), undefined)
+  report.damaged = injuries ? injuries.map(({ ref }) => ref) : recorded
+  const stillDamaged = new Set(report.damaged.map(formatRef))
+  report.restored = recorded.filter((ref) => !stillDamaged.has(formatRef(ref)))
+  dropDamage(damageFile(home.dir), recorded)
 }
 
 /** Saves the report. A database that was read completely need not be opened again until it changes. */
 async function saveOutcome(deps: SyncDeps, plan: SyncPlan, report: SyncReport): Promise<void> {
   for (const { source } of deps.connectors) {
-    const own = report.unreadable.filter((file) => file.source === source)
+    const filesOfSource = report.unreadable.filter((file) => file.source === source)
     await deps.store.saveUnreadable(
       source,
-      own.map(({ source: _, ...file }) => file),
+      filesOfSource.map(({ source: _, ...file }) => file),
     )
   }
   if (!report.complete) return

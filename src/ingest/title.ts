@@ -6,16 +6,16 @@ const MAX_TITLE = 120
 /** How many prompts are examined. Later prompts are about details. */
 const MAX_PROMPTS = 12
 /** How many characters of each prompt are examined. */
-const PROMPT_CHARS = 2_000
+const MAX_PROMPT_CHARS = 2_000
 /** The fewest informative words of a title. With fewer, it could fit anything. */
 const MIN_WORDS = 2
 /** The fewest words of a sentence. Fewer are an exclamation. */
-const SENTENCE_WORDS = 4
+const MIN_SENTENCE_WORDS = 4
 /** How many sentences of a prompt are examined. One that comes to the point later begins with another subject. */
 const MAX_SENTENCES = 4
 
 /**
- * A title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the first
+ * Builds a title for a conversation that neither the agent nor the person named: the heading of the last approved plan, the first
  * commit's subject, or the first informative prompt, with the name of its branch if that adds something. It is never "commit
  * this" or "yes".
  */
@@ -26,7 +26,7 @@ export function conversationTitle(
   const current = conversation.messages.filter(({ abandoned }) => !abandoned)
   const messages = current.length > 0 ? current : conversation.messages
   const prompts = promptsIn(messages)
-  if (kind === "subagent") return title((prompts.find(isAgents) ?? prompts[0])?.text, "first_prompt")
+  if (kind === "subagent") return title((prompts.find(isFromAgent) ?? prompts[0])?.text, "first_prompt")
   const heading = plansIn(messages).flatMap(headingOf).at(-1)
   if (heading !== undefined) return title(heading, "plan")
   const topic = topicOf(git_branch)
@@ -36,12 +36,12 @@ export function conversationTitle(
   const [informative] = typed.slice(0, MAX_PROMPTS).flatMap(informativePart)
   if (informative !== undefined) return title(joinTitle(informative, topic), "first_prompt")
   if (topic !== undefined) return title([topic, ...typed.slice(0, 1)].join(": "), "first_prompt")
-  const vague = typed.find((text) => wordsOf(text).length >= SENTENCE_WORDS && informativeWords(text).length > 0)
+  const vague = typed.find((text) => wordsOf(text).length >= MIN_SENTENCE_WORDS && informativeWords(text).length > 0)
   return title(vague ?? firstAnswer(messages) ?? prompts[0]?.text, "first_prompt")
 }
 
-/** A subagent may have a copy of what the person said to its parent. */
-const isAgents = ({ origin }: Part) => origin === "agent"
+/** Whether the agent wrote a prompt. A subagent's conversation may also have a copy of what the person said to its parent. */
+const isFromAgent = ({ origin }: Part) => origin === "agent"
 
 function title(text: string | undefined, from: Title["from"]): Title | undefined {
   const line = oneLine(text ?? "")
@@ -55,7 +55,7 @@ function promptsIn(messages: Message[]): Part[] {
     .filter(({ role }) => role === "user")
     .flatMap(({ parts }) => parts.filter((part) => part.type === "text" && part.origin !== "injected"))
   return texts
-    .map((part) => ({ ...part, text: part.text.slice(0, PROMPT_CHARS).trim() }))
+    .map((part) => ({ ...part, text: part.text.slice(0, MAX_PROMPT_CHARS).trim() }))
     .filter(({ text }) => text !== "")
 }
 
@@ -67,8 +67,8 @@ function plansIn(messages: Message[]): string[] {
 /** The heading of a plan, without the word "plan". */
 function headingOf(text: string): string[] {
   const [, heading = ""] = /^#{1,3}[ \t]+(\S.*)$/m.exec(text) ?? []
-  const bare = heading.replace(/^(?:\w+ )?plan(?: \w+)?[:\s—–-]+/i, "")
-  return informativeWords(bare).length > 0 ? [bare] : []
+  const topicHeading = heading.replace(/^(?:\w+ )?plan(?: \w+)?[:\s—–-]+/i, "")
+  return informativeWords(topicHeading).length > 0 ? [topicHeading] : []
 }
 
 function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
@@ -76,7 +76,7 @@ function subjectOf(effect: NonNullable<Message["effects"]>[number]): string[] {
   return informativeWords(effect.subject).length >= MIN_WORDS ? [effect.subject] : []
 }
 
-/** A prompt from its first informative sentence on. */
+/** Returns a prompt from its first informative sentence on. */
 function informativePart(text: string): string[] {
   const sentences = oneLine(text).split(/(?<=[.?!:])\s+/)
   const first = sentences.findIndex((sentence) => informativeWords(sentence.slice(0, MAX_TITLE)).length >= MIN_WORDS)
@@ -87,7 +87,9 @@ function informativePart(text: string): string[] {
 function firstAnswer(messages: Message[]): string | undefined {
   const texts = messages
     .filter(({ role }) => role === "assistant")
-    .flatMap(({ parts }) => parts.flatMap((part) => (part.type === "text" ? [part.text.slice(0, PROMPT_CHARS)] : [])))
+    .flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "text" ? [part.text.slice(0, MAX_PROMPT_CHARS)] : [])),
+    )
   return texts.flatMap(informativePart)[0]
 }
 
@@ -111,8 +113,8 @@ function joinTitle(text: string, topic: string | undefined): string {
   const words = new Set(wordsOf(line.slice(0, MAX_TITLE)))
   if (informativeWords(topic).every((word) => words.has(word))) return line
   const room = MAX_TITLE - topic.length - 3
-  const begin = line.length > room ? `${line.slice(0, Math.max(40, room - 1)).trimEnd()}…` : line
-  return `${begin} · ${topic}`
+  const beginning = line.length > room ? `${line.slice(0, Math.max(40, room - 1)).trimEnd()}…` : line
+  return `${beginning} · ${topic}`
 }
 
 function oneLine(text: string): string {

@@ -24,8 +24,8 @@ export function withStoredName<U extends Pick<Unit, "key" | "path">>(
   const key = redactText(unit.key)
   const shownPath = redactText(unit.path)
   if (key === unit.key && shownPath === unit.path) return unit
-  const marked = key === unit.key ? key : `${key}#name-${shortHash(unit.key)}`
-  return { ...unit, key: marked, nativeKey: unit.key, shownPath }
+  const storedKey = key === unit.key ? key : `${key}#name-${shortHash(unit.key)}`
+  return { ...unit, key: storedKey, nativeKey: unit.key, shownPath }
 }
 
 /**

@@ -48,7 +48,7 @@ export async function checkWiring(
       found: isInstalled(wiring, machine),
       wired: files.length > 0,
       problems: files.flatMap(([path, added]) => problemsOf(path, added)),
-      ...(files.length > 0 && subagentOf(wiring.wanted(machine, bin))),
+      ...(files.length > 0 && subagentOf(wiring.files(machine, bin))),
     }
   })
   const env = bareEnvironment(machine)
@@ -69,8 +69,8 @@ function bareEnvironment({ home, env, platform }: Machine): Record<string, strin
   )
 }
 
-function subagentOf(wanted: WantedFile[]): Pick<WiringCheck["agents"][number], "subagent"> {
-  const file = wanted.find(({ is }) => is === "subagent")
+function subagentOf(files: WantedFile[]): Pick<WiringCheck["agents"][number], "subagent"> {
+  const file = files.find(({ role }) => role === "subagent")
   if (file === undefined) return {}
   try {
     const text = readEditable(file.path)

@@ -1,7 +1,7 @@
 import {
-  claudeCodeAgent,
+  claudeCodeSubagent,
   commandHook,
-  geminiAgent,
+  geminiSubagent,
   RETRIEVAL_AGENT,
   skillFile,
   syncLine,
@@ -40,7 +40,7 @@ export function pluginFiles(version: string): Record<string, string | object> {
     "plugins/claude-code/hooks/hooks.json": hooks,
     "plugins/claude-code/skills/dex/SKILL.md": skillText,
     // Claude Code combines both names into the name of a plugin's server.
-    [`plugins/claude-code/agents/${RETRIEVAL_AGENT}.md`]: claudeCodeAgent(dex, { server: "mcp__plugin_dex_dex" })
+    [`plugins/claude-code/agents/${RETRIEVAL_AGENT}.md`]: claudeCodeSubagent(dex, { server: "mcp__plugin_dex_dex" })
       .content,
     "plugins/gemini-cli/gemini-extension.json": {
       ...about,
@@ -50,6 +50,6 @@ export function pluginFiles(version: string): Record<string, string | object> {
     "plugins/gemini-cli/GEMINI.md": `# Recall with dex\n\n${WHEN_TO_USE_DEX}`,
     "plugins/gemini-cli/hooks/hooks.json": hooks,
     "plugins/gemini-cli/skills/dex/SKILL.md": skillText,
-    [`plugins/gemini-cli/agents/${RETRIEVAL_AGENT}.md`]: geminiAgent(dex).content,
+    [`plugins/gemini-cli/agents/${RETRIEVAL_AGENT}.md`]: geminiSubagent(dex).content,
   }
 }

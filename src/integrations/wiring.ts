@@ -77,8 +77,8 @@ export async function wireAgents(
   const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX_NOTE }
   const plans: FilePlan[] = [
     ...shared.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && fleeting) })),
-    ...chosen.flatMap(({ wiring: { agent, wanted } }) =>
-      wanted(machine, bin).map((file) => planAdding(agent, file, record)),
+    ...chosen.flatMap(({ wiring: { agent, files } }) =>
+      files(machine, bin).map((file) => planAdding(agent, file, record)),
     ),
   ]
   if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, fullBin))

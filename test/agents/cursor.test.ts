@@ -125,7 +125,7 @@ describe("the editor", () => {
     const home = await homeOf(EDITOR)
     const db = new DatabaseSync(databaseOf(home))
     const source = readFileSync(new URL("../../src/agents/cursor/ide.ts", import.meta.url), "utf8")
-    const query = /const COMPOSERS = `([^`]+)`/.exec(source)![1]!
+    const query = /const COMPOSERS_QUERY = `([^`]+)`/.exec(source)![1]!
     const plan = db
       .prepare(`explain query plan ${query}`)
       .all()

@@ -16,8 +16,8 @@ function machineAt(home: string, otherHomes: string[] = []): Machine {
   return { home, env: {}, platform: "linux", otherHomes }
 }
 
-async function sourcesAt(machine: Machine, kept: string[] = []): Promise<string[]> {
-  return (await loadConnectors([], "", { machine, kept })).connectors.map(({ source }) => source)
+async function sourcesAt(machine: Machine, stored: string[] = []): Promise<string[]> {
+  return (await loadConnectors([], "", { machine, stored })).connectors.map(({ source }) => source)
 }
 
 function ofAgents(urls: string[]): string[] {
@@ -33,7 +33,7 @@ test("does not import anything of an agent that is not installed", () => {
     const loaded = []
     registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context) } })
     const { loadConnectors } = await import("./src/agents/connectors.ts")
-    await loadConnectors([], "", { machine: { home: ${JSON.stringify(home)}, env: {}, platform: "linux" }, kept: [] })
+    await loadConnectors([], "", { machine: { home: ${JSON.stringify(home)}, env: {}, platform: "linux" }, stored: [] })
     console.log(JSON.stringify(loaded))`
   const printed = execFileSync(process.execPath, ["--input-type=module", "-e", script], { cwd: ROOT, encoding: "utf8" })
   const loaded = ofAgents(JSON.parse(printed)).filter((file) => !file.startsWith("kit/"))
@@ -66,7 +66,7 @@ test("searches other homes like the user's own, for every system, except for dex
   mkdirSync(join(other, "AppData/Roaming/Cursor/User"), { recursive: true })
   mkdirSync(join(other, ".dex/notes"), { recursive: true })
   const machine = machineAt(home, [other])
-  const { connectors } = await loadConnectors([], "", { machine, kept: ["dex_note"] })
+  const { connectors } = await loadConnectors([], "", { machine, stored: ["dex_note"] })
   expect(connectors.map(({ source }) => source)).toEqual(["cursor", "dex_note"])
   expect(connectors[0]!.roots(machine)).toContain(join(other, "AppData/Roaming/Cursor/User"))
   expect(connectors[1]!.roots(machine)).toEqual([join(home, ".dex/notes")])

@@ -144,7 +144,7 @@ describe("a database that cannot be read in place", () => {
     const scratch = newScratch()
     truncateSync(path, 2 ** 43)
     expect(() => withForeignDatabase(path, count, scratch)).toThrow(
-      /^it cannot be read in place, and a copy needs 8796\d* MB where \d+ MB are free \(.*\)\. Free some space/,
+      /^it cannot be read in place, and a copy needs 8796\d* MB, but only \d+ MB are free \(.*\)\. Free some space/,
     )
     expect(readdirSync(scratch)).toEqual([])
   })

@@ -165,7 +165,9 @@ describe("every failure of an agent is a readable sentence", () => {
       /^llm_failed: Claude Code ended with code 139 without an answer \(Segmentation fault\)/,
     )
     expect(await says("kill -9 $$")).toMatch(/^llm_failed: Claude Code ended early/)
-    expect(await says(printScript("Welcome!"))).toMatch(/^llm_wrong_answer: What Claude Code printed is not an answer/)
+    expect(await says(printScript("Welcome!"))).toMatch(
+      /^llm_wrong_answer: Claude Code printed something that is not an answer/,
+    )
     expect(await says(printScript(claudeAnswer("  ")))).toMatch(
       /^llm_failed: Claude Code could not answer \(its answer was empty\)/,
     )

@@ -213,7 +213,7 @@ describe("a full disk", () => {
       unreadable: { path: string; reason: string }[]
     }
     const reasons = new Map(report.unreadable.map((file) => [file.path, file.reason]))
-    expect(reasons.get(path)).toMatch(/a copy needs \d+ MB where \d+ MB are free .*Free some space/)
+    expect(reasons.get(path)).toMatch(/a copy needs \d+ MB, but only \d+ MB are free .*Free some space/)
     expect(reasons.get(packed)).toMatch(/no room to decompress it .*Free some space/)
     expect(await kept(home, env)).toBe(1)
     expect(below(join(disk, "dex", "tmp"))).toEqual([])

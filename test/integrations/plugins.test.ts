@@ -21,7 +21,7 @@ const wirings = await loadWirings()
 function written(name: string, ending: string): string {
   const addition = wirings
     .find(({ agent }) => agent === name)!
-    .wanted(machine, BIN)
+    .files(machine, BIN)
     .find(({ path }) => path.endsWith(ending))!.additions[0]!
   if (addition.type !== "file") throw new Error("not a file of its own")
   return addition.content

@@ -82,7 +82,7 @@ test.each(["linux", "darwin", "win32"] as const)("on %s no agent wants a file wi
   const { hook, ...without } = binOf("/home/me/.dex", machine, NODE)
   for (const bin of [without, { ...without, hook }])
     for (const agent of await loadWirings())
-      expect(agent.wanted(machine, bin).filter(({ additions }) => additions.length === 0)).toEqual([])
+      expect(agent.files(machine, bin).filter(({ additions }) => additions.length === 0)).toEqual([])
 })
 
 test("an older installation, with its batch file and empty settings, is rewritten and can be removed", async () => {

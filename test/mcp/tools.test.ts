@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, test } from "vitest"
-import { opencodeAgent, RETRIEVAL_TOOLS } from "../../src/agents/kit/wiring.ts"
+import { opencodeSubagent, RETRIEVAL_TOOLS } from "../../src/agents/kit/wiring.ts"
 import { INDEX_FILE } from "../../src/core/formats.ts"
 import { estimateTokens } from "../../src/core/tokens.ts"
 import { offeredTools } from "../../src/serve/mcp/definitions.ts"
@@ -283,7 +283,7 @@ test("agents that may only read get tools that only read", () => {
   const writing = offeredTools.filter(({ mcp }) => mcp.writes).map(({ mcp }) => mcp.name)
   expect(writing).toContain("dex_note")
   expect(RETRIEVAL_TOOLS.filter((tool) => writing.includes(tool))).toEqual([])
-  const { content } = opencodeAgent("dex")
+  const { content } = opencodeSubagent("dex")
   const allowed = [...content.matchAll(/^ {2}"(dex_[^"]+)": allow$/gm)].map(([, pattern]) => pattern)
   expect(allowed).toEqual(RETRIEVAL_TOOLS.map((tool) => `dex_${tool}`))
 })

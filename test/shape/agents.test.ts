@@ -24,9 +24,9 @@ test("an agent's connector has the agent's name", async () => {
 test("a conversation that can be read can be resumed and handed over, or the agent's record says why not", () => {
   const read = agents.filter(({ connector, source }) => connector && !isDexSource(source))
   const unclear = read.filter(
-    ({ resume, open, without = {} }) =>
-      (resume === undefined) !== (without.resume !== undefined) ||
-      (open === undefined) !== (without.open !== undefined),
+    ({ resume, open, whyMissing = {} }) =>
+      (resume === undefined) !== (whyMissing.resume !== undefined) ||
+      (open === undefined) !== (whyMissing.open !== undefined),
   )
   expect(unclear.map(({ name }) => name)).toEqual([])
 })

@@ -300,7 +300,7 @@ function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
     tool: call?.tool ?? string(one.toolName) ?? string(one.toolId),
     call_id: id,
     output,
-    printed: output.replace(
+    commandOutput: output.replace(
       /^Error: Command failed \(exit code: \d{1,5}\)$|^\[Process exited with code \d{1,5}\]$/gm,
       "",
     ),

@@ -25,7 +25,7 @@ const pi: Agent = {
   connector: async () => (await import("./pi.ts")).piConnector,
   resume: (_, path) => ["pi", "--session", path],
   open: ["pi"],
-  printedMarks: ["toolResult", "bashExecution"],
+  toolOutputMarks: ["toolResult", "bashExecution"],
 }
 
 /** The folder of Qwen Code's settings. It stays in QWEN_HOME if QWEN_RUNTIME_DIR moves the sessions. */
@@ -46,7 +46,7 @@ const qwenCode: Agent = {
   connector: async () => (await import("./qwen-code/connector.ts")).qwenCodeConnector,
   resume: (id) => ["qwen", "--resume", id],
   open: ["qwen", "-i"],
-  printedMarks: ["functionResponse", "toolCallResult"],
+  toolOutputMarks: ["functionResponse", "toolCallResult"],
   wiring: async () => (await import("./qwen-code/connector.ts")).qwenCodeWiring,
 }
 
@@ -63,8 +63,8 @@ const kimiCode: Agent = {
   connector: async () => (await import("./kimi-code/connector.ts")).kimiCodeConnector,
   // Resumes by the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl
   resume: (id, path) => ["kimi", "-r", path.split(/[\\/]/).at(-4) ?? id],
-  without: { open: ANSWERS_ONCE },
-  printedMarks: ["tool.result"],
+  whyMissing: { open: ANSWERS_ONCE },
+  toolOutputMarks: ["tool.result"],
 }
 
 export const grokRoots: Roots = ({ home, env }) => [join(env.GROK_HOME || join(home, ".grok"), "sessions")]
@@ -77,7 +77,7 @@ const grok: Agent = {
   connector: async () => (await import("./grok/connector.ts")).grokConnector,
   resume: (id) => ["grok", "--resume", id],
   open: ["grok"],
-  printedMarks: ["tool_call_update", "tool_result"],
+  toolOutputMarks: ["tool_call_update", "tool_result"],
 }
 
 const EDITORS = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"]
@@ -102,7 +102,7 @@ const cline: Agent = {
   connector: async () => (await import("./cline/connector.ts")).clineConnector,
   resume: (id) => ["cline", "--id", id],
   open: ["cline"],
-  printedMarks: ["tool_result"],
+  toolOutputMarks: ["tool_result"],
 }
 
 export const continueRoots: Roots = ({ home, env }) => [
@@ -119,7 +119,7 @@ const continueDev: Agent = {
   // Continue resumes only its last session directly; any other one as a copy.
   resume: (id) => ["cn", "--fork", id],
   open: ["cn"],
-  printedMarks: ["toolCallStates"],
+  toolOutputMarks: ["toolCallStates"],
 }
 
 /** OpenClaw had three other names before. */
@@ -138,9 +138,9 @@ const openclaw: Agent = {
   roots: openclawRoots,
   basis: "sample",
   connector: async () => (await import("./openclaw.ts")).openclawConnector,
-  without: { resume: "it continues sessions by a key (`agent:main:main`), which a newer session may use by now" },
+  whyMissing: { resume: "it continues sessions by a key (`agent:main:main`), which a newer session may use by now" },
   open: ["openclaw", "tui", "--message"],
-  printedMarks: ["toolResult", "bashExecution"],
+  toolOutputMarks: ["toolResult", "bashExecution"],
 }
 
 export function gooseRoots(machine: Machine): string[] {
@@ -176,7 +176,7 @@ const mistralVibe: Agent = {
   connector: async () => (await import("./mistral-vibe.ts")).mistralVibeConnector,
   resume: (id) => ["vibe", "--resume", id],
   open: ["vibe"],
-  printedMarks: ["tool_call_id"],
+  toolOutputMarks: ["tool_call_id"],
 }
 
 /** The command line's databases (Amazon Q is its former name), its files, and the editor's folder. */
@@ -206,7 +206,7 @@ const kiro: Agent = {
   // The editor cannot open a session by its id: the person selects it there.
   resume: (id, path) => (path.endsWith(".json") ? ["kiro"] : ["kiro-cli", "chat", "--resume-id", id]),
   open: ["kiro-cli", "chat"],
-  printedMarks: ["ToolUseResults", "CancelledToolUses", "ToolResults"],
+  toolOutputMarks: ["ToolUseResults", "CancelledToolUses", "ToolResults"],
 }
 
 export function hermesRoots(machine: Machine): string[] {
@@ -224,7 +224,7 @@ const hermes: Agent = {
   connector: async () => (await import("./hermes.ts")).hermesConnector,
   resume: (id) => ["hermes", "--resume", id],
   open: ["hermes", "chat", "-q"],
-  printedMarks: ["tool_call_id"],
+  toolOutputMarks: ["tool_call_id"],
 }
 
 /** The folders of the command line and of the editor. */
@@ -240,7 +240,15 @@ const antigravity: Agent = {
   connector: async () => (await import("./antigravity.ts")).antigravityConnector,
   resume: (id) => ["agy", "--conversation", id],
   open: ["agy", "--prompt-interactive"],
-  printedMarks: ["RUN_COMMAND", "VIEW_FILE", "CODE_ACTION", "LIST_DIRECTORY", "GREP_SEARCH", "SEARCH_WEB", "GENERIC"],
+  toolOutputMarks: [
+    "RUN_COMMAND",
+    "VIEW_FILE",
+    "CODE_ACTION",
+    "LIST_DIRECTORY",
+    "GREP_SEARCH",
+    "SEARCH_WEB",
+    "GENERIC",
+  ],
 }
 
 export const openhandsRoots: Roots = ({ home, env }) => [
@@ -255,7 +263,7 @@ const openhands: Agent = {
   connector: async () => (await import("./openhands/connector.ts")).openhandsConnector,
   resume: (id) => ["openhands", "--resume", id],
   open: ["openhands", "--task"],
-  printedMarks: ["ObservationEvent", "AgentErrorEvent"],
+  toolOutputMarks: ["ObservationEvent", "AgentErrorEvent"],
 }
 
 export const ampRoots: Roots = (machine) => [join(sharedDataFolder(machine), "amp", "threads")]
@@ -267,8 +275,8 @@ const amp: Agent = {
   basis: "description",
   connector: async () => (await import("./amp.ts")).ampConnector,
   resume: (id) => ["amp", "threads", "continue", id],
-  without: { open: ANSWERS_ONCE },
-  printedMarks: ["tool_result"],
+  whyMissing: { open: ANSWERS_ONCE },
+  toolOutputMarks: ["tool_result"],
 }
 
 export function zedRoots(machine: Machine): string[] {
@@ -284,7 +292,7 @@ const zed: Agent = {
   roots: zedRoots,
   basis: "sample",
   connector: async () => (await import("./zed/connector.ts")).zedConnector,
-  without: {
+  whyMissing: {
     resume: "threads can only be opened in its window",
     open: "its URL for a prompt needs the prompt encoded in it",
   },
@@ -306,7 +314,7 @@ const rooCode: Agent = {
   roots: rooCodeRoots,
   basis: "sample",
   connector: async () => (await import("./roo-code/connector.ts")).rooCodeConnector,
-  without: {
+  whyMissing: {
     resume: "tasks can only be opened in its editor's window",
     open: "it can only be started in its editor",
   },
@@ -327,7 +335,7 @@ const crush: Agent = {
   basis: "sample",
   connector: async () => (await import("./crush.ts")).crushConnector,
   resume: (id) => ["crush", "--session", id],
-  without: { open: ANSWERS_ONCE },
+  whyMissing: { open: ANSWERS_ONCE },
 }
 
 export const droidRoots: Roots = ({ home }) => [join(home, ".factory", "sessions"), join(home, ".factory", "projects")]
@@ -341,13 +349,13 @@ const droid: Agent = {
   connector: async () => (await import("./droid.ts")).droidConnector,
   resume: (id) => ["droid", "--resume", id],
   open: ["droid"],
-  printedMarks: ["tool_result"],
+  toolOutputMarks: ["tool_result"],
 }
 
 const likeClaudeCode = {
   basis: "description",
   reader: async () => (await import("../../../src/agents/claude-code/connector.ts")).claudeCodeConnector,
-  printedMarks: ["tool_result", "toolUseResult"],
+  toolOutputMarks: ["tool_result", "toolUseResult"],
 } as const
 
 const openClaude = agentVariant("claude_code", {
@@ -364,8 +372,8 @@ const iflow = agentVariant("claude_code", {
   source: "iflow",
   name: "iFlow",
   roots: belowHome(".iflow"),
-  without: { resume: NOT_TRIED, open: NOT_TRIED },
-  differs: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
+  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  overrides: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
 })
 
 /** The last folder is where Qoder's editor stores what its command line would. */
@@ -378,13 +386,13 @@ const qoder = agentVariant("claude_code", {
     join(machine.home, ".qoderwork"),
     join(settingsFolder(machine), "Qoder", "SharedClientCache", "cli"),
   ],
-  without: { resume: NOT_TRIED, open: NOT_TRIED },
-  differs: async (parent) => (await import("./claude-code-variants.ts")).qoderDifferences(parent),
+  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  overrides: async (parent) => (await import("./claude-code-variants.ts")).qoderDifferences(parent),
 })
 
 const likeCodex = {
   reader: async () => (await import("../../../src/agents/codex/connector.ts")).codexConnector,
-  printedMarks: ["function_call_output", "custom_tool_call_output"],
+  toolOutputMarks: ["function_call_output", "custom_tool_call_output"],
 } as const
 
 const traeX = agentVariant("codex", {
@@ -404,7 +412,7 @@ const openInterpreter = agentVariant("codex", {
   name: "Open Interpreter",
   basis: "description",
   roots: belowHome(".openinterpreter"),
-  without: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
 const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
@@ -434,7 +442,7 @@ const mimocode = agentVariant("opencode", {
   basis: "description",
   roots: nextToOpencode("mimocode"),
   reader: opencodeReader,
-  without: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
 const tabnineCli = agentVariant("gemini_cli", {
@@ -444,8 +452,8 @@ const tabnineCli = agentVariant("gemini_cli", {
   basis: "description",
   roots: belowHome(".tabnine", "agent"),
   reader: async () => (await import("../../../src/agents/gemini-cli/connector.ts")).geminiCliConnector,
-  printedMarks: ["functionResponse"],
-  without: { resume: NOT_TRIED, open: NOT_TRIED },
+  toolOutputMarks: ["functionResponse"],
+  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
 const omp = agentVariant("pi", {
@@ -454,9 +462,9 @@ const omp = agentVariant("pi", {
   basis: "description",
   roots: belowHome(".omp", "agent", "sessions"),
   reader: async () => (await import("./pi.ts")).piConnector,
-  differs: async (parent) => (await import("./pi.ts")).ompDifferences(parent),
-  printedMarks: pi.printedMarks,
-  without: { resume: NOT_TRIED, open: NOT_TRIED },
+  overrides: async (parent) => (await import("./pi.ts")).ompDifferences(parent),
+  toolOutputMarks: pi.toolOutputMarks,
+  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
 })
 
 /**
@@ -476,7 +484,7 @@ const aider: Agent = {
   basis: "sample",
   connector: async () => (await import("./aider.ts")).aiderConnector,
   resume: (_, path) => ["aider", "--chat-history-file", path, "--restore-chat-history"],
-  without: { open: ANSWERS_ONCE },
+  whyMissing: { open: ANSWERS_ONCE },
 }
 
 export const auggieRoots: Roots = belowHome(".augment", "sessions")
@@ -487,7 +495,7 @@ const auggie: Agent = {
   roots: auggieRoots,
   basis: "sample",
   connector: async () => (await import("./auggie.ts")).auggieConnector,
-  without: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
 }
 
 export const vscodeRoots: Roots = (machine) => userFolders(machine, ["Code", "Code - Insiders", "VSCodium"])
@@ -499,7 +507,7 @@ const vscode: Agent = {
   roots: vscodeRoots,
   basis: "sample",
   connector: async () => (await import("./vscode/connector.ts")).vscodeConnector,
-  without: { resume: "sessions can only be opened in its window" },
+  whyMissing: { resume: "sessions can only be opened in its window" },
   open: ["code", "chat"],
   wiring: async () => (await import("./vscode/connector.ts")).vscodeWiring,
 }
@@ -518,7 +526,7 @@ const copilot: Agent = {
   connector: async () => (await import("./copilot/connector.ts")).copilotConnector,
   resume: (id) => ["copilot", `--resume=${id}`],
   open: ["copilot", "-i"],
-  printedMarks: ["tool.execution_complete"],
+  toolOutputMarks: ["tool.execution_complete"],
   wiring: async () => (await import("./copilot/connector.ts")).copilotWiring,
 }
 

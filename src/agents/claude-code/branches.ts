@@ -11,9 +11,9 @@ export function abandonedUuids(records: readonly RawRecord[]): Set<string> {
   const nodes = new Map<string, Node>()
   const children = new Map<string, string[]>()
   let leaf: string | undefined
-  let resumedAt: string | undefined
+  let resumedLeaf: string | undefined
   for (const [index, raw] of records.entries()) {
-    if (raw.type === "last-prompt") resumedAt = string(raw.leafUuid)
+    if (raw.type === "last-prompt") resumedLeaf = string(raw.leafUuid)
     const uuid = string(raw.uuid)
     if (uuid === undefined) continue
     const parent = string(raw.parentUuid) ?? string(raw.logicalParentUuid)
@@ -28,14 +28,15 @@ export function abandonedUuids(records: readonly RawRecord[]): Set<string> {
   }
 
   const nextActive = new Map<string, string | undefined>()
-  for (const end of [leaf, resumedAt]) climb(nodes, end, nextActive)
+  for (const end of [leaf, resumedLeaf]) addPathToRoot(nodes, end, nextActive)
 
-  const abandoned = retracted(records)
+  const abandoned = retractedUuids(records)
   for (const [uuid, node] of nodes) {
     if (node.kind !== "prompt" || nextActive.has(uuid) || !isTyped(node.raw)) continue
     const fork = forkAbove(nodes, node, nextActive)
-    const rival = fork === undefined ? undefined : firstMessageBelow(nodes, fork, nextActive)
-    if (rival?.kind === "prompt" && rival.index > node.index) addBranch(uuid, children, nextActive, abandoned)
+    const continuation = fork === undefined ? undefined : firstMessageBelow(nodes, fork, nextActive)
+    if (continuation?.kind === "prompt" && continuation.index > node.index)
+      addBranch(uuid, children, nextActive, abandoned)
   }
   return abandoned
 }
@@ -63,7 +64,7 @@ function isTyped(raw: RawRecord): boolean {
   return text === undefined || !text.trimStart().startsWith("<")
 }
 
-function climb(nodes: Nodes, from: string | undefined, active: Active): void {
+function addPathToRoot(nodes: Nodes, from: string | undefined, active: Active): void {
   let below: string | undefined
   for (let uuid = from; uuid !== undefined && !active.has(uuid); uuid = nodes.get(uuid)?.parent) {
     if (!nodes.has(uuid)) return
@@ -73,11 +74,11 @@ function climb(nodes: Nodes, from: string | undefined, active: Active): void {
 }
 
 function forkAbove(nodes: Nodes, node: Node, active: Active): string | undefined {
-  const seen = new Set<string>()
-  for (let uuid = node.parent; uuid !== undefined && !seen.has(uuid); uuid = nodes.get(uuid)?.parent) {
+  const visited = new Set<string>()
+  for (let uuid = node.parent; uuid !== undefined && !visited.has(uuid); uuid = nodes.get(uuid)?.parent) {
     if (active.has(uuid)) return uuid
     if (nodes.get(uuid)?.kind !== "link") return undefined
-    seen.add(uuid)
+    visited.add(uuid)
   }
   return undefined
 }
@@ -91,16 +92,16 @@ function firstMessageBelow(nodes: Nodes, fork: string, active: Active): Node | u
 }
 
 function addBranch(root: string, children: Map<string, string[]>, active: Active, abandoned: Set<string>): void {
-  const open = [root]
-  for (let uuid = open.pop(); uuid !== undefined; uuid = open.pop()) {
+  const pending = [root]
+  for (let uuid = pending.pop(); uuid !== undefined; uuid = pending.pop()) {
     if (active.has(uuid) || abandoned.has(uuid)) continue
     abandoned.add(uuid)
-    for (const child of children.get(uuid) ?? []) open.push(child)
+    for (const child of children.get(uuid) ?? []) pending.push(child)
   }
 }
 
 /** Finds answers that Claude Code itself withdrew because they were refused or replaced by another model's. */
-function retracted(records: readonly RawRecord[]): Set<string> {
+function retractedUuids(records: readonly RawRecord[]): Set<string> {
   const uuids = new Set<string>()
   for (const raw of records) {
     for (const uuid of array(raw.supersedesUuids)) if (typeof uuid === "string") uuids.add(uuid)
@@ -111,7 +112,7 @@ function retracted(records: readonly RawRecord[]): Set<string> {
 
 /** The number of later prompts that are searched for a queued prompt, in case several were sent as one. */
 const LOOKAHEAD = 50
-/** The longest time, in milliseconds, between an attachment and a user record with the same text that are one prompt. */
+/** An attachment and a user record with the same text are one prompt if their times differ by less than this. */
 const SAME_PROMPT_MS = 10_000
 
 /**
@@ -121,24 +122,24 @@ const SAME_PROMPT_MS = 10_000
  */
 export function queuedOnlyRecords(all: readonly RawRecord[]): Set<RawRecord> {
   const prompts = promptsIn(all)
-  const found = new Set<RawRecord>()
+  const queuedOnly = new Set<RawRecord>()
   let waiting: RawRecord[] = []
-  let next = 0
+  let nextPrompt = 0
   for (const [index, raw] of all.entries()) {
-    while (next < prompts.list.length && prompts.list[next]!.index < index) next++
+    while (nextPrompt < prompts.list.length && prompts.list[nextPrompt]!.index < index) nextPrompt++
     if (raw.type === "attachment" && record(raw.attachment)?.type === "queued_command") {
-      if (!hasPromptNearby(raw, prompts)) found.add(raw)
+      if (!hasPromptNearby(raw, prompts)) queuedOnly.add(raw)
     } else if (raw.type === "queue-operation" && raw.operation === "popAll") {
-      for (const taken of waiting) found.delete(taken)
+      for (const withdrawn of waiting) queuedOnly.delete(withdrawn)
       waiting = []
     } else if (raw.type === "queue-operation" && raw.operation === "enqueue") {
       const text = contentText(raw.content).trim()
-      if (text === "" || /^\/[\w:-]+(\s|$)/.test(text) || hasLaterPrompt(text, index, next, prompts)) continue
-      found.add(raw)
+      if (text === "" || /^\/[\w:-]+(\s|$)/.test(text) || hasLaterPrompt(text, index, nextPrompt, prompts)) continue
+      queuedOnly.add(raw)
       waiting.push(raw)
     }
   }
-  return found
+  return queuedOnly
 }
 
 /** The prompt of a queued_command, which is a string or blocks. */
@@ -153,9 +154,9 @@ function promptsIn(all: readonly RawRecord[]): Prompts {
   const prompts: Prompts = { list: [], byText: new Map(), uuids: new Set() }
   for (const [index, raw] of all.entries()) {
     const attachment = raw.type === "attachment" ? record(raw.attachment) : undefined
-    const queued = attachment?.type === "queued_command"
-    if (raw.type !== "user" && !queued) continue
-    const text = (queued ? queuedText(attachment) : ownText(record(raw.message)?.content)).trim()
+    const isQueued = attachment?.type === "queued_command"
+    if (raw.type !== "user" && !isQueued) continue
+    const text = (isQueued ? queuedText(attachment) : textBesideResults(record(raw.message)?.content)).trim()
     if (text === "") continue
     const prompt = { index, text, raw }
     prompts.list.push(prompt)
@@ -163,13 +164,13 @@ function promptsIn(all: readonly RawRecord[]): Prompts {
     if (same) same.push(prompt)
     else prompts.byText.set(text, [prompt])
     const uuid = string(raw.uuid)
-    if (!queued && uuid !== undefined) prompts.uuids.add(uuid)
+    if (!isQueued && uuid !== undefined) prompts.uuids.add(uuid)
   }
   return prompts
 }
 
-/** The texts next to a tool result, without the result. */
-function ownText(content: unknown): string {
+/** Returns the texts of a record beside its tool results. */
+function textBesideResults(content: unknown): string {
   if (!Array.isArray(content)) return contentText(content)
   return contentText(content.filter((block) => record(block)?.type !== "tool_result"))
 }
@@ -177,13 +178,13 @@ function ownText(content: unknown): string {
 /** Whether a later prompt contains the queued text. Each prompt matches one queued text, so typing "go on" twice counts twice. */
 function hasLaterPrompt(text: string, index: number, next: number, prompts: Prompts): boolean {
   const same = prompts.byText.get(text)
-  const at = same ? same.findIndex((prompt) => prompt.index > index) : -1
-  if (same && at !== -1) {
-    same.splice(at, 1)
+  const position = same ? same.findIndex((prompt) => prompt.index > index) : -1
+  if (same && position !== -1) {
+    same.splice(position, 1)
     return true
   }
-  const joined = (prompt: Prompt) => prompt.text !== text && `\n${prompt.text}\n`.includes(`\n${text}\n`)
-  return prompts.list.slice(next, next + LOOKAHEAD).some(joined)
+  const containsQueued = (prompt: Prompt) => prompt.text !== text && `\n${prompt.text}\n`.includes(`\n${text}\n`)
+  return prompts.list.slice(next, next + LOOKAHEAD).some(containsQueued)
 }
 
 function hasPromptNearby(raw: RawRecord, prompts: Prompts): boolean {
@@ -193,7 +194,7 @@ function hasPromptNearby(raw: RawRecord, prompts: Prompts): boolean {
   const at = time(raw.timestamp)
   const same = prompts.byText.get(queuedText(attachment).trim()) ?? []
   return same.some((prompt) => {
-    const then = prompt.raw.type === "user" ? time(prompt.raw.timestamp) : undefined
-    return at !== undefined && then !== undefined && Math.abs(then - at) < SAME_PROMPT_MS
+    const promptTime = prompt.raw.type === "user" ? time(prompt.raw.timestamp) : undefined
+    return at !== undefined && promptTime !== undefined && Math.abs(promptTime - at) < SAME_PROMPT_MS
   })
 }

@@ -69,12 +69,12 @@ function* discoverProjects(projects: string, report: Report): Generator<Unit> {
   }
 }
 
-/** Workflows nest their agents deeper; their `journal.jsonl` is not a transcript. */
-function* discoverSubagents(dir: string, session: string, report: Report, below = "subagents"): Generator<Unit> {
+/** Finds the transcripts of subagents. Workflows store theirs in deeper folders, next to a `journal.jsonl` that is none. */
+function* discoverSubagents(dir: string, session: string, report: Report, folder = "subagents"): Generator<Unit> {
   for (const entry of entriesOf(dir, report)) {
     const path = join(dir, entry.name)
-    const key = `${session}/${below}/${entry.name}`
-    if (entry.isDirectory()) yield* discoverSubagents(path, session, report, `${below}/${entry.name}`)
+    const key = `${session}/${folder}/${entry.name}`
+    if (entry.isDirectory()) yield* discoverSubagents(path, session, report, `${folder}/${entry.name}`)
     else if (isSubagentFile(path) && path.endsWith(".jsonl")) yield* transcriptAt(path, key, report)
   }
 }
@@ -101,21 +101,21 @@ function read(unit: Unit, after?: Cursor): Reading {
   const isFirst = after === undefined || reading.mode === "replace"
   const sidecarSkipped: Skipped[] = []
 
-  function* withSidecars(): Generator<RawRecord> {
+  function* allRecords(): Generator<RawRecord> {
     // The facts are looked up at every read until the call is known. A read error is reported only once.
     const facts =
-      isChild && !linked ? subagentRecord(unit.path, (one) => isFirst && sidecarSkipped.push(one)) : undefined
+      isChild && !linked ? subagentRecord(unit.path, (problem) => isFirst && sidecarSkipped.push(problem)) : undefined
     linked ||= facts?.toolUseId !== undefined
     if (facts && (isFirst || linked)) yield facts
     for (const record of reading.records) {
       yield record
-      yield* spilledOutputs(record, unit.path, (one) => sidecarSkipped.push(one))
+      yield* spilledOutputs(record, unit.path, (problem) => sidecarSkipped.push(problem))
     }
   }
 
   return {
     mode: reading.mode,
-    records: withSidecars(),
+    records: allRecords(),
     end: () => {
       const { cursor, skipped, pending } = reading.end()
       return { cursor: isChild ? { ...cursor, linked } : cursor, skipped: [...skipped, ...sidecarSkipped], pending }
@@ -123,26 +123,27 @@ function read(unit: Unit, after?: Cursor): Reading {
   }
 }
 
-// The most bytes of an output that is too large for the transcript and stored in a separate file. Such outputs are stored as
-// records, so that parsing needs no files.
-
-const MAX_BYTES = 1_000_000
+/**
+ * The maximum number of bytes to read of an output that is too large for the transcript, and that Claude Code stores in a
+ * separate file. dex stores such outputs as records, so that parsing needs no files.
+ */
+const MAX_OUTPUT_BYTES = 1_000_000
 const PREVIEW = "<persisted-output>"
 
 /** Reads the outputs that a record refers to, only from the session's own folder. */
 function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
   if (raw.type !== "user" && raw.type !== "progress") return []
-  const carried = raw.type === "user" ? raw : record(record(raw.data)?.message)
-  const blocks = array(record(carried?.message)?.content)
+  const userRecord = raw.type === "user" ? raw : record(record(raw.data)?.message)
+  const blocks = array(record(userRecord?.message)?.content)
   const spilled: RawRecord[] = []
   for (const block of blocks) {
     if (!isRecord(block) || block.type !== "tool_result") continue
     const text = contentText(block.content)
-    const saved = blocks.length === 1 ? string(record(carried?.toolUseResult)?.persistedOutputPath) : undefined
-    const path = saved ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
+    const savedPath = blocks.length === 1 ? string(record(userRecord?.toolUseResult)?.persistedOutputPath) : undefined
+    const path = savedPath ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
     const id = string(block.tool_use_id)
     if (path === undefined || id === undefined) continue
-    const output = readOutput(folderOf(transcript), path.split(/[\\/]/).at(-1)!, skip)
+    const output = readOutput(outputFolder(transcript), path.split(/[\\/]/).at(-1)!, skip)
     if (output) spilled.push({ type: "dex-spilled", tool_use_id: id, ...output })
   }
   return spilled
@@ -152,9 +153,10 @@ function pathIn(preview: string): string | undefined {
   return /saved to:? ?([^\n]{1,4096})/.exec(preview.slice(0, 8192))?.[1]?.trim()
 }
 
-function folderOf(transcript: string): string {
-  const below = isSubagentFile(transcript) ? transcript.lastIndexOf("subagents") : -1
-  const session = below === -1 ? transcript.replace(/\.jsonl$/, "") : dirname(transcript.slice(0, below + 1))
+function outputFolder(transcript: string): string {
+  const subagentsAt = isSubagentFile(transcript) ? transcript.lastIndexOf("subagents") : -1
+  const session =
+    subagentsAt === -1 ? transcript.replace(/\.jsonl$/, "") : dirname(transcript.slice(0, subagentsAt + 1))
   return join(session, "tool-results")
 }
 
@@ -169,11 +171,11 @@ function readOutput(
     if (!lstatSync(folder).isDirectory()) return undefined
     const { fd, stat } = openFile(join(folder, name), { follow: false })
     try {
-      const buffer = Buffer.alloc(Math.min(stat.size, MAX_BYTES))
-      const got = readSync(fd, buffer, 0, buffer.length, 0)
-      if (buffer.subarray(0, got).includes(0)) return undefined // not text
-      const content = buffer.toString("utf8", 0, got)
-      const omitted = stat.size - got
+      const buffer = Buffer.alloc(Math.min(stat.size, MAX_OUTPUT_BYTES))
+      const bytesRead = readSync(fd, buffer, 0, buffer.length, 0)
+      if (buffer.subarray(0, bytesRead).includes(0)) return undefined // not text
+      const content = buffer.toString("utf8", 0, bytesRead)
+      const omitted = stat.size - bytesRead
       return { name, bytes: stat.size, content: omitted > 0 ? `${content}\n[dex: ${omitted} bytes not kept]` : content }
     } finally {
       closeSync(fd)
@@ -186,7 +188,7 @@ function readOutput(
 
 const MAX_META_BYTES = 64 << 10
 const MAX_PARENT_BYTES = 256 << 20
-const MAX_HEAD = 64 << 10
+const MAX_START_BYTES = 64 << 10
 
 function isSubagentFile(path: string): boolean {
   return basename(path).startsWith("agent-")
@@ -200,30 +202,30 @@ function subagentRecord(path: string, skip: (skipped: Skipped) => void): RawReco
   const metaPath = path.replace(/\.jsonl$/, ".meta.json")
   const meta = contentOf(metaPath, MAX_META_BYTES, (why) => skip({ reason: `a .meta.json: ${why}`, where: metaPath }))
   const fields = meta && parseObject(meta.toString("utf8"))
-  const toolUseId = string(fields?.toolUseId) ?? callInParent(path)
+  const toolUseId = string(fields?.toolUseId) ?? callIdInParent(path)
   if (!fields && toolUseId === undefined) return undefined
   const { agentType, description, spawnDepth } = fields ?? {}
   return { type: "dex-subagent", agentType, description, spawnDepth, toolUseId }
 }
 
-function callInParent(path: string): string | undefined {
+function callIdInParent(path: string): string | undefined {
   const parent = parentOf(path)
   const content = parent === undefined ? undefined : contentOf(parent, MAX_PARENT_BYTES)
   if (!content) return undefined
   const id = basename(path).replace(/^agent-|\.jsonl$/g, "")
   const needle = `"agentId":${JSON.stringify(id)}`
-  for (let at = content.indexOf(needle); at !== -1; at = content.indexOf(needle, at)) {
-    const from = content.lastIndexOf(10, at) + 1
-    const end = content.indexOf(10, at)
-    const to = end === -1 ? content.length : end
-    const call = callIn(parseObject(content.toString("utf8", from, to)), id)
+  for (let position = content.indexOf(needle); position !== -1; position = content.indexOf(needle, position)) {
+    const lineStart = content.lastIndexOf(10, position) + 1
+    const end = content.indexOf(10, position)
+    const lineEnd = end === -1 ? content.length : end
+    const call = callIdIn(parseObject(content.toString("utf8", lineStart, lineEnd)), id)
     if (call !== undefined) return call
-    at = to
+    position = lineEnd
   }
   return undefined
 }
 
-function callIn(raw: RawRecord | undefined, id: string): string | undefined {
+function callIdIn(raw: RawRecord | undefined, id: string): string | undefined {
   if (record(raw?.data)?.agentId === id) return string(raw?.parentToolUseID)
   if (record(raw?.toolUseResult)?.agentId !== id) return undefined
   return records(record(raw?.message)?.content)
@@ -231,26 +233,29 @@ function callIn(raw: RawRecord | undefined, id: string): string | undefined {
     .find((call) => call !== undefined)
 }
 
-/** Finds the session's transcript: next to its folder or, for the older sibling files, named in their records. */
+/**
+ * Finds the parent's transcript, which is next to the session's folder. Older subagent files are next to the parent's transcript,
+ * and name its session in their records.
+ */
 function parentOf(path: string): string | undefined {
-  const steps = path.split(/[\\/]/)
-  const below = steps.lastIndexOf("subagents")
-  if (below > 0) return `${path.slice(0, steps.slice(0, below).join("/").length)}.jsonl`
-  const head = startOf(path)
-  const session = [...head.matchAll(/"sessionId": ?"([\w-]{1,100})"/g)].map((match) => match[1]!)
-  const parent = session.find((id) => !id.startsWith("agent-"))
+  const segments = path.split(/[\\/]/)
+  const subagentsAt = segments.lastIndexOf("subagents")
+  if (subagentsAt > 0) return `${path.slice(0, segments.slice(0, subagentsAt).join("/").length)}.jsonl`
+  const beginning = startOf(path)
+  const sessionIds = [...beginning.matchAll(/"sessionId": ?"([\w-]{1,100})"/g)].map((match) => match[1]!)
+  const parent = sessionIds.find((id) => !id.startsWith("agent-"))
   return parent && join(dirname(path), `${parent}.jsonl`)
 }
 
 function startOf(path: string): string {
   try {
-    return readStart(path, MAX_HEAD).toString("latin1")
+    return readStart(path, MAX_START_BYTES).toString("latin1")
   } catch {
     return "" // reading the transcript itself reports the error
   }
 }
 
-/** Returns undefined if the file is missing or unreadable. */
+/** Reads a file. Returns undefined if it is missing or unreadable, and calls `skip` for an unreadable one. */
 function contentOf(path: string, maxBytes: number, skip = (_why: string) => {}): Buffer | undefined {
   try {
     return readBytes(path, maxBytes)

@@ -46,16 +46,16 @@ const INJECTED_OPENINGS = [
 const SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
 /** Precedes the person's own words in the result of a refused tool call. */
-const REFUSAL_WORDS = "the user said:\n"
+const REFUSAL_PREFIX = "the user said:\n"
 
 /** The text of a content field, which is a string or blocks. */
 export function contentText(content: unknown): string {
   if (typeof content === "string") return content
   let text = ""
   for (const block of array(content)) {
-    const own =
+    const blockText =
       typeof block === "string" ? block : isRecord(block) ? (string(block.text) ?? toolName(block)) : undefined
-    if (own !== undefined) text = text === "" ? own : `${text}\n${own}`
+    if (blockText !== undefined) text = text === "" ? blockText : `${text}\n${blockText}`
   }
   return text
 }
@@ -74,25 +74,25 @@ export function isInjectedRecord(raw: Record<string, unknown>): boolean {
   return kind !== undefined && INJECTED_KINDS.has(kind)
 }
 
-/** Splits a text in the user's turn into parts. `voice` is its author: the person, or the agent that prompts a subagent. */
-export function userParts(text: string, voice: Origin): Part[] {
+/** Splits a text in the user's turn into parts. `author` is the person, or the agent that prompts a subagent. */
+export function userParts(text: string, author: Origin): Part[] {
   const opening = text.trimStart()
   if (opening.startsWith(SUMMARY_OPENING)) return [{ type: "summary", text: text.trim(), origin: "agent" }]
   if (INJECTED_OPENINGS.some((words) => opening.startsWith(words))) return [injectedPart(text)]
   // The agent wrote the accepted plan that starts this conversation.
   if (opening.startsWith(`${PLAN_OPENING}\n\n`)) return [{ type: "text", text: text.trim(), origin: "agent" }]
   const command = commandOf(text)
-  const parts: Part[] = command ? [{ type: "text", text: command, origin: voice }] : []
+  const parts: Part[] = command ? [{ type: "text", text: command, origin: author }] : []
   for (const run of splitInjected(text, INJECTED_TAGS)) {
-    const typed = run.injected ? typedIn(run.text) : run.text
-    if (typed !== undefined) parts.push({ type: "text", text: typed, origin: voice })
-    else if (!isEmptyBlock(run.text)) parts.push(injectedPart(run.text))
+    const typed = run.injected ? typedText(run.text) : run.text
+    if (typed !== undefined) parts.push({ type: "text", text: typed, origin: author })
+    else if (!isRedundantBlock(run.text)) parts.push(injectedPart(run.text))
   }
   return parts
 }
 
-/** Whether a block can be left out. A command's name and arguments are shown elsewhere, and other blocks may be empty. */
-function isEmptyBlock(run: string): boolean {
+/** Whether a block adds nothing: it is empty, or a part of a command, which `commandOf` rebuilds. */
+function isRedundantBlock(run: string): boolean {
   return /^<command-(name|args|message)>/.test(run) || /^<[\w-]{1,40}>\s{0,100}<\/[\w-]{1,40}>$/.test(run)
 }
 
@@ -102,33 +102,33 @@ export function injectedPart(text: string): Part {
 
 /** Rebuilds a slash command as the person typed it. Claude Code splits it into tags. */
 function commandOf(text: string): string | undefined {
-  const name = inTag(text, "command-name")
+  const name = tagContent(text, "command-name")
   if (!name) return undefined
-  const args = inTag(text, "command-args")
+  const args = tagContent(text, "command-args")
   return `${name.startsWith("/") ? "" : "/"}${name}${args ? ` ${args}` : ""}`
 }
 
 /** Returns a shell command or a memory line that the person typed after `!` or `#`. */
-function typedIn(run: string): string | undefined {
-  if (run.startsWith("<bash-input>")) return `!${inTag(run, "bash-input") ?? ""}`
-  if (run.startsWith("<user-memory-input>")) return `#${inTag(run, "user-memory-input") ?? ""}`
+function typedText(run: string): string | undefined {
+  if (run.startsWith("<bash-input>")) return `!${tagContent(run, "bash-input") ?? ""}`
+  if (run.startsWith("<user-memory-input>")) return `#${tagContent(run, "user-memory-input") ?? ""}`
   return undefined
 }
 
-function inTag(text: string, tag: string): string | undefined {
-  const open = text.indexOf(`<${tag}>`)
-  if (open === -1) return undefined
-  const from = open + tag.length + 2
-  const close = text.indexOf(`</${tag}>`, from)
-  return close === -1 ? undefined : text.slice(from, close).trim()
+function tagContent(text: string, tag: string): string | undefined {
+  const openTag = text.indexOf(`<${tag}>`)
+  if (openTag === -1) return undefined
+  const start = openTag + tag.length + 2
+  const closeTag = text.indexOf(`</${tag}>`, start)
+  return closeTag === -1 ? undefined : text.slice(start, closeTag).trim()
 }
 
 /** Splits the result of a refused call into Claude Code's notice and the person's words. */
 export function splitRefusal(text: string): { notice: string; words: string | undefined } {
-  const at = text.indexOf(REFUSAL_WORDS)
-  if (at === -1) return { notice: text, words: undefined }
-  const words = text.slice(at + REFUSAL_WORDS.length).trim()
-  return { notice: text.slice(0, at + REFUSAL_WORDS.length).trimEnd(), words: words === "" ? undefined : words }
+  const position = text.indexOf(REFUSAL_PREFIX)
+  if (position === -1) return { notice: text, words: undefined }
+  const words = text.slice(position + REFUSAL_PREFIX.length).trim()
+  return { notice: text.slice(0, position + REFUSAL_PREFIX.length).trimEnd(), words: words === "" ? undefined : words }
 }
 
 // Derives the effects of Claude Code's tool calls from the call, the text of its result and its structured result.
@@ -144,27 +144,27 @@ type ToolUseResult = {
 
 type EffectsAndHunks = { effects: Effect[]; hunks: Hunk[] }
 
-const NOTHING: EffectsAndHunks = { effects: [], hunks: [] }
+const NO_OUTCOME: EffectsAndHunks = { effects: [], hunks: [] }
 
 export function outcomeOf(call: ToolUse, result: ToolUseResult): EffectsAndHunks {
   switch (call.tool) {
     case "Bash":
     case "PowerShell":
-      return wasRefused(result) ? NOTHING : { effects: commandEffects(call, result), hunks: [] }
+      return wasRefused(result) ? NO_OUTCOME : { effects: commandEffects(call, result), hunks: [] }
     case "Edit":
     case "MultiEdit":
     case "Write":
     case "NotebookEdit":
-      return result.isError ? NOTHING : editOutcome(call, result)
+      return result.isError ? NO_OUTCOME : editOutcome(call, result)
     case "Read":
     case "NotebookRead": {
       const path = pathOf(call, result)
       return result.isError || path === undefined
-        ? NOTHING
+        ? NO_OUTCOME
         : { effects: [fileEffect(path, "read", call.id)], hunks: [] }
     }
     default:
-      return NOTHING
+      return NO_OUTCOME
   }
 }
 
@@ -199,7 +199,7 @@ function statusOf(
 
 function editOutcome(call: ToolUse, result: ToolUseResult): EffectsAndHunks {
   const path = pathOf(call, result)
-  if (path === undefined) return NOTHING
+  if (path === undefined) return NO_OUTCOME
   const hunks = hunksOf(path, call, result)
   const effects =
     hunks.length > 0 ? editEffects(hunks, call.id) : [{ ...fileEffect(path, "edited", call.id), ...sizeOf(call) }]
@@ -254,8 +254,8 @@ export type ModelAnswer = {
   blocks: RawRecord[]
   uuids: string[]
   usage: RawRecord | undefined
-  /** True after `end_turn`: the blocks stop growing, and later ones are added. */
-  over: boolean
+  /** True after `end_turn`: the blocks no longer grow, so later blocks are added and replace none. */
+  isComplete: boolean
 }
 
 type TranscriptEntry = { answer: ModelAnswer } | { raw: RawRecord; index: number }
@@ -276,42 +276,42 @@ export function groupAnswers(
     const key = string(message.id) ?? keyOf(raw, index)
     let answer = answers.get(key)
     if (!answer) {
-      answer = { key, first: raw, message, blocks: [], uuids: [], usage: undefined, over: false }
+      answer = { key, first: raw, message, blocks: [], uuids: [], usage: undefined, isComplete: false }
       answers.set(key, answer)
       entries.push({ answer })
     }
-    extend(answer, raw, message)
+    addRecord(answer, raw, message)
   }
   return entries
 }
 
-function extend(answer: ModelAnswer, raw: RawRecord, message: RawRecord): void {
+function addRecord(answer: ModelAnswer, raw: RawRecord, message: RawRecord): void {
   const uuid = string(raw.uuid)
   if (uuid !== undefined) answer.uuids.push(uuid)
   answer.usage = record(message.usage) ?? answer.usage // each record repeats the usage; the last one is the largest
   const content = message.content
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : records(content)
-  if (!answer.over) answer.blocks.length = beginningOfSnapshot(answer.blocks, blocks)
+  if (!answer.isComplete) answer.blocks.length = countStableBlocks(answer.blocks, blocks)
   for (const block of blocks) answer.blocks.push(block)
-  if (message.stop_reason === "end_turn") answer.over = true
+  if (message.stop_reason === "end_turn") answer.isComplete = true
 }
 
 /**
- * Older builds wrote the answer repeatedly while it grew. If the new blocks extend the last ones, they replace them. Returns the
- * number of blocks that remain.
+ * Counts the existing blocks that remain when new ones arrive. Older builds wrote the answer repeatedly while it grew: if the new
+ * blocks extend the last existing ones, they replace them.
  */
-function beginningOfSnapshot(have: RawRecord[], next: RawRecord[]): number {
-  for (let from = Math.max(0, have.length - next.length); from < have.length; from++) {
-    let grows = true
-    for (let i = from; grows && i < have.length; i++) grows = growsInto(have[i]!, next[i - from]!)
-    if (grows) return from
+function countStableBlocks(existing: RawRecord[], next: RawRecord[]): number {
+  for (let from = Math.max(0, existing.length - next.length); from < existing.length; from++) {
+    let isSnapshot = true
+    for (let i = from; isSnapshot && i < existing.length; i++) isSnapshot = growsInto(existing[i]!, next[i - from]!)
+    if (isSnapshot) return from
   }
-  return have.length
+  return existing.length
 }
 
 function growsInto(before: RawRecord, after: RawRecord): boolean {
   if (before.type !== after.type) return false
   if (before.id !== undefined || after.id !== undefined) return before.id === after.id
-  const [old, now] = [before.text ?? before.thinking, after.text ?? after.thinking]
-  return typeof old === "string" && typeof now === "string" && old !== "" && now.startsWith(old)
+  const [oldText, newText] = [before.text ?? before.thinking, after.text ?? after.thinking]
+  return typeof oldText === "string" && typeof newText === "string" && oldText !== "" && newText.startsWith(oldText)
 }

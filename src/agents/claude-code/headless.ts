@@ -1,7 +1,7 @@
 import { number, parseObject, record, string } from "../../core/record.ts"
 import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
-/** Tested with 2.1.325. */
+/** Tested with version 2.1.325. */
 export const claudeCodeHeadless: HeadlessAgent = {
   program: "claude",
   install: "npm install -g @anthropic-ai/claude-code@latest",
@@ -28,7 +28,7 @@ export const claudeCodeHeadless: HeadlessAgent = {
       CLAUDE_CODE_DISABLE_ATTACHMENTS: "1",
       CLAUDE_CODE_MAX_RETRIES: "2",
       DISABLE_AUTOUPDATER: "1",
-      // This variable is set if Claude Code started dex.
+      // These variables are set if Claude Code started dex.
       CLAUDECODE: undefined,
       CLAUDE_CODE_ENTRYPOINT: undefined,
       CLAUDE_CODE_SESSION_ID: undefined,

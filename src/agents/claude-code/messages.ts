@@ -22,7 +22,7 @@ export type Thread = {
   id: string
   records: RawRecord[]
   /** The author of the prompts: a person, or the agent that started this conversation. */
-  voice: "person" | "agent"
+  author: "person" | "agent"
   /** Outputs too large for the transcript, by the id of their call. */
   spilled: ReadonlyMap<string, string>
 }
@@ -34,7 +34,7 @@ const MAX_HOOK_TEXT = 2_000
 const SYNTHETIC = "<synthetic>"
 const NO_ANSWER = "No response requested."
 
-/** System records without text. A retry that finally failed leaves an API error message. */
+/** System records that are not shown. `api_error` is one of them: if all retries fail, there is also a message about it. */
 const SILENT_SYSTEM = new Set([
   "agents_killed",
   "api_error",
@@ -60,7 +60,7 @@ const SHOWN_SYSTEM = new Set([
 ])
 
 /** Attachments that are context for the model: listings, reminders, states, copies of files. */
-const ATTACHMENTS = new Set(
+const CONTEXT_ATTACHMENTS = new Set(
   `agent_listing_delta agent_mention already_read_file async_hook_response auto_mode auto_mode_exit batching_reminder_sent
   budget_usd command_permissions companion_intro compact_file_reference compaction_reminder context_efficiency
   critical_system_reminder date date_change deferred_tools_delta deferred_tools_record diagnostics directory dynamic_skill
@@ -76,7 +76,7 @@ const ATTACHMENTS = new Set(
 
 /**
  * Builds the messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and the
- * parentUuid forks give no better order. A result finds its call at any position.
+ * parentUuid forks give no better order. Answers are built first, so that a result finds its call even if the call comes later.
  */
 export function messagesOf(thread: Thread, unknown: (type: string) => void): ThreadMessages {
   const entries = groupAnswers(thread.records, (raw, index) => keyOf(raw, thread, index))
@@ -84,12 +84,12 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
     thread,
     unknown,
     calls: new Map(),
-    answered: new Set(),
+    answeredIds: new Set(),
     abandoned: abandonedUuids(thread.records),
     queued: queuedOnlyRecords(thread.records),
     messages: [],
-    loose: [],
-    looseUsage: undefined,
+    pendingEffects: [],
+    pendingUsage: undefined,
     pullRequests: new Set(),
   }
   const answers = new Map<ModelAnswer, Message>()
@@ -98,20 +98,20 @@ export function messagesOf(thread: Thread, unknown: (type: string) => void): Thr
     const message = "answer" in entry ? answers.get(entry.answer) : recordMessage(entry.raw, entry.index, state)
     if (!message) continue
     if (message.parts.length === 0) {
-      if (message.usage) payWithoutWords(message.usage, state)
+      if (message.usage) addUsageWithoutMessage(message.usage, state)
       continue
     }
     state.messages.push(message)
-    if (message.role === "assistant") takeLoose(message, state)
+    if (message.role === "assistant") addPending(message, state)
   }
   return { messages: withUniqueKeys(state.messages), calls: state.calls }
 }
 
-/** An answer of only white space is not a message, but it was paid for, so its tokens are added to the previous answer. */
-function payWithoutWords(usage: Usage, state: ThreadState): void {
-  const before = state.messages.findLast((message) => message.role === "assistant")
-  if (before) before.usage = addRequest(before.usage, usage)
-  else state.looseUsage = addRequest(state.looseUsage, usage)
+/** An answer of only white space is not a message, but it was paid for, so another answer gets its tokens. */
+function addUsageWithoutMessage(usage: Usage, state: ThreadState): void {
+  const previous = state.messages.findLast((message) => message.role === "assistant")
+  if (previous) previous.usage = addRequest(previous.usage, usage)
+  else state.pendingUsage = addRequest(state.pendingUsage, usage)
 }
 
 type ThreadState = {
@@ -119,13 +119,13 @@ type ThreadState = {
   unknown: (type: string) => void
   calls: Map<string, ToolUse & { message: Message }>
   /** The ids of calls that have a result. A second result has no effects. */
-  answered: Set<string>
+  answeredIds: Set<string>
   abandoned: Set<string>
   queued: Set<RawRecord>
   messages: Message[]
-  /** Effects that are not assigned to an answer yet. */
-  loose: Effect[]
-  looseUsage: Usage | undefined
+  /** Effects that no answer has yet. */
+  pendingEffects: Effect[]
+  pendingUsage: Usage | undefined
   pullRequests: Set<string>
 }
 
@@ -185,7 +185,7 @@ function inputText(input: unknown): string {
   return typeof input === "string" ? input : JSON.stringify(input ?? {})
 }
 
-/** The text of a result of a tool on the provider's side: blocks of text, or of titles and URLs. */
+/** Returns the text of the result of a tool that the provider ran: blocks of text, or of titles and URLs. */
 function serverResultText(content: unknown): string {
   const blocks = Array.isArray(content) ? records(content) : isRecord(content) ? [content] : []
   if (blocks.length === 0) return contentText(content)
@@ -196,10 +196,10 @@ function serverResultText(content: unknown): string {
 function claudeCodeUsage(usage: RawRecord | undefined): Usage | undefined {
   if (!usage) return undefined
   const reasoning = number(record(usage.output_tokens_details)?.thinking_tokens)
-  const written = record(usage.cache_creation)
-  const onServer = record(usage.server_tool_use)
-  const searches = number(onServer?.web_search_requests)
-  const fetches = number(onServer?.web_fetch_requests)
+  const cacheWrites = record(usage.cache_creation)
+  const serverTools = record(usage.server_tool_use)
+  const searches = number(serverTools?.web_search_requests)
+  const fetches = number(serverTools?.web_fetch_requests)
   const tier = string(usage.service_tier)
   const speed = string(usage.speed)
   return {
@@ -207,8 +207,8 @@ function claudeCodeUsage(usage: RawRecord | undefined): Usage | undefined {
     output: number(usage.output_tokens) ?? 0,
     cache_read: number(usage.cache_read_input_tokens) ?? 0,
     cache_write: number(usage.cache_creation_input_tokens) ?? 0,
-    cache_write_5m: written && (number(written.ephemeral_5m_input_tokens) ?? 0),
-    cache_write_1h: written && (number(written.ephemeral_1h_input_tokens) ?? 0),
+    cache_write_5m: cacheWrites && (number(cacheWrites.ephemeral_5m_input_tokens) ?? 0),
+    cache_write_1h: cacheWrites && (number(cacheWrites.ephemeral_1h_input_tokens) ?? 0),
     reasoning: reasoning || undefined,
     web_searches: searches || undefined,
     web_fetches: fetches || undefined,
@@ -240,7 +240,7 @@ function recordMessage(raw: RawRecord, index: number, state: ThreadState): Messa
       return systemMessage(raw, message, state)
     case "queue-operation":
       return state.queued.has(raw)
-        ? message("user", userParts(contentText(raw.content), state.thread.voice))
+        ? message("user", userParts(contentText(raw.content), state.thread.author))
         : undefined
     case "pr-link":
       linkPullRequest(raw, state)
@@ -268,7 +268,7 @@ function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Messag
     else if (block.type === "tool_result") {
       parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, state))
     } else if (block.type === "image" || block.type === "document") {
-      parts.push(imagePart(block.source, isInjectedRecord(raw) ? "injected" : state.thread.voice))
+      parts.push(imagePart(block.source, isInjectedRecord(raw) ? "injected" : state.thread.author))
     } else state.unknown(`block:${String(block.type)}`)
   }
   if (parts[0]?.type === "summary") return message("system", parts)
@@ -283,7 +283,7 @@ function promptParts(text: string, raw: RawRecord, { thread }: ThreadState): Par
   if (text.trim() === "") return []
   if (isInjectedRecord(raw)) return [injectedPart(text)]
   if (raw.planContent) return [{ type: "text", text: text.trim(), origin: "agent" }]
-  return userParts(text, thread.voice)
+  return userParts(text, thread.author)
 }
 
 function resultParts(block: RawRecord, structured: unknown, state: ThreadState): Part[] {
@@ -301,8 +301,8 @@ function resultParts(block: RawRecord, structured: unknown, state: ThreadState):
     call_id: id,
     is_error: isError,
   }
-  if (call && !state.answered.has(call.id)) {
-    state.answered.add(call.id)
+  if (call && !state.answeredIds.has(call.id)) {
+    state.answeredIds.add(call.id)
     const { effects, hunks } = outcomeOf(call, { text: notice, isError, structured })
     if (effects.length > 0) addEffects(call.message, effects)
     if (hunks.length > 0) part.hunks = hunks
@@ -314,7 +314,7 @@ function resultParts(block: RawRecord, structured: unknown, state: ThreadState):
   return parts
 }
 
-/** Returns the complete output, if the transcript has only a preview, without the advice that follows every Read. */
+/** Replaces a preview by the complete output, and removes the reminder that follows every output of Read. */
 function completeText(
   text: string,
   tool: string | undefined,
@@ -328,8 +328,8 @@ function completeText(
   }
   if (tool !== "Read" || !text.trimEnd().endsWith("</system-reminder>")) return text
   // Lines of the file are numbered, so a line that begins with the tag is not from the file.
-  const at = text.lastIndexOf("\n\n<system-reminder>")
-  return at === -1 ? text : text.slice(0, at)
+  const reminderStart = text.lastIndexOf("\n\n<system-reminder>")
+  return reminderStart === -1 ? text : text.slice(0, reminderStart)
 }
 
 function attachmentMessage(raw: RawRecord, message: Draft, state: ThreadState): Message | undefined {
@@ -349,33 +349,33 @@ function attachmentMessage(raw: RawRecord, message: Draft, state: ThreadState): 
       return undefined
     }
     default:
-      if (!ATTACHMENTS.has(String(attachment.type))) state.unknown(`attachment:${String(attachment.type)}`)
+      if (!CONTEXT_ATTACHMENTS.has(String(attachment.type))) state.unknown(`attachment:${String(attachment.type)}`)
       return undefined
   }
 }
 
 function queuedParts(raw: RawRecord, attachment: RawRecord, state: ThreadState): Part[] {
-  const { voice } = state.thread
+  const { author } = state.thread
   const text = queuedText(attachment)
   if (isInjectedRecord(raw) || isInjectedRecord(attachment)) return text.trim() === "" ? [] : [injectedPart(text)]
   const mode = attachment.commandMode
-  const parts = mode === "bash" ? userParts(`!${text}`, voice) : userParts(text, voice)
+  const parts = mode === "bash" ? userParts(`!${text}`, author) : userParts(text, author)
   for (const block of records(attachment.prompt)) {
-    if (block.type === "image" || block.type === "document") parts.push(imagePart(block.source, voice))
+    if (block.type === "image" || block.type === "document") parts.push(imagePart(block.source, author))
   }
   return parts
 }
 
 function hookParts(text: string): Part[] {
-  const short = text.length > MAX_HOOK_TEXT ? `${text.slice(0, MAX_HOOK_TEXT)}…` : text
-  return short.trim() === "" ? [] : [injectedPart(short)]
+  const excerpt = text.length > MAX_HOOK_TEXT ? `${text.slice(0, MAX_HOOK_TEXT)}…` : text
+  return excerpt.trim() === "" ? [] : [injectedPart(excerpt)]
 }
 
 function systemMessage(raw: RawRecord, message: Draft, state: ThreadState): Message | undefined {
   const subtype = String(raw.subtype)
   const text = string(raw.content) ?? string(record(raw.error)?.message)
   if (SILENT_SYSTEM.has(subtype)) return undefined
-  if (subtype === "local_command") return message("user", userParts(text ?? "", state.thread.voice))
+  if (subtype === "local_command") return message("user", userParts(text ?? "", state.thread.author))
   if (!SHOWN_SYSTEM.has(subtype)) state.unknown(`system:${subtype}`)
   return text === undefined ? undefined : message("system", [injectedPart(text)])
 }
@@ -384,17 +384,17 @@ function linkPullRequest(raw: RawRecord, state: ThreadState): void {
   const url = string(raw.prUrl)
   if (url === undefined || state.pullRequests.has(url)) return
   state.pullRequests.add(url)
-  state.loose.push({ type: "pull_request", url })
+  state.pendingEffects.push({ type: "pull_request", url })
   const latest = state.messages.findLast((message) => message.role === "assistant")
-  if (latest) takeLoose(latest, state)
+  if (latest) addPending(latest, state)
 }
 
-function takeLoose(message: Message, state: ThreadState): void {
-  if (state.looseUsage) message.usage = addRequest(message.usage, state.looseUsage)
-  state.looseUsage = undefined
-  if (state.loose.length === 0) return
-  addEffects(message, state.loose)
-  state.loose = []
+function addPending(message: Message, state: ThreadState): void {
+  if (state.pendingUsage) message.usage = addRequest(message.usage, state.pendingUsage)
+  state.pendingUsage = undefined
+  if (state.pendingEffects.length === 0) return
+  addEffects(message, state.pendingEffects)
+  state.pendingEffects = []
 }
 
 function addEffects(message: Message, effects: Effect[]): void {
@@ -406,7 +406,7 @@ function timeOf(raw: RawRecord): { at?: number } {
   return at === undefined ? {} : { at }
 }
 
-/** A fork marks its copies with the record they were copied from, which is the same message. */
+/** Returns the key of a message. A copy in a fork names the original record and has the same key, as it is the same message. */
 function keyOf(raw: RawRecord, thread: Thread, index: number): string {
   const original = string(record(raw.forkedFrom)?.messageUuid)
   if (original !== undefined) return original
@@ -420,10 +420,10 @@ function keyOf(raw: RawRecord, thread: Thread, index: number): string {
 }
 
 function withUniqueKeys(messages: Message[]): Message[] {
-  const seen = new Set<string>()
+  const keys = new Set<string>()
   for (const message of messages) {
-    for (let n = 2, key = message.key; seen.has(message.key); n++) message.key = `${key}~${n}`
-    seen.add(message.key)
+    for (let n = 2, key = message.key; keys.has(message.key); n++) message.key = `${key}~${n}`
+    keys.add(message.key)
   }
   return messages
 }

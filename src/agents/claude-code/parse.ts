@@ -7,9 +7,9 @@ import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { contentText, type ToolUse } from "./content.ts"
 import { messagesOf, type Thread, type ThreadMessages } from "./messages.ts"
 
-/** The authority of a subagent's own transcript, above that of copies in its parent's progress records. */
-const OWN_FILE = 10
-const INSIDE_PARENT = 5
+/** The authority of a transcript. It is above that of a subagent's records inside its parent's transcript. */
+const TRANSCRIPT_AUTHORITY = 10
+const COPY_AUTHORITY = 5
 const MAX_TITLE = 120
 
 /** Record types that are parsed, or stored for a later parser; all others are counted. */
@@ -38,12 +38,17 @@ export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parse
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
   const name = transcriptNameOf(unit.key)
-  const { own, inside, spilled } = sort(all, name, count)
-  const thread = messagesOf({ id: name.id, records: own, voice: name.isSubagent ? "agent" : "person", spilled }, count)
-  const conversations = [name.isSubagent ? subagentOf(name, own, thread) : mainOf(name, own, thread)]
-  for (const [id, side] of inside) {
-    const sideThread: Thread = { id, records: side.records, voice: "agent", spilled }
-    conversations.push(insideOf(id, side, name, thread.calls, messagesOf(sideThread, count)))
+  const { ownRecords, embedded, spilled } = assignRecords(all, name, count)
+  const thread = messagesOf(
+    { id: name.id, records: ownRecords, author: name.isSubagent ? "agent" : "person", spilled },
+    count,
+  )
+  const conversations = [
+    name.isSubagent ? subagentConversation(name, ownRecords, thread) : mainConversation(name, ownRecords, thread),
+  ]
+  for (const [id, side] of embedded) {
+    const sideThread: Thread = { id, records: side.records, author: "agent", spilled }
+    conversations.push(embeddedConversation(id, side, name, thread.calls, messagesOf(sideThread, count)))
   }
   return {
     conversations: conversations.filter((conversation) => conversation.messages.length > 0),
@@ -55,29 +60,33 @@ type Name = { id: string; isSubagent: boolean; session: string | undefined }
 
 /** Parses `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl`, or the older sibling agent file. */
 function transcriptNameOf(key: string): Name {
-  const steps = key.split("/")
-  const stem = steps.at(-1)!.replace(/\.jsonl$/, "")
+  const segments = key.split("/")
+  const stem = segments.at(-1)!.replace(/\.jsonl$/, "")
   if (!stem.startsWith("agent-")) return { id: stem, isSubagent: false, session: stem }
-  const below = steps.indexOf("subagents")
-  return { id: stem.slice("agent-".length), isSubagent: true, session: below > 0 ? steps[below - 1] : undefined }
+  const subagentsAt = segments.indexOf("subagents")
+  return {
+    id: stem.slice("agent-".length),
+    isSubagent: true,
+    session: subagentsAt > 0 ? segments[subagentsAt - 1] : undefined,
+  }
 }
 
-type Inside = { records: RawRecord[]; call_id: string | undefined }
-type Sorted = { own: RawRecord[]; inside: Map<string, Inside>; spilled: Map<string, string> }
+type EmbeddedThread = { records: RawRecord[]; call_id: string | undefined }
+type AssignedRecords = { ownRecords: RawRecord[]; embedded: Map<string, EmbeddedThread>; spilled: Map<string, string> }
 
 /** Assigns each record to its conversation. A record that was written twice counts once. */
-function sort(all: Iterable<RawRecord>, name: Name, unknown: (type: string) => void): Sorted {
-  const seen = new Set<string>()
-  const sorted: Sorted = { own: [], inside: new Map(), spilled: new Map() }
+function assignRecords(all: Iterable<RawRecord>, name: Name, unknown: (type: string) => void): AssignedRecords {
+  const seenUuids = new Set<string>()
+  const assigned: AssignedRecords = { ownRecords: [], embedded: new Map(), spilled: new Map() }
   const sidechains = new Map<string, string>()
   for (const raw of all) {
     const uuid = string(raw.uuid)
     if (uuid !== undefined) {
-      if (seen.has(uuid)) continue
-      seen.add(uuid)
+      if (seenUuids.has(uuid)) continue
+      seenUuids.add(uuid)
     }
     if (raw.type === "dex-spilled") {
-      sorted.spilled.set(String(raw.tool_use_id), contentText(raw.content))
+      assigned.spilled.set(String(raw.tool_use_id), contentText(raw.content))
       continue
     }
     if (!KNOWN_TYPES.has(String(raw.type))) {
@@ -89,42 +98,42 @@ function sort(all: Iterable<RawRecord>, name: Name, unknown: (type: string) => v
       unknown(`progress:${String(data.type)}`)
     const agentId = data && string(data.agentId)
     if (agentId !== undefined) {
-      const thread = insideThread(sorted, agentId)
+      const thread = embeddedThread(assigned, agentId)
       thread.call_id ??= string(raw.parentToolUseID)
-      thread.records.push(...agentRecords(raw, data!, seen))
+      thread.records.push(...agentRecords(raw, data!, seenUuids))
     }
     if (raw.isSidechain === true && !name.isSubagent && uuid !== undefined && !data) {
       const root = sidechains.get(String(raw.parentUuid)) ?? string(raw.agentId) ?? uuid
       sidechains.set(uuid, root)
-      insideThread(sorted, root).records.push(raw)
-    } else sorted.own.push(raw)
+      embeddedThread(assigned, root).records.push(raw)
+    } else assigned.ownRecords.push(raw)
   }
-  return sorted
+  return assigned
 }
 
-function insideThread({ inside }: Sorted, id: string): Inside {
-  const thread = inside.get(id) ?? { records: [], call_id: undefined }
-  inside.set(id, thread)
+function embeddedThread({ embedded }: AssignedRecords, id: string): EmbeddedThread {
+  const thread = embedded.get(id) ?? { records: [], call_id: undefined }
+  embedded.set(id, thread)
   return thread
 }
 
-/** Returns a subagent's records from its parent's progress, each once, with the envelope they would have had. */
-function agentRecords(raw: RawRecord, data: RawRecord, seen: Set<string>): RawRecord[] {
+/** Returns a subagent's records in a progress record, each once, with the session, folder and version of that record. */
+function agentRecords(raw: RawRecord, data: RawRecord, seenUuids: Set<string>): RawRecord[] {
   const { sessionId, cwd, gitBranch, version, entrypoint } = raw
-  const carried = [...records(data.normalizedMessages), record(data.message)]
-  return carried.flatMap((message) => {
+  const messages = [...records(data.normalizedMessages), record(data.message)]
+  return messages.flatMap((message) => {
     const uuid = message && string(message.uuid)
-    if (!message || (uuid !== undefined && seen.has(uuid))) return []
-    if (uuid !== undefined) seen.add(uuid)
+    if (!message || (uuid !== undefined && seenUuids.has(uuid))) return []
+    if (uuid !== undefined) seenUuids.add(uuid)
     return [{ ...message, sessionId, cwd, gitBranch, version, entrypoint }]
   })
 }
 
-function mainOf(name: Name, own: RawRecord[], thread: ThreadMessages): Conversation {
-  const facts = factsOf(own)
-  const title = titleOf(own)
-  const fork_of = string(own.map((raw) => record(raw.forkedFrom)?.sessionId ?? raw.forkedFrom).find(string))
-  const resume_of = fork_of === undefined ? resumedFrom(own, name.id) : undefined
+function mainConversation(name: Name, ownRecords: RawRecord[], thread: ThreadMessages): Conversation {
+  const facts = factsOf(ownRecords)
+  const title = titleOf(ownRecords)
+  const fork_of = string(ownRecords.map((raw) => record(raw.forkedFrom)?.sessionId ?? raw.forkedFrom).find(string))
+  const resume_of = fork_of === undefined ? resumedFrom(ownRecords, name.id) : undefined
   return {
     id: name.id,
     kind: facts.isAutomatic ? "automation" : "person",
@@ -133,24 +142,25 @@ function mainOf(name: Name, own: RawRecord[], thread: ThreadMessages): Conversat
     fork_of: fork_of !== undefined && fork_of !== name.id ? fork_of : undefined,
     resume_of,
     messages: thread.messages,
-    authority: OWN_FILE,
+    authority: TRANSCRIPT_AUTHORITY,
   }
 }
 
-/** 1.0.x copied a resumed conversation into a new file; the copies have the old session id. */
-function resumedFrom(own: RawRecord[], id: string): string | undefined {
-  const sessions = new Set(own.flatMap((raw) => (raw.uuid !== undefined ? (string(raw.sessionId) ?? []) : [])))
+/** Finds the resumed conversation. Claude Code 1.0.x copied it into the new file; the copies have the old session id. */
+function resumedFrom(ownRecords: RawRecord[], id: string): string | undefined {
+  const sessions = new Set(ownRecords.flatMap((raw) => (raw.uuid !== undefined ? (string(raw.sessionId) ?? []) : [])))
   if (!sessions.delete(id)) return undefined
   return [...sessions].at(-1)
 }
 
-function subagentOf(name: Name, own: RawRecord[], thread: ThreadMessages): Conversation {
-  const facts = factsOf(own)
-  const meta = own.findLast((raw) => raw.type === "dex-subagent")
-  const parent = name.session ?? own.map((raw) => string(raw.sessionId)).find((id) => id && !id.startsWith("agent-"))
+function subagentConversation(name: Name, ownRecords: RawRecord[], thread: ThreadMessages): Conversation {
+  const facts = factsOf(ownRecords)
+  const meta = ownRecords.findLast((raw) => raw.type === "dex-subagent")
+  const parent =
+    name.session ?? ownRecords.map((raw) => string(raw.sessionId)).find((id) => id && !id.startsWith("agent-"))
   const call_id = string(meta?.toolUseId)
   const description = string(meta?.description)
-  const title: Title | undefined = description ? { text: short(description), from: "agent" } : titleOf(own)
+  const title: Title | undefined = description ? { text: shortTitle(description), from: "agent" } : titleOf(ownRecords)
   return {
     id: name.id,
     kind: "subagent",
@@ -158,20 +168,20 @@ function subagentOf(name: Name, own: RawRecord[], thread: ThreadMessages): Conve
     ...facts.fields,
     parent: parent === undefined ? undefined : { id: parent, call_id },
     messages: thread.messages,
-    authority: OWN_FILE,
+    authority: TRANSCRIPT_AUTHORITY,
   }
 }
 
-function insideOf(
+function embeddedConversation(
   id: string,
-  thread: Inside,
+  thread: EmbeddedThread,
   parent: Name,
   calls: Map<string, ToolUse>,
   parsed: ThreadMessages,
 ): Conversation {
   const call_id = thread.call_id ?? callByPrompt(thread.records, calls)
   const description = call_id === undefined ? undefined : string(calls.get(call_id)?.input.description)
-  const title: Title | undefined = description ? { text: short(description), from: "agent" } : undefined
+  const title: Title | undefined = description ? { text: shortTitle(description), from: "agent" } : undefined
   return {
     id,
     kind: "subagent",
@@ -180,7 +190,7 @@ function insideOf(
     // A resumed conversation's copy still names the conversation that started the subagent.
     parent: { id: string(thread.records[0]?.sessionId) ?? parent.id, call_id },
     messages: parsed.messages,
-    authority: INSIDE_PARENT,
+    authority: COPY_AUTHORITY,
   }
 }
 
@@ -200,7 +210,7 @@ type ConversationFacts = Pick<
   "cwds" | "git_branch" | "git_commit" | "agent_version" | "started_at" | "ended_at"
 >
 
-function factsOf(own: RawRecord[]): { fields: ConversationFacts; isAutomatic: boolean } {
+function factsOf(ownRecords: RawRecord[]): { fields: ConversationFacts; isAutomatic: boolean } {
   const cwds = new Set<string>()
   let git_branch: string | undefined
   let git_commit: string | undefined
@@ -208,7 +218,7 @@ function factsOf(own: RawRecord[]): { fields: ConversationFacts; isAutomatic: bo
   let first = Number.POSITIVE_INFINITY
   let last = Number.NEGATIVE_INFINITY
   let [byScript, byPerson] = [false, false]
-  for (const raw of own) {
+  for (const raw of ownRecords) {
     const worktree = record(raw.worktreeSession)
     for (const cwd of [raw.cwd, raw.relocatedCwd, worktree?.originalCwd, worktree?.worktreePath]) {
       if (typeof cwd === "string" && cwd !== "") cwds.add(cwd)
@@ -238,27 +248,31 @@ function factsOf(own: RawRecord[]): { fields: ConversationFacts; isAutomatic: bo
   }
 }
 
-/** Within a kind of title the last one wins; the kinds are ranked. */
-function titleOf(own: RawRecord[]): Title | undefined {
-  const last = (type: string, field: string) => string(own.findLast((raw) => raw.type === type && raw[field])?.[field])
-  const given = last("custom-title", "customTitle") ?? last("agent-name", "agentName")
-  if (given !== undefined) return { text: short(given), from: "person" }
-  const made = last("ai-title", "aiTitle")
-  if (made !== undefined) return { text: short(made), from: "agent" }
-  const summary = summaryOf(own)
-  return summary === undefined ? undefined : { text: short(summary), from: "summary" }
+/** Prefers the person's title to the agent's, and that to a summary. Of several titles of a kind, the last one counts. */
+function titleOf(ownRecords: RawRecord[]): Title | undefined {
+  const lastText = (type: string, field: string) =>
+    string(ownRecords.findLast((raw) => raw.type === type && raw[field])?.[field])
+  const personTitle = lastText("custom-title", "customTitle") ?? lastText("agent-name", "agentName")
+  if (personTitle !== undefined) return { text: shortTitle(personTitle), from: "person" }
+  const agentTitle = lastText("ai-title", "aiTitle")
+  if (agentTitle !== undefined) return { text: shortTitle(agentTitle), from: "agent" }
+  const summary = summaryOf(ownRecords)
+  return summary === undefined ? undefined : { text: shortTitle(summary), from: "summary" }
 }
 
 /**
- * 2.0.x wrote summaries of other conversations of the project into a file. A summary belongs to this file only if its leaf does.
+ * Finds the conversation's summary. Claude Code 2.0.x wrote summaries of other conversations into a file too: a summary belongs
+ * to the conversation only if its leaf does.
  */
-function summaryOf(own: RawRecord[]): string | undefined {
-  const uuids = new Set(own.map((raw) => raw.uuid))
-  const summary = own.findLast((raw) => raw.type === "summary" && raw.leafUuid !== undefined && uuids.has(raw.leafUuid))
+function summaryOf(ownRecords: RawRecord[]): string | undefined {
+  const uuids = new Set(ownRecords.map((raw) => raw.uuid))
+  const summary = ownRecords.findLast(
+    (raw) => raw.type === "summary" && raw.leafUuid !== undefined && uuids.has(raw.leafUuid),
+  )
   return string(summary?.summary)
 }
 
-function short(text: string): string {
+function shortTitle(text: string): string {
   const line = text.replace(/\s+/g, " ").trim()
   return line.length > MAX_TITLE ? `${line.slice(0, MAX_TITLE - 1)}…` : line
 }
@@ -267,7 +281,7 @@ function short(text: string): string {
 // still has what the person typed in a deleted conversation.
 
 /** The authority of the prompt log, below that of any transcript of the same conversation. */
-const PROMPTS_ONLY = 1
+const PROMPT_LOG_AUTHORITY = 1
 
 export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
   for (const pasted of Object.values(record(raw.pastedContents) ?? {})) {
@@ -280,7 +294,7 @@ export function stripPrompt(raw: RawRecord, chars: number): RawRecord {
 
 export function parseHistory(all: Iterable<RawRecord>): Parsed {
   const conversations = new Map<string, Conversation>()
-  const seen = new Set<string>()
+  const promptKeys = new Set<string>()
   const unknown = createCounts()
   for (const raw of all) {
     if (typeof raw.display !== "string") {
@@ -289,10 +303,10 @@ export function parseHistory(all: Iterable<RawRecord>): Parsed {
     }
     const message = promptOf(raw, raw.display)
     const conversation = conversationOf(raw, conversations)
-    const once = `${conversation.id} ${message.key}`
-    if (message.parts.length === 0 || seen.has(once)) continue
-    seen.add(once)
-    add(message, conversation)
+    const promptKey = `${conversation.id} ${message.key}`
+    if (message.parts.length === 0 || promptKeys.has(promptKey)) continue
+    promptKeys.add(promptKey)
+    addPrompt(message, conversation)
   }
   return {
     conversations: [...conversations.values()].filter(({ messages }) => messages.length > 0),
@@ -324,20 +338,20 @@ export function promptOwner(raw: RawRecord): string {
 function conversationOf(raw: RawRecord, conversations: Map<string, Conversation>): Conversation {
   const project = string(raw.project)
   const id = promptOwner(raw)
-  const known = conversations.get(id)
-  if (known) return known
-  const made: Conversation = {
+  const existing = conversations.get(id)
+  if (existing) return existing
+  const conversation: Conversation = {
     id,
     kind: "person",
     cwds: project === undefined ? [] : [project],
     messages: [],
-    authority: PROMPTS_ONLY,
+    authority: PROMPT_LOG_AUTHORITY,
   }
-  conversations.set(id, made)
-  return made
+  conversations.set(id, conversation)
+  return conversation
 }
 
-function add(message: Message, conversation: Conversation): void {
+function addPrompt(message: Message, conversation: Conversation): void {
   conversation.messages.push(message)
   const { at } = message
   if (at !== undefined) {

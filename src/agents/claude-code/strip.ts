@@ -31,7 +31,7 @@ const DROPPED_TYPES = new Set([
   "tools-used",
 ])
 
-/** Types of progress records without content that are never a parent. */
+/** Types of progress records that have no content, and that no other record names as its parent. */
 const TICKS = new Set(["bash_progress", "mcp_progress", "query_update", "search_results_received", "waiting_for_task"])
 
 /** Types of system records that matter only as links of the parentUuid chain. */
@@ -45,7 +45,7 @@ const TEXT_ATTACHMENTS = new Set(["queued_command", "hook_additional_context", "
 const LONG_LINE = 1_000_000
 const MAX_SHORT_FIELD = 300
 /** The shortest field of a structured result that is searched for in the text, in characters. */
-const MIN_DOUBLE = 64
+const MIN_DUPLICATE_LENGTH = 64
 
 const TICK_MARK = '"type":"progress","data":'
 const TYPE_MARK = '{"type":"'
@@ -65,14 +65,14 @@ export function isWantedLine(line: string): boolean {
   return !(TICKS.has(kind) && line.endsWith("}") && line.indexOf('{"', brace + 1) === -1)
 }
 
-const ORIGINAL_MARK = '"originalFile":"'
+const ORIGINAL_FILE_MARK = '"originalFile":"'
 const CUT = "[dex: cut]"
 
 /** Parses a line without the copy of the file in an edit's result, which makes up a quarter of all bytes. */
 export function parseLine(line: string): RawRecord | undefined {
-  const key = line.indexOf(ORIGINAL_MARK)
+  const key = line.indexOf(ORIGINAL_FILE_MARK)
   if (key !== -1) {
-    const from = key + ORIGINAL_MARK.length
+    const from = key + ORIGINAL_FILE_MARK.length
     const cut = parseObject(line.slice(0, from) + CUT + line.slice(endOfString(line, from)))
     if (record(cut?.toolUseResult)?.originalFile === CUT) return cut // otherwise the match was a different field
   }
@@ -90,8 +90,8 @@ function endOfString(line: string, from: number): number {
 
 /** Strips a record. `chars` is the length of the line: only a long line can contain a text that must be cut. */
 export function stripClaudeCodeRecord(raw: RawRecord, chars: number): RawRecord | undefined {
-  const kept = stripByType(raw)
-  return kept && chars > LONG_LINE ? cutLongTexts(kept) : kept
+  const stripped = stripByType(raw)
+  return stripped && chars > LONG_LINE ? cutLongTexts(stripped) : stripped
 }
 
 function stripByType(raw: RawRecord): RawRecord | undefined {
@@ -117,7 +117,7 @@ function stripByType(raw: RawRecord): RawRecord | undefined {
 const ENVELOPE_BULK = ["userType", "slug", "requestId", "todos", "thinkingMetadata", "imagePasteIds", "turnPosition"]
 const MESSAGE_BULK = ["type", "role", "stop_sequence", "stop_details", "container", "context_management", "diagnostics"]
 
-/** Strips in place; also used for the messages in progress records. */
+/** Strips a user or assistant record in place, or such a message inside a progress record. */
 function stripMessage(raw: RawRecord): void {
   drop(raw, ENVELOPE_BULK)
   if (raw.planContent !== undefined) raw.planContent = true // the text contains the plan
@@ -133,13 +133,13 @@ function stripMessage(raw: RawRecord): void {
 
 /** Removes zeros and empty fields. Everything else stays, because the cost of an answer is lost once the file is gone. */
 function stripUsage(usage: RawRecord): RawRecord {
-  const kept: RawRecord = {}
+  const result: RawRecord = {}
   for (const field in usage) {
     const value = usage[field]
     const stripped = isRecord(value) ? stripUsage(value) : value
-    if (stripped && !(typeof stripped === "object" && Object.keys(stripped).length === 0)) kept[field] = stripped
+    if (stripped && !(typeof stripped === "object" && Object.keys(stripped).length === 0)) result[field] = stripped
   }
-  return kept
+  return result
 }
 
 /** Strips the blocks in place. Returns the text of their tool results. */
@@ -163,8 +163,8 @@ function stripBlocks(content: unknown): string {
         break
       case "tool_result": {
         for (const inner of records(block.content)) if (inner.source !== undefined) stripBytes(inner)
-        const own = contentText(block.content)
-        text = text === "" ? own : `${text}\n${own}`
+        const resultText = contentText(block.content)
+        text = text === "" ? resultText : `${text}\n${resultText}`
       }
     }
   }
@@ -196,7 +196,7 @@ function stripToolResult(result: unknown, text: string): unknown {
     drop(result, ["oldString", "newString", "edits", "content"]) // the call's input has the same fields
   }
   if (result.isImage === true) drop(result, ["stdout"])
-  dropDoubles(result, text)
+  dropDuplicates(result, text)
   const file = record(result.file)
   if (file) {
     drop(file, ["base64"])
@@ -204,19 +204,19 @@ function stripToolResult(result: unknown, text: string): unknown {
     if (typeof file.content === "string" && file.content.length <= text.length) drop(file, ["content"])
   }
   const task = record(result.task)
-  if (task) dropDoubles(task, text)
+  if (task) dropDuplicates(task, text)
   return result
 }
 
-function dropDoubles(fields: RawRecord, text: string): void {
+function dropDuplicates(fields: RawRecord, text: string): void {
   for (const key in fields) {
     const value = fields[key]
     if (typeof value === "string") {
-      if (value.length >= MIN_DOUBLE && text.includes(value.trim())) fields[key] = undefined
+      if (value.length >= MIN_DUPLICATE_LENGTH && text.includes(value.trim())) fields[key] = undefined
     } else if (Array.isArray(value) && value.length > 0 && key !== "structuredPatch") {
       const isDuplicate = value.every((item) => {
-        const own = typeof item === "string" ? item : isRecord(item) ? string(item.text) : undefined
-        return own !== undefined && text.includes(own)
+        const itemText = typeof item === "string" ? item : isRecord(item) ? string(item.text) : undefined
+        return itemText !== undefined && text.includes(itemText)
       })
       if (isDuplicate) fields[key] = undefined
     }
@@ -231,7 +231,7 @@ function stripProgress(raw: RawRecord): RawRecord | undefined {
     drop(raw, ENVELOPE_BULK)
     const message = record(data.message)
     if (message) stripMessage(message)
-    raw.data = { type: kind, agentId: data.agentId, message, ...onlyNormalized(data.normalizedMessages) }
+    raw.data = { type: kind, agentId: data.agentId, message, ...spokenMessages(data.normalizedMessages) }
     return raw
   }
   if (typeof kind === "string" && TICKS.has(kind)) return undefined
@@ -239,10 +239,10 @@ function stripProgress(raw: RawRecord): RawRecord | undefined {
 }
 
 /**
- * Some builds record a subagent's text between its tool calls only here, and repeat it in every later record. Its tool calls and
- * results have their own progress records.
+ * Returns the messages with the subagent's text and thinking. Some builds record them only here, and repeat them in every later
+ * record. Tool calls and results are dropped, because they have their own progress records.
  */
-function onlyNormalized(messages: unknown): RawRecord {
+function spokenMessages(messages: unknown): RawRecord {
   const spoken = records(messages).filter((message) => {
     const blocks = records(record(message.message)?.content)
     return message.type === "assistant" && blocks.some((block) => block.type === "text" || block.type === "thinking")

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
 import {
-  claudeCodeAgent,
+  claudeCodeSubagent,
   HOOK_TIMEOUT_MS,
   type HookEvent,
   hookStart,
@@ -26,7 +26,7 @@ export const CLAUDE_CODE_HOOKS: readonly HookEvent[] = [
 export const claudeCodeWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine), settings(machine)], program: "claude" }),
   trust: "lets the dex-retrieval sub-agent run dex commands that only read, without asking you.",
-  wanted: (machine, bin) => [
+  files: (machine, bin) => [
     {
       path: settings(machine),
       additions: [
@@ -48,12 +48,12 @@ export const claudeCodeWiring: Wiring = {
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
       additions: [
-        claudeCodeAgent(shellStart(bin), {
+        claudeCodeSubagent(shellStart(bin), {
           server: "mcp__dex",
           guard: bin.guard === undefined ? undefined : hookStart(bin.guard, [], bin, "program"),
         }),
       ],
-      is: "subagent",
+      role: "subagent",
     },
   ],
 }

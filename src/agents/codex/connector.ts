@@ -14,7 +14,7 @@ import { codexRoots } from "../registry.ts"
 import { parseRollout, rejoinRollout } from "./parse.ts"
 import { stripRecord } from "./strip.ts"
 
-/** Codex CLI, its IDE extension and its app: one rollout file per thread; names and lineage are in a database. */
+/** Reads Codex CLI, its IDE extension and its app. Each thread is a rollout file; its name and parent are in a database. */
 export const codexConnector: Connector = {
   source: "codex",
   version: 6,
@@ -34,11 +34,11 @@ type CodexUnit = Unit & { thread?: ThreadFacts }
 
 const ROLLOUT = /^(rollout-.+?)\.(jsonl|jsonl\.zst|json)$/
 /** The endings of a thread's file, in order of preference. A resumed thread is unpacked next to its old compressed file. */
-const PREFERENCE = ["jsonl", "jsonl.zst", "json"]
+const ENDINGS = ["jsonl", "jsonl.zst", "json"]
 const MAX_INDEX_BYTES = 64 << 20
-/** The factor by which a compressed rollout grows when it is read: ten to thirty, or more if the text is repetitive. */
-const PACKED = 30
-/** the levels of sessions/YYYY/MM/DD */
+/** The estimated ratio of decompressed to compressed size. It is ten to thirty, or more if the text is repetitive. */
+const COMPRESSION_RATIO = 30
+/** The levels of folders below `sessions`: YYYY/MM/DD. */
 const MAX_FOLDERS = 3
 
 function watched(root: string): Watched[] {
@@ -49,31 +49,31 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, _seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> {
+function* discover(root: string, _isUnchanged: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> {
   const threads = new Map<string, ThreadFacts>()
   const problems: Unreadable[] = []
   addIndex(threads, join(root, "session_index.jsonl"), problems)
   addState(threads, root, problems, scratch)
 
-  const found = new Map<string, { kind: string; unit: CodexUnit }>()
+  const rollouts = new Map<string, { kind: string; unit: CodexUnit }>()
   for (const folder of ["sessions", "archived_sessions"]) {
     for (const file of rolloutsIn(join(root, folder), MAX_FOLDERS, problems)) {
-      const known = found.get(file.unit.key)
-      if (!known || isBetter(file, known)) found.set(file.unit.key, file)
+      const earlier = rollouts.get(file.unit.key)
+      if (!earlier || isBetter(file, earlier)) rollouts.set(file.unit.key, file)
     }
   }
   yield* problems
-  for (const { unit } of found.values()) {
-    const thread = threads.get(threadOf(unit.key) ?? "")
+  for (const { unit } of rollouts.values()) {
+    const thread = threads.get(threadIdOf(unit.key) ?? "")
     yield thread ? { ...unit, thread, stamp: `${unit.stamp}:${fingerprint(thread)}` } : unit
   }
 }
 
 type Rollout = { kind: string; unit: CodexUnit }
 
-function isBetter(file: Rollout, than: Rollout): boolean {
-  const [mine, theirs] = [PREFERENCE.indexOf(file.kind), PREFERENCE.indexOf(than.kind)]
-  return mine === theirs ? file.unit.modifiedAt > than.unit.modifiedAt : mine < theirs
+function isBetter(file: Rollout, other: Rollout): boolean {
+  const [rank, otherRank] = [ENDINGS.indexOf(file.kind), ENDINGS.indexOf(other.kind)]
+  return rank === otherRank ? file.unit.modifiedAt > other.unit.modifiedAt : rank < otherRank
 }
 
 function* rolloutsIn(folder: string, depth: number, problems: Unreadable[]): Iterable<Rollout> {
@@ -87,7 +87,7 @@ function* rolloutsIn(folder: string, depth: number, problems: Unreadable[]): Ite
     const stat = fileAt(path, (problem) => problems.push(problem))
     if (!stat) continue
     const unit = unitOfFile(path, name[1]!, stat)
-    yield { kind: name[2]!, unit: name[2] === "jsonl.zst" ? { ...unit, bytes: stat.size * PACKED } : unit }
+    yield { kind: name[2]!, unit: name[2] === "jsonl.zst" ? { ...unit, bytes: stat.size * COMPRESSION_RATIO } : unit }
   }
 }
 
@@ -96,11 +96,11 @@ function leadsToFolder(entry: Dirent, path: string): boolean {
 }
 
 /** Parses `rollout-<time>-<thread>` or, for a reverted thread, `rollout-<time>-<thread>_<rollout>`. */
-function threadOf(stem: string): string | undefined {
+function threadIdOf(stem: string): string | undefined {
   return /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:_[0-9a-f-]+)?$/.exec(stem)?.[1]
 }
 
-/** Older builds append a line at every renaming, so the last line about a thread wins. */
+/** Adds the names in the older builds' index. They append a line at every renaming, so the last line about a thread counts. */
 function addIndex(threads: Map<string, ThreadFacts>, path: string, problems: Unreadable[]): void {
   const text = textAt(path, MAX_INDEX_BYTES, (problem) => problems.push(problem))
   for (const line of text?.split("\n") ?? []) {
@@ -111,7 +111,7 @@ function addIndex(threads: Map<string, ThreadFacts>, path: string, problems: Unr
   }
 }
 
-/** Reads `state_<N>.sqlite`: the number rises with the schema, and the older files remain. */
+/** Adds the facts in the newest `state_<N>.sqlite`. The number rises with the schema, and the older files remain. */
 function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unreadable[], scratch?: Scratch): void {
   const numbers = entriesOf(root, (problem) => problems.push(problem)).flatMap(({ name }) => {
     const number = /^state_(\d{1,6})\.sqlite$/.exec(name)?.[1]
@@ -130,9 +130,9 @@ function addState(threads: Map<string, ThreadFacts>, root: string, problems: Unr
 
 function readThreads(db: ForeignDatabase): Map<string, ThreadFacts> {
   const threads = new Map<string, ThreadFacts>()
-  const has = columnsOf(db, "threads")
-  if (has.has("id")) {
-    const columns = ["id", "name", "title", "first_user_message", "preview"].filter((column) => has.has(column))
+  const existing = columnsOf(db, "threads")
+  if (existing.has("id")) {
+    const columns = ["id", "name", "title", "first_user_message", "preview"].filter((column) => existing.has(column))
     for (const row of db.all(`select ${columns.join(", ")} from threads`)) {
       const name = string(row.name)
       const title = string(row.title)
@@ -160,7 +160,7 @@ function read(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Reading | Pro
   return withThread(readJsonl(unit.path, after, { strip: stripRecord }), unit, after)
 }
 
-/** The cursor counts decompressed bytes, so reading continues where it stopped in the uncompressed file. */
+/** Reads a compressed rollout. The cursor counts decompressed bytes, so it also fits the file before its compression. */
 async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch): Promise<Reading> {
   const { path, problem, remove } = await decompressZstd(unit.path, scratch)
   const damage = problem === undefined ? [] : [{ reason: problem, where: "the file" }]
@@ -170,36 +170,36 @@ async function readCompressed(unit: CodexUnit, after?: Cursor, scratch?: Scratch
     return { mode: "append", records: [], end: () => ({ cursor, skipped: damage, pending: false }) }
   }
   // a compressed file is final, so its last line is complete, with or without a newline
-  const inner = readJsonl(path, after, { strip: stripRecord, now: Number.MAX_SAFE_INTEGER })
-  function* untilRemoved(): Generator<RawRecord> {
+  const reading = readJsonl(path, after, { strip: stripRecord, now: Number.MAX_SAFE_INTEGER })
+  function* recordsThenRemove(): Generator<RawRecord> {
     try {
-      yield* inner.records
+      yield* reading.records
     } finally {
       remove()
     }
   }
   const end = () => {
     remove()
-    const ended = inner.end()
-    return { ...ended, skipped: [...damage, ...ended.skipped] }
+    const result = reading.end()
+    return { ...result, skipped: [...damage, ...result.skipped] }
   }
-  return withThread({ mode: inner.mode, records: untilRemoved(), end }, unit, after)
+  return withThread({ mode: reading.mode, records: recordsThenRemove(), end }, unit, after)
 }
 
 /** Puts the facts about the thread before its records, unless the cursor shows that they were already read. */
 function withThread(reading: Reading, { thread }: CodexUnit, after?: Cursor): Reading {
-  const known = reading.mode === "append" ? string(after?.thread) : undefined
-  const now = thread ? fingerprint(thread) : known
+  const storedFingerprint = reading.mode === "append" ? string(after?.thread) : undefined
+  const current = thread ? fingerprint(thread) : storedFingerprint
   function* records(): Generator<RawRecord> {
-    if (thread && now !== known) yield thread
+    if (thread && current !== storedFingerprint) yield thread
     yield* reading.records
   }
   return {
     mode: reading.mode,
     records: records(),
     end: () => {
-      const ended = reading.end()
-      return now === undefined ? ended : { ...ended, cursor: { ...ended.cursor, thread: now } }
+      const result = reading.end()
+      return current === undefined ? result : { ...result, cursor: { ...result.cursor, thread: current } }
     },
   }
 }

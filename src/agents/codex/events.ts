@@ -14,7 +14,7 @@ import {
 } from "./rollout.ts"
 
 /** Types of events that response items repeat, or that are about the harness and not the conversation. */
-const QUIET = new Set([
+const IGNORED_EVENTS = new Set([
   "collab_agent_interaction_end",
   "collab_agent_spawn_end",
   "collab_close_end",
@@ -37,7 +37,7 @@ const QUIET = new Set([
   "warning",
 ])
 
-const QUIET_ITEMS = new Set([
+const IGNORED_ITEMS = new Set([
   "CollabAgentToolCall",
   "ContextCompaction",
   "DynamicToolCall",
@@ -59,7 +59,7 @@ export function handleEvent(rollout: Rollout, payload: RawRecord, at?: number): 
       rollout.turn = string(payload.turn_id) ?? rollout.turn
       break
     case "token_count":
-      takeTokens(rollout, payload)
+      addTokens(rollout, payload)
       break
     case "thread_rolled_back":
       rollout.entries.push({ turns: number(payload.num_turns) ?? 0 })
@@ -107,17 +107,17 @@ export function handleEvent(rollout: Rollout, payload: RawRecord, at?: number): 
       if (payload.success === false) callWithId(rollout, id).failed = true
       break
     case "web_search_end":
-      takeSearch(rollout, id, payload, at)
+      addSearchResults(rollout, id, payload, at)
       break
     case "item_completed":
-      takeCompleted(rollout, record(payload.item) ?? {}, payload, at)
+      handleCompletedItem(rollout, record(payload.item) ?? {}, payload, at)
       break
     default:
-      if (!QUIET.has(String(payload.type))) countUnknown(rollout, `event_msg/${payload.type}`)
+      if (!IGNORED_EVENTS.has(String(payload.type))) countUnknown(rollout, `event_msg/${payload.type}`)
   }
 }
 
-function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?: number): void {
+function handleCompletedItem(rollout: Rollout, item: RawRecord, event: RawRecord, at?: number): void {
   const id = string(item.id)
   const payload = { id, turn_id: event.turn_id }
   switch (item.type) {
@@ -151,10 +151,10 @@ function takeCompleted(rollout: Rollout, item: RawRecord, event: RawRecord, at?:
       break
     case "WebSearch":
     case "Extension":
-      takeSearch(rollout, id, item, at)
+      addSearchResults(rollout, id, item, at)
       break
     default:
-      if (!QUIET_ITEMS.has(String(item.type))) countUnknown(rollout, `event_msg/item_completed/${item.type}`)
+      if (!IGNORED_ITEMS.has(String(item.type))) countUnknown(rollout, `event_msg/item_completed/${item.type}`)
   }
 }
 
@@ -162,7 +162,7 @@ function addPrompt(rollout: Rollout, content: RawRecord[], payload: RawRecord, a
   const speaker = speakerOf(rollout, payload)
   const parts = content.flatMap((piece) => contentParts(piece, splitPrompt, speaker))
   const startsTurn = parts.some(({ origin }) => origin === speaker)
-  addMessage(rollout, "user", parts, { payload: own(payload), at, kind: "prompt", isStandIn: true, startsTurn })
+  addMessage(rollout, "user", parts, { payload: withEventId(payload), at, kind: "prompt", isStandIn: true, startsTurn })
 }
 
 function addStandIn(
@@ -172,16 +172,16 @@ function addStandIn(
   payload: RawRecord,
   at?: number,
 ): void {
-  addMessage(rollout, "assistant", parts, { payload: own(payload), at, kind, isStandIn: true })
+  addMessage(rollout, "assistant", parts, { payload: withEventId(payload), at, kind, isStandIn: true })
 }
 
-/** Removes the id. A completed item has the id of the response item that it repeats, and the stand-in must not take that key. */
-function own(payload: RawRecord): RawRecord {
+/** Gives the event an id of its own. A completed item has the id of the response item that it repeats, which needs that key. */
+function withEventId(payload: RawRecord): RawRecord {
   return payload.id === undefined ? payload : { ...payload, id: `${payload.id}:event` }
 }
 
-/** Counts tokens. They arrive after each model call, and again, unchanged, whenever limits are refreshed. */
-function takeTokens(rollout: Rollout, payload: RawRecord): void {
+/** Adds tokens to the last reply. Codex writes them after each model call, and again, unchanged, when it refreshes the limits. */
+function addTokens(rollout: Rollout, payload: RawRecord): void {
   const info = record(payload.info) ?? payload
   const total = record(info.total_token_usage)
   const isRepeat = total !== undefined && JSON.stringify(total) === JSON.stringify(rollout.lastTotal)
@@ -189,19 +189,19 @@ function takeTokens(rollout: Rollout, payload: RawRecord): void {
     codexUsage(record(info.last_token_usage)) ?? usageSince(codexUsage(total), codexUsage(rollout.lastTotal))
   if (total) rollout.lastTotal = total
   if (!usage || isRepeat) return
-  rollout.sawTokenCount = true
+  rollout.hasTokenCounts = true
   if (rollout.lastReply) rollout.lastReply.usage = addRequest(rollout.lastReply.usage, usage)
 }
 
 /** Adds search results, because the response item has only the query. */
-function takeSearch(rollout: Rollout, id: string | undefined, search: RawRecord, at?: number): void {
+function addSearchResults(rollout: Rollout, id: string | undefined, search: RawRecord, at?: number): void {
   const text = records(search.results)
     .map((hit) => [hit.title, hit.url, hit.snippet].flatMap((line) => string(line) ?? []).join("\n"))
     .filter((hit) => hit !== "")
     .join("\n\n")
   if (text === "") return
-  const about = id === undefined ? {} : { call_id: id }
-  const part: Part = { type: "tool_result", text, origin: "web", tool: "web_search", ...about, is_error: false }
+  const callField = id === undefined ? {} : { call_id: id }
+  const part: Part = { type: "tool_result", text, origin: "web", tool: "web_search", ...callField, is_error: false }
   addMessage(rollout, "tool", [part], { payload: { id: id && `${id}:results` }, at })
 }
 

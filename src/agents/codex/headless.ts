@@ -2,7 +2,7 @@ import { number, parseObject, record, string } from "../../core/record.ts"
 import type { HeadlessAgent, HeadlessReply } from "../kit/headless.ts"
 
 /** Features to turn off, because they offer the model a tool, start a program, or produce additional output. */
-const OFF = [
+const DISABLED_FEATURES = [
   "apps",
   "browser_use",
   "code_mode",
@@ -26,7 +26,7 @@ const OFF = [
 ]
 
 const SETTINGS = [
-  ...OFF.map((feature) => `features.${feature}=false`),
+  ...DISABLED_FEATURES.map((feature) => `features.${feature}=false`),
   "agents.enabled=false",
   'web_search="disabled"',
   "notify=[]",
@@ -39,7 +39,7 @@ const SETTINGS = [
   "include_collaboration_mode_instructions=false",
 ]
 
-/** Tested with 0.166.0. */
+/** Tested with version 0.166.0. */
 export const codexHeadless: HeadlessAgent = {
   program: "codex",
   install: "npm install -g @openai/codex@latest",
@@ -50,13 +50,13 @@ export const codexHeadless: HeadlessAgent = {
       "exec",
       "--json",
       "--ephemeral",
-      // The configuration has servers, hooks and notifiers, but not the login.
+      // The user's configuration may have servers, hooks and notifiers. The login is stored elsewhere.
       "--ignore-user-config",
       "--ignore-rules",
       "--skip-git-repo-check",
       ...["--sandbox", "read-only"],
       ...["--color", "never"],
-      ...[...SETTINGS, `model_instructions_file=${JSON.stringify(systemFile)}`].flatMap((one) => ["-c", one]),
+      ...[...SETTINGS, `model_instructions_file=${JSON.stringify(systemFile)}`].flatMap((setting) => ["-c", setting]),
       ...(model === undefined ? [] : ["--model", model]),
       "-",
     ],

@@ -16,8 +16,8 @@ import {
 
 type ResultPart = Extract<Part, { type: "tool_result" }>
 
-/** Types of items that are encrypted or only the harness's own bookkeeping. */
-const QUIET = new Set([
+/** Types of items that are encrypted, or that only Codex itself needs. */
+const IGNORED_TYPES = new Set([
   "additional_tools",
   "compaction",
   "compaction_summary",
@@ -26,11 +26,11 @@ const QUIET = new Set([
   "ghost_snapshot",
 ])
 
-/** Handles a `response_item`: what the model received and produced. It is the authority for the conversation. */
+/** Handles a `response_item`: what the model received or produced. If events say something else, these items count. */
 export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   switch (payload.type) {
     case "message":
-      takeMessage(rollout, payload, at, ordinal)
+      handleMessage(rollout, payload, at, ordinal)
       break
     case "reasoning":
       addMessage(rollout, "assistant", thinkingParts(reasoningText(payload)), { payload, at, kind: "thinking" })
@@ -72,19 +72,19 @@ export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, or
       addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter" })
       break
     default:
-      if (!QUIET.has(String(payload.type))) countUnknown(rollout, `response_item/${payload.type}`)
+      if (!IGNORED_TYPES.has(String(payload.type))) countUnknown(rollout, `response_item/${payload.type}`)
   }
 }
 
-function takeMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
+function handleMessage(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   const content = contentOf(payload)
   if (payload.role === "assistant") {
-    const parts = content.flatMap((piece) => contentParts(piece, keepUnsplit, "agent"))
+    const parts = content.flatMap((piece) => contentParts(piece, asSpeakersText, "agent"))
     addMessage(rollout, "assistant", parts, { payload, at, kind: "reply" })
     return
   }
   if (payload.role !== "user") {
-    const parts = content.flatMap((piece) => contentParts(piece, allInjected, "injected"))
+    const parts = content.flatMap((piece) => contentParts(piece, asInjectedText, "injected"))
     addMessage(rollout, "system", parts, { payload, at })
     return
   }
@@ -102,23 +102,23 @@ function contentOf({ content }: RawRecord): RawRecord[] {
 /** Splits a user message into the typed text and the text that was added around it. */
 export function messageParts(rollout: Rollout, payload: RawRecord, ordinal?: number): Part[] {
   const speaker = speakerOf(rollout, payload, ordinal)
-  const about = record(payload.internal_chat_message_metadata_passthrough)
-  const kinds = array(about?.content_item_kinds)
-  const notes = array(about?.content_item_metadata)
+  const metadata = record(payload.internal_chat_message_metadata_passthrough)
+  const kinds = array(metadata?.content_item_kinds)
+  const notes = array(metadata?.content_item_metadata)
   return contentOf(payload).flatMap((piece, i) => {
     const kind = string(kinds[i])
     if (kind === undefined || kind === "unknown") return contentParts(piece, splitPrompt, speaker)
-    const typed = kind.startsWith("user.") || record(record(notes[i])?.provenance)?.type === "user"
-    return contentParts(piece, typed ? splitRequest : allInjected, typed ? speaker : "injected")
+    const isTyped = kind.startsWith("user.") || record(record(notes[i])?.provenance)?.type === "user"
+    return contentParts(piece, isTyped ? splitRequest : asInjectedText, isTyped ? speaker : "injected")
   })
 }
 
-/** The oldest files name the working directory only in the text before the first prompt. */
+/** Finds the working directory, which the oldest files name only in the text before the first prompt. */
 function noteFolder(rollout: Rollout, parts: Part[]): void {
   for (const part of parts) {
     if (part.origin !== "injected") continue
-    const named = /<cwd>([^<\n]{1,4000})<\/cwd>|^(?:- )?Current working directory: (.{1,4000})$/m.exec(part.text)
-    addCwd(rollout, named?.[1] ?? named?.[2])
+    const match = /<cwd>([^<\n]{1,4000})<\/cwd>|^(?:- )?Current working directory: (.{1,4000})$/m.exec(part.text)
+    addCwd(rollout, match?.[1] ?? match?.[2])
   }
 }
 
@@ -145,8 +145,8 @@ function addCall(
 function addResult(rollout: Rollout, payload: RawRecord, at: number | undefined, output: unknown): void {
   const { text, exitStatus, failed, images } = readCallOutput(output)
   const id = string(payload.call_id)
-  const about = id === undefined ? {} : { call_id: id }
-  const result: ResultPart = { type: "tool_result", text, origin: "local_tool", ...about, is_error: false }
+  const callField = id === undefined ? {} : { call_id: id }
+  const result: ResultPart = { type: "tool_result", text, origin: "local_tool", ...callField, is_error: false }
   const parts = [result, ...images.map((image) => imagePart(image.image_url, "local_tool", string(image.image_url)))]
   const key = string(payload.id) ?? (id && `${id}:output`)
   if (!addMessage(rollout, "tool", parts, { payload: { ...payload, id: key }, at })) return
@@ -177,8 +177,8 @@ function json(value: unknown): string {
 // Converts Codex's content pieces and token counts.
 
 type Split = (text: string) => TextRun[]
-export const keepUnsplit: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
-const allInjected: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
+export const asSpeakersText: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: false }])
+const asInjectedText: Split = (text) => (text.trim() === "" ? [] : [{ text, injected: true }])
 
 export function contentParts(piece: RawRecord, split: Split, speaker: Origin): Part[] {
   if (piece.type === "input_image" || piece.type === "image") {
@@ -225,22 +225,22 @@ export function codexUsage(counts: RawRecord | undefined): Usage | undefined {
   }
 }
 
-export function usageSince(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
-  return a && b ? combineUsage(a, b, (x, y) => Math.max(0, x - y)) : a
+export function usageSince(total: Usage | undefined, earlier: Usage | undefined): Usage | undefined {
+  return total && earlier ? combineUsage(total, earlier, (x, y) => Math.max(0, x - y)) : total
 }
 
 /** Keeps the fields that are strings. */
-export function withText<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
-  const kept: Partial<Record<K, string>> = {}
+export function textFields<K extends string>(fields: Record<K, unknown>): Partial<Record<K, string>> {
+  const texts: Partial<Record<K, string>> = {}
   for (const key in fields) {
     const text = string(fields[key])
-    if (text !== undefined) kept[key] = text
+    if (text !== undefined) texts[key] = text
   }
-  return kept
+  return texts
 }
 
 /** Tags that Codex, its extensions and its hooks insert into the user's turn. */
-const ENVELOPES = [
+const INJECTED_TAGS = [
   CONTEXT_TAG,
   "environment_context",
   "user_instructions",
@@ -264,14 +264,14 @@ const ENVELOPES = [
 ] as const
 
 const INSTRUCTIONS_END = "</INSTRUCTIONS>"
-const REQUEST = "## My request for Codex:"
+const REQUEST_HEADING = "## My request for Codex:"
 
-/** Splits a user's text into typed and inserted text. A prompt may follow an envelope directly. */
+/** Splits a user's text into typed and inserted text. A prompt may follow inserted text directly. */
 export function splitPrompt(text: string): TextRun[] {
   const trimmed = text.trim()
   if (/^<\/?image\b[^>]{0,400}>$/.test(trimmed)) return [{ text: trimmed, injected: true }]
   if (!trimmed.startsWith("# AGENTS.md")) {
-    return splitRequest(trimmed).flatMap((run) => (run.injected ? [run] : splitInjected(run.text, ENVELOPES)))
+    return splitRequest(trimmed).flatMap((run) => (run.injected ? [run] : splitInjected(run.text, INJECTED_TAGS)))
   }
   const end = trimmed.lastIndexOf(INSTRUCTIONS_END)
   if (end === -1) return [{ text: trimmed, injected: true }]
@@ -279,16 +279,16 @@ export function splitPrompt(text: string): TextRun[] {
   return [{ text: trimmed.slice(0, end + INSTRUCTIONS_END.length), injected: true }, ...splitPrompt(rest)]
 }
 
-/** The IDE extension writes open files and selections before the request. */
+/** Splits a text at the request. The IDE extension writes open files and selections before it. */
 function splitRequest(text: string): TextRun[] {
   const trimmed = text.trim()
-  const at = trimmed.startsWith("# ") ? trimmed.indexOf(REQUEST) : -1
+  const headingStart = trimmed.startsWith("# ") ? trimmed.indexOf(REQUEST_HEADING) : -1
   const runs =
-    at === -1
+    headingStart === -1
       ? [{ text: trimmed, injected: false }]
       : [
-          { text: trimmed.slice(0, at + REQUEST.length), injected: true },
-          { text: trimmed.slice(at + REQUEST.length).trim(), injected: false },
+          { text: trimmed.slice(0, headingStart + REQUEST_HEADING.length), injected: true },
+          { text: trimmed.slice(headingStart + REQUEST_HEADING.length).trim(), injected: false },
         ]
   return runs.filter((run) => run.text !== "")
 }

@@ -4,7 +4,7 @@ import { number, type RawRecord, record, records, string, time } from "../../cor
 import { addRequest } from "../../core/usage.ts"
 import type { Parsed, UnitName } from "../kit/connector.ts"
 import { handleEvent } from "./events.ts"
-import { agentMessageParts, codexUsage, handleItem, itemsText, messageParts, withText } from "./items.ts"
+import { agentMessageParts, codexUsage, handleItem, itemsText, messageParts, textFields } from "./items.ts"
 import {
   addCwd,
   addMessage,
@@ -26,9 +26,9 @@ import {
  */
 export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const rollout = newRollout(unit)
-  for (const line of raw) take(rollout, line)
+  for (const line of raw) handleRecord(rollout, line)
   for (const [id, call] of rollout.calls) finishCall(call, id)
-  if (!rollout.sawTokenCount) {
+  if (!rollout.hasTokenCounts) {
     for (const { message, usage } of rollout.usageRecords) message.usage = addRequest(message.usage, usage)
   }
   const drafts = settleDrafts(rollout)
@@ -36,19 +36,19 @@ export function parseRollout(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return { conversations, unknown: Object.fromEntries(rollout.unknown) }
 }
 
-const QUIET = new Set(["world_state", "security_risk_score", "inter_agent_communication_metadata"])
+const IGNORED_RECORDS = new Set(["world_state", "security_risk_score", "inter_agent_communication_metadata"])
 
-function take(rollout: Rollout, line: RawRecord): void {
+function handleRecord(rollout: Rollout, line: RawRecord): void {
   const at = time(line.timestamp)
   rollout.lastAt = at ?? rollout.lastAt
   const payload = record(line.payload)
   if (line.type === "dex-thread") rollout.thread = line
   else if (line.type === "dex-cut") rollout.isCut = true
-  else if (!payload) takeBare(rollout, line, at)
+  else if (!payload) handleBareRecord(rollout, line, at)
   else {
     switch (line.type) {
       case "session_meta":
-        takeMeta(rollout, payload)
+        handleHeader(rollout, payload)
         break
       case "turn_context":
         rollout.turn = string(payload.turn_id) ?? rollout.turn
@@ -62,7 +62,7 @@ function take(rollout: Rollout, line: RawRecord): void {
         handleEvent(rollout, payload, at)
         break
       case "compacted":
-        takeCompacted(rollout, payload, at)
+        handleCompaction(rollout, payload, at)
         break
       case "inter_agent_communication":
         addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter", isStandIn: true })
@@ -73,7 +73,7 @@ function take(rollout: Rollout, line: RawRecord): void {
         break
       }
       default:
-        if (!QUIET.has(String(line.type))) countUnknown(rollout, String(line.type))
+        if (!IGNORED_RECORDS.has(String(line.type))) countUnknown(rollout, String(line.type))
     }
   }
 }
@@ -82,43 +82,43 @@ function take(rollout: Rollout, line: RawRecord): void {
  * Handles a record from before mid-2025, when there was no envelope: a header, then the items themselves, with state records in
  * between.
  */
-function takeBare(rollout: Rollout, line: RawRecord, at?: number): void {
+function handleBareRecord(rollout: Rollout, line: RawRecord, at?: number): void {
   if (line.record_type === "state") return
   if (typeof line.type === "string") handleItem(rollout, line, at)
-  else if (string(line.id) && line.timestamp !== undefined) takeMeta(rollout, line)
+  else if (string(line.id) && line.timestamp !== undefined) handleHeader(rollout, line)
   else if (Object.keys(line).length > 0) countUnknown(rollout, "(no type)")
 }
 
-/** Handles a header. The first one belongs to the file. One of another thread begins the prefix that a fork copied from it. */
-function takeMeta(rollout: Rollout, meta: RawRecord): void {
+/** Handles a header. The first one belongs to the file. A later header of another thread begins records that a fork copied. */
+function handleHeader(rollout: Rollout, meta: RawRecord): void {
   rollout.meta ??= meta
-  rollout.scope = string(meta.id) ?? rollout.scope
+  rollout.currentThread = string(meta.id) ?? rollout.currentThread
   if (meta.id === rollout.meta.id) addCwd(rollout, meta.cwd)
 }
 
 /** Drops events that repeat response items, and marks the turns that were rolled back. */
 function settleDrafts(rollout: Rollout): Draft[] {
-  const covered = new Set(
+  const coveredKinds = new Set(
     rollout.entries.flatMap((entry) => ("message" in entry && !entry.isStandIn ? entry.kind : [])),
   )
   const drafts: Draft[] = []
   for (const entry of rollout.entries) {
     if ("turns" in entry) rollBack(drafts, entry.turns)
-    else if (!entry.isStandIn || !covered.has(entry.kind)) drafts.push(entry)
+    else if (!entry.isStandIn || !coveredKinds.has(entry.kind)) drafts.push(entry)
   }
   return withoutCopies(drafts)
 }
 
-/** Codex counts a turn from each prompt. If there are fewer prompts than turns, everything since the first is rolled back. */
+/** Marks the last turns as abandoned. Each begins with a prompt. If there are fewer prompts, all from the first on are marked. */
 function rollBack(drafts: Draft[], turns: number): void {
   let remaining = turns
-  let from = drafts.length
+  let firstAbandoned = drafts.length
   for (let i = drafts.length - 1; i >= 0 && remaining > 0; i--) {
     if (!drafts[i]!.startsTurn || drafts[i]!.message.abandoned) continue
-    from = i
+    firstAbandoned = i
     remaining--
   }
-  for (const { message } of drafts.slice(from)) message.abandoned = true
+  for (const { message } of drafts.slice(firstAbandoned)) message.abandoned = true
 }
 
 function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
@@ -135,7 +135,7 @@ function conversationOf(rollout: Rollout, drafts: Draft[]): Conversation {
     kind: kindOf(rollout, parent),
     title,
     cwds: rollout.cwds,
-    ...withText({
+    ...textFields({
       git_branch: git?.branch,
       git_remote: git?.repository_url,
       git_commit: git?.commit_hash,
@@ -158,8 +158,8 @@ function parentOf({ meta, thread }: Rollout): string | undefined {
 function kindOf(rollout: Rollout, parent: string | undefined): Kind {
   const { source, originator, thread_source } = rollout.meta ?? {}
   if (parent !== undefined || isSubagentThread(rollout)) return "subagent"
-  const byScript = source === "exec" || source === "mcp" || /exec|sdk/i.test(string(originator) ?? "")
-  return byScript || (thread_source !== undefined && thread_source !== "user") ? "automation" : "person"
+  const isScripted = source === "exec" || source === "mcp" || /exec|sdk/i.test(string(originator) ?? "")
+  return isScripted || (thread_source !== undefined && thread_source !== "user") ? "automation" : "person"
 }
 
 /** In the terminal, only the person names a thread; the app and the extension generate names. */
@@ -181,28 +181,30 @@ const SUMMARY_PREFIX = "Another language model started to solve this problem"
  * Returns the records of a rollout that a compaction rewrote, with the dropped records in their original place. Undefined if the
  * rollout does not begin with a compaction.
  */
-export function rejoinRollout(dropped: RawRecord[], now: RawRecord[]): RawRecord[] | undefined {
-  const start = now.findIndex(({ type }) => type !== "dex-thread" && type !== "session_meta")
-  const first = now.find((line) => !isQuiet(line))
-  return first?.type === "compacted" ? [...now.slice(0, start), CUT, ...dropped, ...now.slice(start)] : undefined
+export function rejoinRollout(dropped: RawRecord[], current: RawRecord[]): RawRecord[] | undefined {
+  const start = current.findIndex(({ type }) => type !== "dex-thread" && type !== "session_meta")
+  const first = current.find((line) => !isSetup(line))
+  return first?.type === "compacted"
+    ? [...current.slice(0, start), CUT_MARK, ...dropped, ...current.slice(start)]
+    : undefined
 }
 
 /** The record that marks a rollout as cut. */
-const CUT: RawRecord = { type: "dex-cut" }
+const CUT_MARK: RawRecord = { type: "dex-cut" }
 
-function isQuiet({ type, payload }: RawRecord): boolean {
-  if (type === "event_msg") return QUIET_EVENTS.has((payload as RawRecord | undefined)?.type)
-  return QUIET_RECORDS.has(type)
+function isSetup({ type, payload }: RawRecord): boolean {
+  if (type === "event_msg") return SETUP_EVENTS.has((payload as RawRecord | undefined)?.type)
+  return SETUP_RECORDS.has(type)
 }
 
-const QUIET_RECORDS = new Set<unknown>(["dex-thread", "session_meta", "turn_context", "world_state"])
-const QUIET_EVENTS = new Set<unknown>(["task_started", "thread_settings_applied", "token_count"])
+const SETUP_RECORDS = new Set<unknown>(["dex-thread", "session_meta", "turn_context", "world_state"])
+const SETUP_EVENTS = new Set<unknown>(["task_started", "thread_settings_applied", "token_count"])
 
 /**
  * Adds the summary. If everything before it is gone from the rollout, also adds the prompts in the replacement history, because
  * some of them may not be recorded anywhere else.
  */
-function takeCompacted(rollout: Rollout, payload: RawRecord, at?: number): void {
+function handleCompaction(rollout: Rollout, payload: RawRecord, at?: number): void {
   const history = records(payload.replacement_history)
   const message = string(payload.message)
   // A remote compaction has the summary only in the replacement history, and that may be encrypted.
@@ -210,7 +212,7 @@ function takeCompacted(rollout: Rollout, payload: RawRecord, at?: number): void 
   const text = message ?? string(itemsText(last?.content).trim())
   rollout.isCut ||= rollout.entries.length === 0
   if (rollout.isCut)
-    takePrompts(
+    addCompactedPrompts(
       rollout,
       history.filter((item) => item !== last && !isSummary(item, message)),
     )
@@ -223,33 +225,33 @@ function isSummary({ content }: RawRecord, message: string | undefined): boolean
   return text.startsWith(SUMMARY_PREFIX) || (message !== undefined && text.includes(message))
 }
 
-function takePrompts(rollout: Rollout, history: RawRecord[]): void {
-  const times = new Map<string, number>()
+function addCompactedPrompts(rollout: Rollout, history: RawRecord[]): void {
+  const counts = new Map<string, number>()
   for (const item of history) {
     if (item.type !== "message" || item.role !== "user") continue
     const parts = messageParts(rollout, item)
     if (!parts.some(({ origin }) => origin === speakerOf(rollout, item))) continue
     const content = createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16)
-    const repeat = times.get(content) ?? 0
-    times.set(content, repeat + 1)
+    const repeat = counts.get(content) ?? 0
+    counts.set(content, repeat + 1)
     // The time of a copied prompt is unknown.
     const copy: Message = { key: historyKey(rollout, item, `${content}:${repeat}`), role: "user", parts }
     rollout.entries.push({ message: copy, startsTurn: true, kind: "prompt", isStandIn: false, repeat })
   }
 }
 
-/** Drops compacted prompts that the rollout itself or an earlier compaction contains. Only the others are messages. */
+/** Drops the prompts of a compaction that the rollout itself or an earlier compaction contains too. */
 export function withoutCopies(drafts: Draft[]): Draft[] {
   if (!drafts.some(({ repeat }) => repeat !== undefined)) return drafts
-  const own = drafts.filter(({ repeat, message }) => repeat === undefined && message.role === "user")
-  const keys = new Set(own.map(({ message }) => message.key))
-  const prompts = own.map(({ message }) => wordsOf(message))
+  const ownPrompts = drafts.filter(({ repeat, message }) => repeat === undefined && message.role === "user")
+  const keys = new Set(ownPrompts.map(({ message }) => message.key))
+  const prompts = ownPrompts.map(({ message }) => wordsOf(message))
   return drafts.filter(({ message, repeat }) => {
     if (repeat === undefined) return true
     const words = wordsOf(message)
-    const known = keys.has(message.key) || prompts.filter((text) => isSame(text, words)).length > repeat
-    if (!known) prompts.push(words)
-    return !known
+    const isKnown = keys.has(message.key) || prompts.filter((text) => isSamePrompt(text, words)).length > repeat
+    if (!isKnown) prompts.push(words)
+    return !isKnown
   })
 }
 
@@ -258,7 +260,7 @@ function wordsOf({ parts }: Message): string {
 }
 
 /** Whether a copy is the same prompt. Codex shortens a long prompt in the middle. */
-function isSame(text: string, copy: string): boolean {
+function isSamePrompt(text: string, copy: string): boolean {
   if (text === copy) return true
   const [start, end] = copy.split(/…\d+ tokens truncated…/)
   return end !== undefined && text.startsWith(start!.trimEnd()) && text.endsWith(end.trimStart())

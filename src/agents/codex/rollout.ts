@@ -19,13 +19,13 @@ import {
 /** The state while a rollout is parsed. */
 export type Rollout = {
   unit: UnitName
-  /** The first record of the file itself. */
+  /** The first header, which belongs to the file's own thread. */
   meta: RawRecord | undefined
   /** The facts from Codex's database and index. */
   thread: RawRecord
   name: string | undefined
   /** The thread to which the current records belong. A fork begins with its parent's records. */
-  scope: string | undefined
+  currentThread: string | undefined
   turn: string | undefined
   model: string | undefined
   lastAt: number | undefined
@@ -33,7 +33,7 @@ export type Rollout = {
   lastTotal: RawRecord | undefined
   /** True if a compaction has removed records from the file. */
   isCut: boolean
-  sawTokenCount: boolean
+  hasTokenCounts: boolean
   usageRecords: { message: Message; usage: Usage }[]
   cwds: string[]
   entries: (Draft | Rollback)[]
@@ -58,14 +58,14 @@ export function newRollout(unit: UnitName): Rollout {
     meta: undefined,
     thread: {},
     name: undefined,
-    scope: undefined,
+    currentThread: undefined,
     turn: undefined,
     model: undefined,
     lastAt: undefined,
     lastReply: undefined,
     lastTotal: undefined,
     isCut: false,
-    sawTokenCount: false,
+    hasTokenCounts: false,
     usageRecords: [],
     cwds: [],
     entries: [],
@@ -85,10 +85,10 @@ export type MessageContext = {
 }
 
 /** Adds a message, unless it has no parts or was written twice. */
-export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: MessageContext): Message | undefined {
+export function addMessage(rollout: Rollout, role: Role, parts: Part[], context: MessageContext): Message | undefined {
   if (parts.length === 0) return undefined
-  const { at, kind, isStandIn = false, startsTurn = false } = about
-  const key = keyOf(rollout, `${isStandIn}${role}${JSON.stringify(parts)}`, about.payload)
+  const { at, kind, isStandIn = false, startsTurn = false } = context
+  const key = keyOf(rollout, `${isStandIn}${role}${JSON.stringify(parts)}`, context.payload)
   if (key === undefined) return undefined
   const message: Message = { key, role, parts }
   if (at !== undefined) message.at = at
@@ -101,49 +101,49 @@ export function addMessage(rollout: Rollout, role: Role, parts: Part[], about: M
 }
 
 /**
- * The key is the record's own id, with its turn if the id is a short one that other threads may use too. Older records have none:
- * their key is the turn, the content, and its number among equal contents in the turn, because a fork copies these, but not the
- * times or positions.
+ * Returns the key of a message, or undefined for a record that was written twice. The key is the record's own id, with its turn
+ * if the id is a short one that other threads may use too. Older records have no id: their key is the turn, the content, and
+ * its number among equal contents in the turn, because a fork copies these, but not the times or positions.
  */
 function keyOf(rollout: Rollout, content: string, payload: RawRecord): string | undefined {
   const place = placeOf(rollout, payload)
   const id = string(payload.id)
   if (id !== undefined) {
     const key = GLOBAL_ID.test(id) ? id : `${place}:${id}`
-    const known = rollout.keys.get(key)
-    if (known === undefined) rollout.keys.set(key, content)
-    if (known === undefined) return key
-    if (known === content) return undefined
+    const knownContent = rollout.keys.get(key)
+    if (knownContent === undefined) rollout.keys.set(key, content)
+    if (knownContent === undefined) return key
+    if (knownContent === content) return undefined
   }
   const stem = `${place}:${createHash("sha256").update(content).digest("hex").slice(0, 16)}`
-  const times = rollout.repeats.get(stem) ?? 0
-  rollout.repeats.set(stem, times + 1)
-  return `${stem}:${times}`
+  const count = rollout.repeats.get(stem) ?? 0
+  rollout.repeats.set(stem, count + 1)
+  return `${stem}:${count}`
 }
 
-/** Like keyOf, for a copy. It does not use up a key of the rollout's own messages. */
+/** Like `keyOf`, for a prompt that a compaction copied. It does not change the keys of the rollout's own messages. */
 export function historyKey(rollout: Rollout, payload: RawRecord, content: string): string {
   const id = string(payload.id)
   if (id !== undefined && GLOBAL_ID.test(id)) return id
   const turn = turnOf(payload)
-  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.scope ?? rolloutId(rollout))
+  const place = turn !== undefined && GLOBAL_ID.test(turn) ? turn : (rollout.currentThread ?? rolloutId(rollout))
   return `${place}:kept:${content}`
 }
 
 /** An id that is long enough to be random, unlike `call_0`, as some local models number their calls. */
 const GLOBAL_ID = /[0-9A-Za-z]{16}|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}/
 
-/** The turn's id. Before turns had ids, they were numbered within their thread. */
+/** Identifies a turn: by its id or, in files from before turns had ids, by its thread and its number there. */
 function placeOf(rollout: Rollout, payload: RawRecord): string {
   const turn = turnOf(payload) ?? rollout.turn
   if (turn !== undefined && GLOBAL_ID.test(turn)) return turn
-  const thread = rollout.scope ?? rolloutId(rollout)
+  const thread = rollout.currentThread ?? rolloutId(rollout)
   return turn === undefined ? thread : `${thread}:${turn}`
 }
 
 function turnOf(payload: RawRecord): string | undefined {
-  const about = record(payload.internal_chat_message_metadata_passthrough)
-  return string(about?.turn_id) ?? string(payload.turn_id)
+  const metadata = record(payload.internal_chat_message_metadata_passthrough)
+  return string(metadata?.turn_id) ?? string(payload.turn_id)
 }
 
 /** Returns the state of a call. An event without an id cannot be assigned to a call and is ignored. */
@@ -176,15 +176,15 @@ export function speakerOf(rollout: Rollout, payload: RawRecord, ordinal?: number
   return isSubagentThread(rollout) && !isCopied(rollout, payload, ordinal) ? "agent" : "person"
 }
 
-const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 function isCopied(rollout: Rollout, payload: RawRecord, ordinal: number | undefined): boolean {
   const start = number(rollout.meta?.subagent_history_start_ordinal)
   if (start !== undefined && ordinal !== undefined) return ordinal < start
-  const own = string(rollout.meta?.id) ?? ""
+  const ownId = string(rollout.meta?.id) ?? ""
   const turn = turnOf(payload) ?? rollout.turn ?? ""
-  // such ids begin with their time, so a turn older than the thread was copied
-  return UUID_7.test(own) && UUID_7.test(turn) && turn < own
+  // ids of this version begin with their time, so a turn older than the thread was copied
+  return UUID_V7.test(ownId) && UUID_V7.test(turn) && turn < ownId
 }
 
 export function addCwd(rollout: Rollout, cwd: unknown): void {
@@ -218,14 +218,14 @@ export type CodexCall = {
 
 export const createCall = (): CodexCall => ({ reads: [], isRemote: false })
 
-const SHELLS = /^(shell|shell_command|local_shell|exec_command|container\.exec|unified_exec)$/
+const SHELL_TOOLS = /^(shell|shell_command|local_shell|exec_command|container\.exec|unified_exec)$/
 
 /** Derives from a call's input what it will do. */
 export function describeCall(call: CodexCall, tool: string, input: string, args: RawRecord | undefined): void {
   call.tool = tool
   if (tool === "apply_patch") call.patch = patchIn(string(args?.input) ?? input)
   else if (tool === "view_image") call.image = string(args?.path)
-  else if (SHELLS.test(tool) && args) {
+  else if (SHELL_TOOLS.test(tool) && args) {
     call.command = commandText(args.cmd ?? args.command)
     if (call.command && /\bapply_?patch\b/.test(call.command)) call.patch = patchIn(call.command)
   }
@@ -242,7 +242,7 @@ export function commandText(command: unknown): string | undefined {
 /** Call this after all records are read. Adds effects to the message with the call, and hunks to the result. */
 export function finishCall(call: CodexCall, id: string): void {
   const { message, result } = call
-  const failed = call.failed ?? (call.exitStatus === undefined ? wasRefused(call) : call.exitStatus !== 0)
+  const failed = call.failed ?? (call.exitStatus === undefined ? isFailedPatch(call) : call.exitStatus !== 0)
   if (result) {
     if (call.tool) result.tool = call.tool
     result.origin = call.isRemote ? "web" : toolOrigin(result.tool)
@@ -264,7 +264,7 @@ export function finishCall(call: CodexCall, id: string): void {
 }
 
 /** Whether a patch did not apply, which only its output reports. Returns undefined for other tools. */
-function wasRefused({ patch, result }: CodexCall): boolean | undefined {
+function isFailedPatch({ patch, result }: CodexCall): boolean | undefined {
   if (patch === undefined || !result) return undefined
   return /^(apply_patch verification failed|error|failed|invalid|patch rejected)/i.test(result.text)
 }
@@ -273,9 +273,9 @@ type Edits = { hunks: Hunk[]; deleted: Effect[] }
 
 /** Returns the edits of a call. A patch that failed, or whose outcome is unknown, has changed nothing. */
 function editsOf(call: CodexCall, id: string, failed: boolean | undefined): Edits {
-  const nothing = { hunks: [], deleted: [] }
-  if (failed || (!call.result && !call.changes)) return nothing
-  const recorded = call.changes ? editsOfChanges(call.changes, id) : nothing
+  const noEdits = { hunks: [], deleted: [] }
+  if (failed || (!call.result && !call.changes)) return noEdits
+  const recorded = call.changes ? editsOfChanges(call.changes, id) : noEdits
   if (recorded.hunks.length > 0 || recorded.deleted.length > 0) return recorded
   const patch = parsePatch(call.patch ?? "")
   return { hunks: patch.hunks, deleted: patch.deleted.map((path) => fileEffect(path, "edited", id)) }
@@ -310,7 +310,7 @@ export function filesRead(parsed: unknown): string[] {
 
 export type CallOutput = { text: string; exitStatus?: number; failed?: boolean; images: RawRecord[] }
 
-/** Parses a tool's output in any of its shapes: text, JSON text with metadata, content items, `{content, success}`. */
+/** Parses a tool's output in any of its formats: text, JSON text with metadata, content items, `{content, success}`. */
 export function readCallOutput(output: unknown): CallOutput {
   if (typeof output === "string") return outputOfText(output)
   if (Array.isArray(output)) {

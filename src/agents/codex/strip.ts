@@ -6,16 +6,16 @@ import { cutLongTexts, digestOf, digestOfDataUri } from "../kit/messages.ts"
 export function stripRecord(raw: RawRecord): RawRecord | undefined {
   if (raw.type === "world_state") return undefined // prompts and settings that are repeated at every turn
   const payload = record(raw.payload)
-  if (!payload) return cutLongTexts(stripItem(without(raw, ["instructions"])))
+  if (!payload) return cutLongTexts(stripItem(withoutFields(raw, ["instructions"])))
   return cutLongTexts({ ...raw, payload: stripPayload(raw.type, payload) })
 }
 
 function stripPayload(type: unknown, payload: RawRecord): RawRecord {
   switch (type) {
     case "session_meta":
-      return without(payload, ["base_instructions", "instructions", "dynamic_tools"])
+      return withoutFields(payload, ["base_instructions", "instructions", "dynamic_tools"])
     case "turn_context":
-      return without(payload, ["user_instructions", "developer_instructions", "collaboration_mode"])
+      return withoutFields(payload, ["user_instructions", "developer_instructions", "collaboration_mode"])
     case "response_item":
       return stripItem(payload)
     case "event_msg":
@@ -28,7 +28,7 @@ function stripPayload(type: unknown, payload: RawRecord): RawRecord {
 }
 
 function stripItem(item: RawRecord): RawRecord {
-  const stripped = without(item, ["encrypted_content"])
+  const stripped = withoutFields(item, ["encrypted_content"])
   if (typeof stripped.result === "string" && item.type === "image_generation_call") {
     stripped.result = digestOf(Buffer.from(stripped.result, "base64"))
   }
@@ -42,8 +42,8 @@ function stripItem(item: RawRecord): RawRecord {
 function stripContent(content: unknown): unknown {
   if (!isRecord(content)) return content
   const url = string(content.image_url)
-  const note = url && digestOfDataUri(url)
-  return without(note ? { ...content, image_url: note } : content, ["encrypted_content"])
+  const digest = url && digestOfDataUri(url)
+  return withoutFields(digest ? { ...content, image_url: digest } : content, ["encrypted_content"])
 }
 
 function toolNames(tools: unknown): string[] {
@@ -54,13 +54,13 @@ function toolNames(tools: unknown): string[] {
 function stripEvent(event: RawRecord): RawRecord {
   switch (event.type) {
     case "exec_command_end":
-      return without(event, COMMAND_OUTPUT)
+      return withoutFields(event, COMMAND_OUTPUT)
     case "mcp_tool_call_end":
-      return { ...without(event, ["invocation"]), result: mcpOutcome(event.result) }
+      return { ...withoutFields(event, ["invocation"]), result: mcpOutcome(event.result) }
     case "dynamic_tool_call_response":
-      return without(event, ["content_items", "arguments"])
+      return withoutFields(event, ["content_items", "arguments"])
     case "image_generation_end":
-      return without(event, ["result"])
+      return withoutFields(event, ["result"])
     case "user_message":
       return {
         ...event,
@@ -72,7 +72,7 @@ function stripEvent(event: RawRecord): RawRecord {
       return { ...event, item: stripTurnItem(record(event.item) ?? {}) }
     case "task_complete":
     case "turn_complete":
-      return without(event, ["last_agent_message"])
+      return withoutFields(event, ["last_agent_message"])
     default:
       return event
   }
@@ -83,13 +83,13 @@ const COMMAND_OUTPUT = ["aggregated_output", "stdout", "stderr", "formatted_outp
 function stripTurnItem(item: RawRecord): RawRecord {
   switch (item.type) {
     case "CommandExecution":
-      return without(item, COMMAND_OUTPUT)
+      return withoutFields(item, COMMAND_OUTPUT)
     case "McpToolCall":
-      return { ...without(item, ["arguments"]), result: mcpOutcome(item.result) }
+      return { ...withoutFields(item, ["arguments"]), result: mcpOutcome(item.result) }
     case "DynamicToolCall":
-      return without(item, ["content_items", "arguments"])
+      return withoutFields(item, ["content_items", "arguments"])
     case "ImageGeneration":
-      return without(item, ["result"])
+      return withoutFields(item, ["result"])
     case "FileChange":
       return { ...item, changes: stripChanges(item.changes) }
     case "UserMessage":
@@ -117,17 +117,17 @@ function stripChanges(changes: unknown): RawRecord {
   )
 }
 
-/** Keeps the prompts of a compaction's replacement history, and whether it contains something encrypted. */
+/** Keeps only the prompts of a compaction's replacement history, and an encrypted summary without its content. */
 function stripCompacted(payload: RawRecord): RawRecord {
   const { replacement_history: history, ...rest } = payload
   if (!Array.isArray(history)) return rest
-  const kept = records(history).filter(
+  const items = records(history).filter(
     ({ type, role }) => type === "compaction" || (type === "message" && role === "user"),
   )
-  return { ...rest, replacement_history: kept.map(stripItem) }
+  return { ...rest, replacement_history: items.map(stripItem) }
 }
 
-function without(value: RawRecord, fields: readonly string[]): RawRecord {
+function withoutFields(value: RawRecord, fields: readonly string[]): RawRecord {
   const copy = { ...value }
   for (const field of fields) delete copy[field]
   return copy

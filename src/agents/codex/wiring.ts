@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
 import {
-  codexAgent,
+  codexSubagent,
   HOOK_TIMEOUT_MS,
   type HookEvent,
   proactiveHooks,
@@ -22,7 +22,7 @@ export const CODEX_HOOKS: readonly HookEvent[] = [
 
 export const codexWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "codex" }),
-  wanted: (machine, bin) => [
+  files: (machine, bin) => [
     {
       path: join(folder(machine), "config.toml"),
       additions: [
@@ -45,8 +45,8 @@ export const codexWiring: Wiring = {
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.toml`),
-      additions: [codexAgent(shellStart(bin))],
-      is: "subagent",
+      additions: [codexSubagent(shellStart(bin))],
+      role: "subagent",
     },
   ],
   note: (_, { hook }) =>

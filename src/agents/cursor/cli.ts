@@ -43,7 +43,7 @@ export function* discoverCli(root: string): Generator<Unit | Unreadable> {
 
 export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch): Reading {
   const skipped: Skipped[] = []
-  const read = (db: ForeignDatabase): { meta: RawRecord | undefined; turns: RawRecord[] } => {
+  const readStore = (db: ForeignDatabase): { meta: RawRecord | undefined; turns: RawRecord[] } => {
     skipped.length = 0 // the read may be repeated
     if (!columnsOf(db, "meta").has("value") || !columnsOf(db, "blobs").has("data"))
       return { meta: undefined, turns: [] }
@@ -55,18 +55,18 @@ export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch
     return { meta, turns: turnsFrom(root, blob, skipped) }
   }
   // Read the current state, because discovery did not open the database.
-  const { meta, turns } = withForeignDatabase(unit.path, read, scratch)
-  const kept = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
-  const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
-  const unchanged = after !== undefined && after.crc === crc
+  const { meta, turns } = withForeignDatabase(unit.path, readStore, scratch)
+  const rows = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
+  const crc = rows.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
+  const isUnchanged = after !== undefined && after.crc === crc
   return {
-    mode: unchanged ? "append" : "replace",
-    records: unchanged ? [] : kept,
+    mode: isUnchanged ? "append" : "replace",
+    records: isUnchanged ? [] : rows,
     end: () => ({ cursor: { offset: 0, crc }, skipped, pending: false }),
   }
 }
 
-/** Parses hex of JSON. Also accepts plain JSON, in case Cursor switches to it. */
+/** Parses the store's description, which is JSON in hexadecimal. Also accepts plain JSON, in case Cursor switches to it. */
 function metaOf(value: unknown): RawRecord | undefined {
   const text = value instanceof Uint8Array ? Buffer.from(value).toString("utf8") : string(value)
   if (text === undefined) return undefined
@@ -79,34 +79,39 @@ function bytesOf(value: unknown): Buffer | undefined {
 }
 
 /**
- * Returns the messages in the order of the tree below the newest state. Blobs are named by their content, so equal messages share
- * one blob, which its node lists twice; a node that repeats the list of an older one adds nothing.
+ * Returns the messages in the order of the tree below the newest state. The name of a blob is a hash of its content, so two equal
+ * messages of a node are one blob, which the node lists twice. A message that an earlier node lists is not added again.
  */
 function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipped: Skipped[]): RawRecord[] {
   const turns: RawRecord[] = []
   const listed = new Set<string>()
-  const times = new Map<string, number>()
+  const counts = new Map<string, number>()
   const visited = new Set([root])
-  const open: { ids: string[]; at: number; own: Set<string>; after: RawRecord[] }[] = []
+  const stack: { ids: string[]; position: number; listedHere: Set<string>; inline: RawRecord[] }[] = []
   const addTurn = (id: string, message: RawRecord) => {
     const turn = stripTurn(message)
     if (!turn) return
-    const time = (times.get(id) ?? 0) + 1
-    times.set(id, time)
-    turns.push({ key: time === 1 ? id : `${id}#${time}`, ...turn })
+    const count = (counts.get(id) ?? 0) + 1
+    counts.set(id, count)
+    turns.push({ key: count === 1 ? id : `${id}#${count}`, ...turn })
   }
-  const enter = (id: string, bytes: Buffer) => {
+  const visitNode = (id: string, bytes: Buffer) => {
     const node = nodeOf(bytes)
-    open.push({ ids: node.children, at: 0, own: new Set(), after: node.messages.map((message) => ({ id, message })) })
+    stack.push({
+      ids: node.children,
+      position: 0,
+      listedHere: new Set(),
+      inline: node.messages.map((message) => ({ id, message })),
+    })
   }
   const first = blob(root)
-  if (first) enter(root, first)
-  for (let node = open.at(-1); node; node = open.at(-1)) {
-    const id = node.ids[node.at++]
+  if (first) visitNode(root, first)
+  for (let node = stack.at(-1); node; node = stack.at(-1)) {
+    const id = node.ids[node.position++]
     if (id === undefined) {
-      for (const { id: own, message } of node.after) addTurn(String(own), message as RawRecord)
-      for (const leaf of node.own) listed.add(leaf)
-      open.pop()
+      for (const { id: inlineId, message } of node.inline) addTurn(String(inlineId), message as RawRecord)
+      for (const leaf of node.listedHere) listed.add(leaf)
+      stack.pop()
       continue
     }
     const bytes = blob(id)
@@ -115,10 +120,10 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
       skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `blob ${id}` })
     } else if (message) {
       if (!listed.has(id)) addTurn(id, message)
-      node.own.add(id)
+      node.listedHere.add(id)
     } else if (bytes && !visited.has(id)) {
       visited.add(id)
-      enter(id, bytes)
+      visitNode(id, bytes)
     }
   }
   return turns
@@ -128,19 +133,19 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
 function nodeOf(bytes: Buffer): { children: string[]; messages: RawRecord[] } {
   const children: string[] = []
   const messages: RawRecord[] = []
-  for (let at = 0; at < bytes.length; ) {
-    const tag = varint(bytes, at)
+  for (let offset = 0; offset < bytes.length; ) {
+    const tag = varint(bytes, offset)
     if (!tag) break
-    at = tag.end
+    offset = tag.end
     const wire = tag.value & 7
-    if (wire === 1 || wire === 5) at += wire === 1 ? 8 : 4
+    if (wire === 1 || wire === 5) offset += wire === 1 ? 8 : 4
     else if (wire === 0 || wire === 2) {
-      const value = varint(bytes, at)
+      const value = varint(bytes, offset)
       if (!value) break
-      at = value.end
+      offset = value.end
       if (wire === 0) continue
-      const field = bytes.subarray(at, at + value.value)
-      at += value.value
+      const field = bytes.subarray(offset, offset + value.value)
+      offset += value.value
       const number = tag.value >>> 3
       if (field.length === 32 && (number === 1 || number === 2)) children.push(field.toString("hex"))
       else if (field[0] === 0x7b) {
@@ -152,11 +157,11 @@ function nodeOf(bytes: Buffer): { children: string[]; messages: RawRecord[] } {
   return { children, messages }
 }
 
-function varint(bytes: Buffer, from: number): { value: number; end: number } | undefined {
+function varint(bytes: Buffer, start: number): { value: number; end: number } | undefined {
   let value = 0
-  for (let at = from, scale = 1; at < bytes.length && at < from + 5; at++, scale *= 128) {
-    value += (bytes[at]! & 127) * scale
-    if (bytes[at]! < 128) return { value, end: at + 1 }
+  for (let offset = start, scale = 1; offset < bytes.length && offset < start + 5; offset++, scale *= 128) {
+    value += (bytes[offset]! & 127) * scale
+    if (bytes[offset]! < 128) return { value, end: offset + 1 }
   }
   return undefined
 }
@@ -167,19 +172,19 @@ function fileRecord(unit: Unit, meta: RawRecord, skipped: Skipped[]): RawRecord 
     void skipped.push({ reason: `a meta.json: ${unreadable}`, where: path })
   // Newer versions write this file.
   const sidecar = objectAt(join(dirname(unit.path), "meta.json"), MAX_META_BYTES, report)
-  const folder = string(sidecar?.cwd) ?? folderHashed(unit.path)
-  const about = {
+  const folder = string(sidecar?.cwd) ?? folderWithHash(unit.path)
+  const facts = {
     folder,
     name: string(meta.name),
     model: string(meta.lastUsedModel),
     created_at: number(meta.createdAt) ?? number(sidecar?.createdAtMs),
     updated_at: number(sidecar?.updatedAtMs),
   }
-  return { type: "dex-file", ...Object.fromEntries(Object.entries(about).filter(([, value]) => value !== undefined)) }
+  return { type: "dex-file", ...Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)) }
 }
 
 /** Finds the folder with this hash by hashing the folders that Cursor's other stores name. */
-function folderHashed(path: string): string | undefined {
+function folderWithHash(path: string): string | undefined {
   const hash = basename(dirname(dirname(path)))
   const root = dirname(dirname(dirname(dirname(path))))
   for (const folder of knownFolders(root)) {
@@ -188,7 +193,7 @@ function folderHashed(path: string): string | undefined {
   return undefined
 }
 
-const EDITORS = [
+const EDITOR_FOLDERS = [
   [".config", "Cursor", "User"],
   ["Library", "Application Support", "Cursor", "User"],
   ["AppData", "Roaming", "Cursor", "User"],
@@ -201,7 +206,7 @@ function* knownFolders(root: string): Generator<string> {
     if (folder !== undefined) yield folder
   }
   for (const home of new Set([dirname(root), dirname(dirname(root))])) {
-    for (const editor of EDITORS) {
+    for (const editor of EDITOR_FOLDERS) {
       const storage = join(home, ...editor, "workspaceStorage")
       for (const { name } of entriesOf(storage, ignore)) {
         const folder = workspaceFolder(join(storage, name), ignore)
@@ -222,28 +227,28 @@ export function decodeFolder(
   platform: NodeJS.Platform = process.platform,
   top = "/",
 ): string | undefined {
-  const wanted = plain(encoded)
-  if (wanted === "") return undefined
-  const drive = platform === "win32" ? /^([a-z])-(.+)$/i.exec(wanted) : undefined
+  const target = normalizedName(encoded)
+  if (target === "") return undefined
+  const drive = platform === "win32" ? /^([a-z])-(.+)$/i.exec(target) : undefined
   if (platform === "win32" && !drive) return undefined
-  const found = new Set<string>()
-  const open: { folder: string; rest: string }[] = [
-    drive ? { folder: `${drive[1]!.toUpperCase()}:\\`, rest: drive[2]! } : { folder: top, rest: wanted },
+  const matches = new Set<string>()
+  const candidates: { folder: string; rest: string }[] = [
+    drive ? { folder: `${drive[1]!.toUpperCase()}:\\`, rest: drive[2]! } : { folder: top, rest: target },
   ]
-  for (let searched = 0; open.length > 0 && searched < MAX_FOLDERS; searched++) {
-    const { folder, rest } = open.pop()!
+  for (let searched = 0; candidates.length > 0 && searched < MAX_FOLDERS; searched++) {
+    const { folder, rest } = candidates.pop()!
     for (const name of foldersIn(folder)) {
-      const piece = plain(name)
+      const piece = normalizedName(name)
       if (piece === "") continue
-      if (rest === piece) found.add(real(join(folder, name)))
+      if (rest === piece) matches.add(resolvedPath(join(folder, name)))
       else if (rest.startsWith(`${piece}-`))
-        open.push({ folder: join(folder, name), rest: rest.slice(piece.length + 1) })
+        candidates.push({ folder: join(folder, name), rest: rest.slice(piece.length + 1) })
     }
   }
-  return found.size === 1 && open.length === 0 ? [...found][0] : undefined
+  return matches.size === 1 && candidates.length === 0 ? [...matches][0] : undefined
 }
 
-function plain(name: string): string {
+function normalizedName(name: string): string {
   return name.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "")
 }
 
@@ -257,7 +262,7 @@ function foldersIn(folder: string): string[] {
   }
 }
 
-function real(path: string): string {
+function resolvedPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {

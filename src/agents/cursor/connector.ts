@@ -21,8 +21,8 @@ export const cursorConnector: Connector = {
   source: "cursor",
   version: 3,
   roots: cursorRoots,
-  *discover(root, seen, scratch) {
-    yield* discoverIde(root, seen, scratch)
+  *discover(root, isUnchanged, scratch) {
+    yield* discoverIde(root, isUnchanged, scratch)
     yield* discoverTranscripts(root)
     yield* discoverCli(root)
   },
@@ -52,24 +52,23 @@ function identify(record: RawRecord): string | undefined {
   return string(record.key)
 }
 
-// The largest plain transcript that is read, in bytes. Cursor's agent writes these to projects/<folder's
-// name>/agent-transcripts/**.
-
+/** The largest plain-text transcript that is read, in bytes. */
 const MAX_TEXT_BYTES = 64 << 20
 
+/** Finds the transcripts that Cursor's agent writes to `projects/<name of the folder>/agent-transcripts`. */
 function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => void problems.push(problem)
-  const found = new Map<string, Unit>()
+  const units = new Map<string, Unit>()
   for (const project of entriesOf(join(root, "projects"), report)) {
     if (!project.isDirectory()) continue
     const folder = join(root, "projects", project.name, "agent-transcripts")
     for (const unit of transcriptsIn(folder, undefined, report)) {
-      const other = found.get(unit.key)
-      if (!other || isBetter(unit, other)) found.set(unit.key, unit)
+      const other = units.get(unit.key)
+      if (!other || isBetter(unit, other)) units.set(unit.key, unit)
     }
   }
-  yield* found.values()
+  yield* units.values()
   yield* problems
 }
 
@@ -77,8 +76,8 @@ function* discoverTranscripts(root: string): Generator<Unit | Unreadable> {
 function* transcriptsIn(folder: string, session: string | undefined, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     const path = join(folder, entry.name)
-    const isSub = basename(folder) === "subagents"
-    if (entry.isDirectory() && !isSub) {
+    const isSubagentFolder = basename(folder) === "subagents"
+    if (entry.isDirectory() && !isSubagentFolder) {
       yield* transcriptsIn(path, entry.name === "subagents" ? session : (session ?? entry.name), report)
       continue
     }
@@ -86,7 +85,7 @@ function* transcriptsIn(folder: string, session: string | undefined, report: Rep
     const file = name === undefined ? undefined : fileAt(path, report)
     if (!file) continue
     yield {
-      key: isSub && session !== undefined ? `transcript:${session}/${name}` : `transcript:${name}`,
+      key: isSubagentFolder && session !== undefined ? `transcript:${session}/${name}` : `transcript:${name}`,
       path,
       stamp: `${file.size}:${file.mtimeMs}`,
       bytes: file.size,
@@ -142,10 +141,10 @@ function readText(unit: Unit, after: Cursor | undefined): Reading {
   }
   const content = readBytes(unit.path, MAX_TEXT_BYTES)
   const cursor = { offset: content.length, crc: crc32(content) }
-  const unchanged = after !== undefined && after.offset === cursor.offset && after.crc === cursor.crc
-  const records = unchanged ? [] : [fileRecord(unit), ...turnsOf(content.toString("utf8"))]
+  const isUnchanged = after !== undefined && after.offset === cursor.offset && after.crc === cursor.crc
+  const records = isUnchanged ? [] : [fileRecord(unit), ...turnsOf(content.toString("utf8"))]
   return {
-    mode: unchanged ? "append" : "replace",
+    mode: isUnchanged ? "append" : "replace",
     records,
     end: () => ({ cursor, skipped: [], pending: false }),
   }
@@ -154,16 +153,16 @@ function readText(unit: Unit, after: Cursor | undefined): Reading {
 function turnsOf(text: string): RawRecord[] {
   const turns: RawRecord[] = []
   const pieces = text.split(/^(user|assistant):[ \t]*\r?$/m)
-  for (let at = 1; at < pieces.length; at += 2) {
-    const body = pieces[at + 1]!.trim()
-    if (body !== "") turns.push(cutLongTexts({ type: "text-turn", role: pieces[at], text: body }))
+  for (let i = 1; i < pieces.length; i += 2) {
+    const body = pieces[i + 1]!.trim()
+    if (body !== "") turns.push(cutLongTexts({ type: "text-turn", role: pieces[i], text: body }))
   }
   return turns
 }
 
 export const cursorWiring: Wiring = {
   signs: ({ home }) => ({ paths: [join(home, ".cursor")], program: "cursor-agent" }),
-  wanted: ({ home }, bin) => [
+  files: ({ home }, bin) => [
     {
       path: join(home, ".cursor", "mcp.json"),
       additions: [{ type: "property", path: ["mcpServers", "dex"], value: serverStart(bin) }],

@@ -105,7 +105,7 @@ function messageOf(
 function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects: Effect[] } | undefined {
   const tool = string(data.name)
   if (tool === undefined) return undefined // a placeholder that never became a call
-  const written = string(data.rawArgs) ?? string(data.params) ?? JSON.stringify(data.rawArgs ?? data.params ?? {})
+  const inputText = string(data.rawArgs) ?? string(data.params) ?? JSON.stringify(data.rawArgs ?? data.params ?? {})
   const params = record(data.params) ?? parseObject(string(data.params) ?? "")
   const input = { ...params, ...(record(data.rawArgs) ?? parseObject(string(data.rawArgs) ?? "")) }
   const result = record(data.result) ?? parseObject(string(data.result) ?? "")
@@ -117,11 +117,11 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
     tool,
     call_id: string(data.toolCallId) ?? bubbleId,
     input,
-    text: written,
-    ended: hasEnded ? { failed, output, result } : undefined,
+    text: inputText,
+    outcome: hasEnded ? { failed, output, result } : undefined,
   }
   const hunks = hunksOf(call)
-  const parts: Part[] = [{ type: "tool_call", text: written, origin: "agent", tool, call_id: call.call_id }]
+  const parts: Part[] = [{ type: "tool_call", text: inputText, origin: "agent", tool, call_id: call.call_id }]
   if (hasEnded) {
     const exit = number(result?.exitCode) ?? number(result?.exitCodeV2)
     parts.push({
@@ -138,11 +138,11 @@ function toolParts(data: RawRecord, bubbleId: string): { parts: Part[]; effects:
 }
 
 function errorText(error: unknown): string | undefined {
-  const about = record(error) ?? parseObject(string(error) ?? "")
-  return string(about?.clientVisibleErrorMessage) ?? string(about?.message) ?? string(error)
+  const details = record(error) ?? parseObject(string(error) ?? "")
+  return string(details?.clientVisibleErrorMessage) ?? string(details?.message) ?? string(error)
 }
 
-/** The counts are zero if Cursor did not count. */
+/** Returns undefined if both counts are zero, which means that Cursor did not count. */
 function cursorUsage(count: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: count?.inputTokens, output: count?.outputTokens })
 }
@@ -163,17 +163,17 @@ function timeOf(bubble: RawRecord): number | undefined {
 
 /** Interpolates the times of messages between two that have one. Messages before the first or after the last time get none. */
 function fillTimes(messages: Message[]): void {
-  let before: number | undefined
+  let lastTimed: number | undefined
   for (let index = 0; index < messages.length; index++) {
     if (messages[index]!.at === undefined) continue
-    const from = before === undefined ? undefined : messages[before]!.at!
+    const from = lastTimed === undefined ? undefined : messages[lastTimed]!.at!
     const span = messages[index]!.at! - (from ?? 0)
-    if (before !== undefined && from !== undefined && span >= 0) {
-      for (let between = before + 1; between < index; between++) {
-        messages[between]!.at = Math.round(from + (span * (between - before)) / (index - before))
+    if (lastTimed !== undefined && from !== undefined && span >= 0) {
+      for (let i = lastTimed + 1; i < index; i++) {
+        messages[i]!.at = Math.round(from + (span * (i - lastTimed)) / (index - lastTimed))
       }
     }
-    before = index
+    lastTimed = index
   }
 }
 
@@ -181,13 +181,13 @@ function fillTimes(messages: Message[]): void {
 function plainText(rich: unknown): string | undefined {
   const root = parseObject(string(rich) ?? "")?.root
   const words: string[] = []
-  const open = [root]
-  for (let looked = 0; open.length > 0 && looked < 10_000; looked++) {
-    const node = record(open.pop())
+  const stack = [root]
+  for (let visited = 0; stack.length > 0 && visited < 10_000; visited++) {
+    const node = record(stack.pop())
     if (!node) continue
     if (typeof node.text === "string") words.push(node.text)
     else if (node.type === "linebreak" || (node.type === "paragraph" && words.length > 0)) words.push("\n")
-    open.push(...array(node.children).toReversed())
+    stack.push(...array(node.children).toReversed())
   }
   return string(words.join("").trim())
 }

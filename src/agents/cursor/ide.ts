@@ -34,12 +34,12 @@ import { cutLongTexts, digestOfDataUri } from "../kit/messages.ts"
 /** A composer, with the folder of the workspace that lists it: looking that up for each composer would open all databases. */
 type IdeUnit = Unit & { folder?: string }
 
-export function* discoverIde(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
+export function* discoverIde(root: string, isUnchanged: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => void problems.push(problem)
   const global = join(root, "globalStorage", "state.vscdb")
-  const composers = attempt(global, problems, () =>
-    seen(global, databaseStamp(global)) ? [] : composersOf(global, scratch),
+  const composers = tryReading(global, problems, () =>
+    isUnchanged(global, databaseStamp(global)) ? [] : composersOf(global, scratch),
   )
   const needsFolders = composers?.some((composer) => composer.folder === undefined)
   const folders = new Map<string, string>()
@@ -47,12 +47,12 @@ export function* discoverIde(root: string, seen: IsUnchanged, scratch?: Scratch)
     if (!entry.isDirectory()) continue
     const path = join(root, "workspaceStorage", entry.name, "state.vscdb")
     const folder = workspaceFolder(dirname(path), report)
-    const tabs = attempt(path, problems, () => {
-      const isSeen = seen(path, databaseStamp(path))
-      if (isSeen && !needsFolders) return []
+    const tabs = tryReading(path, problems, () => {
+      const wasRead = isUnchanged(path, databaseStamp(path))
+      if (wasRead && !needsFolders) return []
       const workspace = readWorkspace(path, folder, scratch)
       if (folder) for (const id of workspace.composers) folders.set(id, folder)
-      return isSeen ? [] : workspace.tabs
+      return wasRead ? [] : workspace.tabs
     })
     yield* tabs ?? []
   }
@@ -64,7 +64,7 @@ export function* discoverIde(root: string, seen: IsUnchanged, scratch?: Scratch)
 }
 
 /** The query for composers. Values are cast to text, since they may be text or bytes; a value that is not JSON becomes null. */
-const COMPOSERS = `
+const COMPOSERS_QUERY = `
   with composer as (
     select key, octet_length(value) as bytes, cast(value as text) as json from cursorDiskKV
     where key >= 'composerData:' and key < 'composerData;' and value is not null
@@ -77,7 +77,7 @@ function composersOf(path: string, scratch: Scratch | undefined): IdeUnit[] {
   const { birthtimeMs, mtimeMs } = statSync(path)
   const find = (db: ForeignDatabase): IdeUnit[] => {
     if (!columnsOf(db, "cursorDiskKV").has("value")) return []
-    return db.all(COMPOSERS).map((row) => {
+    return db.all(COMPOSERS_QUERY).map((row) => {
       const createdAt = time(row.created)
       const updatedAt = time(row.updated) ?? createdAt
       const folder = string(row.folder)
@@ -125,19 +125,19 @@ function item(db: ForeignDatabase, key: string): RawRecord | undefined {
 export function readIde(unit: IdeUnit, after: Cursor | undefined, scratch?: Scratch): Reading {
   const id = unit.key.slice("ide:".length)
   const skipped: Skipped[] = []
-  const read = (db: ForeignDatabase): RawRecord[] => {
+  const readRows = (db: ForeignDatabase): RawRecord[] => {
     skipped.length = 0 // the read may be repeated
     return columnsOf(db, "cursorDiskKV").has("value")
       ? (composerRows(db, id, skipped) ?? tabRows(db, id))
       : tabRows(db, id)
   }
-  const found = withFoundDatabase(unit.path, read, scratch)
-  const kept = found.length === 0 ? [] : [{ type: "dex-file", folder: unit.folder || undefined }, ...found]
-  const crc = kept.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
-  const unchanged = after !== undefined && after.crc === crc
+  const rows = withFoundDatabase(unit.path, readRows, scratch)
+  const allRows = rows.length === 0 ? [] : [{ type: "dex-file", folder: unit.folder || undefined }, ...rows]
+  const crc = allRows.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
+  const isUnchanged = after !== undefined && after.crc === crc
   return {
-    mode: unchanged ? "append" : "replace",
-    records: unchanged ? [] : kept,
+    mode: isUnchanged ? "append" : "replace",
+    records: isUnchanged ? [] : allRows,
     end: () => ({ cursor: { offset: 0, crc }, skipped, pending: false }),
   }
 }
@@ -165,30 +165,30 @@ function composerRows(db: ForeignDatabase, id: string, skipped: Skipped[]): RawR
   return [{ type: "composer", id, order, data: stripComposer(composer) }, ...inline, ...rows]
 }
 
-/** A bubble's id is in its row's key. A bubble inside the composer has its own id, or else its position. */
+/** Builds the row of a bubble. `fallback` is its id if it does not contain one. */
 function bubbleRow(bubble: RawRecord, fallback: string, tools: Map<string, RawRecord>): RawRecord {
   const id = string(bubble.bubbleId) ?? fallback
   const tool = bubble.toolFormerData ?? tools.get(id)
   return { type: "bubble", id, data: stripBubble(tool === undefined ? bubble : { ...bubble, toolFormerData: tool }) }
 }
 
-/** In the first version the data of tool calls is outside the conversation, as a JSON string. */
+/** Returns the data of tool calls, by bubble. In the first version it is outside the conversation, as a JSON string. */
 function oldToolData(composer: RawRecord): Map<string, RawRecord> {
-  const found = new Map<string, RawRecord>()
+  const toolData = new Map<string, RawRecord>()
   for (const capability of records(composer.capabilities)) {
     const map = record(capability.data)?.bubbleDataMap
     const byBubble = typeof map === "string" ? parseObject(map) : record(map)
     for (const [id, data] of Object.entries(byBubble ?? {})) {
       const tool = record(data)
-      if (tool) found.set(id, tool)
+      if (tool) toolData.set(id, tool)
     }
   }
-  return found
+  return toolData
 }
 
 /** Reads a tab of the old chat panel. */
 function tabRows(db: ForeignDatabase, id: string): RawRecord[] {
-  const tab = records(item(db, CHAT_TABS)?.tabs).find((one) => one.tabId === id)
+  const tab = records(item(db, CHAT_TABS)?.tabs).find((candidate) => candidate.tabId === id)
   if (!tab) return []
   const bubbles = records(tab.bubbles).map((bubble, index) => {
     const type = bubble.type === "user" ? 1 : bubble.type === "ai" ? 2 : bubble.type
@@ -223,7 +223,7 @@ function decodedText(value: unknown): string | undefined {
 }
 
 /** Returns undefined if the database is missing or unreadable; the latter is reported. */
-function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | undefined {
+function tryReading<T>(path: string, problems: Unreadable[], work: () => T): T | undefined {
   try {
     return work()
   } catch (error) {
@@ -232,10 +232,9 @@ function attempt<T>(path: string, problems: Unreadable[], work: () => T): T | un
   }
 }
 
-// The fields of a composer that are stored. Composers and bubbles also contain copies of files, of the editor's state and of
-// every request.
+// Only these fields are stored. Composers and bubbles also contain copies of files, of the editor's state and of every request.
 
-const COMPOSER = [
+const COMPOSER_FIELDS = [
   ...["_v", "name", "createdAt", "lastUpdatedAt", "unifiedMode", "isAgentic", "status", "subtitle", "subagentInfo"],
   ...["contextTokensUsed", "contextTokenLimit"],
 ]
@@ -244,7 +243,7 @@ function stripComposer(composer: RawRecord): RawRecord {
   const model = string(record(composer.modelConfig)?.modelName)
   const fsPath = string(record(record(composer.workspaceIdentifier)?.uri)?.fsPath)
   return cutLongTexts({
-    ...pick(composer, COMPOSER),
+    ...pick(composer, COMPOSER_FIELDS),
     ...withoutUndefined({
       modelConfig: model ? { modelName: model } : undefined,
       workspaceIdentifier: fsPath ? { uri: { fsPath } } : undefined,
@@ -252,9 +251,9 @@ function stripComposer(composer: RawRecord): RawRecord {
   })
 }
 
-const BUBBLE = ["_v", "type", "text", "capabilityType", "unifiedMode", "createdAt", "tokenCount", "errorDetails"]
-const TOOL = ["tool", "name", "toolCallId", "status", "rawArgs", "params", "result", "error", "userDecision"]
-const TIMES = ["clientStartTime", "clientEndTime", "clientRpcSendTime", "clientSettleTime"]
+const BUBBLE_FIELDS = ["_v", "type", "text", "capabilityType", "unifiedMode", "createdAt", "tokenCount", "errorDetails"]
+const TOOL_FIELDS = ["tool", "name", "toolCallId", "status", "rawArgs", "params", "result", "error", "userDecision"]
+const TIME_FIELDS = ["clientStartTime", "clientEndTime", "clientRpcSendTime", "clientSettleTime"]
 
 function stripBubble(bubble: RawRecord): RawRecord {
   const thinking = string(record(bubble.thinking)?.text) ?? string(bubble.thinking)
@@ -268,24 +267,24 @@ function stripBubble(bubble: RawRecord): RawRecord {
   })
   const hasText = string(bubble.text)?.trim()
   return cutLongTexts({
-    ...pick(bubble, BUBBLE),
+    ...pick(bubble, BUBBLE_FIELDS),
     ...withoutUndefined({
       richText: !hasText && string(bubble.richText) ? bubble.richText : undefined,
       thinking: thinking ? { text: thinking } : undefined,
       modelInfo: model ? { modelName: model } : undefined,
-      timingInfo: timing && pick(timing, TIMES),
-      toolFormerData: tool && pick(tool, TOOL),
+      timingInfo: timing && pick(timing, TIME_FIELDS),
+      toolFormerData: tool && pick(tool, TOOL_FIELDS),
       images: images.length > 0 ? images : undefined,
       files: files.length > 0 ? files : undefined,
     }),
   })
 }
 
-/** The image's bytes are in the editor's own notation; only a digest is stored. */
+/** Returns what is stored about an image: its path, and a digest if it is a data URI. */
 function imageNote(image: unknown): RawRecord {
-  const about = isRecord(image) ? image : {}
-  const uri = string(about.data) ?? string(about.url) ?? ""
-  const path = string(about.path)
+  const fields = isRecord(image) ? image : {}
+  const uri = string(fields.data) ?? string(fields.url) ?? ""
+  const path = string(fields.path)
   return { ...digestOfDataUri(uri), path: path || undefined }
 }
 

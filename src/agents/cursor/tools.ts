@@ -14,9 +14,9 @@ import { splitInjected } from "../kit/messages.ts"
 
 // Derives the effects of Cursor's tools. Their names differ between the editor, the transcripts and the command line.
 
-const COMMAND = new Set(["run_terminal_cmd", "run_terminal_command", "shell", "bash", "terminal"])
-const READ = new Set(["read_file", "read"])
-const EDIT = new Set([
+const COMMAND_TOOLS = new Set(["run_terminal_cmd", "run_terminal_command", "shell", "bash", "terminal"])
+const READ_TOOLS = new Set(["read_file", "read"])
+const EDIT_TOOLS = new Set([
   ...["edit_file", "search_replace", "strreplace", "str_replace", "edit", "multiedit", "edit_notebook", "reapply"],
   ...["write", "write_file", "delete_file", "delete", "apply_patch"],
 ])
@@ -28,43 +28,43 @@ export type CursorCall = {
   /** The input as the agent wrote it. */
   text: string
   /** Undefined if the outcome of the call is unknown. */
-  ended?: { failed: boolean; output: string; result?: RawRecord }
+  outcome?: { failed: boolean; output: string; result?: RawRecord }
 }
 
-export function effectsOf({ tool, call_id, input, ended }: CursorCall, hunks: Hunk[] = []): Effect[] {
+export function effectsOf({ tool, call_id, input, outcome }: CursorCall, hunks: Hunk[] = []): Effect[] {
   const name = plainName(tool)
   const path = pathOf(input)
-  if (COMMAND.has(name)) {
+  if (COMMAND_TOOLS.has(name)) {
     const command = string(input.command)
     if (command === undefined) return []
-    const output = ended?.output ?? ""
-    const exit_status = number(ended?.result?.exitCode) ?? number(ended?.result?.exitCodeV2)
-    const outcome = {
+    const output = outcome?.output ?? ""
+    const exit_status = number(outcome?.result?.exitCode) ?? number(outcome?.result?.exitCodeV2)
+    const details = {
       call_id,
       output,
       exit_status,
-      failed: ended?.failed ? true : undefined,
+      failed: outcome?.failed ? true : undefined,
     }
-    return [commandEffect(command, outcome), ...commitEffects(command, output, call_id)]
+    return [commandEffect(command, details), ...commitEffects(command, output, call_id)]
   }
-  if (ended?.failed) return []
-  if (READ.has(name)) return path === undefined ? [] : [fileEffect(path, "read", call_id)]
-  if (!EDIT.has(name)) return []
+  if (outcome?.failed) return []
+  if (READ_TOOLS.has(name)) return path === undefined ? [] : [fileEffect(path, "read", call_id)]
+  if (!EDIT_TOOLS.has(name)) return []
   if (hunks.length > 0) return editEffects(hunks, call_id)
   return path === undefined ? [] : [fileEffect(path, "edited", call_id)]
 }
 
-/** The lines that an edit reports as changed. */
-export function hunksOf({ tool, input, text, ended }: CursorCall): Hunk[] {
-  if (!ended || ended.failed || !EDIT.has(plainName(tool))) return []
-  const patch = [...Object.values(input), text].map((value) => patchIn(string(value) ?? "")).find((one) => one)
+/** Returns the hunks of an edit: from its patch, or from the changes that its result reports. */
+export function hunksOf({ tool, input, text, outcome }: CursorCall): Hunk[] {
+  if (!outcome || outcome.failed || !EDIT_TOOLS.has(plainName(tool))) return []
+  const patch = [...Object.values(input), text].map((value) => patchIn(string(value) ?? "")).find((found) => found)
   if (patch !== undefined) return parsePatch(patch).hunks
   const path = pathOf(input)
   if (path === undefined) return []
-  const chunks = records(record(ended.result?.diff)?.chunks).flatMap((chunk) => hunkOfChunk(path, chunk))
-  if (chunks.length > 0) return chunks
+  const hunks = records(record(outcome.result?.diff)?.chunks).flatMap((chunk) => hunkOfChunk(path, chunk))
+  if (hunks.length > 0) return hunks
   const content = string(input.contents) ?? string(input.content)
-  const isNew = ended.result?.isNewFile === true || ended.result?.created === true
+  const isNew = outcome.result?.isNewFile === true || outcome.result?.created === true
   return isNew && content !== undefined ? [hunkOfNewFile(path, content)] : []
 }
 
@@ -91,13 +91,13 @@ export function cursorToolOrigin(tool: string): Origin {
 export function outputText(value: unknown): string {
   if (typeof value === "string") return value
   if (Array.isArray(value)) return value.map(outputText).join("\n")
-  const about = record(value)
-  if (!about) return value === undefined || value === null ? "" : String(value)
+  const fields = record(value)
+  if (!fields) return value === undefined || value === null ? "" : String(value)
   for (const field of ["output", "contents", "text", "content", "value", "stdout"]) {
-    const inner = about[field]
+    const inner = fields[field]
     if (typeof inner === "string" || Array.isArray(inner)) return outputText(inner)
   }
-  return JSON.stringify(about)
+  return JSON.stringify(fields)
 }
 
 function plainName(tool: string): string {
@@ -113,7 +113,7 @@ function pathOf(input: RawRecord): string | undefined {
 }
 
 /** Tags that Cursor inserts into the user's turn. */
-const INJECTED = [
+const INJECTED_TAGS = [
   ...["user_info", "system_reminder", "system-reminder", "project_layout", "git_status", "rules", "user_rules"],
   ...["attached_files", "open_and_recently_viewed_files", "additional_data", "timestamp", "task_notification"],
   ...["manually_attached_skills", "agent_skills", "available_skills", "mcp_instructions", "mcp_file_system"],
@@ -133,15 +133,15 @@ export function promptParts(text: string, promptOrigin: Origin): Part[] {
       return question === "" ? [] : [{ type: "text", text: question, origin: promptOrigin }]
     })
   }
-  return splitInjected(text, INJECTED).map((run) => ({
+  return splitInjected(text, INJECTED_TAGS).map((run) => ({
     type: "text",
     text: run.text,
-    origin: run.injected || isOneTag(run.text) ? "injected" : promptOrigin,
+    origin: run.injected || isSingleElement(run.text) ? "injected" : promptOrigin,
   }))
 }
 
 /** Whether the text is one `<snake_case>` element, which nobody types as a prompt. */
-function isOneTag(text: string): boolean {
+function isSingleElement(text: string): boolean {
   const tag = /^<([a-z]+_[a-z_]+)>/.exec(text)?.[1]
   return tag !== undefined && text.endsWith(`</${tag}>`)
 }

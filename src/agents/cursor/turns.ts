@@ -6,8 +6,7 @@ import type { Parsed, UnitName } from "../kit/connector.ts"
 import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText, promptParts } from "./tools.ts"
 
-// The authorities of a turn of Cursor's agent: a message of the command line's store, or a line of a transcript.
-
+/** The authority of the command line's store, and that of a transcript. */
 const AUTHORITY = { cli: 9, transcript: 8 }
 
 /** Drops signatures, provider data and image bytes. The command line also stores its system prompt among the messages. */
@@ -42,10 +41,10 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
   const isCli = unit.key.startsWith("cli:")
-  const [session, sub] = unit.key.slice(unit.key.indexOf(":") + 1).split("/") as [string, string?]
-  const id = sub ?? session
-  const promptOrigin = sub === undefined ? "person" : "agent"
-  const calls: Called[] = []
+  const [session, subagent] = unit.key.slice(unit.key.indexOf(":") + 1).split("/") as [string, string?]
+  const id = subagent ?? session
+  const promptOrigin = subagent === undefined ? "person" : "agent"
+  const calls: TurnCall[] = []
   const messages: Message[] = []
   let file: RawRecord = {}
   let line = 0
@@ -70,10 +69,10 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
   const times = messages.flatMap((message) => message.at ?? [])
   const conversation: Conversation = {
     id,
-    kind: sub === undefined ? "person" : "subagent",
+    kind: subagent === undefined ? "person" : "subagent",
     title: name === undefined || /^new (agent|chat)$/i.test(name) ? undefined : { text: name, from: "agent" },
     cwds: folder === undefined ? [] : [folder],
-    parent: sub === undefined ? undefined : { id: session },
+    parent: subagent === undefined ? undefined : { id: session },
     started_at: number(file.created_at) ?? times[0],
     ended_at: number(file.updated_at) ?? times.at(-1),
     messages,
@@ -83,13 +82,13 @@ export function parseTurns(turns: Iterable<RawRecord>, unit: UnitName): Parsed {
 }
 
 /** A call with its message's key, and its result if there is one. Results without a call id are matched in order. */
-type Called = CursorCall & { key: string; named: boolean; result?: Part & { type: "tool_result" } }
+type TurnCall = CursorCall & { key: string; hasOwnId: boolean; result?: Part & { type: "tool_result" } }
 
 function messageOf(
   turn: RawRecord,
   key: string,
   promptOrigin: "person" | "agent",
-  calls: Called[],
+  calls: TurnCall[],
   count: (type: string) => void,
 ): Message | undefined {
   const at = time(turn.timestamp)
@@ -123,7 +122,7 @@ function messageOf(
 }
 
 /** The text that Cursor writes in place of text that it does not show. */
-const NOTHING = "[REDACTED]"
+const HIDDEN_TEXT = "[REDACTED]"
 
 function blockParts(
   block: RawRecord,
@@ -131,44 +130,46 @@ function blockParts(
   key: string,
   role: "user" | "assistant" | "tool",
   promptOrigin: "person" | "agent",
-  calls: Called[],
+  calls: TurnCall[],
   count: (type: string) => void,
 ): Part[] {
   const text = string(block.text)
   switch (block.type) {
     case "text":
-      if (text === undefined || text.trim() === "" || text.trim() === NOTHING) return []
+      if (text === undefined || text.trim() === "" || text.trim() === HIDDEN_TEXT) return []
       return role === "user" ? promptParts(text, promptOrigin) : [{ type: "text", text, origin: "agent" }]
     case "thinking":
     case "reasoning": {
       const thought = string(block.thinking) ?? text
-      return thought === undefined || thought === NOTHING ? [] : [{ type: "thinking", text: thought, origin: "agent" }]
+      return thought === undefined || thought === HIDDEN_TEXT
+        ? []
+        : [{ type: "thinking", text: thought, origin: "agent" }]
     }
     case "tool_use":
     case "tool_call":
     case "tool-call": {
-      const given = string(block.id) ?? string(block.toolCallId)
+      const callId = string(block.id) ?? string(block.toolCallId)
       const input = block.input ?? block.args ?? {}
-      const written = typeof input === "string" ? input : JSON.stringify(input)
+      const inputText = typeof input === "string" ? input : JSON.stringify(input)
       return [
-        called(
+        addCall(
           calls,
           string(block.name) ?? string(block.toolName) ?? "unknown",
-          given,
+          callId,
           id,
           key,
           record(input) ?? {},
-          written,
+          inputText,
         ),
       ]
     }
     case "tool_result":
     case "tool-result": {
       const output = outputText(block.content ?? block.result ?? block.output)
-      const given = string(block.tool_use_id) ?? string(block.toolCallId)
+      const callId = string(block.tool_use_id) ?? string(block.toolCallId)
       const name = string(block.name) ?? string(block.toolName)
       return [
-        answered(calls, given, name, output, block.is_error === true || block.isError === true, record(block.result)),
+        addResult(calls, callId, name, output, block.is_error === true || block.isError === true, record(block.result)),
       ]
     }
     case "command_output":
@@ -197,33 +198,35 @@ function blockParts(
   }
 }
 
-function called(
-  calls: Called[],
+function addCall(
+  calls: TurnCall[],
   tool: string,
-  given: string | undefined,
+  callId: string | undefined,
   id: string,
   key: string,
   input: RawRecord,
   text: string,
 ): Part {
-  const call_id = given ?? id
-  calls.push({ tool, call_id, key, named: given !== undefined, input, text })
+  const call_id = callId ?? id
+  calls.push({ tool, call_id, key, hasOwnId: callId !== undefined, input, text })
   return { type: "tool_call", text, origin: "agent", tool, call_id }
 }
 
-function answered(
-  calls: Called[],
-  given: string | undefined,
+function addResult(
+  calls: TurnCall[],
+  callId: string | undefined,
   name: string | undefined,
   output: string,
   failed: boolean,
   result: RawRecord | undefined,
 ): Part {
   const call =
-    calls.find((one) => one.named && one.call_id === given && !one.ended) ??
-    calls.find((one) => !one.named && !one.ended && (name === undefined || one.tool === name))
+    calls.find((candidate) => candidate.hasOwnId && candidate.call_id === callId && !candidate.outcome) ??
+    calls.find(
+      (candidate) => !candidate.hasOwnId && !candidate.outcome && (name === undefined || candidate.tool === name),
+    )
   const tool = call?.tool ?? name
-  const call_id = call?.call_id ?? given
+  const call_id = call?.call_id ?? callId
   const part: Part & { type: "tool_result" } = {
     type: "tool_result",
     text: output,
@@ -233,14 +236,14 @@ function answered(
     is_error: failed,
   }
   if (call) {
-    call.ended = { failed, output, result }
+    call.outcome = { failed, output, result }
     call.result = part
   }
   return part
 }
 
 /** Adds the effects of calls, which are known only after their results are read, to the message with the call. */
-function finishCalls(messages: Message[], calls: Called[]): void {
+function finishCalls(messages: Message[], calls: TurnCall[]): void {
   const byKey = new Map<string, Effect[]>()
   for (const call of calls) {
     const hunks = hunksOf(call)
@@ -259,7 +262,7 @@ function textTurn(
   turn: RawRecord,
   base: { key: string; at?: number },
   promptOrigin: "person" | "agent",
-  calls: Called[],
+  calls: TurnCall[],
 ): Message | undefined {
   const text = string(turn.text) ?? ""
   const parts: Part[] = []
@@ -270,34 +273,34 @@ function textTurn(
     parts.push(
       ...(isUser ? promptParts(opening, promptOrigin) : [{ type: "text", text: opening, origin: "agent" } as const]),
     )
-  for (let at = 1; at < pieces.length; at += 2) {
-    const [first = "", ...others] = pieces[at + 1]!.split("\n")
-    const rest = others.join("\n").trimEnd()
-    if (pieces[at] === "Thinking") {
-      parts.push({ type: "thinking", text: `${first}\n${rest}`.trim(), origin: "agent" })
-    } else if (pieces[at] === "Tool call") {
+  for (let i = 1; i < pieces.length; i += 2) {
+    const [heading = "", ...bodyLines] = pieces[i + 1]!.split("\n")
+    const body = bodyLines.join("\n").trimEnd()
+    if (pieces[i] === "Thinking") {
+      parts.push({ type: "thinking", text: `${heading}\n${body}`.trim(), origin: "agent" })
+    } else if (pieces[i] === "Tool call") {
       parts.push(
-        called(
+        addCall(
           calls,
-          first.trim() || "unknown",
+          heading.trim() || "unknown",
           undefined,
-          `${base.key}:${at}`,
+          `${base.key}:${i}`,
           base.key,
-          argumentsIn(others),
-          rest.trim(),
+          argumentsIn(bodyLines),
+          body.trim(),
         ),
       )
-    } else parts.push(answered(calls, undefined, first.trim() || undefined, rest.trim(), false, undefined))
+    } else parts.push(addResult(calls, undefined, heading.trim() || undefined, body.trim(), false, undefined))
   }
   return parts.length === 0 ? undefined : { ...base, role: isUser ? "user" : "assistant", parts }
 }
 
 /** Parses arguments on separate indented lines, `name: value`. */
 function argumentsIn(lines: string[]): RawRecord {
-  const found: RawRecord = {}
+  const args: RawRecord = {}
   for (const line of lines) {
     const [, name, value] = /^\s+(\w{1,64}): (.*)$/.exec(line) ?? []
-    if (name !== undefined && name !== "__proto__") found[name] = value
+    if (name !== undefined && name !== "__proto__") args[name] = value
   }
-  return found
+  return args
 }

@@ -8,7 +8,7 @@ import { readLines, subfolders, unitAt, withProblems } from "../kit/files.ts"
 import { parsedFrom } from "../kit/messages.ts"
 import { dexChatRoots } from "../registry.ts"
 
-/** dex's own chats, one folder each. Their answers are dex's words about other conversations, so their kind is `dex`. */
+/** Reads dex's own chats, one folder each. Their kind is `dex`, because the answers are dex's words about other conversations. */
 export const dexChatConnector: Connector = {
   source: "dex_chat",
   version: 2,
@@ -24,15 +24,18 @@ export const dexChatConnector: Connector = {
   parse,
 }
 
-const SHORT = 8
+const CHECKSUM_LENGTH = 8
 
-/** Computes an id that begins with a checksum. People type the beginning of an id, and times of one month begin alike. */
+/**
+ * Computes a chat's id from its folder, whose name is a time. It begins with a checksum, because people type only the
+ * beginning of an id, and all times of a month begin alike.
+ */
 function chatIdOf(folder: string): string {
-  return `${crc32(folder).toString(16).padStart(SHORT, "0")}-${folder}`
+  return `${crc32(folder).toString(16).padStart(CHECKSUM_LENGTH, "0")}-${folder}`
 }
 
 export function chatFolderOf(id: string): string {
-  return id.slice(SHORT + 1)
+  return id.slice(CHECKSUM_LENGTH + 1)
 }
 
 function parse(raw: Iterable<RawRecord>, { key }: UnitName): Parsed {
@@ -70,7 +73,7 @@ function messageOf(line: RawRecord, key: string, type: "question" | "answer", he
   ]
 }
 
-/** Lists the sources of the numbers in the answer. */
+/** Adds the list of sources to which the numbers in the answer refer. */
 function withRefs(text: string, sources: unknown): string {
   const refs = records(sources).flatMap(({ n, ref }) =>
     number(n) !== undefined && string(ref) !== undefined ? [`[${n}] ${ref}`] : [],

@@ -26,16 +26,19 @@ export const dexNoteConnector: Connector = {
   parse,
 }
 
-const SHORT = 8
+const CHECKSUM_LENGTH = 8
 const ENDING = ".jsonl"
 
-/** Computes an id that begins with a checksum. People type the beginning of an id, and times of one month begin alike. */
+/**
+ * Computes a note's id from its file's name, which is a time. It begins with a checksum, because people type only the
+ * beginning of an id, and all times of a month begin alike.
+ */
 export function noteIdOf(name: string): string {
-  return `${crc32(name).toString(16).padStart(SHORT, "0")}-${name}`
+  return `${crc32(name).toString(16).padStart(CHECKSUM_LENGTH, "0")}-${name}`
 }
 
 export function noteFileOf(id: string): string {
-  return `${id.slice(SHORT + 1)}${ENDING}`
+  return `${id.slice(CHECKSUM_LENGTH + 1)}${ENDING}`
 }
 
 type Wording = {
@@ -87,7 +90,7 @@ function wordingOf(line: RawRecord): Wording | undefined {
   const [file, rejects] = [string(line.file), string(line.rejects)]
   return {
     text,
-    // Any other value means that the person did not write the note.
+    // Only `person` means that the person wrote the note.
     agent: line.by !== "person" ? callerName(line.agent) : undefined,
     file: file !== undefined && isAbsolute(file) ? file : undefined,
     rejects,
@@ -112,25 +115,25 @@ function messagesOf(wording: Wording, key: string, isSuperseded: boolean): Messa
     abandoned: isSuperseded ? true : undefined,
   }
   if (agent === undefined || confirmed_at === undefined) return [note]
-  const confirmed: Message = {
+  const confirmation: Message = {
     key: `${key}:confirm`,
     role: "user",
     at: confirmed_at,
     parts: [{ type: "text", text: "Confirmed.", origin: "person" }],
     abandoned: isSuperseded ? true : undefined,
   }
-  return [note, confirmed]
+  return [note, confirmation]
 }
 
 /** The beginning of a note's second part, which names the decision that no longer applies. */
 export const REJECTS_PREFIX = "Rejects the decision "
 
-const WRITTEN = /^\[written by ([\w .@/-]+), (?:not confirmed|confirmed by the person)\] /
+const AUTHOR_LABEL = /^\[written by ([\w .@/-]+), (?:not confirmed|confirmed by the person)\] /
 
 /** Splits an agent's note into its author and its text. */
 export function parseAgentNote(text: string): { agent: string; text: string } {
-  const [before = "", agent = "an agent"] = WRITTEN.exec(text) ?? []
-  return { agent, text: text.slice(before.length) }
+  const [label = "", agent = "an agent"] = AUTHOR_LABEL.exec(text) ?? []
+  return { agent, text: text.slice(label.length) }
 }
 
 function labelledText({ text, agent, confirmed_at }: Wording): string {

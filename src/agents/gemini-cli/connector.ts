@@ -11,7 +11,7 @@ import { cutLongTexts, digestOf } from "../kit/messages.ts"
 import { geminiCliRoots } from "../registry.ts"
 import { parseGemini } from "./parse.ts"
 
-/** Gemini CLI: one file per session, in the folder of its project. A log of patches since 0.40, JSON before that. */
+/** Reads Gemini CLI. A session is a file in its project's folder: a log of patches since 0.40, one JSON object before that. */
 export const geminiCliConnector: Connector = {
   source: "gemini_cli",
   version: 3,
@@ -28,7 +28,7 @@ type GeminiUnit = Unit & { project?: string }
 const MAX_PROJECTS_BYTES = 16 << 20
 const MAX_ROOT_BYTES = 64 << 10
 const SESSION = /^session-.+\.jsonl?$/
-const SET_ASIDE = /^session-.+\.unreadable-/
+const UNREADABLE_FILE = /^session-.+\.unreadable-/
 
 function watched(root: string): Watched[] {
   return [
@@ -50,12 +50,13 @@ function* discover(root: string): Iterable<Unit | Unreadable> {
     for (const entry of entriesOf(chats, report)) {
       const path = join(chats, entry.name)
       const key = `${folder.name}/chats/${entry.name}`
-      if (SET_ASIDE.test(entry.name)) report({ unreadable: "set aside by Gemini CLI, which could not read it", path })
+      if (UNREADABLE_FILE.test(entry.name))
+        report({ unreadable: "set aside by Gemini CLI, which could not read it", path })
       else if (SESSION.test(entry.name)) yield* unitOf(path, key, project, report)
       else if (leadsToFolder(entry, path)) {
-        for (const inner of entriesOf(path, report)) {
-          if (!inner.name.endsWith(".jsonl")) continue
-          yield* unitOf(join(path, inner.name), `${key}/${inner.name}`, project, report)
+        for (const nested of entriesOf(path, report)) {
+          if (!nested.name.endsWith(".jsonl")) continue
+          yield* unitOf(join(path, nested.name), `${key}/${nested.name}`, project, report)
         }
       }
     }
@@ -77,9 +78,9 @@ function leadsToFolder(entry: Dirent, path: string): boolean {
 /** Maps a project's folder below tmp to its root: newer folders have a short name, older ones the hash of the root. */
 function projectsOf(root: string, report: Report): Map<string, string> {
   const text = textAt(join(root, "projects.json"), MAX_PROJECTS_BYTES, report)
-  const named = record(parseObject(text ?? "")?.projects) ?? {}
+  const slugs = record(parseObject(text ?? "")?.projects) ?? {}
   return new Map(
-    Object.entries(named).flatMap(([path, slug]): [string, string][] => [
+    Object.entries(slugs).flatMap(([path, slug]): [string, string][] => [
       [createHash("sha256").update(path).digest("hex"), path],
       ...(typeof slug === "string" ? ([[slug, path]] as [string, string][]) : []),
     ]),
@@ -106,18 +107,18 @@ function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
 
 /** Puts the project's root before the records, unless the cursor shows that it was already read. */
 function withProject(reading: Reading, project: string | undefined, after?: Cursor): Reading {
-  const known = reading.mode === "append" ? string(after?.project) : undefined
-  const now = project === undefined ? known : fingerprint(project)
-  function* withRoot(): Generator<RawRecord> {
-    if (now !== known) yield { type: "dex-project", root: project }
+  const storedFingerprint = reading.mode === "append" ? string(after?.project) : undefined
+  const current = project === undefined ? storedFingerprint : fingerprint(project)
+  function* allRecords(): Generator<RawRecord> {
+    if (current !== storedFingerprint) yield { type: "dex-project", root: project }
     yield* reading.records
   }
   return {
     mode: reading.mode,
-    records: withRoot(),
+    records: allRecords(),
     end: () => {
-      const ended = reading.end()
-      return now === undefined ? ended : { ...ended, cursor: { ...ended.cursor, project: now } }
+      const result = reading.end()
+      return current === undefined ? result : { ...result, cursor: { ...result.cursor, project: current } }
     },
   }
 }

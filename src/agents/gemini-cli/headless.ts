@@ -16,7 +16,7 @@ const SETTINGS = {
   },
 }
 
-/** Tested with 0.61.0. */
+/** Tested with version 0.61.0. */
 export const geminiCliHeadless: HeadlessAgent = {
   program: "gemini",
   install: "npm install -g @google/gemini-cli@latest",
@@ -49,7 +49,7 @@ function readAnswer(stdout: string): HeadlessReply | undefined {
   if (text === undefined) return undefined
   const models = Object.values(record(record(result?.stats)?.models) ?? {})
   const count = (name: string) =>
-    models.reduce<number>((sum, of) => sum + (number(record(record(of)?.tokens)?.[name]) ?? 0), 0)
+    models.reduce<number>((sum, model) => sum + (number(record(record(model)?.tokens)?.[name]) ?? 0), 0)
   return {
     type: "reply",
     text,

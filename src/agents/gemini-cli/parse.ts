@@ -24,7 +24,7 @@ type GeminiSession = {
   unknown: Map<string, number>
 }
 
-const TYPES = new Set(["user", "gemini", "info", "warning", "error"])
+const MESSAGE_TYPES = new Set(["user", "gemini", "info", "warning", "error"])
 
 /**
  * Replays the log of patches: a rewritten message replaces its earlier version, and rewound messages stay readable.
@@ -40,13 +40,13 @@ export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     abandoned: new Set(),
     unknown: new Map(),
   }
-  for (const line of raw) take(session, line)
+  for (const line of raw) handleRecord(session, line)
   const messages = messagesOf(session)
   const conversations = messages.length === 0 ? [] : [conversationOf(session, messages)]
   return { conversations, unknown: Object.fromEntries(session.unknown) }
 }
 
-function take(session: GeminiSession, line: RawRecord): void {
+function handleRecord(session: GeminiSession, line: RawRecord): void {
   const patch = record(line.$set)
   const id = string(line.id)
   if (line.type === "dex-project") session.root = string(line.root)
@@ -55,50 +55,50 @@ function take(session: GeminiSession, line: RawRecord): void {
     const { messages, ...rest } = patch
     session.header = { ...session.header, ...rest }
     for (const message of records(messages)) {
-      const known = string(message.id)
-      if (!known || !TYPES.has(String(message.type))) count(session, `$set.messages/${message.type}`)
-      else if (session.messages.has(known)) session.abandoned.delete(known)
-      else session.messages.set(known, message)
+      const messageId = string(message.id)
+      if (!messageId || !MESSAGE_TYPES.has(String(message.type))) countUnknown(session, `$set.messages/${message.type}`)
+      else if (session.messages.has(messageId)) session.abandoned.delete(messageId)
+      else session.messages.set(messageId, message)
     }
-  } else if (id && TYPES.has(String(line.type))) put(session, id, line)
+  } else if (id && MESSAGE_TYPES.has(String(line.type))) putMessage(session, id, line)
   else if (string(line.sessionId)) session.header = { ...line, ...session.header, lastUpdated: line.lastUpdated }
-  else count(session, typeof line.type === "string" ? line.type : "(no type)")
+  else countUnknown(session, typeof line.type === "string" ? line.type : "(no type)")
 }
 
-function put(session: GeminiSession, id: string, message: RawRecord): void {
+function putMessage(session: GeminiSession, id: string, message: RawRecord): void {
   session.header.sessionId ??= message.dex_session
-  const before = session.messages.get(id)
+  const earlierVersion = session.messages.get(id)
   // it was written again after a rewind, so it moves to the end
   if (session.abandoned.delete(id)) session.messages.delete(id)
-  session.messages.set(id, { ...before, ...message })
+  session.messages.set(id, { ...earlierVersion, ...message })
 }
 
 /** Abandons a message and everything after it, or all messages if it is not found. */
-function rewind(session: GeminiSession, to: string): void {
+function rewind(session: GeminiSession, target: string): void {
   const remaining = [...session.messages.keys()].filter((id) => !session.abandoned.has(id))
-  for (const id of remaining.slice(Math.max(0, remaining.indexOf(to)))) session.abandoned.add(id)
+  for (const id of remaining.slice(Math.max(0, remaining.indexOf(target)))) session.abandoned.add(id)
 }
 
-function count(session: GeminiSession, type: string): void {
+function countUnknown(session: GeminiSession, type: string): void {
   session.unknown.set(type, (session.unknown.get(type) ?? 0) + 1)
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 function messagesOf(session: GeminiSession): Message[] {
-  const answered = new Set<string>()
+  const answeredIds = new Set<string>()
   for (const message of session.messages.values()) {
-    for (const call of records(message.toolCalls)) if (string(call.id) && call.result) answered.add(String(call.id))
+    for (const call of records(message.toolCalls)) if (string(call.id) && call.result) answeredIds.add(String(call.id))
   }
   const messages: Message[] = []
   for (const [id, raw] of session.messages) {
-    const { role, parts, effects } = contentOf(session, raw, answered)
+    const { role, parts, effects } = contentOf(session, raw, answeredIds)
     if (parts.length === 0) continue
     const at = time(raw.timestamp)
     const model = string(raw.model)
     const usage = geminiUsage(record(raw.tokens))
     messages.push({
-      // other ids are hashes of the text (the session's context) and the same in every session
+      // Other ids are hashes of the text (such as the session's context), and so the same in every session.
       key: UUID.test(id) ? id : `${idOf(session)}:${id}`,
       role,
       at,
@@ -114,21 +114,21 @@ function messagesOf(session: GeminiSession): Message[] {
 
 type Content = Pick<Message, "role" | "parts"> & { effects: Effect[] }
 
-function contentOf(session: GeminiSession, raw: RawRecord, answered: Set<string>): Content {
+function contentOf(session: GeminiSession, raw: RawRecord, answeredIds: Set<string>): Content {
   const pieces = partsOf(raw.content)
   if (raw.type === "user") {
     const speaker: Origin = isSubagent(session) ? "agent" : "person"
     const prompt = readPrompt(pieces, partsOf(raw.displayContent), speaker)
-    const results = resultParts(pieces, answered)
+    const results = resultParts(pieces, answeredIds)
     return { role: roleOf(prompt, results), parts: [...prompt.parts, ...results], effects: [] }
   }
   if (raw.type !== "gemini") return { role: "system", parts: textParts(pieces, "local_tool"), effects: [] }
   const thoughts = records(raw.thoughts).flatMap(thoughtPart)
   const calls = records(raw.toolCalls)
-  const known = new Set(calls.map(({ id }) => id))
+  const callIds = new Set(calls.map(({ id }) => id))
   const requests = pieces.flatMap((piece): Part[] => {
     const call = record(piece.functionCall)
-    return call && !known.has(call.id) ? [callPart(call)] : []
+    return call && !callIds.has(call.id) ? [callPart(call)] : []
   })
   const outcomes = calls.map(callContent)
   return {
@@ -166,10 +166,10 @@ function thoughtPart(thought: RawRecord): Part[] {
 }
 
 /** Returns results that no tool call of the session has, because the agent also writes each result into the next user message. */
-function resultParts(pieces: RawRecord[], answered: Set<string>): Part[] {
+function resultParts(pieces: RawRecord[], answeredIds: Set<string>): Part[] {
   return pieces.flatMap((piece): Part[] => {
     const response = record(piece.functionResponse)
-    if (!response || answered.has(String(response.id))) return []
+    if (!response || answeredIds.has(String(response.id))) return []
     const { parts } = resultOf([piece], string(response.name) ?? "unknown", string(response.id), false)
     return parts
   })
@@ -181,17 +181,17 @@ function callPart(call: RawRecord): Part {
   return { type: "tool_call", text: JSON.stringify(call.args ?? {}), origin: "agent", tool, call_id: id || undefined }
 }
 
-/** A call with its result and effects. */
+/** Returns a call with its result and its effects. */
 function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   const tool = string(call.name) ?? "unknown"
   const id = string(call.id)
   const status = string(call.status)
-  const stopped = status === "error" || status === "cancelled"
+  const isStopped = status === "error" || status === "cancelled"
   const isRemote = /MCP Server\)$/.test(string(call.displayName) ?? "")
   const { parts, text } = resultOf(partsOf(call.result), tool, id, isRemote)
   const result = parts.find((part) => part.type === "tool_result")
   const exit = tool === "run_shell_command" ? exitStatusIn(text) : undefined
-  const failed = stopped || (exit !== undefined && exit !== 0)
+  const failed = isStopped || (exit !== undefined && exit !== 0)
   if (result) result.is_error ||= failed
   const args = record(call.args) ?? {}
   const hunks = !failed && status === "success" ? hunksOf(tool, args, call, text) : []
@@ -207,7 +207,7 @@ function callContent(call: RawRecord): { parts: Part[]; effects: Effect[] } {
   return { parts: [callPart(call), ...parts], effects }
 }
 
-/** Text that hooks add to a result becomes a separate part, because it is not the tool's output. */
+/** Builds the parts of a result. Text that hooks added to it becomes a separate part, because it is not the tool's output. */
 function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isRemote: boolean) {
   if (pieces.length === 0) return { parts: [], text: "" }
   let isError = false
@@ -227,8 +227,8 @@ function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isR
   const runs = hasHooks ? splitInjected(combined, ["hook_context"]) : [{ text: combined, injected: false }]
   const unwrap = (text: string) => text.replace(/^<untrusted_context>\n?|\n?<\/untrusted_context>$/g, "")
   const text = runs.flatMap((run) => (run.injected ? [] : unwrap(run.text))).join("\n")
-  const about = id === undefined ? {} : { call_id: id }
-  const result: Part = { type: "tool_result", text, origin, tool, ...about, is_error: isError }
+  const callField = id === undefined ? {} : { call_id: id }
+  const result: Part = { type: "tool_result", text, origin, tool, ...callField, is_error: isError }
   const hooks = runs.flatMap((run): Part[] =>
     run.injected ? [{ type: "text", text: run.text, origin: "injected" }] : [],
   )
@@ -263,16 +263,16 @@ function hunksOf(tool: string, args: RawRecord, call: RawRecord, output: string)
   return hunksOfReplacement(path, args.old_string, args.new_string)
 }
 
-/** The prompt's count includes the cached part; the answer's excludes the thoughts, which are billed like it. */
+/** Converts token counts. The prompt's includes the cached tokens. The answer's excludes the thoughts, which cost the same. */
 function geminiUsage(tokens: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => number(tokens?.[field]) ?? 0
-  if (of("input") + of("output") + of("thoughts") === 0) return undefined
+  const countOf = (field: string) => number(tokens?.[field]) ?? 0
+  if (countOf("input") + countOf("output") + countOf("thoughts") === 0) return undefined
   return {
-    input: Math.max(0, of("input") - of("cached")) + of("tool"),
-    output: of("output") + of("thoughts"),
-    cache_read: of("cached"),
+    input: Math.max(0, countOf("input") - countOf("cached")) + countOf("tool"),
+    output: countOf("output") + countOf("thoughts"),
+    cache_read: countOf("cached"),
     cache_write: 0,
-    reasoning: of("thoughts"),
+    reasoning: countOf("thoughts"),
   }
 }
 
@@ -315,8 +315,8 @@ function conversationOf(session: GeminiSession, messages: Message[]): Conversati
 }
 
 /**
- * Decides between two files of one session. A session that began as `.json` continues in a `.jsonl`, and project folders were
- * copied from hashed to short names: in both cases the old file remains.
+ * Returns the authority of a file, which decides between two files of one session. A session that began as `.json` continues in a
+ * `.jsonl`, and project folders were copied from hashed to short names: in both cases the old file remains.
  */
 function authorityOf(key: string): number {
   const isHashed = /^[0-9a-f]{64}\//.test(key)
@@ -327,8 +327,8 @@ function authorityOf(key: string): number {
 function folderIn(messages: Message[]): string | undefined {
   for (const part of messages[0]?.parts ?? []) {
     if (part.origin !== "injected") continue
-    const named = /Workspace Directories:\*\*\n {2}- (.{1,4000})$/m.exec(part.text)
-    if (named) return named[1]!.trim()
+    const match = /Workspace Directories:\*\*\n {2}- (.{1,4000})$/m.exec(part.text)
+    if (match) return match[1]!.trim()
   }
   return undefined
 }
@@ -336,7 +336,7 @@ function folderIn(messages: Message[]): string | undefined {
 type PromptParts = { parts: Part[]; isSummary: boolean }
 
 /** Tags that the agent and its hooks insert into the user's turn. */
-const ENVELOPES = [
+const INJECTED_TAGS = [
   CONTEXT_TAG,
   "session_context",
   "hook_context",
@@ -344,7 +344,7 @@ const ENVELOPES = [
   "project_context",
   "environment_context",
 ]
-const OPENINGS = [
+const INJECTED_OPENINGS = [
   "This is the Gemini CLI. We are setting up the context for our chat.",
   "Here is the user's editor context",
   "Here is a summary of changes in the user's editor context",
@@ -381,28 +381,32 @@ function isPartOf(run: TextRun, shown: TextRun): boolean {
   return !run.injected && (shown.text.includes(run.text) || run.text.includes(shown.text))
 }
 
-/** The files that the person named follow the prompt, as separate pieces or in the same text. */
+/** Separates the typed text from the files that the person named, which follow it as separate pieces or in the same text. */
 function splitPieces(texts: string[]): TextRun[] {
   let inFiles = false
   return texts.flatMap((text) => {
     if (inFiles) {
       inFiles = !text.includes(FILES_END)
-      return injected(text)
+      return injectedRun(text)
     }
     const begin = text.indexOf(FILES_BEGIN)
     if (begin === -1) return splitText(text)
     const end = text.indexOf(FILES_END, begin)
     inFiles = end === -1
     const after = end === -1 ? text.length : end + FILES_END.length
-    return [...splitText(text.slice(0, begin)), ...injected(text.slice(begin, after)), ...splitText(text.slice(after))]
+    return [
+      ...splitText(text.slice(0, begin)),
+      ...injectedRun(text.slice(begin, after)),
+      ...splitText(text.slice(after)),
+    ]
   })
 }
 
 function splitText(text: string): TextRun[] {
-  if (OPENINGS.some((opening) => text.trimStart().startsWith(opening))) return injected(text)
-  return splitInjected(text, ENVELOPES)
+  if (INJECTED_OPENINGS.some((opening) => text.trimStart().startsWith(opening))) return injectedRun(text)
+  return splitInjected(text, INJECTED_TAGS)
 }
 
-function injected(text: string): TextRun[] {
+function injectedRun(text: string): TextRun[] {
   return text.trim() === "" ? [] : [{ text: text.trim(), injected: true }]
 }

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import type { Machine } from "../kit/connector.ts"
 import {
-  geminiAgent,
+  geminiSubagent,
   HOOK_TIMEOUT_MS,
   type HookEvent,
   proactiveHooks,
@@ -24,11 +24,11 @@ export const geminiCliWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)], program: "gemini" }),
   trust:
     "calls dex's tools without asking you, since dex is marked as trusted. They change nothing but dex's own records.",
-  wanted: (machine, bin) => [
+  files: (machine, bin) => [
     {
       path: join(folder(machine), "settings.json"),
       additions: [
-        // The server is trusted, because every tool of dex only reads.
+        // The server is trusted, because dex's tools change nothing but dex's own records.
         { type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } },
         ...["SessionStart", "SessionEnd"].flatMap((event) => syncHook(event, bin, "powershell")),
         ...proactiveHooks("gemini_cli", GEMINI_CLI_HOOKS, HOOK_TIMEOUT_MS, bin, "powershell"),
@@ -37,8 +37,8 @@ export const geminiCliWiring: Wiring = {
     { path: join(folder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(folder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
-      additions: [geminiAgent(shellStart(bin))],
-      is: "subagent",
+      additions: [geminiSubagent(shellStart(bin))],
+      role: "subagent",
     },
   ],
 }

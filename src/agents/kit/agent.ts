@@ -20,7 +20,7 @@ export type Agent = {
   aliases?: readonly string[]
   /** The agent whose format this one shares: the same code reads both, and this one has no folder of its own. */
   variantOf?: SourceId
-  /** The folders that may contain sessions. Cheap, so that checking for an agent that is not installed costs almost nothing. */
+  /** The folders that may contain sessions. Must be cheap, because it is called for agents that are not installed too. */
   roots?: Roots
   /**
    * The evidence with which the reader was tested: sessions written by the agent itself, other people's samples of such sessions,
@@ -33,16 +33,16 @@ export type Agent = {
   resume?: (id: string, path: string) => string[]
   /** The command that starts the agent with a first prompt, which is the last argument. */
   open?: readonly string[]
-  /** Why a command is missing. */
-  without?: { resume?: string; open?: string }
+  /** Why `resume` or `open` is missing. */
+  whyMissing?: { resume?: string; open?: string }
   /** How the programs that the agent starts can find out to which conversation they belong. */
   session?: {
     variable: string
     /** Reads the id from the metadata of an MCP call. */
-    inCall?: (meta: Record<string, unknown>) => string | undefined
+    idFromCall?: (meta: Record<string, unknown>) => string | undefined
   }
   /** The field names that mark a transcript line as the output of a tool. */
-  printedMarks?: readonly string[]
+  toolOutputMarks?: readonly string[]
   /** Reads the agent's hook input and answers it. */
   hooks?: () => Promise<AgentHooks>
   /** Uses the agent as a model. */
@@ -75,23 +75,23 @@ export type HookMoment = Omit<Moment, "project" | "source" | "at"> & {
 
 export type HookInput = Record<string, unknown>
 
-type Variant = Pick<Agent, "name" | "aliases" | "basis" | "resume" | "open" | "without" | "printedMarks"> & {
+type Variant = Pick<Agent, "name" | "aliases" | "basis" | "resume" | "open" | "whyMissing" | "toolOutputMarks"> & {
   source: SourceId
   roots: Roots
   /** Loads the connector of the agent whose format this one shares. */
   reader: () => Promise<Connector>
   /** The parts of the connector that differ from that agent's. */
-  differs?: (parent: Connector) => Promise<Partial<Connector>>
+  overrides?: (parent: Connector) => Promise<Partial<Connector>>
 }
 
 /** Declares an agent that writes another agent's format into its own folder. That agent's code reads it, under its own name. */
-export function agentVariant(variantOf: SourceId, { reader, differs, ...own }: Variant): Agent {
+export function agentVariant(variantOf: SourceId, { reader, overrides, ...agent }: Variant): Agent {
   return {
-    ...own,
+    ...agent,
     variantOf,
     connector: async () => {
-      const read = await reader()
-      return { ...read, ...(await differs?.(read)), source: own.source, roots: own.roots }
+      const parent = await reader()
+      return { ...parent, ...(await overrides?.(parent)), source: agent.source, roots: agent.roots }
     },
   }
 }

@@ -21,7 +21,7 @@ type FinishedCall = {
   call_id: string | undefined
   output: string
   /** The output of the command itself, if the agent added text around it. */
-  printed?: string
+  commandOutput?: string
   failed: boolean
   exit_status?: number
   action: CallAction
@@ -45,7 +45,7 @@ export function resultOfCall(call: FinishedCall): { part: Part; effects: Effect[
   const effects: Effect[] = editEffects(hunks, call_id)
   if (!failed) effects.push(...(action.reads ?? []).map((path) => fileEffect(path, "read", call_id)))
   if (action.command !== undefined) {
-    const outcome = { failed, output: call.printed ?? output, call_id }
+    const outcome = { failed, output: call.commandOutput ?? output, call_id }
     effects.push(commandEffect(action.command, { ...outcome, exit_status }))
     if (!failed) effects.push(...commitEffects(action.command, output, call_id))
   }
@@ -67,24 +67,24 @@ export type ToolNames = Partial<Record<"command" | "read" | "write" | "edit" | "
 
 /** Derives the action of a call from the name of its tool. */
 export function actionByName(names: ToolNames, tool: string | undefined, args: RawRecord): CallAction {
-  const does = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
-  if (does("command")) {
+  const isToolFor = (kind: keyof ToolNames) => tool !== undefined && names[kind]?.includes(tool)
+  if (isToolFor("command")) {
     const command = firstText(args, ["command", "cmd", "CommandLine"])
     return command === undefined ? {} : { command }
   }
-  if (does("patch")) {
+  if (isToolFor("patch")) {
     const patch = patchIn(firstText(args, ["patch", "input", "patchText"]) ?? "")
     return patch === undefined ? {} : { hunks: parsePatch(patch).hunks }
   }
   const path = firstText(args, ["path", "file_path", "filePath", "target_file"])
   if (path === undefined) return {}
-  if (does("read")) return { reads: [path] }
-  if (does("write")) {
+  if (isToolFor("read")) return { reads: [path] }
+  if (isToolFor("write")) {
     const content = [args.content, args.file_text, args.contents].find((text) => typeof text === "string")
     return content === undefined ? {} : { hunks: [hunkOfNewFile(path, content as string)] }
   }
-  if (does("editor")) return editorAction(path, args)
-  if (!does("edit")) return {}
+  if (isToolFor("editor")) return editorAction(path, args)
+  if (!isToolFor("edit")) return {}
   const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
   return { hunks: edits.flatMap((edit) => hunksOfReplacement(path, oldText(edit), newText(edit))) }
 }

@@ -13,7 +13,7 @@ export type Connector = {
   version: number
   roots(machine: Machine): string[]
   /** Lists units in any order; the caller sorts by age. Must be fast, because every sync runs it on every file. */
-  discover(root: string, seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable>
+  discover(root: string, isUnchanged: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable>
   read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading | Promise<Reading>
   parse(records: Iterable<RawRecord>, unit: UnitName): Parsed
   /** The folders below a root that change when a session does. If absent, any change below the root counts. */
@@ -32,10 +32,10 @@ export type Connector = {
   isOutside?: boolean
   /**
    * For agents that shorten their own file and add a summary (a compaction). Returns the dropped records and the current ones in
-   * the order of the conversation; all of them still belong to it. Returns undefined if `now` is not such a file: the dropped
+   * the order of the conversation; all of them still belong to it. Returns undefined if `current` is not such a file: the dropped
    * records are then superseded.
    */
-  rejoin?(dropped: RawRecord[], now: RawRecord[]): RawRecord[] | undefined
+  rejoin?(dropped: RawRecord[], current: RawRecord[]): RawRecord[] | undefined
   /** Identifies a record across rewrites of its file. If absent, records are compared by content. */
   identify?(record: RawRecord): string | undefined
 }
@@ -56,7 +56,7 @@ export type Machine = {
   home: string
   env: Record<string, string | undefined>
   platform: NodeJS.Platform
-  /** Other homes that the user wants dex to search: of containers, of other people, the Windows home that WSL sees. */
+  /** Other home folders that the user configured: those of containers, of other people, or the Windows home in WSL. */
   otherHomes?: readonly string[]
   /** Project folders of known conversations, for agents that store their sessions inside the project. */
   projects?: readonly string[]
@@ -80,7 +80,7 @@ export type Unit = UnitName & {
   bornAt: number
 }
 
-/** `key` stays the same when the file moves (archived, compressed); `path` is its last location. */
+/** `key` stays the same when the file moves (archived, compressed); `path` is its last known location. */
 export type UnitName = { key: string; path: string }
 
 /**
@@ -98,8 +98,9 @@ export type Unreadable = { unreadable: string; path: string }
 export type IsUnchanged = (containerPath: string, stamp: string) => boolean
 
 /**
- * A folder of dex's own for databases and compressed files that cannot be read in place. A connector creates it on demand. The
- * caller passes the same folder to `discover` and `read`, and removes it. If absent, anything that would need it is unreadable.
+ * A folder that belongs to dex, for copies of databases and compressed files that cannot be read in place. A connector creates it
+ * on demand. The caller passes the same folder to `discover` and `read`, and removes it. If absent, anything that would need it
+ * is unreadable.
  */
 export type Scratch = string
 
@@ -123,6 +124,6 @@ export type Parsed = {
   unknown: Record<string, number>
 }
 
-export function isUnreadable(found: Unit | Unreadable): found is Unreadable {
-  return "unreadable" in found
+export function isUnreadable(unit: Unit | Unreadable): unit is Unreadable {
+  return "unreadable" in unit
 }

@@ -22,13 +22,13 @@ export type DatabaseSession = { key: string; stamp: string; bytes: number; modif
 export function* unitsOfDatabase(
   path: string,
   sessionsIn: (db: ForeignDatabase) => DatabaseSession[],
-  seen: IsUnchanged,
+  isUnchanged: IsUnchanged,
   scratch?: Scratch,
 ): Generator<Unit | Unreadable> {
   let units: Unit[]
   try {
     if (lstatSync(path).isSymbolicLink()) throw new Error("a symbolic link, not followed")
-    if (seen(path, databaseStamp(path))) return
+    if (isUnchanged(path, databaseStamp(path))) return
     const { birthtimeMs, mtimeMs } = statSync(path)
     const sessions = withForeignDatabase(path, sessionsIn, scratch)
     units = sessions.map((session) => ({ path, ...session, bornAt: session.bornAt ?? (birthtimeMs || mtimeMs) }))
@@ -61,7 +61,7 @@ export function readDatabaseUnit(
     unit.path,
     (db) => {
       skipped = [] // the function is called again if the file changed
-      return rowsIn(db, (one) => void skipped.push(one))
+      return rowsIn(db, (problem) => void skipped.push(problem))
     },
     scratch,
   )
@@ -74,21 +74,21 @@ export function readingOfRows(
   skipped: Skipped[],
   after?: Cursor,
 ): Reading {
-  const kept: RawRecord[] = []
+  const stripped: RawRecord[] = []
   let crc = 0
   for (const row of rows) {
     if (isDeeperThan(row, MAX_DEPTH))
       skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `${row.table} ${row.id}` })
     else {
-      const stripped = strip(row)
-      crc = crc32(JSON.stringify(stripped), crc)
-      kept.push(stripped)
+      const record = strip(row)
+      crc = crc32(JSON.stringify(record), crc)
+      stripped.push(record)
     }
   }
-  const unchanged = after !== undefined && after.crc === crc
+  const isUnchanged = after !== undefined && after.crc === crc
   return {
-    mode: unchanged ? "append" : "replace",
-    records: unchanged ? [] : kept,
+    mode: isUnchanged ? "append" : "replace",
+    records: isUnchanged ? [] : stripped,
     end: () => ({ cursor: { offset: 0, crc }, skipped, pending: false }),
   }
 }
@@ -104,8 +104,8 @@ export function taggedRows(
   rest: string,
   ...params: ForeignValue[]
 ): RawRecord[] {
-  const has = columnsOf(db, table)
-  const present = columns.filter((name) => has.has(name)).join(", ")
+  const existing = columnsOf(db, table)
+  const present = columns.filter((name) => existing.has(name)).join(", ")
   return present === ""
     ? []
     : db.all(`select ${present} from ${table} ${rest}`, ...params).map((row) => ({ table, ...row }))

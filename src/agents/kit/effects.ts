@@ -2,7 +2,7 @@ import type { Effect, Hunk, Origin } from "../../core/conversation.ts"
 
 // Builds the effects of tool calls, in one shape for the tools of all agents.
 
-/** The most characters of a command, enough to find it; the message contains all of it. */
+/** The number of characters of a command that an effect has. They suffice to find it; the message contains the whole command. */
 const MAX_COMMAND = 500
 const MAX_ERROR = 400
 
@@ -26,11 +26,11 @@ export function commandEffect(
 /** Finds the commits that a git command reports: `[main 1a2b3c4] subject`. */
 export function commitEffects(command: string, output: string, call_id?: string): Effect[] {
   if (!/\bgit\b/.test(command) || !/\b(commit|merge|cherry-pick|revert|am)\b/.test(command)) return []
-  const made: Effect[] = []
+  const commits: Effect[] = []
   for (const [, branch, hash, subject] of output.matchAll(
     /^\[([^\s\]]{1,200})(?: \([^)\n]{1,40}\))? ([0-9a-f]{7,40})\] (.{1,500})$/gm,
   )) {
-    made.push({
+    commits.push({
       type: "commit",
       hash: hash!,
       subject: subject!.trim(),
@@ -38,7 +38,7 @@ export function commitEffects(command: string, output: string, call_id?: string)
       call_id,
     })
   }
-  return made
+  return commits
 }
 
 /** Returns one file effect per file that the hunks touch, with the numbers of added and removed lines. */
@@ -70,39 +70,39 @@ export function hunksOfDiff(diff: string, path?: string): Hunk[] {
   const hunks: Hunk[] = []
   let file = path
   let hunk: Hunk | undefined
-  let oldLeft = 0
-  let newLeft = 0
+  let oldLinesLeft = 0
+  let newLinesLeft = 0
   for (const line of diff.split("\n")) {
-    if (hunk && (oldLeft > 0 || newLeft > 0)) {
+    if (hunk && (oldLinesLeft > 0 || newLinesLeft > 0)) {
       const sign = line[0]
-      if (sign === "+") newLeft--
-      else if (sign === "-") oldLeft--
+      if (sign === "+") newLinesLeft--
+      else if (sign === "-") oldLinesLeft--
       else if (sign === " " || line === "") {
-        oldLeft--
-        newLeft--
+        oldLinesLeft--
+        newLinesLeft--
       } else if (sign !== "\\") hunk = undefined
       if (hunk && sign !== "\\") hunk.lines.push(line === "" ? " " : line)
       if (hunk) continue
     }
     const header = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@/.exec(line)
     if (header && file !== undefined) {
-      oldLeft = Number(header[2] ?? 1)
-      newLeft = Number(header[4] ?? 1)
+      oldLinesLeft = Number(header[2] ?? 1)
+      newLinesLeft = Number(header[4] ?? 1)
       hunk = {
         path: file,
         old_start: Number(header[1]),
-        old_lines: oldLeft,
+        old_lines: oldLinesLeft,
         new_start: Number(header[3]),
-        new_lines: newLeft,
+        new_lines: newLinesLeft,
         lines: [],
       }
       hunks.push(hunk)
     } else if (path === undefined && line.startsWith("+++ ")) {
-      const named = line.slice(4).split("\t")[0]!.trim()
-      if (named !== "/dev/null") file = named.replace(/^b\//, "")
+      const diffPath = line.slice(4).split("\t")[0]!.trim()
+      if (diffPath !== "/dev/null") file = diffPath.replace(/^b\//, "")
     } else if (path === undefined && line.startsWith("--- ")) {
-      const named = line.slice(4).split("\t")[0]!.trim()
-      file = named === "/dev/null" ? undefined : named.replace(/^a\//, "")
+      const diffPath = line.slice(4).split("\t")[0]!.trim()
+      file = diffPath === "/dev/null" ? undefined : diffPath.replace(/^a\//, "")
     }
   }
   return hunks
@@ -122,7 +122,7 @@ export function hunkOfNewFile(path: string, content: string): Hunk {
   }
 }
 
-/** Returns the replacement that a call requested. The surrounding file is unknown, so there are no line numbers. */
+/** Returns the replacement that a call requested, as a hunk. The surrounding file is unknown, so there are no line numbers. */
 export function hunksOfReplacement(path: string, oldText: unknown, newText: unknown): Hunk[] {
   const [removed, added] = [linesOf(oldText), linesOf(newText)]
   const lines = [...removed.map((line) => `-${line}`), ...added.map((line) => `+${line}`)]
@@ -146,10 +146,10 @@ function errorLine(output: string): string | undefined {
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "")
-  const errorNaming = lines.find((line) =>
+  const firstError = lines.find((line) =>
     /\b(error|fatal|panic|exception|failed|cannot|not found|denied|no such)\b/i.test(line.slice(0, 500)),
   )
-  return (errorNaming ?? lines.at(-1))?.slice(0, MAX_ERROR)
+  return (firstError ?? lines.at(-1))?.slice(0, MAX_ERROR)
 }
 
 /** A patch in the grammar of Codex's `apply_patch`, which locates changes by their surrounding lines and not by line numbers. */
@@ -209,17 +209,17 @@ type SearchReplace = { search: string[]; replace: string[]; firstLine: number; l
 /** Finds the complete blocks of a text, with their first and last lines. */
 export function searchReplaceBlocks(lines: readonly string[]): SearchReplace[] {
   const blocks: SearchReplace[] = []
-  let open: SearchReplace | undefined
-  let into: "search" | "replace" = "search"
+  let block: SearchReplace | undefined
+  let side: "search" | "replace" = "search"
   for (const [index, line] of lines.entries()) {
     if (/^<{5,9} SEARCH>?\s*$/.test(line)) {
-      open = { search: [], replace: [], firstLine: index, lastLine: index }
-      into = "search"
-    } else if (open && /^={5,9}\s*$/.test(line)) into = "replace"
-    else if (open && /^>{5,9} REPLACE\s*$/.test(line)) {
-      blocks.push({ ...open, lastLine: index })
-      open = undefined
-    } else open?.[into].push(line)
+      block = { search: [], replace: [], firstLine: index, lastLine: index }
+      side = "search"
+    } else if (block && /^={5,9}\s*$/.test(line)) side = "replace"
+    else if (block && /^>{5,9} REPLACE\s*$/.test(line)) {
+      blocks.push({ ...block, lastLine: index })
+      block = undefined
+    } else block?.[side].push(line)
   }
   return blocks
 }
@@ -227,8 +227,9 @@ export function searchReplaceBlocks(lines: readonly string[]): SearchReplace[] {
 /** Parses SEARCH/REPLACE blocks to hunks. Roo Code writes the line number of a block before the text to find. */
 export function hunksOfBlocks(text: string, path: string): Hunk[] {
   return searchReplaceBlocks(text.split("\n")).flatMap(({ search, replace }) => {
-    const rule = search.findIndex((line) => /^-{5,9}$/.test(line))
-    const hasPlace = rule !== -1 && rule < 3 && search.slice(0, rule).every((line) => /^:\w+:/.test(line))
-    return hunksOfReplacement(path, search.slice(hasPlace ? rule + 1 : 0).join("\n"), replace.join("\n"))
+    const ruleIndex = search.findIndex((line) => /^-{5,9}$/.test(line))
+    const hasLineNumber =
+      ruleIndex !== -1 && ruleIndex < 3 && search.slice(0, ruleIndex).every((line) => /^:\w+:/.test(line))
+    return hunksOfReplacement(path, search.slice(hasLineNumber ? ruleIndex + 1 : 0).join("\n"), replace.join("\n"))
   })
 }

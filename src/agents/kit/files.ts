@@ -37,9 +37,9 @@ export function entriesOf(dir: string, report: Report): Dirent[] {
  */
 export function fileAt(path: string, report: Report): Stats | undefined {
   try {
-    const found = lstatSync(path)
-    if (found.isFile()) return found
-    report({ unreadable: found.isSymbolicLink() ? "a symbolic link, not followed" : "not a regular file", path })
+    const stat = lstatSync(path)
+    if (stat.isFile()) return stat
+    report({ unreadable: stat.isSymbolicLink() ? "a symbolic link, not followed" : "not a regular file", path })
   } catch (error) {
     if (!isAbsent(error)) report({ unreadable: messageOf(error), path })
   }
@@ -57,12 +57,12 @@ export function unitAt(path: string, key: string, report: Report): Unit | undefi
 }
 
 /**
- * Finds the files in a folder whose relative paths match, and those in its subfolders, down to `depth`. The relative path is the
- * key.
+ * Finds the files whose path relative to `root` matches, in the folder and in `depth` levels of subfolders. The relative path is
+ * the unit's key. `prefix` is the path of the subfolder that is searched.
  */
-export function* unitsBelow(root: string, files: RegExp, depth: number, report: Report, below = ""): Generator<Unit> {
-  for (const entry of entriesOf(join(root, below), report)) {
-    const name = `${below}${entry.name}`
+export function* unitsBelow(root: string, files: RegExp, depth: number, report: Report, prefix = ""): Generator<Unit> {
+  for (const entry of entriesOf(join(root, prefix), report)) {
+    const name = `${prefix}${entry.name}`
     if (entry.isDirectory() && depth > 0) yield* unitsBelow(root, files, depth - 1, report, `${name}/`)
     else if (files.test(name)) {
       const unit = unitAt(join(root, name), name, report)
@@ -108,18 +108,18 @@ export function unitWithFacts(unit: Unit, facts: RawRecord | undefined): UnitWit
 
 /** Puts the facts before the records, unless the cursor shows that they were already read. */
 export function prependFacts(reading: Reading, { facts }: UnitWithFacts, after?: Cursor): Reading {
-  const known = reading.mode === "append" ? string(after?.facts) : undefined
-  const now = facts ? fingerprint(facts) : known
+  const storedFingerprint = reading.mode === "append" ? string(after?.facts) : undefined
+  const current = facts ? fingerprint(facts) : storedFingerprint
   function* records(): Generator<RawRecord> {
-    if (facts && now !== known) yield facts
+    if (facts && current !== storedFingerprint) yield facts
     yield* reading.records
   }
   return {
     mode: reading.mode,
     records: records(),
     end: () => {
-      const ended = reading.end()
-      return now === undefined ? ended : { ...ended, cursor: { ...ended.cursor, facts: now } }
+      const result = reading.end()
+      return current === undefined ? result : { ...result, cursor: { ...result.cursor, facts: current } }
     },
   }
 }
@@ -144,26 +144,26 @@ export function readJsonFile(
   now = Date.now(),
 ): Reading {
   const { size, mtimeMs } = statSync(path)
-  const before = after ?? { offset: 0, crc: 0 }
-  if (size > MAX_BYTES) return nothing(before, `file of ${size} bytes, over the limit of ${MAX_BYTES}`)
+  const startCursor = after ?? { offset: 0, crc: 0 }
+  if (size > MAX_BYTES) return emptyReading(startCursor, `file of ${size} bytes, over the limit of ${MAX_BYTES}`)
   const content = readBytes(path, MAX_BYTES)
   const cursor = { offset: content.length, crc: crc32(content) }
-  if (after && after.offset === cursor.offset && after.crc === cursor.crc) return nothing(after)
+  if (after && after.offset === cursor.offset && after.crc === cursor.crc) return emptyReading(after)
   const parsed = parseObject(content.toString("utf8").replace(/^\uFEFF/, ""))
   if (!parsed) {
-    if (isSettled(mtimeMs, now)) return nothing(cursor, "not a complete JSON object")
-    return { ...nothing(before), end: () => waiting(before) } // the agent may still be writing it
+    if (isSettled(mtimeMs, now)) return emptyReading(cursor, "not a complete JSON object")
+    return { ...emptyReading(startCursor), end: () => pendingEnd(startCursor) } // the agent may still be writing it
   }
-  if (isDeeperThan(parsed, MAX_DEPTH)) return nothing(cursor, `nested deeper than ${MAX_DEPTH} levels`)
+  if (isDeeperThan(parsed, MAX_DEPTH)) return emptyReading(cursor, `nested deeper than ${MAX_DEPTH} levels`)
   return { mode: "replace", records: recordsOf(parsed), end: () => ({ cursor, skipped: [], pending: false }) }
 }
 
-function nothing(cursor: Cursor, reason?: string): Reading {
+function emptyReading(cursor: Cursor, reason?: string): Reading {
   const skipped = reason === undefined ? [] : [{ reason, where: "the file" }]
   return { mode: "append", records: [], end: () => ({ cursor, skipped, pending: false }) }
 }
 
-function waiting(cursor: Cursor) {
+function pendingEnd(cursor: Cursor) {
   return { cursor, skipped: [], pending: true }
 }
 
@@ -171,8 +171,8 @@ const MAX_WORKSPACE_BYTES = 1 << 20
 
 /** The project folder to which a folder of `workspaceStorage` belongs. An empty window has none. */
 export function workspaceFolder(dir: string, report: Report): string | undefined {
-  const about = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
-  return folderOfWorkspace(string(about?.folder), string(about?.workspace))
+  const workspace = parseObject(textAt(join(dir, "workspace.json"), MAX_WORKSPACE_BYTES, report) ?? "")
+  return folderOfWorkspace(string(workspace?.folder), string(workspace?.workspace))
 }
 
 /** The path of a `file:` URI. Any other URI is returned unchanged, so that a remote folder is not mistaken for a local one. */

@@ -24,9 +24,9 @@ export type ForeignDatabase = {
   iterate(sql: string, ...params: ForeignValue[]): Iterable<ForeignRow>
 }
 
-const ATTEMPTS = 4
+const MAX_ATTEMPTS = 4
 const PAUSE_MS = 30
-const BUSY_MS = 5_000
+const BUSY_TIMEOUT_MS = 5_000
 
 /**
  * Reads another program's database and leaves no trace: it changes no byte, keeps no lock after the call and leaves no `-wal` or
@@ -37,12 +37,12 @@ const BUSY_MS = 5_000
  * owner of that folder removes it.
  */
 export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
-  return explained(() => {
+  return explainSqliteErrors(() => {
     const file = realpathSync(path)
     const copy = scratch && copyIn(scratch, file, readDatabaseState(file))
     if (copy) return openCopy(copy, use)
     if (scratch) removeCopy(scratch, file)
-    return read(file, use, scratch)
+    return readOrCopy(file, use, scratch)
   })
 }
 
@@ -51,14 +51,14 @@ export function withForeignDatabase<T>(path: string, use: (db: ForeignDatabase) 
  * even if the program has written since. So a sync copies it only once, and reads exactly what it found.
  */
 export function withFoundDatabase<T>(path: string, use: (db: ForeignDatabase) => T, scratch?: string): T {
-  return explained(() => {
+  return explainSqliteErrors(() => {
     const file = realpathSync(path)
     const copy = scratch && copyIn(scratch, file)
-    return copy ? openCopy(copy, use) : read(file, use, scratch)
+    return copy ? openCopy(copy, use) : readOrCopy(file, use, scratch)
   })
 }
 
-function explained<T>(work: () => T): T {
+function explainSqliteErrors<T>(work: () => T): T {
   try {
     return work()
   } catch (error) {
@@ -66,7 +66,10 @@ function explained<T>(work: () => T): T {
   }
 }
 
-/** Differs whenever the content may differ. In WAL mode, a program may change only the `-wal` for hours. */
+/**
+ * Returns a text that differs whenever the content may differ. It covers the `-wal`, because in WAL mode a program may change
+ * only that file for hours.
+ */
 export function databaseStamp(path: string): string {
   const file = realpathSync(path)
   const { size, mtimeMs } = statSync(file)
@@ -79,29 +82,29 @@ export function columnsOf(db: ForeignDatabase, table: string): Set<string> {
   return new Set(db.all("select name from pragma_table_info(?)", table).map((row) => String(row.name)))
 }
 
-/** Lists tables without views, the shadow tables of extensions (such as a full-text index), and SQLite's own tables. */
+/** Lists the tables, except views, the shadow tables of extensions (such as a full-text index), and SQLite's own tables. */
 function tablesOf(db: ForeignDatabase): string[] {
   const sql = "select name from pragma_table_list where schema = 'main' and type = 'table' and name not glob 'sqlite_*'"
   return db.all(sql).map((row) => String(row.name))
 }
 
-function read<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+function readOrCopy<T>(file: string, use: (db: ForeignDatabase) => T, scratch: string | undefined): T {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     if (attempt > 0) blockFor(PAUSE_MS)
-    const before = readDatabaseState(file)
-    if (before.hotJournal) continue
-    if (before.walBytes > 0) {
-      if (!before.hasShm) break
+    const stateBefore = readDatabaseState(file)
+    if (stateBefore.hasHotJournal) continue
+    if (stateBefore.walBytes > 0) {
+      if (!stateBefore.hasShm) break
       // without readonly_shm, a reader repairs (and so changes) the -shm that a killed program left
       try {
         return open(uri(file, "mode=ro&readonly_shm=1"), use)
       } catch (error) {
-        if (!isSqliteError(error) || !CANNOT_SHARE.has(error.errcode & 0xff)) throw error
+        if (!isSqliteError(error) || !SHARING_ERRORS.has(error.errcode & 0xff)) throw error
         break
       }
     }
-    const outcome = attempted(() => open(uri(file, "immutable=1"), use))
-    if (readDatabaseState(file).fingerprint !== before.fingerprint) continue
+    const outcome = catchErrors(() => open(uri(file, "immutable=1"), use))
+    if (readDatabaseState(file).fingerprint !== stateBefore.fingerprint) continue
     if ("error" in outcome) throw outcome.error
     return outcome.value
   }
@@ -118,13 +121,13 @@ function openCopy<T>(copy: string, use: (db: ForeignDatabase) => T): T {
  * The SQLite errors BUSY, READONLY (no access to the -shm), IOERR, CANTOPEN and PROTOCOL: the file may be fine, but cannot be
  * shared.
  */
-const CANNOT_SHARE = new Set([5, 8, 10, 14, 15])
+const SHARING_ERRORS = new Set([5, 8, 10, 14, 15])
 
 function open<T>(location: string, use: (db: ForeignDatabase) => T): T {
   const db = new (sqlite().DatabaseSync)(location)
   try {
     db.exec(
-      `pragma busy_timeout = ${BUSY_MS}; pragma query_only = 1; pragma trusted_schema = 0; pragma temp_store = memory; begin`,
+      `pragma busy_timeout = ${BUSY_TIMEOUT_MS}; pragma query_only = 1; pragma trusted_schema = 0; pragma temp_store = memory; begin`,
     )
     return use(reader(db))
   } finally {
@@ -182,7 +185,7 @@ function isSqliteError(error: unknown): error is SqliteError {
   return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR" && "errcode" in error
 }
 
-function attempted<T>(work: () => T): { value: T } | { error: unknown } {
+function catchErrors<T>(work: () => T): { value: T } | { error: unknown } {
   try {
     return { value: work() }
   } catch (error) {
@@ -197,7 +200,7 @@ type DatabaseState = {
   bytes: number
   walBytes: number
   hasShm: boolean
-  hotJournal: boolean
+  hasHotJournal: boolean
 }
 
 /** Throws if the database does not exist, or if one of its files is not a regular file. */
@@ -207,21 +210,22 @@ function readDatabaseState(file: string): DatabaseState {
   const { size, mtimeNs, ino } = main
   const [wal, journal, shm] = ["-wal", "-journal", "-shm"].map((suffix) => sidecarOf(file, suffix))
   const walBytes = Number(wal?.size ?? 0n)
-  const hotJournal = journal !== undefined && journal.size > 0n && firstBytes(`${file}-journal`, 8).some((b) => b !== 0)
+  const hasHotJournal =
+    journal !== undefined && journal.size > 0n && firstBytes(`${file}-journal`, 8).some((b) => b !== 0)
   return {
-    fingerprint: [size, mtimeNs, ino, walBytes, walBytes > 0 ? wal?.mtimeNs : 0, hotJournal].join(":"),
+    fingerprint: [size, mtimeNs, ino, walBytes, walBytes > 0 ? wal?.mtimeNs : 0, hasHotJournal].join(":"),
     bytes: Number(size) + walBytes + Number(journal?.size ?? 0n),
     walBytes,
     hasShm: shm !== undefined,
-    hotJournal,
+    hasHotJournal,
   }
 }
 
 /** Checks a file before SQLite opens it, because opening a pipe would block forever. */
 function sidecarOf(file: string, suffix: string): BigIntStats | undefined {
-  const found = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
-  if (found && !found.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
-  return found
+  const stats = statSync(file + suffix, { bigint: true, throwIfNoEntry: false })
+  if (stats && !stats.isFile()) throw new RefusedFile(`its ${suffix} is not a regular file`)
+  return stats
 }
 
 /**
@@ -243,7 +247,7 @@ const PARTIAL = "partial"
 /** Returns the existing copy of a database, or undefined. With `state`, only a copy of exactly that state. */
 function copyIn(scratch: string, file: string, state?: DatabaseState): string | undefined {
   const folder = folderOf(scratch, file)
-  const name = state ? copyNameOf(state) : namesIn(folder).find((one) => one !== PARTIAL)
+  const name = state ? copyNameOf(state) : namesIn(folder).find((entry) => entry !== PARTIAL)
   const path = name && join(folder, name, basename(file))
   return path && statSync(path, { throwIfNoEntry: false }) ? path : undefined
 }
@@ -257,15 +261,15 @@ function makeCopy(scratch: string, file: string): string {
   removeCopy(scratch, file)
   mkdirSync(join(folder, PARTIAL), { recursive: true, mode: 0o700 })
   try {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
       if (attempt > 0) blockFor(PAUSE_MS)
-      const before = readDatabaseState(file)
-      expectRoom(scratch, before)
+      const stateBefore = readDatabaseState(file)
+      expectRoom(scratch, stateBefore)
       for (const suffix of ["", "-wal", "-journal"])
         copyPrivately(file + suffix, join(folder, PARTIAL, basename(file) + suffix))
-      if (readDatabaseState(file).fingerprint !== before.fingerprint) continue
-      renameSync(join(folder, PARTIAL), join(folder, copyNameOf(before)))
-      return join(folder, copyNameOf(before), basename(file))
+      if (readDatabaseState(file).fingerprint !== stateBefore.fingerprint) continue
+      renameSync(join(folder, PARTIAL), join(folder, copyNameOf(stateBefore)))
+      return join(folder, copyNameOf(stateBefore), basename(file))
     }
   } catch (error) {
     removeCopy(scratch, file)
@@ -283,7 +287,7 @@ export function blockFor(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/** Opening the copy writes its log into it, so the log counts twice. */
+/** Throws if there is no room for a copy. Opening the copy writes its log into the database, so the log counts twice. */
 function expectRoom(scratch: string, state: DatabaseState): void {
   if (freeBytes(scratch) < state.bytes + state.walBytes + RESERVED_BYTES) throw noRoom(scratch, state)
 }
@@ -292,7 +296,7 @@ function noRoom(scratch: string, { bytes, walBytes }: DatabaseState): Error {
   const needed = Math.ceil((bytes + walBytes + RESERVED_BYTES) / 1e6)
   const free = Math.floor(freeBytes(scratch) / 1e6)
   return new Error(
-    `it cannot be read in place, and a copy needs ${needed} MB where ${free} MB are free (${scratch}). Free some space, then sync again`,
+    `it cannot be read in place, and a copy needs ${needed} MB, but only ${free} MB are free (${scratch}). Free some space, then sync again`,
   )
 }
 
@@ -329,7 +333,7 @@ function hash(text: string): string {
 export type UnknownTables = { path: string; tables: Record<string, number> }
 
 export const MAX_COUNTED_ROWS = 10_000
-/** The most tables to count, because a database can have any number. */
+/** The maximum number of tables to count, because a database can have any number. */
 const MAX_TABLES = 100
 
 /**
@@ -338,20 +342,20 @@ const MAX_TABLES = 100
  */
 export function unknownTables(path: string, known: readonly string[]): UnknownTables | undefined {
   try {
-    const tables = withForeignDatabase(path, (db) => rowsOfUnknown(db, known))
+    const tables = withForeignDatabase(path, (db) => countUnknownRows(db, known))
     return Object.keys(tables).length > 0 ? { path, tables } : undefined
   } catch {
     return undefined // a sync will report the problem
   }
 }
 
-function rowsOfUnknown(db: ForeignDatabase, known: readonly string[]): Record<string, number> {
+function countUnknownRows(db: ForeignDatabase, known: readonly string[]): Record<string, number> {
   const unknown = tablesOf(db).filter((name) => !known.includes(name))
-  const counted = unknown.slice(0, MAX_TABLES).map((name): [string, number] => {
+  const counts = unknown.slice(0, MAX_TABLES).map((name): [string, number] => {
     const table = `"${name.replaceAll('"', '""')}"`
-    return [name, [...db.iterate(`select ${ONE} from ${table} limit ${MAX_COUNTED_ROWS}`)].length]
+    return [name, [...db.iterate(`select ${CONSTANT} from ${table} limit ${MAX_COUNTED_ROWS}`)].length]
   })
-  return Object.fromEntries(counted.filter(([, rows]) => rows > 0))
+  return Object.fromEntries(counts.filter(([, rows]) => rows > 0))
 }
 
-const ONE = "1 as one"
+const CONSTANT = "1 as one"

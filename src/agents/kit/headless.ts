@@ -5,7 +5,7 @@ export type HeadlessRequest = {
   /** The system prompt, as text and as a file. */
   system: string
   systemFile: string
-  /** The model's name. If absent, the agent chooses. */
+  /** The model's name. If absent, the agent chooses the model. */
   model?: string
   /** A folder for temporary files, which is removed afterwards. */
   scratch: string
@@ -36,9 +36,9 @@ export type HeadlessAgent = {
   login: string
   /** Who receives the prompt, in words for the user's consent. */
   sendsTo: string
-  /** True if the agent saves a session per folder and has no option against that, so that it always works in the same folder. */
+  /** True if the agent cannot be kept from saving sessions. dex then always runs it in the same folder. */
   keepsSessions?: true
   call(request: HeadlessRequest): HeadlessCall
   /** Parses the output. Returns undefined if it cannot be parsed. Never throws. */
-  read(printed: { stdout: string; stderr: string }): HeadlessReply | undefined
+  read(output: { stdout: string; stderr: string }): HeadlessReply | undefined
 }

@@ -3,7 +3,7 @@ import type { Hunk } from "../../core/conversation.ts"
 import { array, number, records, string } from "../../core/record.ts"
 import { hunkOfNewFile } from "./effects.ts"
 
-/** The most changed lines that are compared. Texts that differ in more are treated as a complete replacement. */
+/** The maximum number of changed lines. If two texts differ in more lines, the change counts as a complete replacement. */
 const MAX_CHANGES = 2_000
 
 export function hunksBetween(path: string, before: string, after: string): Hunk[] {
@@ -26,14 +26,14 @@ export function storedHunks(value: unknown): Hunk[] {
   return records(value).flatMap(({ path, old_start, old_lines, new_start, new_lines, lines }) => {
     const file = string(path)
     if (file === undefined) return []
-    const of = (field: unknown) => number(field) ?? 0
+    const countOf = (field: unknown) => number(field) ?? 0
     return [
       {
         path: file,
-        old_start: of(old_start),
-        old_lines: of(old_lines),
-        new_start: of(new_start),
-        new_lines: of(new_lines),
+        old_start: countOf(old_start),
+        old_lines: countOf(old_lines),
+        new_start: countOf(new_start),
+        new_lines: countOf(new_lines),
         lines: array(lines).filter((line) => typeof line === "string"),
       },
     ]

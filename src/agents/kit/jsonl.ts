@@ -8,7 +8,8 @@ const CHUNK_BYTES = 1 << 20
 /** The largest transcript that is read, in bytes. A larger one would take longer than anyone waits for a sync. */
 const MAX_FILE_BYTES = 2 ** 32
 /**
- * The longest line that is read, in bytes. A longer one is counted as skipped. The longest genuine line seen has half a megabyte.
+ * The longest line that is read, in bytes. A longer one is counted as skipped. Genuine lines are much shorter: the longest known
+ * one has half a megabyte.
  */
 const MAX_LINE_BYTES = 64 << 20
 
@@ -44,10 +45,10 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
   function* records(): Generator<RawRecord> {
     const { fd, stat } = openFile(path, { maxBytes: MAX_FILE_BYTES })
     try {
-      const settled = isSettled(stat.mtimeMs, now)
+      const isFileSettled = isSettled(stat.mtimeMs, now)
       for (const line of linesFrom(fd, offset, crc)) {
-        if (!line.terminated && !(settled && isCompleteRecord(line.text))) {
-          // The line is too long, even if it is complete.
+        if (!line.terminated && !(isFileSettled && isCompleteRecord(line.text))) {
+          // Without a text, the line is too long to be read at all.
           if (line.text === undefined) skip(tooLong(line.bytes))
           else pending = true
           continue
@@ -98,7 +99,8 @@ export function readJsonl(path: string, after: Cursor | undefined, options: Json
 type Line = { text: string | undefined; bytes: number; terminated: boolean; crc: number }
 
 /**
- * Yields every line from an offset on; `bytes` includes the newline. At most one line is in memory, and none beyond the limit.
+ * Yields every line from an offset on; `bytes` includes the newline. Holds at most one line in memory, and drops the text of a
+ * line that is longer than the limit.
  */
 function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line> {
   const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
@@ -124,17 +126,17 @@ function* linesFrom(fd: number, from: number, crcBefore: number): Generator<Line
   }
   let isFirst = from === 0
   for (let position = from; ; ) {
-    const got = readSync(fd, chunk, 0, CHUNK_BYTES, position)
-    if (got === 0) break
-    position += got
+    const bytesRead = readSync(fd, chunk, 0, CHUNK_BYTES, position)
+    if (bytesRead === 0) break
+    position += bytesRead
     let begin = 0
-    for (let end = chunk.indexOf(10); end !== -1 && end < got; end = chunk.indexOf(10, begin)) {
+    for (let end = chunk.indexOf(10); end !== -1 && end < bytesRead; end = chunk.indexOf(10, begin)) {
       add(chunk.subarray(begin, end + 1))
       yield finish(true, isFirst)
       isFirst = false
       begin = end + 1
     }
-    if (begin < got) add(Buffer.from(chunk.subarray(begin, got)))
+    if (begin < bytesRead) add(Buffer.from(chunk.subarray(begin, bytesRead)))
   }
   if (bytes > 0) yield finish(false, isFirst)
 }
@@ -152,10 +154,10 @@ function prefixIsUnchanged(path: string, cursor: Cursor): boolean {
     const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
     let crc = 0
     for (let position = 0; position < cursor.offset; ) {
-      const got = readSync(fd, chunk, 0, Math.min(CHUNK_BYTES, cursor.offset - position), position)
-      if (got === 0) return false
-      crc = crc32(chunk.subarray(0, got), crc)
-      position += got
+      const bytesRead = readSync(fd, chunk, 0, Math.min(CHUNK_BYTES, cursor.offset - position), position)
+      if (bytesRead === 0) return false
+      crc = crc32(chunk.subarray(0, bytesRead), crc)
+      position += bytesRead
     }
     return crc === cursor.crc
   } finally {
@@ -175,31 +177,31 @@ function isBlank(text: string): boolean {
   return text.trim() === ""
 }
 
-/** The limit for the work of recovery, as a multiple of the line's length, even for a hostile line. */
+/** Limits how many characters recovery examines, as a multiple of the line's length, because a line may be hostile. */
 const WORK_PER_CHARACTER = 16
 
 /**
  * Finds the complete records inside a damaged line. Agents that crash or write concurrently leave half a record followed by a
  * complete one, two records without a newline between them, or a run of NULs in place of data.
- * A record begins at `{"` and ends at its matching brace. So does a nested object of a broken record, so only outermost
- * candidates count: the scan goes from left to right and skips what it has parsed.
+ * A record begins at `{"` and ends at its matching brace. A nested object of a broken record looks the same, so the scan goes
+ * from left to right and skips what it has parsed: only outermost objects count.
  */
 export function recoverRecords(line: string): RawRecord[] {
-  const found: RawRecord[] = []
+  const recovered: RawRecord[] = []
   let work = line.length * WORK_PER_CHARACTER
   for (const piece of line.split(/\0+/)) {
-    let at = piece.indexOf('{"')
-    while (at !== -1 && work > 0) {
-      const end = endOfObject(piece, at)
-      work -= (end === -1 ? piece.length : end) - at
-      const record = end === -1 ? undefined : parseObject(piece.slice(at, end))
-      if (record && looksComplete(record, piece, at, end)) {
-        found.push(record)
-        at = piece.indexOf('{"', end)
-      } else at = piece.indexOf('{"', at + 1)
+    let start = piece.indexOf('{"')
+    while (start !== -1 && work > 0) {
+      const end = endOfObject(piece, start)
+      work -= (end === -1 ? piece.length : end) - start
+      const record = end === -1 ? undefined : parseObject(piece.slice(start, end))
+      if (record && looksComplete(record, piece, start, end)) {
+        recovered.push(record)
+        start = piece.indexOf('{"', end)
+      } else start = piece.indexOf('{"', start + 1)
     }
   }
-  return found
+  return recovered
 }
 
 /** The end of the object that begins at `start`, or -1. Braces inside strings do not count. */
@@ -224,7 +226,7 @@ function endOfObject(text: string, start: number): number {
  * the next record begins.
  */
 function looksComplete(record: RawRecord, text: string, start: number, end: number): boolean {
-  if (!hasFieldsOfARecord(record)) return false
+  if (!hasRecordFields(record)) return false
   if (start === 0 || !":[, ".includes(text[start - 1]!)) return true
   const after = text.slice(end).trimStart()
   return after === "" || (after.startsWith("{") && text[start - 1] !== ":")
@@ -234,7 +236,7 @@ function looksComplete(record: RawRecord, text: string, start: number, end: numb
  * Returns false for an object with fewer than two fields, a fragment of a broken record (`{"type":"text"}`), except Gemini's
  * `{"$set":…}`.
  */
-function hasFieldsOfARecord(record: RawRecord): boolean {
+function hasRecordFields(record: RawRecord): boolean {
   const [first, second] = Object.keys(record)
   return second !== undefined || first?.startsWith("$") === true
 }
@@ -242,8 +244,8 @@ function hasFieldsOfARecord(record: RawRecord): boolean {
 const SETTLED_MS = 60_000
 
 /**
- * Whether the file has not changed for a minute, so that its end is not still being written. A date further in the future than
- * that means that the clock was set back, and waiting for that date could take years.
+ * Whether the file has not changed for a minute, so that its end is not still being written. A date more than a minute in the
+ * future also counts: the clock was set back, and waiting for that date could take years.
  */
 export function isSettled(modifiedAt: number, now: number): boolean {
   return Math.abs(now - modifiedAt) > SETTLED_MS

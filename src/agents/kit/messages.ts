@@ -5,8 +5,7 @@ import { isRecord, number, record, string, time } from "../../core/record.ts"
 import type { Usage } from "../../core/usage.ts"
 import type { Parsed } from "./connector.ts"
 
-// The longest text of a record, in characters. Before records are stored, long texts are cut, and bytes are replaced by a digest.
-
+/** The maximum length of a text in a stored record, in characters. Longer texts are cut. */
 const MAX_TEXT = 1_000_000
 
 /** The description that is stored for the bytes of an image or another attachment. */
@@ -16,8 +15,8 @@ export type Digest = { sha256: string; bytes: number; media_type?: string }
  * Builds an image part from a stored digest; any other value gives a part without details. Keep the order of the fields: the key
  * of a Codex message without an id is derived from the serialised parts.
  */
-export function imagePart(kept: unknown, origin: Origin, text = ""): Part {
-  const digest = record(kept)
+export function imagePart(storedDigest: unknown, origin: Origin, text = ""): Part {
+  const digest = record(storedDigest)
   const [mime, sha256, bytes] = [string(digest?.media_type), string(digest?.sha256), number(digest?.bytes)]
   return {
     type: "image",
@@ -79,12 +78,12 @@ export function splitInjected(text: string, tags: readonly string[]): TextRun[] 
       continue
     }
     const end = close + closing.length
-    push(runs, text.slice(from, open), false)
-    push(runs, text.slice(open, end), true)
+    addRun(runs, text.slice(from, open), false)
+    addRun(runs, text.slice(open, end), true)
     from = end
     open = end - 1
   }
-  push(runs, text.slice(from), false)
+  addRun(runs, text.slice(from), false)
   return runs
 }
 
@@ -94,22 +93,22 @@ function startsTag(text: string, at: number, name: string): boolean {
   return next === ">" || next === " " || next === "\n"
 }
 
-function push(runs: TextRun[], text: string, injected: boolean): void {
+function addRun(runs: TextRun[], text: string, injected: boolean): void {
   const trimmed = text.trim()
   if (trimmed !== "") runs.push({ text: trimmed, injected })
 }
 
 /** Makes keys unique: the second message with the same name gets a number. */
 export function uniqueKeys(): (name: string) => string {
-  const given = new Map<string, number>()
+  const counts = new Map<string, number>()
   return (name) => {
-    const times = (given.get(name) ?? 0) + 1
-    given.set(name, times)
-    return times === 1 ? name : `${name}:${times}`
+    const count = (counts.get(name) ?? 0) + 1
+    counts.set(name, count)
+    return count === 1 ? name : `${name}:${count}`
   }
 }
 
-/** Adds the tokens of a session to its last answer, for agents that count tokens per session and name one model for it. */
+/** Adds the tokens of a session to its last answer and the model to all answers, for agents that record both only per session. */
 export function addSessionUsage(messages: Message[], model: string | undefined, usage: Usage | undefined): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (model !== undefined) for (const answer of answers) answer.model = model
@@ -125,9 +124,12 @@ export function utcTime(value: unknown): number | undefined {
 
 /** The first and the last of the known times. */
 export function spanOf(times: readonly (number | undefined)[]): { started_at?: number; ended_at?: number } {
-  const known = times.filter((at) => at !== undefined)
-  if (known.length === 0) return {}
-  return { started_at: known.reduce((a, b) => Math.min(a, b)), ended_at: known.reduce((a, b) => Math.max(a, b)) }
+  const knownTimes = times.filter((at) => at !== undefined)
+  if (knownTimes.length === 0) return {}
+  return {
+    started_at: knownTimes.reduce((a, b) => Math.min(a, b)),
+    ended_at: knownTimes.reduce((a, b) => Math.max(a, b)),
+  }
 }
 
 /**
@@ -139,11 +141,15 @@ export function usageFrom(
     Record<"input" | "prompt" | "output" | "cache_read" | "cache_write" | "reasoning" | "cost", unknown>
   >,
 ): Usage | undefined {
-  const of = (value: unknown) => Math.max(0, number(value) ?? 0)
-  const [cache_read, cache_write, output] = [of(counted.cache_read), of(counted.cache_write), of(counted.output)]
-  const input = of(counted.input) + Math.max(0, of(counted.prompt) - cache_read - cache_write)
+  const countOf = (value: unknown) => Math.max(0, number(value) ?? 0)
+  const [cache_read, cache_write, output] = [
+    countOf(counted.cache_read),
+    countOf(counted.cache_write),
+    countOf(counted.output),
+  ]
+  const input = countOf(counted.input) + Math.max(0, countOf(counted.prompt) - cache_read - cache_write)
   if (input + output + cache_read + cache_write === 0) return undefined
-  const [reasoning, cost] = [of(counted.reasoning) || undefined, of(counted.cost) || undefined]
+  const [reasoning, cost] = [countOf(counted.reasoning) || undefined, countOf(counted.cost) || undefined]
   return { input, output, cache_read, cache_write, reasoning, cost }
 }
 
@@ -174,12 +180,12 @@ export type ConversationFields = {
 
 export function conversationFrom({ messages, ...fields }: ConversationFields): Conversation {
   const [parent, cwd] = [string(fields.parent), string(fields.cwd)]
-  const named = string(fields.title)
+  const agentTitle = string(fields.title)
   const cwds = [...(fields.cwds ?? [])].flatMap((path) => string(path) ?? [])
   return {
     id: fields.id,
     kind: fields.kind ?? (parent === undefined ? "person" : "subagent"),
-    title: named === undefined ? (record(fields.title) as Title | undefined) : { text: named, from: "agent" },
+    title: agentTitle === undefined ? (record(fields.title) as Title | undefined) : { text: agentTitle, from: "agent" },
     cwds: [...new Set(cwd === undefined ? cwds : [cwd, ...cwds])],
     git_branch: string(fields.git_branch),
     git_remote: string(fields.git_remote),

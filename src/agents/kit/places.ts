@@ -37,11 +37,11 @@ const SYSTEMS = ["linux", "darwin", "win32"] as const
 
 /** All folders in which an agent may store sessions: on this machine, and in the other homes that the user named. */
 export function allRoots(roots: Roots, machine: Machine): string[] {
-  const elsewhere = (machine.otherHomes ?? []).flatMap((home) => rootsInHome(roots, home))
-  return [...new Set([...roots(machine), ...elsewhere])]
+  const otherRoots = (machine.otherHomes ?? []).flatMap((home) => rootsInHome(roots, home))
+  return [...new Set([...roots(machine), ...otherRoots])]
 }
 
-/** Searches another home as each system would, because its system is unknown (a container, the Windows home that WSL sees). */
+/** Returns the roots in another home, for every system: its own is unknown (a container, the Windows home that WSL sees). */
 export function rootsInHome(roots: Roots, home: string): string[] {
   return [...new Set(SYSTEMS.flatMap((platform) => roots({ home, env: {}, platform })))]
 }

@@ -5,7 +5,7 @@ export type Wiring = {
   /** The paths and the program whose presence shows that the agent is installed. */
   signs(machine: Machine): { paths: string[]; program?: string }
   /** The files and additions that dex wants in the agent's settings. */
-  wanted(machine: Machine, bin: Bin): WantedFile[]
+  files(machine: Machine, bin: Bin): WantedFile[]
   /** Explains to the person what the agent will then do without asking. */
   trust?: string
   /** Explains what dex omits for this agent and why, and what remains to be done by hand. */
@@ -24,11 +24,11 @@ export type JsonAddition = { type: "property" | "item"; path: string[]; value: u
 export type TomlAddition = { type: "table"; path: string[]; values: Record<string, TomlValue> }
 export type TomlValue = string | boolean | string[]
 
-export type Addition = JsonAddition | TomlAddition | OwnFile
+export type Addition = JsonAddition | TomlAddition | DexFile
 /** A file that only dex uses. */
-type OwnFile = { type: "file"; content: string; executable?: boolean }
+type DexFile = { type: "file"; content: string; executable?: boolean }
 /** A file to change, with at least one addition: a new file without any would be empty, which is not valid JSON. */
-export type WantedFile = { path: string; additions: Addition[]; is?: "subagent" }
+export type WantedFile = { path: string; additions: Addition[]; role?: "subagent" }
 
 // Builds the commands with which agents start dex. On Windows an executable script is a .cmd, which cannot be started without a
 // shell (EINVAL), so agents start Node with a script there. On other systems they run the file directly.
@@ -66,15 +66,15 @@ export function hookStart(
 export function shellStart({ dex, windows }: Bin): string {
   if (windows === undefined) return shellWord(dex)
   const path = batchFile(dex).replaceAll("\\", "/")
-  return /^[\w/.:@+-]+$/.test(path) ? path : inQuotes(path)
+  return /^[\w/.:@+-]+$/.test(path) ? path : quotedForShell(path)
 }
 
 /** Quotes a path for a shell if necessary. */
 export function shellWord(path: string): string {
-  return /^[\w/.@+-]+$/.test(path) ? path : inQuotes(path)
+  return /^[\w/.@+-]+$/.test(path) ? path : quotedForShell(path)
 }
 
-function inQuotes(path: string): string {
+function quotedForShell(path: string): string {
   return `'${path.replaceAll("'", "'\\''")}'`
 }
 
@@ -98,7 +98,7 @@ export type HookEvent = { event: string; tools?: string }
 /** The longest time that an agent waits for a hook, in milliseconds. dex's own limit is a quarter of a second. */
 export const HOOK_TIMEOUT_MS = 1_000
 /**
- * The factor for the time limit on Windows, where some agents start PowerShell before dex, which alone may take most of a second.
+ * Multiplies the time limit on Windows. Some agents start PowerShell there before dex, and that alone may take most of a second.
  */
 const SHELL_FACTOR = 3
 
@@ -106,13 +106,13 @@ const SHELL_FACTOR = 3
 export function proactiveHooks(
   source: string,
   events: readonly HookEvent[],
-  timeoutOfProgram: number,
+  programTimeout: number,
   bin: Bin,
   how: HookStart,
 ): JsonAddition[] {
   const { hook, windows } = bin
   if (hook === undefined) return []
-  const timeout = windows && how !== "program" ? timeoutOfProgram * SHELL_FACTOR : timeoutOfProgram
+  const timeout = windows && how !== "program" ? programTimeout * SHELL_FACTOR : programTimeout
   return events.map(({ event, tools }) => ({
     type: "item",
     path: ["hooks", event],
@@ -149,7 +149,7 @@ When to ask:
 `
 
 /** Builds the skill. Mentions the sub-agent if the agent has it. */
-export function skillFile({ subagent }: { subagent: boolean }): OwnFile {
+export function skillFile({ subagent }: { subagent: boolean }): DexFile {
   const delegate = `
 Where the answer may be spread over several conversations, give the question to the \`${RETRIEVAL_AGENT}\` sub-agent: it lists,
 scans and reads, and brings back quotes with refs and what it did not find.
@@ -233,10 +233,10 @@ export const READ_COMMANDS = ["list", "search", "scan", "read", "timeline", "sho
  * Builds Claude Code's sub-agent. This file cannot limit Bash to certain commands, so Claude Code asks a guard before each one.
  * Without a guard (a plugin's sub-agent has none), Claude Code's own permissions decide what Bash may run.
  */
-export function claudeCodeAgent(
+export function claudeCodeSubagent(
   dex: string,
   { server, guard }: { server: string; guard?: { command: string; args?: string[] } },
-): OwnFile {
+): DexFile {
   return markdown(dex, [
     `name: ${RETRIEVAL_AGENT}`,
     `description: ${JSON.stringify(DESCRIPTION)}`,
@@ -256,7 +256,7 @@ export function claudeCodeAgent(
 }
 
 /** Builds OpenCode's sub-agent. The last matching rule wins. */
-export function opencodeAgent(dex: string): OwnFile {
+export function opencodeSubagent(dex: string): DexFile {
   return markdown(dex, [
     `description: ${JSON.stringify(DESCRIPTION)}`,
     "mode: subagent",
@@ -271,7 +271,7 @@ export function opencodeAgent(dex: string): OwnFile {
 }
 
 /** Builds Gemini CLI's sub-agent, without a shell: the MCP tools are available to sub-agents, and they only read. */
-export function geminiAgent(dex: string): OwnFile {
+export function geminiSubagent(dex: string): DexFile {
   return markdown(dex, [
     `name: ${RETRIEVAL_AGENT}`,
     `description: ${JSON.stringify(DESCRIPTION)}`,
@@ -281,7 +281,7 @@ export function geminiAgent(dex: string): OwnFile {
   ])
 }
 
-export function codexAgent(dex: string): OwnFile {
+export function codexSubagent(dex: string): DexFile {
   const instructions = retrievalText(dex).replaceAll("\\", "\\\\").replaceAll('"""', '""\\"')
   return {
     type: "file",
@@ -294,6 +294,6 @@ ${instructions}"""
   }
 }
 
-function markdown(dex: string, front: string[]): OwnFile {
-  return { type: "file", content: ["---", ...front, "---", "", retrievalText(dex)].join("\n") }
+function markdown(dex: string, frontMatter: string[]): DexFile {
+  return { type: "file", content: ["---", ...frontMatter, "---", "", retrievalText(dex)].join("\n") }
 }

@@ -12,7 +12,7 @@ const MAX_BYTES = 2 ** 31
  * fill the disk.
  */
 const MAX_RATIO = 100
-const FREE_BYTES = 64 << 20
+const ALWAYS_ALLOWED_BYTES = 64 << 20
 
 /** A decompressed file. If there is a `problem` and a `path`, the file is damaged, and `path` contains the readable part. */
 export type DecompressedFile = { path?: string; problem?: string; remove: () => void }
@@ -27,17 +27,17 @@ export async function decompressZstd(source: string, scratch: string | undefined
   const folder = mkdtempSync(join(scratch, "zstd-"))
   const remove = () => rmSync(folder, { recursive: true, force: true })
   const path = join(folder, "content")
-  let tooMuch: string | undefined
+  let sizeProblem: string | undefined
   try {
     const { fd, stat } = openFile(source, { maxBytes: MAX_BYTES })
-    const allowed = Math.min(MAX_BYTES, Math.max(FREE_BYTES, stat.size * MAX_RATIO))
+    const allowed = Math.min(MAX_BYTES, Math.max(ALWAYS_ALLOWED_BYTES, stat.size * MAX_RATIO))
     let bytes = 0
     const limit = new Transform({
       transform(chunk: Buffer, _encoding, done) {
         bytes += chunk.length
         if (bytes <= allowed) return done(null, chunk)
-        tooMuch = `decompresses to more than ${allowed} bytes`
-        done(new Error(tooMuch))
+        sizeProblem = `decompresses to more than ${allowed} bytes`
+        done(new Error(sizeProblem))
       },
     })
     await pipeline(
@@ -55,8 +55,8 @@ export async function decompressZstd(source: string, scratch: string | undefined
         : error
     }
     const written = statSync(path, { throwIfNoEntry: false })
-    const problem = tooMuch ?? `not readable as zstd: ${error instanceof Error ? error.message : String(error)}`
-    return tooMuch === undefined && written ? { path, problem, remove } : { problem, remove }
+    const problem = sizeProblem ?? `not readable as zstd: ${error instanceof Error ? error.message : String(error)}`
+    return sizeProblem === undefined && written ? { path, problem, remove } : { problem, remove }
   }
 }
 
@@ -66,6 +66,6 @@ function isFull(error: Error): boolean {
 
 /** Like `decompressZstd`, for bytes in memory. Throws if they are not zstd, or decompress to too much. */
 export function decompressZstdBytes(bytes: Uint8Array): Buffer {
-  const maxOutputLength = Math.min(MAX_BYTES, Math.max(FREE_BYTES, bytes.length * MAX_RATIO))
+  const maxOutputLength = Math.min(MAX_BYTES, Math.max(ALWAYS_ALLOWED_BYTES, bytes.length * MAX_RATIO))
   return zstdDecompressSync(bytes, { maxOutputLength })
 }

@@ -30,8 +30,8 @@ import {
 import { parseOpencode } from "./parse.ts"
 
 /**
- * OpenCode. Since 1.2 it uses a database, with other tables since 2.0; before that a tree of JSON files, which remains
- * on disk and is not always imported. So both are read, and the database wins if both have the same session.
+ * Reads OpenCode. It has used a database since 1.2, with other tables since 2.0. Before that it used a tree of JSON files, which
+ * remains on disk and is not always imported. So both are read; if both have the same session, the database counts.
  */
 export const opencodeConnector: Connector = {
   source: "opencode",
@@ -46,7 +46,8 @@ export const opencodeConnector: Connector = {
 }
 
 /**
- * The folders to watch. In the older trees every message has a folder for its parts; the message's own file changes with them.
+ * The folders to watch. In the older trees every message has a folder for its parts. These need not be watched, because the
+ * message's own file changes with them.
  */
 function watched(root: string): Watched[] {
   if (isFile(root)) {
@@ -61,19 +62,21 @@ function watched(root: string): Watched[] {
 }
 
 /** Finds sessions in a root, which is the data folder, or the single database that $OPENCODE_DB names. */
-function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(root: string, isUnchanged: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   if (isFile(root)) {
-    yield* unitsOfDatabase(root, sessionsIn, seen, scratch)
+    yield* unitsOfDatabase(root, sessionsIn, isUnchanged, scratch)
     return
   }
   const names = entriesOf(root, (problem) => problems.push(problem)).map(({ name }) => name)
   const databases = names.filter((name) => OPENCODE_DATABASE.test(name))
   for (const name of databases) {
-    const into = databases.find((other) => name === other.replace(/\.db$/, "-next.db"))
+    const mainDatabase = databases.find((other) => name === other.replace(/\.db$/, "-next.db"))
     const sessions =
-      into === undefined ? sessionsIn : (db: ForeignDatabase) => notImported(db, join(root, into), scratch)
-    yield* unitsOfDatabase(join(root, name), sessions, seen, scratch)
+      mainDatabase === undefined
+        ? sessionsIn
+        : (db: ForeignDatabase) => sessionsNotImported(db, join(root, mainDatabase), scratch)
+    yield* unitsOfDatabase(join(root, name), sessions, isUnchanged, scratch)
   }
   yield* sessionsOfTrees(root, (problem) => problems.push(problem))
   yield* problems
@@ -83,15 +86,19 @@ function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generato
  * Finds sessions of the beta's database. The upgrade to 2.0 copies them into the main database, if it can read the beta's, and
  * leaves the beta's unchanged: a session that was since deleted in the main database must not reappear from here.
  */
-function notImported(db: ForeignDatabase, into: string, scratch: Scratch | undefined): DatabaseSession[] {
-  const found = sessionsIn(db)
+function sessionsNotImported(
+  db: ForeignDatabase,
+  mainDatabase: string,
+  scratch: Scratch | undefined,
+): DatabaseSession[] {
+  const sessions = sessionsIn(db)
   const isImportable = ["project", "session", "session_message"].every((table) => columnsOf(db, table).size > 0)
-  const upgrade = isImportable && attempted(() => withForeignDatabase(into, upgradeOf, scratch))
-  return upgrade ? found.filter((session) => !wasSessionDeleted(upgrade, session)) : found
+  const upgrade = isImportable && ignoreErrors(() => withForeignDatabase(mainDatabase, upgradeOf, scratch))
+  return upgrade ? sessions.filter((session) => !wasSessionDeleted(upgrade, session)) : sessions
 }
 
-/** Returns undefined on failure: a problem with the main database is reported when that is read. */
-function attempted<T>(work: () => T): T | undefined {
+/** Returns undefined on failure. A problem with the main database is reported when that database is read. */
+function ignoreErrors<T>(work: () => T): T | undefined {
   try {
     return work()
   } catch {
@@ -100,8 +107,8 @@ function attempted<T>(work: () => T): T | undefined {
 }
 
 function isFile(path: string): boolean {
-  const found = lookAt(path)
-  return found !== undefined && found !== "unknown" && found.isFile()
+  const stat = lookAt(path)
+  return stat !== undefined && stat !== "unknown" && stat.isFile()
 }
 
 function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
@@ -129,31 +136,31 @@ function withData(row: RawRecord): RawRecord | undefined {
   return parsed
 }
 
-/** The largest message or part, in bytes. */
+/** The largest file of a session, message or part that is read, in bytes. */
 const MAX_BYTES = 64 << 20
 
 // OpenCode's JSON trees: storage/ (0.6 to 1.1), and project/<name>/storage/ before that.
 
-/** Yields every session of both eras once: 0.6 copied the older tree and left it in place. */
+/** Yields every session once, although two trees may contain it: 0.6 copied the older tree and left it in place. */
 function* sessionsOfTrees(root: string, report: Report): Generator<Unit> {
-  const known = new Set<string>()
+  const yieldedKeys = new Set<string>()
   for (const tree of treesOf(root, report)) {
     for (const unit of sessionsOfTree(tree, report)) {
-      if (known.has(unit.key)) continue
-      known.add(unit.key)
+      if (yieldedKeys.has(unit.key)) continue
+      yieldedKeys.add(unit.key)
       yield unit
     }
   }
 }
 
-/** Reads the files of a session, in the shape of the later database rows. */
+/** Reads the files of a session, and returns records with the same fields as the later databases' rows. */
 function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
   const folder = dirname(unit.path)
   const isOldest = basename(folder) === "info"
   const session = readObject(unit.path, skipped)
   if (!session) return []
-  const named = string(session.id)
-  const id = named && isPlainName(named) ? named : basename(unit.path, ".json")
+  const idInFile = string(session.id)
+  const id = idInFile && isPlainName(idInFile) ? idInFile : basename(unit.path, ".json")
   const storage = isOldest ? dirname(folder) : dirname(dirname(folder))
   const report = ({ unreadable, path }: Unreadable) => void skipped.push({ reason: unreadable, where: path })
   const rows: RawRecord[] = [sessionRow(id, session)]
@@ -167,10 +174,10 @@ function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
     if (!data) continue
     const messageId = string(data.id) ?? basename(entry.name, ".json")
     const time = record(data.time) ?? record(record(data.metadata)?.time)
-    const { parts: inline, ...rest } = withoutIds(data)
+    const { parts: inlineParts, ...rest } = withoutIds(data)
     rows.push({ table: "message", id: messageId, session_id: id, time_created: time?.created, data: rest })
     // before 0.3 the parts were inside the message
-    records(inline).forEach((part, index) => {
+    records(inlineParts).forEach((part, index) => {
       rows.push({
         table: "part",
         id: `${messageId}:${String(index).padStart(4, "0")}`,
@@ -191,7 +198,7 @@ function rowsOfTree(unit: Unit, skipped: Skipped[]): RawRecord[] {
   return rows
 }
 
-/** The folders of one JSON era. */
+/** The folders of a tree of JSON files. */
 type Tree = { sessions: string[]; messages: string; parts: (session: string, message: string) => string }
 
 function* treesOf(root: string, report: Report): Generator<Tree> {
@@ -228,12 +235,12 @@ function* sessionsOfTree(tree: Tree, report: Report): Generator<Unit> {
       if (!file) continue
       const id = basename(entry.name, ".json")
       const messages = entriesOf(join(tree.messages, id), report).filter((message) => isJson(message.name))
-      const live = messages.slice(-LIVE_MESSAGES).flatMap((message) => {
+      const livePaths = messages.slice(-LIVE_MESSAGES).flatMap((message) => {
         const parts = tree.parts(id, basename(message.name, ".json"))
         const files = entriesOf(parts, report).map((part) => join(parts, part.name))
         return [join(tree.messages, id, message.name), ...files]
       })
-      const stats = live.map((live) => lookAt(live)).filter((stat) => stat !== undefined && stat !== "unknown")
+      const stats = livePaths.map((path) => lookAt(path)).filter((stat) => stat !== undefined && stat !== "unknown")
       const newest = Math.max(file.mtimeMs, ...stats.map((stat) => stat.mtimeMs))
       const size = stats.reduce((sum, stat) => sum + stat.size, file.size)
       yield {

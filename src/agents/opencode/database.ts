@@ -42,14 +42,14 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   const sessions = new Map<unknown, Required<DatabaseSession>>()
   for (const table of tables) {
     for (const row of db.iterate(SESSIONS_OF[table])) {
-      const before = sessions.get(row.id)
+      const existing = sessions.get(row.id)
       const bornAt = number(row.time_created) ?? Number.POSITIVE_INFINITY
       sessions.set(row.id, {
         key: `${UNIT_PREFIX}${row.id}`,
-        stamp: before ? `${before.stamp}:${row.time_updated}` : String(row.time_updated),
+        stamp: existing ? `${existing.stamp}:${row.time_updated}` : String(row.time_updated),
         bytes: 0,
-        modifiedAt: Math.max(number(row.time_updated) ?? 0, before?.modifiedAt ?? 0),
-        bornAt: Math.min(bornAt, before?.bornAt ?? bornAt),
+        modifiedAt: Math.max(number(row.time_updated) ?? 0, existing?.modifiedAt ?? 0),
+        bornAt: Math.min(bornAt, existing?.bornAt ?? bornAt),
       })
     }
   }
@@ -64,11 +64,11 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
     }
   }
   const upgrade = tables.length === 2 ? upgradeOf(db) : undefined
-  const found = [...sessions.values()].map(({ bornAt, ...session }) => ({
+  const all = [...sessions.values()].map(({ bornAt, ...session }) => ({
     ...session,
     bornAt: Number.isFinite(bornAt) ? bornAt : undefined,
   }))
-  return upgrade ? found.filter((session) => !wasSessionDeleted(upgrade, session)) : found
+  return upgrade ? all.filter((session) => !wasSessionDeleted(upgrade, session)) : all
 }
 
 const SESSIONS_OF = {
@@ -76,7 +76,7 @@ const SESSIONS_OF = {
   session_v2: "select id, time_created, time_updated from session_v2",
 }
 
-/** The size of a session's content. octet_length reads only a row's header; length would read the text. */
+/** Queries for the size of each session's content. octet_length reads only a row's header; length would read the text. */
 const CONTENT_OF = {
   message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
     from message group by session_id`,
@@ -93,15 +93,15 @@ const SESSION_COLUMNS = [
 ]
 const MESSAGE_COLUMNS = ["id", "session_id", "time_created", "time_updated", "data"]
 
-/** The rows of one session from both generations of tables. */
+/** Returns the rows of one session from the older and the newer tables. */
 export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
-  const mine = "where session_id = ?"
+  const ofSession = "where session_id = ?"
   const hasSeq = columnsOf(db, "session_message").has("seq")
   const newer = taggedRows(
     db,
     "session_message",
     ["id", "type", "seq", "time_created", "data"],
-    hasSeq ? `${mine} order by seq` : `${mine} order by time_created, id`,
+    hasSeq ? `${ofSession} order by seq` : `${ofSession} order by time_created, id`,
     id,
   ).map((row, index) => ({ seq: index, ...row }))
   const session = sessionRow(db, id, newer.length > 0)
@@ -109,8 +109,8 @@ export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
   return [
     session,
     ...taggedRows(db, "project", ["id", "worktree", "vcs", "name"], "where id = ?", String(session.project_id)),
-    ...taggedRows(db, "message", MESSAGE_COLUMNS, `${mine} order by time_created, id`, id),
-    ...taggedRows(db, "part", ["id", "message_id", "session_id", "data"], `${mine} order by id`, id),
+    ...taggedRows(db, "message", MESSAGE_COLUMNS, `${ofSession} order by time_created, id`, id),
+    ...taggedRows(db, "part", ["id", "message_id", "session_id", "data"], `${ofSession} order by id`, id),
     ...newer,
   ]
 }
@@ -139,14 +139,14 @@ export function stripOpencode(row: RawRecord): RawRecord {
   return cutLongTexts({ ...row, data: stripped })
 }
 
-/** A prompt's `summary.diffs` has every changed file before and after; `system` has the complete system prompt. */
+/** Removes the system prompt (`system`), and every changed file before and after (`summary.diffs`). */
 function stripMessage({ system: _, tools: __, summary, ...rest }: RawRecord): RawRecord {
   if (!isRecord(summary)) return summary === undefined ? rest : { ...rest, summary }
-  const { diffs: ___, ...kept } = summary
-  return { ...rest, summary: kept }
+  const { diffs: ___, ...otherFields } = summary
+  return { ...rest, summary: otherFields }
 }
 
-/** A part's `metadata` is for the provider: signatures, encrypted reasoning. */
+/** Removes a part's `metadata`, which only the provider needs: signatures, encrypted reasoning. */
 function stripPart({ metadata: _, ...part }: RawRecord): RawRecord {
   if (part.type === "file") return withoutBytes(part)
   const state = record(part.state)
@@ -159,8 +159,8 @@ function stripState(state: RawRecord): RawRecord {
     ...state,
     ...withoutUndefined({
       metadata: metadata && stripMetadata(metadata, state.output),
-      attachments: Array.isArray(state.attachments) ? withoutBytesAll(state.attachments) : undefined,
-      content: Array.isArray(state.content) ? withoutBytesAll(state.content) : undefined,
+      attachments: Array.isArray(state.attachments) ? eachWithoutBytes(state.attachments) : undefined,
+      content: Array.isArray(state.content) ? eachWithoutBytes(state.content) : undefined,
     }),
   }
 }
@@ -177,7 +177,7 @@ function withoutCopies({ before: _, after: __, oldContent: ___, newContent: ____
   return rest
 }
 
-/** A message of the newer tables, which contains its parts. A compaction's `recent` repeats the messages before it. */
+/** Strips a message of the newer tables, which contains its parts. A compaction's `recent` repeats the messages before it. */
 function stripEvent({
   native: _,
   providerState: __,
@@ -188,7 +188,7 @@ function stripEvent({
   return {
     ...rest,
     ...withoutUndefined({
-      files: Array.isArray(rest.files) ? withoutBytesAll(rest.files) : undefined,
+      files: Array.isArray(rest.files) ? eachWithoutBytes(rest.files) : undefined,
       content: Array.isArray(rest.content) ? rest.content.map(stripEventPart) : undefined,
     }),
   }
@@ -205,7 +205,7 @@ function stripEventPart(value: unknown): unknown {
   return state ? { ...part, state: stripState(state) } : part
 }
 
-function withoutBytesAll(values: unknown): unknown[] {
+function eachWithoutBytes(values: unknown): unknown[] {
   return array(values).map((value) => (isRecord(value) ? withoutBytes(value) : value))
 }
 

@@ -10,7 +10,7 @@ const AGENT = "dex-model"
 const DENY_ALL = { "*": "deny" }
 const MAX_BYTES = 4 << 20
 
-/** Tested with 1.18.33. */
+/** Tested with version 1.18.33. */
 export const opencodeHeadless: HeadlessAgent = {
   program: "opencode",
   install: "npm install -g opencode-ai@latest",
@@ -35,7 +35,7 @@ export const opencodeHeadless: HeadlessAgent = {
         XDG_STATE_HOME: join(scratch, "state"),
         TMPDIR: scratch,
         OPENCODE_CONFIG: existsSync(settings) ? settings : undefined,
-        OPENCODE_CONFIG_CONTENT: asIs(JSON.stringify(overrides(system, serversIn(settings)))),
+        OPENCODE_CONFIG_CONTENT: escapeSubstitutions(JSON.stringify(overrides(system, serversIn(settings)))),
         OPENCODE_PERMISSION: JSON.stringify(DENY_ALL),
         OPENCODE_CONFIG_DIR: undefined,
         OPENCODE_PURE: "1",
@@ -64,7 +64,7 @@ function overrides(system: string, servers: string[]) {
 }
 
 /** Escapes {file:…} and {env:…}, which OpenCode would expand. In JSON, such a brace only occurs in a string. */
-function asIs(json: string): string {
+function escapeSubstitutions(json: string): string {
   return json.replace(/\{(?=env:|file:)/g, "\\u007b")
 }
 
@@ -84,7 +84,7 @@ function serversIn(settings: string): string[] {
 function read(stdout: string): HeadlessReply | undefined {
   let text = ""
   let isDone = false
-  const used = { input: 0, output: 0, cost_usd: 0 }
+  const usage = { input: 0, output: 0, cost_usd: 0 }
   for (const line of stdout.split("\n")) {
     const event = parseObject(line)
     const part = record(event?.part) ?? {}
@@ -95,13 +95,13 @@ function read(stdout: string): HeadlessReply | undefined {
     isDone = true
     const tokens = record(part.tokens) ?? {}
     const cache = record(tokens.cache) ?? {}
-    used.input += sum(tokens.input, cache.read, cache.write)
-    used.output += sum(tokens.output, tokens.reasoning)
-    used.cost_usd += sum(part.cost)
+    usage.input += sum(tokens.input, cache.read, cache.write)
+    usage.output += sum(tokens.output, tokens.reasoning)
+    usage.cost_usd += sum(part.cost)
   }
   if (!isDone) return undefined
-  const { cost_usd, ...counted } = used
-  return { type: "reply", text, ...counted, cost_usd: cost_usd > 0 ? cost_usd : undefined }
+  const { cost_usd, ...tokenCounts } = usage
+  return { type: "reply", text, ...tokenCounts, cost_usd: cost_usd > 0 ? cost_usd : undefined }
 }
 
 function failed(error: Record<string, unknown>): HeadlessReply {

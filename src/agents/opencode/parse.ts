@@ -21,13 +21,13 @@ const AUTHORITY = { database: 10, files: 8 }
 export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
-  const session: RawRecord[] = []
+  const sessionRows: RawRecord[] = []
   const projects: RawRecord[] = []
   const messageRows: RawRecord[] = []
   const eventRows: RawRecord[] = []
   const partsOf = new Map<string, RawRecord[]>()
   for (const row of rows) {
-    if (row.table === "session") session.push(row)
+    if (row.table === "session") sessionRows.push(row)
     else if (row.table === "project") projects.push(row)
     else if (row.table === "message") messageRows.push(row)
     else if (row.table === "session_message") eventRows.push(row)
@@ -38,8 +38,8 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
       else partsOf.set(message, [row])
     } else count(`table ${String(row.table)}`)
   }
-  const about = session[0] ?? {}
-  const parentId = string(about.parent_id)
+  const session = sessionRows[0] ?? {}
+  const parentId = string(session.parent_id)
   const promptOrigin: Origin = parentId ? "agent" : "person"
   const older = messageRows.sort(byTimeThenId).flatMap((row): RowMessages[] => {
     const id = string(row.id)
@@ -52,12 +52,12 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
     .sort((a, b) => (number(a.seq) ?? 0) - (number(b.seq) ?? 0))
     .map((row): RowMessages => ({ id: String(row.id), row, messages: eventMessages(row, promptOrigin, count) }))
   const messages: Message[] = []
-  const abandonedFrom = revertedFrom(about)
+  const abandonedFrom = revertedFrom(session)
   let abandoned = false
-  for (const entry of joinGenerations(older, newer, time(about.upgraded_at))) {
+  for (const entry of joinGenerations(older, newer, time(session.upgraded_at))) {
     const isTarget = entry.id === abandonedFrom?.message
     if (isTarget && !abandonedFrom.keepsMessage) abandoned = true
-    const isCopy = isCopied(record(entry.row.data) ?? {}, about)
+    const isCopy = isCopied(record(entry.row.data) ?? {}, session)
     for (const message of entry.messages)
       messages.push({
         ...message,
@@ -71,15 +71,15 @@ export function parseOpencode(rows: Iterable<RawRecord>, unit: UnitName): Parsed
   const ends = [...messageRows, ...eventRows].flatMap((row) => time(record(record(row.data)?.time)?.completed) ?? [])
   const times = [...ends, ...messages.flatMap((message) => message.at ?? [])]
   const conversation: Conversation = {
-    id: string(about.id) ?? unit.key.slice(unit.key.indexOf(":") + 1),
+    id: string(session.id) ?? unit.key.slice(unit.key.indexOf(":") + 1),
     kind: parentId ? "subagent" : "person",
-    title: titleOf(string(about.title)),
-    cwds: cwdsOf(about, messageRows, eventRows, projects),
-    agent_version: string(about.version),
+    title: titleOf(string(session.title)),
+    cwds: cwdsOf(session, messageRows, eventRows, projects),
+    agent_version: string(session.version),
     parent: parentId ? { id: parentId } : undefined,
-    fork_of: string(about.fork_session_id),
-    started_at: time(about.time_created) ?? times.reduce<number | undefined>(earlier, undefined),
-    ended_at: times.reduce<number | undefined>(later, undefined) ?? time(about.time_updated),
+    fork_of: string(session.fork_session_id),
+    started_at: time(session.time_created) ?? times.reduce<number | undefined>(minTime, undefined),
+    ended_at: times.reduce<number | undefined>(maxTime, undefined) ?? time(session.time_updated),
     messages,
     authority: unit.key.startsWith("db:") ? AUTHORITY.database : AUTHORITY.files,
   }
@@ -113,7 +113,7 @@ function* messagesOf(
   }
   const usage = role === "assistant" ? opencodeUsage(assistant, partRows) : undefined
   const model = string(assistant.modelID) ?? string(record(data.model)?.modelID)
-  const written = effects.filter((effect, index) => !isRepeated(effects, effect, index))
+  const uniqueEffects = effects.filter((effect, index) => !isRepeated(effects, effect, index))
   if (parts.length > 0) {
     yield {
       key: id,
@@ -121,7 +121,7 @@ function* messagesOf(
       at,
       model: role === "assistant" && model !== undefined ? model : undefined,
       parts,
-      effects: written.length > 0 ? written : undefined,
+      effects: uniqueEffects.length > 0 ? uniqueEffects : undefined,
       usage,
     }
   }
@@ -197,7 +197,7 @@ function isRepeated(effects: Effect[], effect: Effect, index: number): boolean {
   )
 }
 
-/** The message from which a session was reverted. It is gone too, unless only a part of it was reverted. */
+/** The message from which a session was reverted. It is reverted too, unless only its later parts are. */
 function revertedFrom(session: RawRecord): { message: string; keepsMessage: boolean } | undefined {
   const revert = record(session.revert)
   const message = string(revert?.messageID)
@@ -216,8 +216,8 @@ function cwdsOf(session: RawRecord, messages: RawRecord[], events: RawRecord[], 
   }
   add(session.directory)
   for (const { data } of messages) {
-    const about = record(record(record(data)?.metadata)?.assistant) ?? record(data)
-    add(record(about?.path)?.cwd)
+    const fields = record(record(record(data)?.metadata)?.assistant) ?? record(data)
+    add(record(fields?.path)?.cwd)
   }
   for (const { type, data } of events) {
     if (type === "location-switched") add(record(record(data)?.location)?.directory)
@@ -234,11 +234,11 @@ function byId(a: RawRecord, b: RawRecord): number {
   return String(a.id) < String(b.id) ? -1 : 1
 }
 
-function earlier(a: number | undefined, b: number): number {
+function minTime(a: number | undefined, b: number): number {
   return a === undefined ? b : Math.min(a, b)
 }
 
-function later(a: number | undefined, b: number): number {
+function maxTime(a: number | undefined, b: number): number {
   return a === undefined ? b : Math.max(a, b)
 }
 
@@ -253,62 +253,64 @@ type RowMessages = { id: string; row: RawRecord; parts?: RawRecord[]; messages: 
  */
 function joinGenerations(older: RowMessages[], newer: RowMessages[], upgradedAt: number | undefined): RowMessages[] {
   if (newer.length === 0 || older.length === 0) return newer.length === 0 ? older : newer
-  const before = new Map(older.map((one) => [one.id, one]))
-  const known = new Map(newer.map((one) => [one.id, one]))
-  const summaries = new Map(older.filter(({ row }) => isSummaryOf(row, known)).map((one) => [parentOf(one.row), one]))
-  const only = older.filter((one) => !known.has(one.id) && !isSummaryOf(one.row, known))
-  const rest = only.map((one) => (isReverted(one, before, upgradedAt) ? abandoned(one) : one))
+  const olderById = new Map(older.map((entry) => [entry.id, entry]))
+  const newerById = new Map(newer.map((entry) => [entry.id, entry]))
+  const summaries = new Map(
+    older.filter(({ row }) => isSummaryOf(row, newerById)).map((entry) => [parentOf(entry.row), entry]),
+  )
+  const olderOnly = older.filter((entry) => !newerById.has(entry.id) && !isSummaryOf(entry.row, newerById))
+  const unmatched = olderOnly.map((entry) => (isReverted(entry, olderById, upgradedAt) ? markAbandoned(entry) : entry))
   const joined: RowMessages[] = []
   let next = 0
   let latest = 0
-  for (const one of newer) {
-    latest = Math.max(latest, atOf(one))
-    while (next < rest.length && atOf(rest[next]!) < latest) joined.push(rest[next++]!)
-    joined.push(together(one, summaries.get(one.id) ?? before.get(one.id)))
+  for (const entry of newer) {
+    latest = Math.max(latest, timeOf(entry))
+    while (next < unmatched.length && timeOf(unmatched[next]!) < latest) joined.push(unmatched[next++]!)
+    joined.push(mergeRows(entry, summaries.get(entry.id) ?? olderById.get(entry.id)))
   }
-  return [...joined, ...rest.slice(next)]
+  return [...joined, ...unmatched.slice(next)]
 }
 
-function atOf({ row }: RowMessages): number {
+function timeOf({ row }: RowMessages): number {
   return time(row.time_created) ?? 0
 }
 
-/** The upgrade merges the request to compact and the summary that answers it into one row. */
-function isSummaryOf(row: RawRecord, known: Map<string, RowMessages>): boolean {
-  return record(row.data)?.summary === true && known.get(parentOf(row))?.row.type === "compaction"
+/** Whether a row is a summary that the upgrade merged with the request for it into one row. */
+function isSummaryOf(row: RawRecord, newerById: Map<string, RowMessages>): boolean {
+  return record(row.data)?.summary === true && newerById.get(parentOf(row))?.row.type === "compaction"
 }
 
 function parentOf({ data }: RawRecord): string {
   return string(record(data)?.parentID) ?? ""
 }
 
-function isReverted(one: RowMessages, before: Map<string, RowMessages>, upgradedAt: number | undefined): boolean {
-  if (upgradedAt === undefined || atOf(one) > upgradedAt) return false
-  const parent = before.get(parentOf(one.row))
-  return ![one, parent].some((one) => one?.parts?.some(({ data }) => NOT_UPGRADED.has(record(data)?.type)))
+function isReverted(entry: RowMessages, olderById: Map<string, RowMessages>, upgradedAt: number | undefined): boolean {
+  if (upgradedAt === undefined || timeOf(entry) > upgradedAt) return false
+  const parent = olderById.get(parentOf(entry.row))
+  return ![entry, parent].some((each) => each?.parts?.some(({ data }) => NOT_UPGRADED.has(record(data)?.type)))
 }
 
 const NOT_UPGRADED = new Set<unknown>(["subtask", "compaction"])
 
-function abandoned(one: RowMessages): RowMessages {
-  return { ...one, messages: one.messages.map((message) => ({ ...message, abandoned: true })) }
+function markAbandoned(entry: RowMessages): RowMessages {
+  return { ...entry, messages: entry.messages.map((message) => ({ ...message, abandoned: true })) }
 }
 
 /** Completes the newer row with what the upgrade omitted. */
-function together(newer: RowMessages, older: RowMessages | undefined): RowMessages {
+function mergeRows(newer: RowMessages, older: RowMessages | undefined): RowMessages {
   if (!older) return newer
-  const was = older.messages.find(({ key }) => key === older.id)
-  const message = newer.messages.find(({ key }) => key === newer.id)
-  if (!was || !message) return newer.messages.length > 0 ? newer : older
+  const olderMessage = older.messages.find(({ key }) => key === older.id)
+  const newerMessage = newer.messages.find(({ key }) => key === newer.id)
+  if (!olderMessage || !newerMessage) return newer.messages.length > 0 ? newer : older
   if (newer.row.type === "compaction") return { ...newer, messages: older.messages }
-  const effects = [...(message.effects ?? []), ...mentions(was, message)]
-  const usage = stepsUsage(older, message)
+  const effects = [...(newerMessage.effects ?? []), ...mentions(olderMessage, newerMessage)]
+  const usage = stepsUsage(older, newerMessage)
   return {
     ...newer,
     messages: [
       {
-        ...message,
-        parts: message.parts.map((part) => clearedResult(part, was) ?? part),
+        ...newerMessage,
+        parts: newerMessage.parts.map((part) => clearedResult(part, olderMessage) ?? part),
         ...withoutUndefined({ effects: effects.length > 0 ? effects : undefined, usage }),
       },
       ...(older.messages.length > 1 ? older.messages : newer.messages).slice(1),
@@ -318,20 +320,23 @@ function together(newer: RowMessages, older: RowMessages | undefined): RowMessag
 
 /** The newer row counts only the last step of an answer. If it otherwise equals the older row, the steps are added up. */
 function stepsUsage({ row, parts = [] }: RowMessages, { usage }: Message): Message["usage"] {
-  const own = record(row.data) ?? {}
-  return JSON.stringify(usageIn([own])) === JSON.stringify(usage) ? opencodeUsage(own, parts) : usage
+  const data = record(row.data) ?? {}
+  return JSON.stringify(usageIn([data])) === JSON.stringify(usage) ? opencodeUsage(data, parts) : usage
 }
 
 /** Returns files that only the older rows name: attached to the prompt, or changed by a step. */
-function mentions(was: Message, now: Message): Effect[] {
-  const named = new Set(now.effects?.map((effect) => effect.type === "file" && `${effect.action} ${effect.path}`))
-  return (was.effects ?? []).filter(
-    (effect) => effect.type === "file" && effect.call_id === undefined && !named.has(`${effect.action} ${effect.path}`),
+function mentions(older: Message, newer: Message): Effect[] {
+  const alreadyNamed = new Set(
+    newer.effects?.map((effect) => effect.type === "file" && `${effect.action} ${effect.path}`),
+  )
+  return (older.effects ?? []).filter(
+    (effect) =>
+      effect.type === "file" && effect.call_id === undefined && !alreadyNamed.has(`${effect.action} ${effect.path}`),
   )
 }
 
 /** Returns a result that the upgrade did not copy because 1.x no longer showed it to the model. */
-function clearedResult(now: Part, was: Message): Part | undefined {
-  if (now.type !== "tool_result" || now.text !== "[Old tool result content cleared]") return undefined
-  return was.parts.find((part) => part.type === "tool_result" && part.call_id === now.call_id)
+function clearedResult(part: Part, older: Message): Part | undefined {
+  if (part.type !== "tool_result" || part.text !== "[Old tool result content cleared]") return undefined
+  return older.parts.find((other) => other.type === "tool_result" && other.call_id === part.call_id)
 }

@@ -22,7 +22,7 @@ export function toolParts(part: RawRecord, id: string): PartsAndEffects {
   const parts: Part[] = [{ type: "tool_call", text: inputText(input), origin: "agent", tool, call_id }]
   if (status === "running") return { parts }
   const hunks = status === "completed" ? hunksOf(call) : []
-  const { text, added } = withoutAdded(call.output)
+  const { text, added } = splitAddedText(call.output)
   const origin: Origin = LOCAL_TOOLS.has(tool) ? "local_tool" : "web"
   parts.push({
     type: "tool_result",
@@ -39,9 +39,11 @@ export function toolParts(part: RawRecord, id: string): PartsAndEffects {
 }
 
 /** Separates the text that dex's plugin added from the tool's output. */
-function withoutAdded(output: string): { text: string; added?: string } {
-  const at = output.endsWith(`</${CONTEXT_TAG}>`) ? output.lastIndexOf(`\n\n<${CONTEXT_TAG}>\n`) : -1
-  return at === -1 ? { text: output } : { text: output.slice(0, at), added: output.slice(at + 2) }
+function splitAddedText(output: string): { text: string; added?: string } {
+  const addedStart = output.endsWith(`</${CONTEXT_TAG}>`) ? output.lastIndexOf(`\n\n<${CONTEXT_TAG}>\n`) : -1
+  return addedStart === -1
+    ? { text: output }
+    : { text: output.slice(0, addedStart), added: output.slice(addedStart + 2) }
 }
 
 type Call = {
@@ -87,12 +89,12 @@ function callOf(part: RawRecord, id: string): Call {
 }
 
 function effectsOf({ tool, call_id, input, status, output, exit, metadata }: Call, hunks: Hunk[]): Effect[] {
-  const given = record(input) ?? {}
-  const path = string(given.filePath) ?? string(given.path)
+  const args = record(input) ?? {}
+  const path = string(args.filePath) ?? string(args.path)
   switch (tool) {
     case "bash":
     case "shell": {
-      const command = string(given.command)
+      const command = string(args.command)
       if (command === undefined) return []
       const failed = status === "failed" ? true : undefined
       const outcome = { call_id, output, exit_status: exit, failed }
@@ -107,8 +109,8 @@ function effectsOf({ tool, call_id, input, status, output, exit, metadata }: Cal
     case "patch": {
       if (status !== "completed") return []
       if (hunks.length > 0) return editEffects(hunks, call_id)
-      const named = records(metadata.files).flatMap((file) => string(file.filePath) ?? [])
-      return (named.length > 0 ? named : path === undefined ? [] : [path]).map((file) =>
+      const paths = records(metadata.files).flatMap((file) => string(file.filePath) ?? [])
+      return (paths.length > 0 ? paths : path === undefined ? [] : [path]).map((file) =>
         fileEffect(file, "edited", call_id),
       )
     }
@@ -117,23 +119,23 @@ function effectsOf({ tool, call_id, input, status, output, exit, metadata }: Cal
   }
 }
 
-/** Only `metadata.patch` is exact; every other diff has lost the indentation that all its lines share. */
+/** Returns the hunks of an edit. Only `metadata.patch` is exact: other diffs have lost the indentation that all lines share. */
 function hunksOf({ tool, input, metadata }: Call): Hunk[] {
-  const given = record(input)
-  const path = string(given?.filePath)
+  const args = record(input)
+  const path = string(args?.filePath)
   const patch = string(metadata.patch)
   const hunks = patch === undefined ? [] : hunksOfDiff(patch)
   if (hunks.length > 0) return hunks
-  const ofFiles = [metadata.filediff, ...records(metadata.files), ...editsOf(metadata)].flatMap((value) => {
+  const fileHunks = [metadata.filediff, ...records(metadata.files), ...editsOf(metadata)].flatMap((value) => {
     const file = record(value)
     const diff = string(file?.patch) ?? string(file?.diff)
     const name = string(file?.filePath) ?? string(file?.file) ?? path
     return diff === undefined ? [] : hunksOfDiff(diff, name)
   })
-  if (ofFiles.length > 0) return ofFiles
+  if (fileHunks.length > 0) return fileHunks
   const diff = string(metadata.diff)
   if (diff !== undefined) return hunksOfDiff(diff, path)
-  const content = string(given?.content)
+  const content = string(args?.content)
   const isNew = tool === "write" && metadata.exists === false
   return isNew && path !== undefined && content !== undefined ? [hunkOfNewFile(path, content)] : []
 }
@@ -194,7 +196,7 @@ export function usageIn(counted: RawRecord[]): Usage | undefined {
   return usage && Object.values(usage).some((amount) => Number(amount) > 0) ? usage : undefined
 }
 
-/** OpenCode's output count excludes the thoughts, which are billed like it. */
+/** Converts a step's token counts. OpenCode's output count excludes the thoughts, which cost the same. */
 function stepUsage({ tokens, cost }: RawRecord): Usage {
   const count = record(tokens)
   const cache = record(count?.cache)
@@ -212,8 +214,8 @@ function stepUsage({ tokens, cost }: RawRecord): Usage {
 
 /** Removes the quotes in which `opencode run "fix it"` stores an argument that contains a space. */
 export function promptWithoutQuotes(text: string): string {
-  const quoted = /^"((?:[^"]|(?<=\\)")*)"\s*$/s.exec(text)?.[1]
-  return quoted?.includes(" ") ? quoted.replaceAll('\\"', '"') : text
+  const content = /^"((?:[^"]|(?<=\\)")*)"\s*$/s.exec(text)?.[1]
+  return content?.includes(" ") ? content.replaceAll('\\"', '"') : text
 }
 
 /** The input as the agent wrote it. An unfinished call has only a piece of text. */
@@ -233,8 +235,10 @@ export function errorNotice(id: string, text: string, at: number | undefined): M
 }
 
 function errorMessageOf(error: unknown): string {
-  const about = record(error)
-  return about ? (string(about.message) ?? string(record(about.data)?.message) ?? textOrJson(about)) : textOrJson(error)
+  const fields = record(error)
+  return fields
+    ? (string(fields.message) ?? string(record(fields.data)?.message) ?? textOrJson(fields))
+    : textOrJson(error)
 }
 
 /** Returns the messages of a `session_message` row, which replaces `message` and `part` since 2.0, and its error. */
@@ -260,7 +264,7 @@ function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string
         const text = string(skill.text)
         return text === undefined ? [] : [{ type: "text", text, origin: "injected" }]
       })
-      return combined({ ...base, role: "user" }, [
+      return combineParts({ ...base, role: "user" }, [
         { parts: promptParts(text ?? "", promptOrigin) },
         { parts: skills },
         ...files,
@@ -281,7 +285,7 @@ function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string
       const content = records(data.content).map((part, index) => assistantPart(part, `${key}:${index}`, count))
       const model = string(record(data.model)?.id) ?? string(record(data.model)?.modelID)
       const usage = usageIn([data])
-      return combined({ ...base, role: "assistant", model: model || undefined, usage }, content)
+      return combineParts({ ...base, role: "assistant", model: model || undefined, usage }, content)
     }
     case "compaction": {
       const summary = string(data.summary)
@@ -306,11 +310,11 @@ function eventMessage(row: RawRecord, promptOrigin: Origin, count: (type: string
 }
 
 /** The text that the upgrade to 2.0 wrote into the prompt in place of a file. */
-const UNAVAILABLE = /(?:^|\n\n)(\[Attachment unavailable after migration: [^\n]*\])/g
+const UNAVAILABLE_FILE = /(?:^|\n\n)(\[Attachment unavailable after migration: [^\n]*\])/g
 
 function promptParts(text: string, promptOrigin: Origin): Part[] {
-  const missing = [...text.matchAll(UNAVAILABLE)].map(([, note]) => note!)
-  const typed = promptWithoutQuotes(missing.length > 0 ? text.replaceAll(UNAVAILABLE, "") : text)
+  const missing = [...text.matchAll(UNAVAILABLE_FILE)].map(([, note]) => note!)
+  const typed = promptWithoutQuotes(missing.length > 0 ? text.replaceAll(UNAVAILABLE_FILE, "") : text)
   const parts: Part[] = typed.trim() === "" ? [] : [{ type: "text", text: typed, origin: promptOrigin }]
   return [...parts, ...missing.map((note): Part => ({ type: "text", text: note, origin: "injected" }))]
 }
@@ -350,8 +354,8 @@ function shellMessage(base: { key: string; at?: number }, data: RawRecord): Mess
   }
 }
 
-function combined(message: Omit<Message, "parts" | "effects">, contents: PartsAndEffects[]): Message | undefined {
-  const parts = contents.flatMap((one) => one.parts)
-  const effects = contents.flatMap((one) => one.effects ?? [])
+function combineParts(message: Omit<Message, "parts" | "effects">, contents: PartsAndEffects[]): Message | undefined {
+  const parts = contents.flatMap((content) => content.parts)
+  const effects = contents.flatMap((content) => content.effects ?? [])
   return parts.length === 0 ? undefined : { ...message, parts, effects: effects.length > 0 ? effects : undefined }
 }

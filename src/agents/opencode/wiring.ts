@@ -4,7 +4,7 @@ import { readText } from "../../core/read-file.ts"
 import type { Machine } from "../kit/connector.ts"
 import {
   HOOK_TIMEOUT_MS,
-  opencodeAgent,
+  opencodeSubagent,
   RETRIEVAL_AGENT,
   serverStart,
   shellStart,
@@ -21,7 +21,7 @@ export const opencodeWiring: Wiring = {
     program: "opencode",
   }),
   trust: "lets the dex-retrieval sub-agent call dex's tools and commands without asking you. They only read.",
-  wanted: (machine, bin) => [
+  files: (machine, bin) => [
     {
       path: opencodeSettings(machine),
       additions: [
@@ -43,8 +43,8 @@ export const opencodeWiring: Wiring = {
     { path: join(opencodeFolder(machine), "skills", "dex", "SKILL.md"), additions: [skillFile({ subagent: true })] },
     {
       path: join(opencodeFolder(machine), "agents", `${RETRIEVAL_AGENT}.md`),
-      additions: [opencodeAgent(shellStart(bin))],
-      is: "subagent",
+      additions: [opencodeSubagent(shellStart(bin))],
+      role: "subagent",
     },
   ],
   note: (machine, { hook }) =>
@@ -56,8 +56,8 @@ export const opencodeWiring: Wiring = {
 const MAX_BYTES = 64 << 20
 
 /**
- * Whether OpenCode has installed its plugin library into this folder. It does so in the background, and waits for it if there is
- * any plugin. It checks for the modules folder, and for the library's name among the lock file's own dependencies.
+ * Whether OpenCode has installed its plugin library into this folder: the folder then has the library's modules, and the lock
+ * file names it as a dependency. OpenCode installs it in the background, but waits for it if there is any plugin.
  */
 function isSetUp(folder: string): boolean {
   try {
@@ -157,6 +157,6 @@ function opencodeFolder({ home, env }: Machine): string {
   return join(xdgFolder(env.XDG_CONFIG_HOME, home, ".config"), "opencode")
 }
 
-function xdgFolder(set: string | undefined, home: string, ...fallback: string[]): string {
-  return set && isAbsolute(set) ? set : join(home, ...fallback)
+function xdgFolder(configured: string | undefined, home: string, ...fallback: string[]): string {
+  return configured && isAbsolute(configured) ? configured : join(home, ...fallback)
 }

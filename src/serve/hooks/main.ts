@@ -276,7 +276,7 @@ function inputIn(stdin: string): HookInput {
  */
 const MAX_STATE_BYTES = 512 << 10
 /** Matches a line of a transcript that contains a tool's output. */
-const TOOL_OUTPUT_MARK = new RegExp(`"(?:${agents.flatMap(({ printedMarks = [] }) => printedMarks).join("|")})"`)
+const TOOL_OUTPUT_MARK = new RegExp(`"(?:${agents.flatMap(({ toolOutputMarks = [] }) => toolOutputMarks).join("|")})"`)
 
 /** What the session knows, from the end of its transcript and from its messages that are already in the history. */
 export function sessionOf(

@@ -119,7 +119,7 @@ function fieldsOf(tool: OfferedTool): string {
 /** The machine for one call: with the caller's session, if the caller sends it. */
 function machineForCall({ machine }: Dex, meta: Record<string, unknown> | undefined): Dex["machine"] {
   for (const { session } of meta ? agents : []) {
-    const id = session?.inCall?.(meta!)
+    const id = session?.idFromCall?.(meta!)
     if (id !== undefined) return { ...machine, env: { ...machine.env, [session!.variable]: id } }
   }
   return machine

@@ -68,7 +68,7 @@ function stripEvent(event: RawRecord): RawRecord {
 
 export const copilotWiring: Wiring = {
   signs: (machine) => ({ paths: [copilotFolder(machine)], program: "copilot" }),
-  wanted: (machine, bin) => [
+  files: (machine, bin) => [
     {
       path: join(copilotFolder(machine), "mcp-config.json"),
       additions: [

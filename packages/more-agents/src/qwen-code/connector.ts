@@ -101,7 +101,7 @@ export const qwenCodeWiring: Wiring = {
   signs: (machine) => ({ paths: [qwenCodeFolder(machine)], program: "qwen" }),
   trust:
     "calls dex's tools without asking you, since dex is marked as trusted. They change nothing but dex's own records.",
-  wanted: (machine, bin) => [
+  files: (machine, bin) => [
     {
       path: join(qwenCodeFolder(machine), "settings.json"),
       additions: [{ type: "property", path: ["mcpServers", "dex"], value: { ...serverStart(bin), trust: true } }],

@@ -234,7 +234,7 @@ function resultOf(
     tool: call?.tool,
     call_id: id,
     output,
-    printed: output.slice(around?.length ?? 0),
+    commandOutput: output.slice(around?.length ?? 0),
     failed: is_error,
     exit_status: code === undefined ? undefined : Number(code),
     action: call ? actionOfRooCode(call.tool, call.args, workspace) : {},

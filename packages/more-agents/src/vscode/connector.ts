@@ -118,7 +118,7 @@ function withoutNoise(value: unknown): unknown {
 
 export const vscodeWiring: Wiring = {
   signs: (machine) => ({ paths: [folder(machine)] }),
-  wanted: (machine, bin) => [
+  files: (machine, bin) => [
     {
       path: join(folder(machine), "mcp.json"),
       additions: [{ type: "property", path: ["servers", "dex"], value: { type: "stdio", ...serverStart(bin) } }],

@@ -135,7 +135,7 @@ function answerAndResults(
       tool: call.tool,
       call_id: call.id,
       output,
-      printed: output.slice(around.length).replaceAll(/^```$/gm, ""),
+      commandOutput: output.slice(around.length).replaceAll(/^```$/gm, ""),
       failed: result.is_error === true,
       exit_status: code === undefined ? undefined : Number(code),
       action: actionOfZed(call.tool, call.input, result.output, folders),
