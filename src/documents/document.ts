@@ -4,10 +4,13 @@ import { splitLines } from "./sections.ts"
 
 export type DocumentFormat = "markdown" | "mdx" | "html" | "text"
 
-/** The largest document, in bytes. Nobody reads a longer one, and parsing it needs more memory than a command may use. */
+/**
+ * The largest document that is read, in bytes. Nobody reads a longer one, and parsing it would need more memory than a command
+ * may use.
+ */
 export const MAX_DOCUMENT_BYTES = 2_000_000
 
-/** Returns undefined if the file is not a document. */
+/** Returns the format of a file, from its extension. Returns undefined if the file is not a document. */
 export function formatOf(path: string): DocumentFormat | undefined {
   return FORMATS.get(/\.([a-z]+)$/i.exec(path)?.[1]?.toLowerCase() ?? "")
 }
@@ -35,13 +38,13 @@ const FORMATS = new Map<string, DocumentFormat>([
  */
 export async function parseDocument(text: string, format: DocumentFormat): Promise<ParsedDocument> {
   const body = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
-  if (body.length > MAX_DOCUMENT_BYTES) return refused(body.length)
+  if (body.length > MAX_DOCUMENT_BYTES) return tooLongDocument(body.length)
   try {
     return await parsers[format](body)
   } catch (error) {
     const { parseText } = await import("./text.ts")
-    const read = parseText(splitLines(body))
-    return { ...read, problems: [`Read as plain text, as it does not parse as ${format}: ${messageOf(error)}`] }
+    const parsed = parseText(splitLines(body))
+    return { ...parsed, problems: [`Read as plain text, because it does not parse as ${format}: ${messageOf(error)}`] }
   }
 }
 
@@ -52,7 +55,7 @@ const parsers: Record<DocumentFormat, (text: string) => Promise<ParsedDocument>>
   text: async (text) => (await import("./text.ts")).parseText(splitLines(text)),
 }
 
-function refused(length: number): ParsedDocument {
-  const problem = `Not read: it has ${length} characters, and documents of at most ${MAX_DOCUMENT_BYTES} are read.`
+function tooLongDocument(length: number): ParsedDocument {
+  const problem = `Not read: it has ${length} characters, and the limit is ${MAX_DOCUMENT_BYTES}.`
   return { title: "", sections: [], problems: [problem] }
 }

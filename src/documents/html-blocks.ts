@@ -10,7 +10,7 @@ import {
 import type { DocumentBlock, Heading } from "./sections.ts"
 import { headingText } from "./sections.ts"
 
-/** Returns the readable text of elements, in blocks that are never cut, each with its lines in the file. */
+/** Returns the readable text of elements as blocks, each with its lines in the file. Blocks are never cut. */
 export function blocksOfElements(
   roots: Element[],
   { isFullPage, lineAt }: { isFullPage: boolean; lineAt: (offset: number) => number },
@@ -44,9 +44,9 @@ export function blocksOfElements(
     else if (name === "table" && !layout.has(node)) addTable(node)
     else {
       if (name === "ul" || name === "ol" || name === "menu") lists.push(listOf(node))
-      if (name === "li") indents.push({ first: markerOf(lists.at(-1)), rest: "  ", used: false })
-      if (name === "dd") indents.push({ first: "  ", rest: "  ", used: false })
-      if (name === "blockquote") indents.push({ first: "> ", rest: "> ", used: false })
+      if (name === "li") indents.push({ first: markerOf(lists.at(-1)), rest: "  ", isUsed: false })
+      if (name === "dd") indents.push({ first: "  ", rest: "  ", isUsed: false })
+      if (name === "blockquote") indents.push({ first: "> ", rest: "> ", isUsed: false })
       return true
     }
     return false
@@ -63,13 +63,16 @@ export function blocksOfElements(
 
   function addText(value: string, node: { sourceCodeLocation?: Location }): void {
     words.push(value.replace(/[ \t\n\f\r]+/g, " "))
-    const at = node.sourceCodeLocation
-    if (!at || !/[^ \t\n\f\r]/.test(value)) return
-    const before = countLines(/^[ \t\n\f\r]*/.exec(value)![0])
-    const after = countLines(value.slice(value.trimEnd().length))
-    const end = lineAt(at.endOffset)
-    const first = Math.min(lineAt(at.startOffset) + before, lineAt(Math.max(at.startOffset, at.endOffset - 1)))
-    addLines({ first_line: first, last_line: Math.max(first, end - after) })
+    const location = node.sourceCodeLocation
+    if (!location || !/[^ \t\n\f\r]/.test(value)) return
+    const linesBefore = countLines(/^[ \t\n\f\r]*/.exec(value)![0])
+    const linesAfter = countLines(value.slice(value.trimEnd().length))
+    const end = lineAt(location.endOffset)
+    const firstLine = Math.min(
+      lineAt(location.startOffset) + linesBefore,
+      lineAt(Math.max(location.startOffset, location.endOffset - 1)),
+    )
+    addLines({ first_line: firstLine, last_line: Math.max(firstLine, end - linesAfter) })
   }
 
   function addWord(word: string, node: Element): void {
@@ -79,8 +82,11 @@ export function blocksOfElements(
   }
 
   function linesOf(node: Element): Lines {
-    const at = node.sourceCodeLocation ?? { startOffset: 0, endOffset: 0 }
-    return { first_line: lineAt(at.startOffset), last_line: lineAt(Math.max(at.startOffset, at.endOffset - 1)) }
+    const location = node.sourceCodeLocation ?? { startOffset: 0, endOffset: 0 }
+    return {
+      first_line: lineAt(location.startOffset),
+      last_line: lineAt(Math.max(location.startOffset, location.endOffset - 1)),
+    }
   }
 
   function addLines({ first_line, last_line }: Lines): void {
@@ -122,12 +128,12 @@ export function blocksOfElements(
   }
 
   function addTable(table: Element): void {
-    const rows: { cells: string[]; isHead: boolean; at: Lines }[] = []
+    const rows: { cells: string[]; isHead: boolean; lineRange: Lines }[] = []
     walkNodes(table.childNodes, {
       text: () => {},
       enter: (node) => {
         if (isSkippedElement(node, false)) return false
-        if (node.tagName === "tr") rows.push({ cells: [], isHead: false, at: linesOf(node) })
+        if (node.tagName === "tr") rows.push({ cells: [], isHead: false, lineRange: linesOf(node) })
         const isCell = node.tagName === "td" || node.tagName === "th"
         if (!isCell && node.tagName !== "caption") return true
         const text = inlineText(node, { code: true, skip: (inner) => isSkippedElement(inner, false) })
@@ -138,30 +144,30 @@ export function blocksOfElements(
       },
       leave: () => {},
     })
-    for (const [i, { cells, isHead, at }] of rows.filter(({ cells }) => cells.some(Boolean)).entries()) {
+    for (const [i, { cells, isHead, lineRange }] of rows.filter(({ cells }) => cells.some(Boolean)).entries()) {
       const rule = isHead ? `\n|${" --- |".repeat(cells.length)}` : ""
-      add(`| ${cells.join(" | ")} |${rule}`, at, i > 0)
+      add(`| ${cells.join(" | ")} |${rule}`, lineRange, i > 0)
     }
   }
 
-  function add(text: string, at: Lines, joined = false): void {
+  function add(text: string, lineRange: Lines, isJoined = false): void {
     if (!text) return
-    const shown = indents.slice(0, MAX_INDENTS)
+    const visibleIndents = indents.slice(0, MAX_INDENTS)
     const indented = text.split("\n").map((line, i) => {
-      const prefix = shown.map((indent) => (i === 0 && !indent.used ? indent.first : indent.rest)).join("")
+      const prefix = visibleIndents.map((indent) => (i === 0 && !indent.isUsed ? indent.first : indent.rest)).join("")
       return `${prefix}${line}`
     })
-    for (const indent of shown) indent.used = true
-    const gap = joined || (lastWasIndented && shown.length > 0) ? "\n" : "\n\n"
-    blocks.push({ text: indented.join("\n"), gap, ...at })
-    lastWasIndented = shown.length > 0
+    for (const indent of visibleIndents) indent.isUsed = true
+    const gap = isJoined || (lastWasIndented && visibleIndents.length > 0) ? "\n" : "\n\n"
+    blocks.push({ text: indented.join("\n"), gap, ...lineRange })
+    lastWasIndented = visibleIndents.length > 0
   }
 }
 
 type Location = { startOffset: number; endOffset: number } | null
 type Lines = { first_line: number; last_line: number }
-/** A list's marker precedes only the first line of its item. */
-type Indent = { first: string; rest: string; used: boolean }
+/** The prefixes of an indented element's lines. The first one, such as a list's marker, is used only once. */
+type Indent = { first: string; rest: string; isUsed: boolean }
 
 const MAX_INDENTS = 8
 
@@ -177,7 +183,10 @@ const NEVER_TEXT = new Set(
 )
 const AROUND_CONTENT = new Set(["header", "aside"])
 
-/** A header or aside inside the main content is part of it; outside, it belongs to the site. */
+/**
+ * True for an element whose text is not read. A header or aside inside the main content is part of it; outside, it belongs to
+ * the site.
+ */
 export function isSkippedElement(node: Element, isFullPage: boolean): boolean {
   return (
     NEVER_TEXT.has(node.tagName) ||
@@ -187,15 +196,15 @@ export function isSkippedElement(node: Element, isFullPage: boolean): boolean {
   )
 }
 
-/** Finds tables that are only used for layout: they contain code, headings or other tables. */
+/** Finds tables that are used only for layout, which contain code, headings or other tables. */
 function layoutTables(roots: Element[]): Set<Element> {
   const layout = new Set<Element>()
   const tables: Element[] = []
   walkNodes(roots, {
     text: () => {},
     enter: (node) => {
-      const around = tables.at(-1)
-      if (around && /^(pre|table|h[1-6])$/.test(node.tagName)) layout.add(around)
+      const outerTable = tables.at(-1)
+      if (outerTable && /^(pre|table|h[1-6])$/.test(node.tagName)) layout.add(outerTable)
       if (node.tagName === "table") tables.push(node)
       return true
     },
@@ -208,18 +217,23 @@ function layoutTables(roots: Element[]): Set<Element> {
 
 const countLines = (space: string): number => space.split("\n").length - 1
 
-/** The id of a heading, of a link inside it, or of the section that it opens. */
+/** Returns the id of a heading, of an element inside it, or of the section that it opens. */
 function anchorOf(node: Element): string | undefined {
-  const inside = node.childNodes.find(
+  const innerAnchor = node.childNodes.find(
     (child) => "tagName" in child && (attribute(child, "id") || attribute(child, "name")),
   )
   const parent = node.parentNode
-  const opens =
+  const sectionId =
     parent && "tagName" in parent && parent.childNodes.find((child) => "tagName" in child) === node
       ? /^(section|div)$/.test(parent.tagName) && attribute(parent, "id")
       : undefined
-  const link = inside && "tagName" in inside ? (attribute(inside, "id") ?? attribute(inside, "name")) : undefined
-  return [attribute(node, "id"), link, opens].find((id): id is string => Boolean(id) && /^\S{1,200}$/u.test(String(id)))
+  const innerId =
+    innerAnchor && "tagName" in innerAnchor
+      ? (attribute(innerAnchor, "id") ?? attribute(innerAnchor, "name"))
+      : undefined
+  return [attribute(node, "id"), innerId, sectionId].find(
+    (id): id is string => Boolean(id) && /^\S{1,200}$/u.test(String(id)),
+  )
 }
 
 function isPermalink(node: Element): boolean {
@@ -230,13 +244,14 @@ function isPermalink(node: Element): boolean {
 
 function languageOf(pre: Element): string {
   const code = pre.childNodes.find((child) => "tagName" in child && child.tagName === "code") as Element | undefined
-  const around = pre.parentNode && "tagName" in pre.parentNode ? pre.parentNode : undefined
-  const further = around?.parentNode && "tagName" in around.parentNode ? around.parentNode : undefined
-  for (const node of [code, pre, around, further]) {
+  const parent = pre.parentNode && "tagName" in pre.parentNode ? pre.parentNode : undefined
+  const grandparent = parent?.parentNode && "tagName" in parent.parentNode ? parent.parentNode : undefined
+  for (const node of [code, pre, parent, grandparent]) {
     if (!node) continue
-    const named = attribute(node, "data-lang") ?? attribute(node, "data-language")
+    const dataLanguage = attribute(node, "data-lang") ?? attribute(node, "data-language")
     const classes = attribute(node, "class")?.slice(0, 500) ?? ""
-    const language = named ?? /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(classes)?.[1]
+    const language =
+      dataLanguage ?? /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(classes)?.[1]
     if (language && /^[\w+#.-]{1,30}$/.test(language) && !/^(default|notranslate|none)$/.test(language)) return language
   }
   return ""

@@ -6,7 +6,9 @@ export type Child = DefaultTreeAdapterTypes.ChildNode
 export const attribute = (node: Element, name: string): string | undefined =>
   node.attrs.find((attribute) => attribute.name === name)?.value
 
-/** The text of an element on one line, with white space collapsed. With `code`, code is in backticks. */
+/**
+ * Returns the text of an element on one line, with white space collapsed. If `code` is true, inline code is put in backticks.
+ */
 export function inlineText(node: Element, options: { code?: boolean; skip?: (node: Element) => boolean } = {}): string {
   const words: string[] = []
   walkNodes(node.childNodes, {
@@ -15,12 +17,12 @@ export function inlineText(node: Element, options: { code?: boolean; skip?: (nod
       if (options.skip?.(inner)) return false
       if (inner.tagName === "img") words.push(attribute(inner, "alt") ?? "")
       if (options.code && CODE_TAGS.has(inner.tagName)) words.push("`")
-      if (!INLINE_CODE_OR_STYLE.has(inner.tagName)) words.push(" ")
+      if (!INLINE_ELEMENTS.has(inner.tagName)) words.push(" ")
       return true
     },
     leave: (inner) => {
       if (options.code && CODE_TAGS.has(inner.tagName)) words.push("`")
-      if (!INLINE_CODE_OR_STYLE.has(inner.tagName)) words.push(" ")
+      if (!INLINE_ELEMENTS.has(inner.tagName)) words.push(" ")
     },
   })
   return words
@@ -29,7 +31,7 @@ export function inlineText(node: Element, options: { code?: boolean; skip?: (nod
     .trim()
 }
 
-/** The text of a `pre` as a browser shows it: without line numbers, with a line for each `br` and `div`. */
+/** Returns the text of a `pre` as a browser shows it: without line numbers, with a new line for each `br` and `div`. */
 export function preformattedText(node: Element): string {
   const parts: string[] = []
   const endLine = () => {
@@ -56,7 +58,7 @@ export function isLineNumber(node: Element): boolean {
 }
 
 export const CODE_TAGS = new Set(["code", "kbd", "samp", "tt"])
-const INLINE_CODE_OR_STYLE = new Set(
+const INLINE_ELEMENTS = new Set(
   "a abbr b bdi bdo big cite code data del dfn em font i ins kbd label mark q ruby s samp small span strike strong sub sup time tt u var wbr".split(
     " ",
   ),
@@ -69,16 +71,19 @@ type Visitor = {
   leave: (node: Element) => void
 }
 
-/** Walks in document order, without recursion, because pages may nest deeper than the stack. */
+/**
+ * Walks through nodes in document order. Does not use recursion, because pages may be nested more deeply than the stack allows.
+ */
 export function walkNodes(nodes: Child[], visitor: Visitor): void {
-  const open: { nodes: Child[]; next: number; of?: Element }[] = [{ nodes, next: 0 }]
-  for (let frame = open.at(-1); frame; frame = open.at(-1)) {
+  const openFrames: { nodes: Child[]; next: number; parent?: Element }[] = [{ nodes, next: 0 }]
+  for (let frame = openFrames.at(-1); frame; frame = openFrames.at(-1)) {
     const node = frame.nodes[frame.next++]
     if (!node) {
-      open.pop()
-      if (frame.of) visitor.leave(frame.of)
+      openFrames.pop()
+      if (frame.parent) visitor.leave(frame.parent)
     } else if (node.nodeName === "#text") visitor.text((node as TextNode).value, node as TextNode)
-    else if ("tagName" in node && visitor.enter(node)) open.push({ nodes: node.childNodes, next: 0, of: node })
+    else if ("tagName" in node && visitor.enter(node))
+      openFrames.push({ nodes: node.childNodes, next: 0, parent: node })
   }
 }
 

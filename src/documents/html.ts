@@ -6,32 +6,33 @@ import { headingText, lineFinder, titleOf, toSections } from "./sections.ts"
 
 type Adapter = typeof defaultTreeAdapter
 
-/** Cuts the main content of a page at its headings. Navigation, scripts and hidden elements are not text. */
+/** Cuts the main content of a page into sections at its headings. Navigation, scripts and hidden elements are ignored. */
 export function parseHtml(text: string): ParsedDocument {
   const page = parse(text, { treeAdapter: boundedAdapter(), sourceCodeLocationInfo: true, scriptingEnabled: false })
-  const found = findContent(page.childNodes)
+  const content = findContent(page.childNodes)
   const lineAt = lineFinder(text) // the parser's own line numbers are wrong after a `&` at the end of a line
-  const inMain = found.main.length > 0 ? blocksOfElements(found.main, { isFullPage: false, lineAt }) : []
-  const blocks = inMain.length > 0 ? inMain : blocksOfElements(found.body, { isFullPage: true, lineAt })
+  const mainBlocks = content.main.length > 0 ? blocksOfElements(content.main, { isFullPage: false, lineAt }) : []
+  const blocks = mainBlocks.length > 0 ? mainBlocks : blocksOfElements(content.body, { isFullPage: true, lineAt })
   const headings = blocks.flatMap(({ heading }) => heading ?? [])
-  const title = titleOf(headings, found.title ? headingText(inlineText(found.title)) : "")
+  const title = titleOf(headings, content.title ? headingText(inlineText(content.title)) : "")
   return { title, sections: toSections(blocks), problems: [] }
 }
 
 const MAX_DEPTH = 512 // browsers use the same limit
 const MAX_ELEMENTS = 300_000
-const MAX_MOVES = 50_000_000
+const MAX_SEARCH_STEPS = 50_000_000
 
 /**
- * At each tag, the parser searches the elements that were left open and reopens them. Limits on depth and number bound that time.
+ * Creates a tree adapter with limits. At each tag, the parser searches all elements that are still open and may reopen some, so
+ * limits on their depth and number bound its time.
  */
 function boundedAdapter(): Adapter {
   let depth = 0
   let elements = 0
-  let moves = 0
-  const search = (children: Child[], node: Child) => {
-    if (children.at(-1) !== node) moves += children.length
-    if (moves > MAX_MOVES) throw new Error("its tables contain too much that belongs outside them")
+  let steps = 0
+  const countSearchSteps = (children: Child[], node: Child) => {
+    if (children.at(-1) !== node) steps += children.length
+    if (steps > MAX_SEARCH_STEPS) throw new Error("its tables contain too much content that belongs outside them")
   }
   return {
     ...defaultTreeAdapter,
@@ -46,24 +47,27 @@ function boundedAdapter(): Adapter {
       return defaultTreeAdapter.createElement(name, namespace, attributes)
     },
     insertBefore: (parent, node, reference) => {
-      search(parent.childNodes, reference)
+      countSearchSteps(parent.childNodes, reference)
       defaultTreeAdapter.insertBefore(parent, node, reference)
     },
     insertTextBefore: (parent, text, reference) => {
-      search(parent.childNodes, reference)
+      countSearchSteps(parent.childNodes, reference)
       defaultTreeAdapter.insertTextBefore(parent, text, reference)
     },
     detachNode: (node) => {
-      if (node.parentNode) search(node.parentNode.childNodes, node)
+      if (node.parentNode) countSearchSteps(node.parentNode.childNodes, node)
       defaultTreeAdapter.detachNode(node)
     },
   } as Adapter
 }
 
-/** Finds `main`, otherwise the element with that role, otherwise the articles. */
+/**
+ * Finds the main content: `main`, otherwise the element with that role, otherwise the articles. Also returns the body and the
+ * title.
+ */
 function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title: Element | undefined } {
   const main: Element[] = []
-  const role: Element[] = []
+  const elementsWithRole: Element[] = []
   const articles: Element[] = []
   const body: Element[] = []
   let title: Element | undefined
@@ -74,10 +78,14 @@ function findContent(nodes: Child[]): { main: Element[]; body: Element[]; title:
     if (node.tagName === "main") main.push(node)
     if (node.tagName === "body") body.push(node)
     if (node.tagName === "title") title ??= node
-    if (node.attrs.some(({ name, value }) => name === "role" && value === "main")) role.push(node)
+    if (node.attrs.some(({ name, value }) => name === "role" && value === "main")) elementsWithRole.push(node)
     if (node.tagName === "article" && !next.inArticle) articles.push(node)
     const inArticle = next.inArticle || node.tagName === "article"
     for (let i = node.childNodes.length - 1; i >= 0; i--) queue.push({ node: node.childNodes[i]!, inArticle })
   }
-  return { main: main.length > 0 ? main.slice(0, 1) : role.length > 0 ? role.slice(0, 1) : articles, body, title }
+  return {
+    main: main.length > 0 ? main.slice(0, 1) : elementsWithRole.length > 0 ? elementsWithRole.slice(0, 1) : articles,
+    body,
+    title,
+  }
 }

@@ -5,20 +5,20 @@ import { gfm } from "micromark-extension-gfm"
 import type { ParsedDocument } from "./sections.ts"
 import { blocksOfLines, type Heading, headingText, isBlank, splitLines, titleOf, toSections } from "./sections.ts"
 
-/** Cuts Markdown at headings of the document itself, not at those in lists, quotes, code or comments. */
+/** Cuts Markdown into sections at the headings of the document itself, not at those in lists, quotes, code or comments. */
 export function parseMarkdown(text: string, dialect?: MarkdownDialect): ParsedDocument {
   const lines = splitLines(text)
-  const matter = frontMatter(lines)
-  const starts = blockStarts(lines.slice(matter.length), dialect).map(({ line, heading }) => ({
-    line: line + matter.length,
+  const metadata = frontMatter(lines)
+  const starts = blockStarts(lines.slice(metadata.length), dialect).map(({ line, heading }) => ({
+    line: line + metadata.length,
     heading: heading && headingOf(heading),
   }))
   const headings = starts.flatMap(({ heading }) => heading ?? [])
   const sections = toSections(blocksOfLines(lines, starts))
-  return { title: titleOf(headings, titleInMatter(matter)), sections, problems: [] }
+  return { title: titleOf(headings, titleInMatter(metadata)), sections, problems: [] }
 }
 
-/** The lines from `---` (YAML) or `+++` (TOML) at the beginning to the closing one, both included. */
+/** Returns the front matter: the lines from `---` (YAML) or `+++` (TOML) at the beginning to the closing one, both included. */
 function frontMatter(lines: string[]): string[] {
   const fence = /^(---|\+\+\+)[ \t]*$/.exec(lines[0] ?? "")?.[1]
   const end = fence ? lines.findIndex((line, i) => i > 0 && line.startsWith(fence) && isBlank(line.slice(3))) : -1
@@ -28,26 +28,26 @@ function frontMatter(lines: string[]): string[] {
 /** Parses a heading. `## Text {#anchor}` and `## Text {/* anchor *\/}` name their own anchor. */
 function headingOf({ level, source }: NonNullable<BlockStart["heading"]>): Heading {
   const raw = source.slice(0, 1_000)
-  const own = /\s*\{(?:#([\w.:-]{1,200})|\/\*\s*([\w.:-]{1,200})\s*\*\/)\}\s*$/.exec(raw)
-  const words = own ? raw.slice(0, own.index) : raw
+  const ownAnchor = /\s*\{(?:#([\w.:-]{1,200})|\/\*\s*([\w.:-]{1,200})\s*\*\/)\}\s*$/.exec(raw)
+  const words = ownAnchor ? raw.slice(0, ownAnchor.index) : raw
   const text = headingText(/[`*_~[\]<>&\\]/.test(words) ? inlineText(words) : words)
-  return { text, level, anchor: own?.[1] ?? own?.[2] }
+  return { text, level, anchor: ownAnchor?.[1] ?? ownAnchor?.[2] }
 }
 
 function inlineText(source: string): string {
-  const [heading] = fromMarkdown(`# ${source.replace(/[\r\n]+/g, " ")}`, INLINE).children
+  const [heading] = fromMarkdown(`# ${source.replace(/[\r\n]+/g, " ")}`, INLINE_SYNTAX).children
   return heading ? nodeText(heading) : source
 }
 
-/** The inline syntax without the transforms, which look for bare links in every text. */
-const INLINE = {
+/** Parses inline syntax without the transforms, which would look for bare links in every text. */
+const INLINE_SYNTAX = {
   extensions: [gfm()],
   mdastExtensions: gfmFromMarkdown().map(({ transforms: _, ...extension }): Tree => extension),
 }
 
 type Node = ReturnType<typeof fromMarkdown>["children"][number]
 
-/** The text of a heading, without tags and with the descriptions of images. */
+/** Returns the text of a heading, without markup. Images are replaced by their descriptions. */
 function nodeText(node: Node): string {
   const words: string[] = []
   const queue: unknown[] = [node]
@@ -61,7 +61,7 @@ function nodeText(node: Node): string {
   return words.join("")
 }
 
-/** Finds `title: …` in YAML or `title = "…"` in TOML, at the outermost level. */
+/** Returns the title in the front matter: `title: …` in YAML or `title = "…"` in TOML, at the top level. */
 function titleInMatter(lines: string[]): string {
   for (const [i, line] of lines.entries()) {
     const value = /^["']?title["']?\s*[:=]\s*(.*)$/.exec(line.slice(0, 2_000))?.[1]?.trim()
@@ -81,44 +81,50 @@ type BlockStart = { line: number; heading?: { level: number; source: string } }
 type MarkdownDialect = Syntax
 
 /**
- * The lines on which the document's own blocks begin, in order, with the headings among them. A list's items are blocks, and so
- * is the content between the tags of a component.
- * The parser copies everything it has read whenever a list closes, so its time grows with the square of the text. That is why it
- * reads one window at a time. The last block in a window may continue after it, so the next window begins with an earlier block
- * that always parses the same.
+ * Returns the lines on which the document's own blocks begin, in order, with the headings among them. The items of a list are
+ * blocks, and so is the content between the tags of a component.
+ * Whenever a list closes, the parser copies everything that it has read, so its time grows with the square of the text. For
+ * this reason, it reads one window of the text at a time. The last block in a window may continue after the window, so the next
+ * window begins with an earlier block, at a line that parses the same in any window.
  */
 export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowChars = 8_000): BlockStart[] {
   refuseDeepNesting(lines)
   const syntax = [BLOCKS_ONLY, GFM_BLOCKS, ...(dialect ? [blocksOnly(dialect)] : [])]
   const starts: BlockStart[] = []
   let work = 0
-  let size = windowChars
-  for (let from = 0; from < lines.length; ) {
-    const to = windowEnd(lines, from, size)
-    const isLast = to === lines.length
-    const found = startsIn(lines.slice(from, to).join("\n"), syntax, isLast)
+  let windowSize = windowChars
+  for (let windowStart = 0; windowStart < lines.length; ) {
+    const end = windowEnd(lines, windowStart, windowSize)
+    const isLast = end === lines.length
+    const parsed = startsIn(lines.slice(windowStart, end).join("\n"), syntax, isLast)
     const next = isLast
       ? undefined
-      : found?.starts.findLast(({ line, isFree }) => line > 1 && (isFree || lines[from + line - 2]!.trim() === ""))
-    if (found && (isLast || next || found.starts.length === 0)) {
-      const until = next?.line ?? Number.POSITIVE_INFINITY
-      for (const { line, heading } of found.starts) if (line < until) starts.push({ line: from + line, heading })
-      from = next ? from + next.line - 1 : to
-      size = windowChars
+      : parsed?.starts.findLast(
+          ({ line, isFree }) => line > 1 && (isFree || lines[windowStart + line - 2]!.trim() === ""),
+        )
+    if (parsed && (isLast || next || parsed.starts.length === 0)) {
+      const endLine = next?.line ?? Number.POSITIVE_INFINITY
+      for (const { line, heading } of parsed.starts)
+        if (line < endLine) starts.push({ line: windowStart + line, heading })
+      windowStart = next ? windowStart + next.line - 1 : end
+      windowSize = windowChars
       continue
     }
-    size *= 2
-    if (found?.isContainer) work += size ** 2
+    windowSize *= 2
+    if (parsed?.isContainer) work += windowSize ** 2
     if (work > MAX_WORK) throw new Error("it contains a list or quote that takes too long to parse")
   }
   return starts
 }
 
-/** The most work for one text, enough for a list item or a quotation of 32,000 characters or 2,000 lines. */
+/** The maximum amount of work for one text. It is enough for a list item or a quotation of 32,000 characters or 2,000 lines. */
 const MAX_WORK = 1.5e9
 const MAX_DEPTH = 100
 
-/** Parses nothing inside paragraphs: sections do not need it, and links and emphasis are slow on hostile text. */
+/**
+ * Disables the parsing of paragraphs' content. Sections do not need it, and hostile text can make links and emphasis slow to
+ * parse.
+ */
 const BLOCKS_ONLY: Syntax = {
   disable: {
     null: [
@@ -141,7 +147,10 @@ function blocksOnly({ document, flow, disable }: Syntax): Syntax {
   return { ...(document && { document }), ...(flow && { flow }), ...(disable && { disable }) }
 }
 
-/** A short line counts as 16 characters, because unmarked lines of a quotation cost time by their number. */
+/**
+ * Returns the line at which a window ends. A line counts as at least 16 characters, because in a quotation even short lines
+ * take time if there are many of them.
+ */
 function windowEnd(lines: string[], from: number, size: number): number {
   let to = from
   for (let chars = 0; to < lines.length && (chars < size || to === from); to++) chars += Math.max(lines[to]!.length, 16)
@@ -149,14 +158,14 @@ function windowEnd(lines: string[], from: number, size: number): number {
 }
 
 /**
- * `isFree` is true if no open block can absorb this start. Other starts, such as a list that begins with 2, may be absorbed if no
- * blank line precedes them.
+ * `isFree` is true if no open block can absorb the line as its continuation. Other lines, such as the start of a list that
+ * begins with 2, can be absorbed unless a blank line precedes them.
  */
 type Start = BlockStart & { isFree: boolean }
-type Found = { starts: Start[]; isContainer: boolean }
+type ParsedWindow = { starts: Start[]; isContainer: boolean }
 
-/** Returns undefined if the text does not parse, but may parse with more of the document. */
-function startsIn(text: string, syntax: Syntax[], isLast: boolean): Found | undefined {
+/** Returns undefined if the window does not parse, but the text might parse in a larger window. */
+function startsIn(text: string, syntax: Syntax[], isLast: boolean): ParsedWindow | undefined {
   try {
     const chunks = preprocess()(text, undefined, true)
     return startsOf(postprocess(parse({ extensions: syntax }).document().write(chunks)))
@@ -166,37 +175,37 @@ function startsIn(text: string, syntax: Syntax[], isLast: boolean): Found | unde
   }
 }
 
-function startsOf(events: Event[]): Found {
+function startsOf(events: Event[]): ParsedWindow {
   const starts: Start[] = []
   let depth = 0
-  let lastEnd = 0
-  let outer = ""
+  let lastEndLine = 0
+  let outerType = ""
   for (const event of events) {
     const [kind, token] = event
     if (kind === "exit") {
       depth--
-      if (depth === 0 && !BETWEEN.has(token.type)) lastEnd = token.end.line
+      if (depth === 0 && !SEPARATORS.has(token.type)) lastEndLine = token.end.line
       continue
     }
-    // After a quotation, the parser ends indented code after its first line and begins it again.
-    const continues = depth === 0 && token.type === "codeIndented" && outer === "codeIndented"
-    if (depth === 0 && !BETWEEN.has(token.type)) outer = token.type
-    const begins =
+    // After a quotation, the parser ends an indented code block after its first line and begins another one.
+    const isContinuation = depth === 0 && token.type === "codeIndented" && outerType === "codeIndented"
+    if (depth === 0 && !SEPARATORS.has(token.type)) outerType = token.type
+    const isStart =
       depth === 0
-        ? !BETWEEN.has(token.type) && !continues
-        : depth === 1 && token.type === "listItemPrefix" && LISTS.has(outer)
+        ? !SEPARATORS.has(token.type) && !isContinuation
+        : depth === 1 && token.type === "listItemPrefix" && LISTS.has(outerType)
     const { line } = token.start
-    if (begins && line > (starts.at(-1)?.line ?? 0) && line > lastEnd)
+    if (isStart && line > (starts.at(-1)?.line ?? 0) && line > lastEndLine)
       starts.push({ line, isFree: depth === 1 || token.type === "atxHeading" })
-    if (outer === "atxHeading" || outer === "setextHeading") readHeading(starts.at(-1), event)
+    if (outerType === "atxHeading" || outerType === "setextHeading") readHeading(starts.at(-1), event)
     depth++
   }
-  return { starts, isContainer: LISTS.has(outer) || QUOTES.has(outer) }
+  return { starts, isContainer: LISTS.has(outerType) || QUOTES.has(outerType) }
 }
 
 type Event = ReturnType<typeof postprocess>[number]
 
-const BETWEEN = new Set<string>(["lineEnding", "lineEndingBlank", "linePrefix", "lineSuffix", "whitespace"])
+const SEPARATORS = new Set<string>(["lineEnding", "lineEndingBlank", "linePrefix", "lineSuffix", "whitespace"])
 const LISTS = new Set<string>(["listOrdered", "listUnordered"])
 const QUOTES = new Set<string>(["blockQuote", "gfmFootnoteDefinition"])
 
@@ -207,16 +216,16 @@ function readHeading(start: BlockStart | undefined, [, token, context]: Event): 
   const { heading } = start
   if (!heading) return
   if (type === "atxHeadingText" || type === "setextHeadingText") heading.source = context.sliceSerialize(token)
-  // An ATX heading may have a second sequence, which closes it.
+  // An ATX heading may end with a second sequence of `#`, which does not count.
   if (type === "atxHeadingSequence" && !heading.source) heading.level = token.end.column - token.start.column
   if (type === "setextHeadingLineSequence") heading.level = context.sliceSerialize(token).startsWith("=") ? 1 : 2
 }
 
-/** Rejects nested quotes and lists on one line, which cost more than their length. */
+/** Throws if a line begins with too many nested quotes or lists. The time to parse them grows faster than their number. */
 function refuseDeepNesting(lines: string[]): void {
-  const deep = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){101}/
+  const tooDeep = /^(?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){101}/
   for (const line of lines) {
-    if (line.length > MAX_DEPTH && deep.test(line))
+    if (line.length > MAX_DEPTH && tooDeep.test(line))
       throw new Error(`it nests quotes or lists more than ${MAX_DEPTH} deep`)
   }
 }

@@ -5,22 +5,27 @@ import { messageOf } from "../core/error.ts"
 import { parseMarkdown } from "./markdown.ts"
 import type { ParsedDocument } from "./sections.ts"
 
-/** Parses MDX. Headings between the tags of a component also begin sections. Text that is not MDX is read as Markdown. */
+/**
+ * Parses MDX. Headings between the tags of a component also begin sections. Text that is not valid MDX is parsed as Markdown.
+ */
 export function parseMdx(text: string): ParsedDocument {
   try {
     return parseMarkdown(text, mdxjs({ acorn: boundedAcorn(), addResult: false }))
   } catch (error) {
-    const read = parseMarkdown(text)
+    const parsed = parseMarkdown(text)
     return {
-      ...read,
-      problems: [...read.problems, `Read as Markdown, as it does not parse as MDX: ${messageOf(error)}`],
+      ...parsed,
+      problems: [...parsed.problems, `Read as Markdown, because it does not parse as MDX: ${messageOf(error)}`],
     }
   }
 }
 
 const MAX_SCRIPT_CHARS = 2_000_000
 
-/** The MDX grammar retries a script at every blank line and brace that may end it. All tries share one budget. */
+/**
+ * Creates a parser for scripts with a limit. The MDX grammar tries to parse a script again at every blank line and brace at
+ * which it may end, and the limit applies to all attempts in a document together.
+ */
 function boundedAcorn(): NonNullable<NonNullable<Parameters<typeof mdxjs>[0]>["acorn"]> {
   const parser = Parser.extend(jsx())
   let chars = 0

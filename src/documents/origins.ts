@@ -6,8 +6,8 @@ import { readText } from "../core/read-file.ts"
 import { formatOf } from "./document.ts"
 
 /**
- * A source of documents. `only` is set if only one file in `root` is read. `name` is valid in a ref: letters, digits, `.`, `_`
- * and `-`.
+ * A source of documents. `only` is set if it consists of a single file in `root`. `name` contains only characters that are
+ * valid in a ref: letters, digits, `.`, `_` and `-`.
  */
 export type CollectionOrigin = {
   kind: "folder" | "file" | "git" | "npm"
@@ -29,35 +29,41 @@ type Options = {
   cacheDir: string
   /** Copies a repository and returns its version. */
   copyRepository: CopyRepository
-  /** Fetches the newest commit. Without it, an existing copy is used as it is. */
+  /** True to fetch the newest commit. Otherwise, an existing copy is used as it is. */
   update?: boolean
   timeoutMs?: number
   signal?: AbortSignal
 }
 
-/** Resolves the source of documents: a folder, a file, `npm:package` as installed, or the address of a git repository. */
+/**
+ * Resolves a source of documents: a folder, a file, `npm:<package>` (the installed version), or the address of a git
+ * repository.
+ */
 export async function resolveOrigin(spec: string, options: Options): Promise<CollectionOrigin> {
   if (spec.startsWith("npm:")) return npmOrigin(spec.slice(4), options.cwd)
   const url = gitUrl(spec)
   if (url) return gitOrigin(url, options)
   const path = resolve(options.cwd, spec)
-  const real = await realpath(path).catch(() => undefined)
-  const found = real === undefined ? undefined : await stat(real)
-  if (real === undefined || !found)
-    throw new DexError("no_such_folder", `There is no ${path}. Name a folder, a file, npm:<package> or a git address.`)
-  if (found.isDirectory()) return { kind: "folder", root: real, name: safeName(basename(path)) }
-  if (!found.isFile() || !formatOf(real))
+  const resolvedPath = await realpath(path).catch(() => undefined)
+  const stats = resolvedPath === undefined ? undefined : await stat(resolvedPath)
+  if (resolvedPath === undefined || !stats)
+    throw new DexError(
+      "no_such_folder",
+      `${path} does not exist. Name a folder, a file, npm:<package> or a git address.`,
+    )
+  if (stats.isDirectory()) return { kind: "folder", root: resolvedPath, name: safeName(basename(path)) }
+  if (!stats.isFile() || !formatOf(resolvedPath))
     throw new DexError("not_a_document", `${path} is not a document. dex reads Markdown, MDX, HTML and plain text.`)
   const name = safeName(basename(path).replace(/\.[^.]+$/, ""))
-  return { kind: "file", root: dirname(real), name, only: basename(real) }
+  return { kind: "file", root: dirname(resolvedPath), name, only: basename(resolvedPath) }
 }
 
-async function npmOrigin(wanted: string, cwd: string): Promise<CollectionOrigin> {
+async function npmOrigin(requestedName: string, cwd: string): Promise<CollectionOrigin> {
   const part = "[a-zA-Z0-9_~-][a-zA-Z0-9._~-]*"
-  const name = new RegExp(`^(?:@${part}/)?${part}$`).exec(wanted)?.[0]
-  if (name === undefined || name === "node_modules" || wanted.length > 214) {
+  const name = new RegExp(`^(?:@${part}/)?${part}$`).exec(requestedName)?.[0]
+  if (name === undefined || name === "node_modules" || requestedName.length > 214) {
     const hint = "Write npm:react or npm:@scope/name; the version is the one that is installed."
-    throw new DexError("bad_package", `"${wanted}" is not the name of a package. ${hint}`)
+    throw new DexError("bad_package", `"${requestedName}" is not the name of a package. ${hint}`)
   }
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
     const root = await realpath(join(folder, "node_modules", name)).catch(() => undefined)
@@ -91,17 +97,20 @@ function versionIn(manifest: string): string | undefined {
   }
 }
 
-/** Returns undefined for a path. Throws for addresses for which git would run commands or send secrets. */
+/**
+ * Returns the address of a git repository, or undefined if this is a path. Throws for addresses for which git would run
+ * commands or send secrets.
+ */
 function gitUrl(spec: string): string | undefined {
   if (/^[\w.-]+@[\w][\w.-]*:(?!\/\/)[^\0\s:][^\0\s]*$/.test(spec) && !spec.startsWith("-")) return spec
   const scheme = /^([a-z][a-z0-9+.-]*)(?:::|:\/\/)/i.exec(spec)
   if (!scheme) return undefined
-  const kinds = "https://, ssh:// and file:// addresses, and git@host:path"
+  const supported = "https://, ssh:// and file:// addresses, and git@host:path"
   if (!/^(https|ssh|file):\/\//.test(spec) || /[\0-\x20\x7f]/.test(spec))
-    throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not read. dex clones ${kinds}.`)
+    throw new DexError("bad_address", `dex cannot clone "${spec.slice(0, 200)}". It clones ${supported}.`)
   const url = URL.parse(spec)
   if (!url || url.hostname.startsWith("-") || (url.protocol !== "file:" && !url.hostname))
-    throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not an address. dex clones ${kinds}.`)
+    throw new DexError("bad_address", `"${spec.slice(0, 200)}" is not an address. dex clones ${supported}.`)
   if (url.password || (url.protocol === "https:" && url.username)) {
     const hint = "Use ssh, or let git's credential helper keep it: dex would store it in plain text."
     throw new DexError("secret_in_address", `The address contains a password or token. ${hint}`)
@@ -110,21 +119,21 @@ function gitUrl(spec: string): string | undefined {
 }
 
 async function gitOrigin(url: string, { cacheDir, copyRepository, ...options }: Options): Promise<CollectionOrigin> {
-  const last =
+  const lastPart =
     url
       .replace(/[?#].*$/, "")
       .replace(/\/+$/, "")
       .replace(/\.git$/, "")
       .split(/[/:]/)
       .at(-1) ?? ""
-  const name = safeName(decoded(last))
+  const name = safeName(decodeName(lastPart))
   const id = createHash("sha256").update(url).digest("hex").slice(0, 10)
   const root = join(cacheDir, `${name}-${id}`)
   const version = await copyRepository(url, root, options)
   return { kind: "git", root: await realpath(root), name, version }
 }
 
-function decoded(part: string): string {
+function decodeName(part: string): string {
   try {
     return decodeURIComponent(part)
   } catch {
@@ -133,6 +142,6 @@ function decoded(part: string): string {
 }
 
 function safeName(name: string): string {
-  const safe = name.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[.-]+|[.-]+$/g, "")
-  return safe.slice(0, 60) || "docs"
+  const cleaned = name.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[.-]+|[.-]+$/g, "")
+  return cleaned.slice(0, 60) || "docs"
 }

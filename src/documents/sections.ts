@@ -1,34 +1,39 @@
 export type Section = {
-  /** Unique within the document: the heading's anchor, with -1, -2 … for repeats and ~2, ~3 … for further parts. */
+  /**
+   * Unique within the document: the heading's anchor, followed by -1, -2 … for repeated headings and ~2, ~3 … for the further
+   * parts of a long section.
+   */
   anchor: string
   /** The headings of this section, outermost first. Empty before the first heading. */
   headings: string[]
-  /** 0 before the first heading, otherwise 1–6. */
+  /** The level of the heading, from 1 to 6. 0 before the first heading. */
   level: number
-  /** The first and the last line in the file, from 1, both included. */
+  /** The section's first and last line in the file, counted from 1. */
   first_line: number
   last_line: number
-  /** In Markdown and text, the lines as written, joined by \n; in HTML, the readable text with fenced code blocks. */
+  /**
+   * For Markdown and text, the original lines, joined by line feeds. For HTML, the readable text, with code blocks in fences.
+   */
   text: string
 }
 
 /** `title` is "" if the document has none; callers then use its path. */
 export type ParsedDocument = { title: string; sections: Section[]; problems: string[] }
 
-/** Text that is never cut: a paragraph, a code block or a list item. `gap` precedes it within its section. */
+/** Text that is never cut: a paragraph, a code block or a list item. `gap` is the white space before it inside a section. */
 export type DocumentBlock = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
 export type Heading = { text: string; level: number; anchor?: string | undefined }
 
-/** The target length of a section, in characters. Only a single long block exceeds it. */
+/** The maximum length of a section, in characters. Only a single block that is longer, with its heading, exceeds it. */
 const MAX_SECTION_CHARS = 6_000
 const MAX_HEADING_CHARS = 200
 
 /**
- * Groups blocks into sections. A section runs from its heading to the next one of any level; a long one is cut between blocks
- * into parts.
+ * Groups blocks into sections. A section ends before the next heading of any level. A long section is cut between blocks into
+ * several parts.
  */
 export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS): Section[] {
-  const unique = createAnchors()
+  const uniqueAnchor = createUniqueAnchors()
   const sections: Section[] = []
   let path: Heading[] = []
   let anchor = ""
@@ -39,10 +44,10 @@ export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS
     if (block.heading) {
       const { level } = block.heading
       path = [...path.filter((above) => above.level < level), block.heading]
-      anchor = unique(block.heading.anchor || slugOf(block.heading.text))
+      anchor = uniqueAnchor(block.heading.anchor || slugOf(block.heading.text))
       part = 1
     } else if (!last) {
-      anchor = unique("")
+      anchor = uniqueAnchor("")
       part = 1
     } else if (
       isHeadingOnly(last, blocksInPart) ||
@@ -56,7 +61,7 @@ export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS
     } else part++
     blocksInPart = 1
     sections.push({
-      anchor: part === 1 ? anchor : unique(`${anchor}~${part}`),
+      anchor: part === 1 ? anchor : uniqueAnchor(`${anchor}~${part}`),
       headings: path.map(({ text }) => text),
       level: path.at(-1)?.level ?? 0,
       first_line: block.first_line,
@@ -72,8 +77,8 @@ export function toSections(blocks: DocumentBlock[], maxChars = MAX_SECTION_CHARS
 }
 
 /**
- * Splits a file into blocks; each runs from its start to the line before the next one. Blank lines before the first start belong
- * to no block.
+ * Splits a file into blocks. Each runs from its start to the line before the next start. Blank lines before the first start
+ * belong to no block.
  */
 export function blocksOfLines(lines: string[], starts: { line: number; heading?: Heading }[]): DocumentBlock[] {
   return starts.map(({ line, heading }, i) => {
@@ -109,21 +114,21 @@ function slugOf(heading: string): string {
   return slug || "section"
 }
 
-function createAnchors(): (wanted: string) => string {
+function createUniqueAnchors(): (preferred: string) => string {
   const repeats = new Map<string, number>()
-  return (wanted) => {
-    let anchor = wanted
-    let count = repeats.get(wanted) ?? 0
-    while (repeats.has(anchor)) anchor = `${wanted}-${++count}`
-    repeats.set(wanted, count)
-    if (anchor !== wanted) repeats.set(anchor, 0)
+  return (preferred) => {
+    let anchor = preferred
+    let count = repeats.get(preferred) ?? 0
+    while (repeats.has(anchor)) anchor = `${preferred}-${++count}`
+    repeats.set(preferred, count)
+    if (anchor !== preferred) repeats.set(anchor, 0)
     return anchor
   }
 }
 
 /**
- * Splits a text into the lines that an editor shows, without line breaks (LF, CRLF or CR). A final line break does not add an
- * empty line.
+ * Splits a text at line breaks (LF, CRLF or CR) into the lines that an editor shows. A final line break does not add an empty
+ * line.
  */
 export function splitLines(text: string): string[] {
   const lines = text.split(/\r\n|\n|\r/)
@@ -133,7 +138,7 @@ export function splitLines(text: string): string[] {
 
 export const isBlank = (line: string): boolean => /^[ \t]*$/.test(line)
 
-/** Returns a function that maps a character's offset to its line, which always exists in the file. */
+/** Returns a function that maps the offset of a character to the number of its line. The line always exists in the file. */
 export function lineFinder(text: string): (offset: number) => number {
   const starts = [0]
   for (const end of text.matchAll(/\r\n|\n|\r/g)) starts.push(end.index + end[0].length)

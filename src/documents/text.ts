@@ -12,8 +12,8 @@ export function parseText(lines: string[]): ParsedDocument {
   let chars = 0
   for (let line = firstTextLine(lines) ?? Number.POSITIVE_INFINITY; line <= lines.length; line++) {
     const text = lines[line - 1]!
-    const afterBlank = line === 1 || isBlank(lines[line - 2]!)
-    const title = afterBlank ? underlinedAt(lines, line) : undefined
+    const isAfterBlank = line === 1 || isBlank(lines[line - 2]!)
+    const title = isAfterBlank ? underlinedAt(lines, line) : undefined
     if (title) {
       if (!styles.includes(title.style)) styles.push(title.style)
       const level = Math.min(styles.indexOf(title.style) + 1, 6)
@@ -22,8 +22,8 @@ export function parseText(lines: string[]): ParsedDocument {
       chars = 0
       continue
     }
-    const tooLong = chars + text.length > PIECE_CHARS
-    if (starts.length === 0 || (afterBlank && !isBlank(text)) || tooLong) {
+    const isTooLong = chars + text.length > PIECE_CHARS
+    if (starts.length === 0 || (isAfterBlank && !isBlank(text)) || isTooLong) {
       starts.push({ line })
       chars = 0
     }
@@ -34,19 +34,25 @@ export function parseText(lines: string[]): ParsedDocument {
 }
 
 /**
- * Finds a title as in reStructuredText: a line with a row of one repeated character below it, at least as long, and possibly the
- * same row above.
+ * Finds a title as in reStructuredText: a line with a row of one repeated character below it that is at least as long, and
+ * possibly the same row above it.
  */
 function underlinedAt(lines: string[], line: number): { text: string; style: string; lines: number } | undefined {
-  const over = rowOf(lines[line - 1]!)
-  const text = lines[line - 1 + (over ? 1 : 0)] ?? ""
-  const under = rowOf(lines[line + (over ? 1 : 0)] ?? "")
-  if (!under || isBlank(text) || rowOf(text) || (over && over !== under) || (!over && /^\s/.test(text)))
+  const overline = lineOfOneCharacter(lines[line - 1]!)
+  const text = lines[line - 1 + (overline ? 1 : 0)] ?? ""
+  const underline = lineOfOneCharacter(lines[line + (overline ? 1 : 0)] ?? "")
+  if (
+    !underline ||
+    isBlank(text) ||
+    lineOfOneCharacter(text) ||
+    (overline && overline !== underline) ||
+    (!overline && /^\s/.test(text))
+  )
     return undefined
-  if (under.length < text.trim().length) return undefined
-  return { text: text.trim(), style: `${over ? "over" : ""}${under[0]}`, lines: over ? 3 : 2 }
+  if (underline.length < text.trim().length) return undefined
+  return { text: text.trim(), style: `${overline ? "over" : ""}${underline[0]}`, lines: overline ? 3 : 2 }
 }
 
-function rowOf(line: string): string | undefined {
+function lineOfOneCharacter(line: string): string | undefined {
   return line.length <= 300 ? /^([=\-~^"'`#*+.:_])\1{2,}(?=\s*$)/.exec(line)?.[0] : undefined
 }

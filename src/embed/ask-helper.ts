@@ -8,9 +8,9 @@ import type { EmbedRole } from "./embedder.ts"
 import type { LocalPackage } from "./local-package.ts"
 import { helperPlace } from "./local-package.ts"
 
-/** A line of JSON. Without texts, it requests the process's id and memory. */
+/** A request, sent as one line of JSON. Without texts, it requests the id and the memory use of the process. */
 export type HelperRequest = { texts?: string[] }
-/** A vector is encoded as base64 of 32-bit numbers. */
+/** An answer, sent as one line of JSON. Each vector is base64 of 32-bit numbers. */
 export type HelperAnswer = { vectors: string[] } | { pid: number; bytes: number } | { error: string }
 
 export type Helper = { dexDir: string; local: LocalPackage; role: EmbedRole }
@@ -19,9 +19,9 @@ const RETRY_MS = 50
 const START_TIMEOUT_MS = 30_000
 
 /**
- * Gets the vectors of these texts from the process that has loaded the model, which is started if it is not running. For
- * documents this waits until the process runs; a search gets an error immediately and continues without vectors, and the next
- * search finds it running.
+ * Gets the vectors of texts from the process that has loaded the model. Starts it if it is not running. For documents, this
+ * function waits until the process answers. For a search, it throws immediately, so that the search continues without vectors;
+ * the next search will find the process running.
  */
 export async function askHelper(helper: Helper, texts: string[], signal?: AbortSignal): Promise<Float32Array[]> {
   const answer = (await sendRequest(helper, { texts }, signal)) ?? (await startAndSend(helper, texts, signal))
@@ -30,7 +30,9 @@ export async function askHelper(helper: Helper, texts: string[], signal?: AbortS
   return answer.vectors.map((vector) => readVector(vector, helper.local.dims))
 }
 
-/** The id and memory of the process that has loaded the model; undefined if none is running. Starts nothing. */
+/**
+ * Returns the id and memory use of the process that has loaded the model, or undefined if none is running. Never starts one.
+ */
 export async function helperState(
   helper: Helper,
   signal?: AbortSignal,
@@ -40,27 +42,27 @@ export async function helperState(
 }
 
 async function startAndSend(helper: Helper, texts: string[], signal?: AbortSignal): Promise<HelperAnswer> {
-  const started = start(helper)
+  const helperStart = startHelper(helper)
   if (helper.role === "query")
     throw new DexError(
       "embed_starting",
-      "The local model is being loaded, so this search used words only. The next one uses it.",
+      "The local model is being loaded, so this search used words only. The next one will use it.",
     )
   const deadline = Date.now() + START_TIMEOUT_MS
   while (Date.now() < deadline) {
     await pause(RETRY_MS, undefined, signal ? { signal } : {}).catch(() => {})
     const answer = await sendRequest(helper, { texts }, signal)
     if (answer) return answer
-    if (started.failure) break
+    if (helperStart.failure) break
   }
-  const why = started.failure ?? `it did not answer within ${START_TIMEOUT_MS / 1000} seconds`
+  const reason = helperStart.failure ?? `it did not answer within ${START_TIMEOUT_MS / 1000} seconds`
   throw new DexError(
     "embed_unreachable",
-    `The process for the local model could not be started: ${why}. Install the model again: dex config set embed.provider local`,
+    `The process for the local model could not be started: ${reason}. Install the model again: dex config set embed.provider local`,
   )
 }
 
-/** Sends a request to the process. Undefined if no process is listening, or if it ended before it answered. */
+/** Sends a request to the process. Resolves to undefined if no process is listening, or if it ended before it answered. */
 function sendRequest(
   { dexDir, local, role }: Helper,
   request: HelperRequest,
@@ -68,28 +70,28 @@ function sendRequest(
 ): Promise<HelperAnswer | undefined> {
   const { socket } = helperPlace(dexDir, local, role)
   return new Promise((resolve, reject) => {
-    const stopped = () => new DexError("embed_stopped", "Embedding was stopped.")
-    if (signal?.aborted) return reject(stopped())
+    const stoppedError = () => new DexError("embed_stopped", "Embedding was stopped.")
+    if (signal?.aborted) return reject(stoppedError())
     const client = connect(socket)
-    const stop = () => client.destroy(stopped())
-    signal?.addEventListener("abort", stop)
+    const onAbort = () => client.destroy(stoppedError())
+    signal?.addEventListener("abort", onAbort)
     let text = ""
     client.on("connect", () => client.write(`${JSON.stringify(request)}\n`))
     client.setEncoding("utf8").on("data", (chunk: string) => {
       text += chunk
       if (!text.endsWith("\n")) return
       client.destroy()
-      resolve(parsed(text))
+      resolve(parseAnswer(text))
     })
     client.on("error", (error) => (error instanceof DexError ? reject(error) : undefined))
     client.on("close", () => {
-      signal?.removeEventListener("abort", stop)
+      signal?.removeEventListener("abort", onAbort)
       resolve(undefined)
     })
   })
 }
 
-function parsed(text: string): HelperAnswer {
+function parseAnswer(text: string): HelperAnswer {
   try {
     return JSON.parse(text) as HelperAnswer
   } catch (error) {
@@ -98,14 +100,13 @@ function parsed(text: string): HelperAnswer {
 }
 
 /**
- * Starts the process detached, because other callers will use it too. If another one is already running, the new one ends
- * immediately.
+ * Starts the process detached, because other callers will use it too. If one is already running, the new one ends immediately.
  */
-function start({ dexDir, role }: Helper): { failure?: string } {
-  const started: { failure?: string } = {}
+function startHelper({ dexDir, role }: Helper): { failure?: string } {
+  const helperStart: { failure?: string } = {}
   const file = fileURLToPath(subprocessFile("./helper-process.ts", import.meta.url))
-  startDetached([file, dexDir, role], { cwd: dexDir, onEnd: (problem) => (started.failure = problem) })
-  return started
+  startDetached([file, dexDir, role], { cwd: dexDir, onEnd: (problem) => (helperStart.failure = problem) })
+  return helperStart
 }
 
 function readVector(text: string, dims: number): Float32Array {

@@ -2,23 +2,23 @@ export type EmbedRole = "query" | "document"
 
 /** Turns text into vectors. Each id is a separate vector space: vectors of different ids are never compared. */
 export type Embedder = {
-  /** `provider:model@revision:dims:prompts`, stored with every vector. */
+  /** The id has the form `provider:model@revision:dims:prompts`. It is stored with every vector. */
   readonly id: string
   readonly dims: number
-  /** The token limit of a text. Longer texts are cut. */
+  /** The maximum number of tokens of a text. Longer texts are cut. */
   readonly maxTokens: number
   readonly normalized: boolean
-  /** One vector for each text, in the same order, or a DexError; never only some of them. */
+  /** Returns one vector for each text, in the same order. Throws a DexError if any of the texts fails. */
   embed(texts: string[], options: { role: EmbedRole; signal?: AbortSignal }): Promise<Float32Array[]>
-  /** Embeds the golden text. `golden` is the stored earlier answer; a different one means that the model has changed. */
+  /** Embeds the golden text. `golden` is its stored earlier vector; if the new one differs, the model has changed. */
   probe(golden?: Float32Array, signal?: AbortSignal): Promise<EmbedderProbe>
   dispose?(): Promise<void>
 }
 
-/** `changed`: the server answers, but with another model. */
+/** `changed` is true if the server answers, but uses another model than before. */
 export type EmbedderProbe = { ok: boolean; reason?: string; changed?: boolean; ms: number; vector?: Float32Array }
 
-/** Scores documents against a query, in the given order; higher is better. */
+/** Scores how well documents match a query. Returns the scores in the order of the documents; a higher score is better. */
 export type Reranker = {
   readonly id: string
   rerank(query: string, documents: string[], options?: { signal?: AbortSignal }): Promise<number[]>
@@ -35,5 +35,8 @@ export type EmbedSettings = {
   apiKey?: string
 }
 
-/** A text with words, code and another script: enough to distinguish two models, or two revisions of one. Never change it. */
+/**
+ * A text with words, code and another script, which is enough to distinguish two models or two revisions of a model. Never
+ * change it.
+ */
 export const GOLDEN_TEXT = "The refresh token is rotated twice: const next = await rotate(token) // 更新された"

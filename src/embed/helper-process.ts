@@ -9,16 +9,16 @@ import { checkLocalFiles } from "./check-local.ts"
 import type { EmbedRole } from "./embedder.ts"
 import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
 
-// Loads the local model once for all of this user's searches and syncs, so that 24 servers do not load it 24 times. Started on
-// demand; ends after a while without requests, or when the package is replaced or removed.
+// Loads the local model once for all of this user's searches and syncs, so that 24 servers do not load it 24 times. The process
+// is started on demand. It ends after a while without requests, or when the package is replaced or removed.
 
 /**
- * How long the process waits for the next request, in milliseconds. A person or an agent searches again within minutes; a sync
- * embeds without a pause.
+ * How long the process waits for the next request, in milliseconds. A person or an agent often searches again within minutes; a
+ * sync sends its requests without a pause.
  */
 const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
-const LOOK_EVERY_MS = 5_000
-/** The most characters of a request. A request with 32 texts of 4,000 characters has 0.5 MB. */
+const CHECK_INTERVAL_MS = 5_000
+/** The maximum number of characters in a request. A request with 32 texts of 4,000 characters has 0.5 MB. */
 const MAX_CHARS = 4 << 20
 
 type Model = { embed(texts: string[]): Promise<Float32Array[]> }
@@ -28,39 +28,39 @@ const idleMs = Number(process.env.DEX_LOCAL_MODEL_IDLE_MS ?? IDLE_MS[role])
 const installed = localPackage(dexDir)
 const place = installed && helperPlace(dexDir, installed, role)
 const lock = place && tryLock(place.lock)
-if (lock) hold(place)
+if (lock) serveModel(place)
 
-function hold({ socket }: HelperPlace): void {
+function serveModel({ socket }: HelperPlace): void {
   process.umask(0o077)
-  if (process.platform !== "win32") rmSync(socket, { force: true }) // left by a process that was killed
-  let work: Promise<unknown> = Promise.resolve()
+  if (process.platform !== "win32") rmSync(socket, { force: true }) // left behind by a process that was killed
+  let pendingWork: Promise<unknown> = Promise.resolve()
   let isEnding = false
-  let idle = setTimeout(end, IDLE_MS[role])
+  let idleTimer = setTimeout(end, IDLE_MS[role])
   const listening = Promise.withResolvers<void>()
   const model = listening.promise.then(load)
   model.catch(() => {}) // each request reports the error
   const server = createServer((client) => {
-    client.on("error", () => {}) // the client went away before its answer
+    client.on("error", () => {}) // the client disconnected before its answer
     onLine(client, (line) => {
-      work = work.then(async () => {
-        clearTimeout(idle)
+      pendingWork = pendingWork.then(async () => {
+        clearTimeout(idleTimer)
         if (!client.destroyed) client.write(`${JSON.stringify(await answerTo(line, model))}\n`)
-        idle = setTimeout(end, idleMs)
+        idleTimer = setTimeout(end, idleMs)
       })
     })
   })
   server.on("error", end)
   server.listen(socket, listening.resolve)
   setInterval(() => {
-    const now = localPackage(dexDir)
-    if (!now || now.id !== installed!.id || now.version !== installed!.version) end()
-  }, LOOK_EVERY_MS)
+    const current = localPackage(dexDir)
+    if (!current || current.id !== installed!.id || current.version !== installed!.version) end()
+  }, CHECK_INTERVAL_MS)
 
   function end(): void {
     if (isEnding) return
     isEnding = true
     server.close() // from here on nobody can connect
-    work.then(() => {
+    pendingWork.then(() => {
       lock!.release()
       process.exit(0)
     })
@@ -68,7 +68,8 @@ function hold({ socket }: HelperPlace): void {
 }
 
 async function load(): Promise<Model> {
-  // Embedding a history takes minutes, and nobody waits for it. The model's threads, which start now, inherit the priority.
+  // Embedding a history takes minutes, and nobody waits for it. The priority is lowered now, because the model's threads
+  // inherit it when they start.
   if (role === "document") setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
   checkLocalFiles(installed!.entry)
   const { openModel } = (await import(pathToFileURL(installed!.entry).href)) as {
@@ -78,9 +79,9 @@ async function load(): Promise<Model> {
 }
 
 /**
- * The number of threads. A second one gains little for one text at a time. Many texts gain on an idle machine; on a busy one,
- * threads that wait for each other cost more than they gain: at a load of 16 on 2 cores, 2.0 messages/s with two threads and 3.0
- * with one.
+ * Returns the number of threads. A second one hardly helps with one text at a time. With many texts, it helps on an idle
+ * machine. On a busy machine, threads that wait for each other cost more than they gain: at a load of 16 on 2 cores, dex
+ * embedded 2.0 messages/s with two threads and 3.0 with one.
  */
 function threadsFor(role: EmbedRole): number {
   const processors = availableParallelism()
@@ -102,14 +103,14 @@ async function answerTo(line: string, model: Promise<Model>): Promise<HelperAnsw
   }
 }
 
-function onLine(client: Socket, use: (line: string) => void): void {
+function onLine(client: Socket, handle: (line: string) => void): void {
   let text = ""
   client.setEncoding("utf8").on("data", (chunk: string) => {
     text += chunk
     if (text.length > MAX_CHARS) return client.destroy()
     const lines = text.split("\n")
     text = lines.pop()!
-    for (const line of lines) use(line)
+    for (const line of lines) handle(line)
     return client
   })
 }

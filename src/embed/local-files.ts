@@ -3,7 +3,7 @@
 /** The version of dexctx-embed-local that belongs to this dex. */
 export const LOCAL_VERSION = "0.1.0"
 
-/** Its files and their SHA-512. */
+/** The package's files and their SHA-512 checksums. */
 export const LOCAL_FILES: Readonly<Record<string, string>> = {
   "dist/index.js": "JNDAnA34o/1U5OgSQlIGsKyJJDAdRcF6nMWYiqxY7VV+96tQnfZLTrG/oYaYolDZv5l8q5x2hQFLNPWjurf6+g==",
   "dist/model.onnx": "KvQn5hnN7U5C/z5wtZmlxhvkVpSXVbJI+dKrRD4f4fSj7+A/4uJm2AKxGKpyLg7QNCAhW8ZpBb6jW8T6IObtRg==",

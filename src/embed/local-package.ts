@@ -7,9 +7,9 @@ import { readText } from "../core/read-file.ts"
 import { integer, object, readAs, type Schema, text } from "../core/schema.ts"
 import type { EmbedRole } from "./embedder.ts"
 
-/** The optional package with the model that runs on this machine, as installed in dex's own folder. */
+/** The optional package with the model that runs on this machine. It is installed in dex's own folder. */
 export type LocalPackage = {
-  /** The embedder's id: the model, its revision with the runtime, and its size. */
+  /** The embedder's id: the model, its revision, the runtime, and the number of dimensions. */
   id: string
   dims: number
   version: string
@@ -19,20 +19,22 @@ export type LocalPackage = {
 
 export const LOCAL_PACKAGE = "dexctx-embed-local"
 
-/** The folder of the package. It is separate from `~/.dex/node_modules`, which belongs to the user. */
+/**
+ * Returns the folder in which the package is installed. It is separate from `~/.dex/node_modules`, which belongs to the user.
+ */
 export function localFolder(dexDir: string): string {
   return join(dexDir, "embed-local")
 }
 
 /**
- * The installed package. Undefined if it is missing or incomplete. The native runtime is used if onnxruntime-node is installed
- * next to it. The vectors of the two runtimes differ slightly, so the runtime is part of the id.
+ * Returns the installed package, or undefined if it is missing or incomplete. The native runtime is used if onnxruntime-node is
+ * installed next to the package. The vectors of the two runtimes differ slightly, so the runtime is part of the id.
  */
 export function localPackage(dexDir: string): LocalPackage | undefined {
   return readLocalPackage(join(localFolder(dexDir), "node_modules", LOCAL_PACKAGE))
 }
 
-/** The package in any folder. */
+/** Reads the package in the given folder. Returns undefined if it is missing or incomplete. */
 export function readLocalPackage(folder: string): LocalPackage | undefined {
   const modules = dirname(folder)
   const entry = join(folder, "dist", "index.js")
@@ -45,9 +47,12 @@ export function readLocalPackage(folder: string): LocalPackage | undefined {
 
 const MAX_BYTES = 64 << 10
 type Manifest = { version: string; dex: { model: string; revision: string; dims: number } }
-const NAME = text("", { minLength: 1 })
+const NON_EMPTY_TEXT = text("", { minLength: 1 })
 const MANIFEST: Schema = {
-  ...object({ version: NAME, dex: object({ model: NAME, revision: NAME, dims: integer() }) }),
+  ...object({
+    version: NON_EMPTY_TEXT,
+    dex: object({ model: NON_EMPTY_TEXT, revision: NON_EMPTY_TEXT, dims: integer() }),
+  }),
   additionalProperties: true,
 }
 
@@ -56,11 +61,11 @@ function readManifest(file: string): Manifest | undefined {
     const manifest = readAs(MANIFEST, JSON.parse(readText(file, MAX_BYTES)) as unknown)
     return "ok" in manifest ? (manifest.ok as Manifest) : undefined
   } catch {
-    return undefined // it is not installed
+    return undefined // the package is not installed
   }
 }
 
-/** The socket on which the process with the model listens, and the lock that ensures that there is only one. */
+/** The socket on which the process with the model listens, and the lock that prevents a second process. */
 export type HelperPlace = { socket: string; lock: string }
 
 /**
@@ -83,7 +88,8 @@ export function helperPlace(dexDir: string, { id, version }: LocalPackage, role:
 }
 
 /**
- * A short folder for sockets, if the home's path is too long. Only its owner may read it: others could read the search queries.
+ * Returns a folder with a short path, for sockets whose path would otherwise be too long. Only its owner may read it, because
+ * others could read the search queries.
  */
 function checkedShortFolder(): string {
   const folder = privateFolder(shortSocketFolder())

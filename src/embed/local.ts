@@ -4,11 +4,14 @@ import type { Embedder } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** The most characters of a text, which is more than the model reads. */
+/** The maximum number of characters of a text that are sent to the model. It never reads more. */
 const MAX_CHARS = 2_000
 const MAX_TOKENS = 128
 
-/** The model that runs on this machine, in a separate process. `dexDir` is dex's own folder, where the model is installed. */
+/**
+ * Opens the model that runs on this machine, in a separate process. `dexDir` is dex's own folder, in which the model is
+ * installed.
+ */
 export function localEmbedder(dexDir: string): Embedder {
   const local = localPackage(dexDir)
   if (!local)

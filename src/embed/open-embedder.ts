@@ -4,16 +4,16 @@ import { localPackage } from "./local-package.ts"
 import { askServer, wrongAnswerFromEmbedder } from "./post.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** The address to which text is sent; undefined if text stays on this machine. */
+/** Returns the address to which text is sent, or undefined if text stays on this machine. */
 export function embedUrl({ provider, url }: Pick<EmbedSettings, "provider" | "url">): string | undefined {
   if (provider === "none" || provider === "local") return undefined
   return url ?? (provider === "openai" ? OPENAI_URL : OLLAMA_URL)
 }
 
 /**
- * The configured embedder; undefined if there is none. `storedIds` are ids of stored vectors. If one of them is of the same
- * model, no request to the server is needed, which makes a search faster. Omit it to embed documents, so that a model that
- * changed under the same name gets a new id.
+ * Opens the configured embedder. Returns undefined if none is configured. `storedIds` are the ids of stored vectors. If one of
+ * them belongs to the configured model, no request is needed to find out the model's revision and dimensions, which makes a
+ * search faster. Omit `storedIds` to embed documents, so that a model that changed under the same name gets a new id.
  */
 export async function openEmbedder(
   settings: EmbedSettings,
@@ -27,56 +27,57 @@ export async function openEmbedder(
   if (!model)
     throw new DexError(
       "embed_settings",
-      `Which model? dex config set embed.model ${provider === "openai" ? "text-embedding-3-small" : "nomic-embed-text"}`,
+      `No embedding model is set. Set one: dex config set embed.model ${provider === "openai" ? "text-embedding-3-small" : "nomic-embed-text"}`,
     )
   const family = familyOf(model)
-  const shorter = family.shortens ? settings.dims : undefined
-  const wire = (provider === "openai" ? openaiWire : ollamaWire)(url, model, shorter)
+  const requestedDims = family.canShorten ? settings.dims : undefined
+  const wire = (provider === "openai" ? openaiWire : ollamaWire)(url, model, requestedDims)
   const apiKey = settings.apiKey === undefined ? {} : { apiKey: settings.apiKey }
-  const stop = signal ? { signal } : {}
-  const named = `${provider}:${model}@`
-  const stored = matchingStoredId(settings, storedIds)
-  const before = stored === undefined ? undefined : readId(stored, named, family.prompts)
+  const abortOptions = signal ? { signal } : {}
+  const idPrefix = `${provider}:${model}@`
+  const storedId = matchingStoredId(settings, storedIds)
+  const storedVersion = storedId === undefined ? undefined : readId(storedId, idPrefix, family.prompts)
   const revision =
-    before?.revision ??
-    (provider === "ollama" ? await ollamaRevision(url, model, { ...apiKey, ...stop }) : undefined) ??
+    storedVersion?.revision ??
+    (provider === "ollama" ? await ollamaRevision(url, model, { ...apiKey, ...abortOptions }) : undefined) ??
     "-"
   const dims =
     settings.dims ??
-    before?.dims ??
-    (await askForVectors(wire, [prepareText(GOLDEN_TEXT, "document", family)], { ...apiKey, ...stop }))[0]!.length
-  return remoteEmbedder({ wire, id: `${named}${revision}:${dims}:${family.prompts}`, dims, family, ...apiKey })
+    storedVersion?.dims ??
+    (await fetchVectors(wire, [prepareText(GOLDEN_TEXT, "document", family)], { ...apiKey, ...abortOptions }))[0]!
+      .length
+  return remoteEmbedder({ wire, id: `${idPrefix}${revision}:${dims}:${family.prompts}`, dims, family, ...apiKey })
 }
 
-/** The newest stored id that belongs to the configured embedder. Sends no request. */
+/** Returns the newest stored id that belongs to the configured embedder. Sends no request. */
 export function matchingStoredId(
   { provider, model, dims, dexDir }: EmbedSettings,
   storedIds: string[],
 ): string | undefined {
   if (provider === "local") {
-    const local = localPackage(dexDir ?? "")
-    return storedIds.find((id) => id === local?.id)
+    const localModel = localPackage(dexDir ?? "")
+    return storedIds.find((id) => id === localModel?.id)
   }
   if (provider === "none" || !model) return undefined
   const { prompts } = familyOf(model)
-  return storedIds.findLast((id) => fits(readId(id, `${provider}:${model}@`, prompts), dims))
+  return storedIds.findLast((id) => hasDims(readId(id, `${provider}:${model}@`, prompts), dims))
 }
 
 type StoredVersion = { revision: string; dims: number }
 
-function readId(id: string, named: string, prompts: string): StoredVersion | undefined {
-  if (!id.startsWith(named)) return undefined
-  const [, revision, dims, words] = /^([^:]*):(\d+):([^:]*)$/.exec(id.slice(named.length)) ?? []
-  return words === prompts ? { revision: revision!, dims: Number(dims) } : undefined
+function readId(id: string, idPrefix: string, prompts: string): StoredVersion | undefined {
+  if (!id.startsWith(idPrefix)) return undefined
+  const [, revision, dims, storedPrompts] = /^([^:]*):(\d+):([^:]*)$/.exec(id.slice(idPrefix.length)) ?? []
+  return storedPrompts === prompts ? { revision: revision!, dims: Number(dims) } : undefined
 }
 
-function fits(before: StoredVersion | undefined, dims: number | undefined): boolean {
-  return before !== undefined && (dims === undefined || before.dims === dims)
+function hasDims(version: StoredVersion | undefined, dims: number | undefined): boolean {
+  return version !== undefined && (dims === undefined || version.dims === dims)
 }
 
 const OPENAI_URL = "https://api.openai.com/v1"
 
-/** The format of any server with `/v1/embeddings`. `url` may end with or without `/embeddings`. */
+/** The format of servers with `/v1/embeddings`. `url` may end with or without `/embeddings`. */
 function openaiWire(url: string, model: string, dims: number | undefined): Wire {
   const base = url.replace(/\/+$/, "")
   return {
@@ -109,25 +110,30 @@ function ollamaWire(url: string, model: string, dims: number | undefined): Wire 
   }
 }
 
-/** The current revision of a model's name, which `ollama pull` may change. Undefined if the server does not report it. */
+/**
+ * Returns the revision to which a model's name currently refers; `ollama pull` may change it. Returns undefined if the server
+ * does not report it.
+ */
 async function ollamaRevision(
   url: string,
   model: string,
-  how: { apiKey?: string; signal?: AbortSignal },
+  options: { apiKey?: string; signal?: AbortSignal },
 ): Promise<string | undefined> {
   try {
     const answer = await askServer({
       url: `${url.replace(/\/+$/, "")}/api/tags`,
-      ...how,
+      ...options,
     })
     const models = (answer as { models?: unknown } | null)?.models
     if (!Array.isArray(models)) return undefined
-    const named = (models as { name?: unknown; digest?: unknown }[]).find(
+    const installed = (models as { name?: unknown; digest?: unknown }[]).find(
       (one) => one?.name === model || one?.name === `${model}:latest`,
     )
-    return typeof named?.digest === "string" ? named.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12) : undefined
+    return typeof installed?.digest === "string"
+      ? installed.digest.replace(/^sha256:|[^0-9a-f]/g, "").slice(0, 12)
+      : undefined
   } catch (error) {
-    // an older or partial server
+    // An older server, or one with only a part of Ollama's API, does not report revisions.
     if (isDexError(error) && !["embed_unreachable", "embed_stopped"].includes(error.code)) return undefined
     throw error
   }
@@ -137,7 +143,7 @@ async function ollamaRevision(
 type Wire = {
   url: string
   body(texts: string[]): object
-  /** The raw vectors, one for each text in the same order; undefined if the answer has another shape. */
+  /** Returns the raw vectors, one for each text in the same order, or undefined if the answer has another form. */
   vectors(answer: unknown): unknown[] | undefined
 }
 
@@ -148,12 +154,12 @@ const BATCH_SIZE = 32
 const MIN_LENGTH = 64
 
 function remoteEmbedder({ wire, id, dims, family, apiKey }: RemoteSettings): Embedder {
-  const ask = (texts: string[], signal?: AbortSignal) => askForVectors(wire, texts, { dims, apiKey, signal })
+  const requestVectors = (texts: string[], signal?: AbortSignal) => fetchVectors(wire, texts, { dims, apiKey, signal })
   const embed = async (texts: string[], { role, signal }: { role: EmbedRole; signal?: AbortSignal }) => {
     const vectors: Float32Array[] = []
     for (let at = 0; at < texts.length; at += BATCH_SIZE) {
       const batch = texts.slice(at, at + BATCH_SIZE).map((text) => prepareText(text, role, family))
-      vectors.push(...(await ask(batch, signal)))
+      vectors.push(...(await requestVectors(batch, signal)))
     }
     return vectors
   }
@@ -167,15 +173,19 @@ function remoteEmbedder({ wire, id, dims, family, apiKey }: RemoteSettings): Emb
   }
 }
 
-type Ask = { dims?: number; apiKey?: string; signal?: AbortSignal }
+type VectorRequestOptions = { dims?: number; apiKey?: string; signal?: AbortSignal }
 
 /**
- * Gets the vectors. If a text is too long for the server, finds it by halving the batch, and then halves the text, so that it
- * does not stop the others.
+ * Gets the vectors of texts. If the server reports that a text is too long, finds that text by halving the batch, and then
+ * halves the text itself, so that the other texts still get their vectors.
  */
-async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask): Promise<Float32Array[]> {
+async function fetchVectors(
+  wire: Wire,
+  texts: string[],
+  { dims, ...options }: VectorRequestOptions,
+): Promise<Float32Array[]> {
   try {
-    const answer = await askServer({ url: wire.url, body: wire.body(texts), ...how })
+    const answer = await askServer({ url: wire.url, body: wire.body(texts), ...options })
     const vectors = wire.vectors(answer)
     if (!vectors) throw wrongAnswerFromEmbedder(wire, "answered in an unexpected format")
     if (vectors.length !== texts.length)
@@ -183,12 +193,12 @@ async function askForVectors(wire: Wire, texts: string[], { dims, ...how }: Ask)
     return vectors.map((vector) => readVector(wire, vector, dims))
   } catch (error) {
     if (!isDexError(error) || error.code !== "embed_too_long") throw error
-    const [only] = texts
-    if (texts.length === 1 && only!.length < MIN_LENGTH) throw error
-    const again = (part: string[]) => askForVectors(wire, part, { dims, ...how })
-    if (texts.length === 1) return again([only!.slice(0, only!.length / 2).toWellFormed()])
+    const [text] = texts
+    if (texts.length === 1 && text!.length < MIN_LENGTH) throw error
+    const retry = (part: string[]) => fetchVectors(wire, part, { dims, ...options })
+    if (texts.length === 1) return retry([text!.slice(0, text!.length / 2).toWellFormed()])
     const half = Math.ceil(texts.length / 2)
-    return [...(await again(texts.slice(0, half))), ...(await again(texts.slice(half)))]
+    return [...(await retry(texts.slice(0, half))), ...(await retry(texts.slice(half)))]
   }
 }
 
@@ -197,43 +207,43 @@ function readVector(wire: Wire, value: unknown, dims: number | undefined): Float
     throw wrongAnswerFromEmbedder(wire, "sent something that is not a vector")
   if (dims !== undefined && value.length !== dims)
     throw wrongAnswerFromEmbedder(wire, `sent a vector of ${value.length} numbers instead of ${dims}`)
-  let square = 0
+  let sumOfSquares = 0
   for (const number of value as unknown[]) {
     if (typeof number !== "number")
-      throw wrongAnswerFromEmbedder(wire, "sent a vector with something in it that is not a number")
-    square += number * number
+      throw wrongAnswerFromEmbedder(wire, "sent a vector with an element that is not a number")
+    sumOfSquares += number * number
   }
-  if (!(square > 0 && square < Number.POSITIVE_INFINITY))
-    throw wrongAnswerFromEmbedder(wire, "sent a vector without a direction")
-  const length = Math.sqrt(square)
+  if (!(sumOfSquares > 0 && sumOfSquares < Number.POSITIVE_INFINITY))
+    throw wrongAnswerFromEmbedder(wire, "sent a vector of zeros, or of numbers that are too large")
+  const length = Math.sqrt(sumOfSquares)
   return Float32Array.from(value as number[], (number) => number / length)
 }
 
-/** A family of models: the prompts with which it was trained, and how much it reads. */
+/** A family of models: the prompts with which they were trained, and the length of text that they read. */
 type Family = {
   /** Part of the embedder's id. Increase it when the prompts change. */
   prompts: string
-  before: Record<EmbedRole, string>
+  prefixes: Record<EmbedRole, string>
   maxTokens: number
   /** True if the models can return fewer dimensions on request. */
-  shortens: boolean
+  canShorten: boolean
 }
 
-const DEFAULT: Family = { prompts: "p0", before: { query: "", document: "" }, maxTokens: 2048, shortens: false }
+const DEFAULT: Family = { prompts: "p0", prefixes: { query: "", document: "" }, maxTokens: 2048, canShorten: false }
 
 const SENTENCE = { query: "Represent this sentence for searching relevant passages: ", document: "" }
 const PASSAGE = { query: "query: ", document: "passage: " }
 
-/** Families by the model's name; the first match counts. The prompts are those with which each family was trained. */
+/** The families, found by the model's name. The first match counts. */
 const FAMILIES: [RegExp, Partial<Family>][] = [
-  [/text-embedding-3/, { maxTokens: 8191, shortens: true }],
+  [/text-embedding-3/, { maxTokens: 8191, canShorten: true }],
   [/text-embedding-ada/, { maxTokens: 8191 }],
-  [/nomic-embed-text/, { prompts: "p1", before: { query: "search_query: ", document: "search_document: " } }],
-  [/arctic-embed(2|-[ml]-v2)/, { prompts: "p1", before: { query: "query: ", document: "" }, maxTokens: 8192 }],
-  [/arctic-embed|mxbai-embed/, { prompts: "p1", before: SENTENCE, maxTokens: 512 }],
+  [/nomic-embed-text/, { prompts: "p1", prefixes: { query: "search_query: ", document: "search_document: " } }],
+  [/arctic-embed(2|-[ml]-v2)/, { prompts: "p1", prefixes: { query: "query: ", document: "" }, maxTokens: 8192 }],
+  [/arctic-embed|mxbai-embed/, { prompts: "p1", prefixes: SENTENCE, maxTokens: 512 }],
   [/bge-m3/, { maxTokens: 8192 }],
-  [/bge-(small|base|large)-en/, { prompts: "p1", before: SENTENCE, maxTokens: 512 }],
-  [/\be5-(small|base|large)(?!.*instruct)/, { prompts: "p1", before: PASSAGE, maxTokens: 512 }],
+  [/bge-(small|base|large)-en/, { prompts: "p1", prefixes: SENTENCE, maxTokens: 512 }],
+  [/\be5-(small|base|large)(?!.*instruct)/, { prompts: "p1", prefixes: PASSAGE, maxTokens: 512 }],
   [/minilm|gte-(small|base|large)/, { maxTokens: 512 }],
 ]
 
@@ -242,14 +252,17 @@ export function familyOf(model: string): Family {
   return { ...DEFAULT, ...family }
 }
 
-/** The approximate maximum of tokens per character: dense code has 2.5 characters per token, Chinese has one. */
+/**
+ * The approximate maximum number of tokens per ASCII character: dense code has 2.5 characters per token. Other characters count
+ * as one token each.
+ */
 const ASCII_TOKENS = 0.4
 
-/** The input for the model: the prompt, and as much of the text as certainly fits. */
+/** Returns the input for the model: the prompt, and as much of the text as certainly fits. */
 function prepareText(text: string, role: EmbedRole, family: Family): string {
-  const before = family.before[role]
+  const prefix = family.prefixes[role]
   return (
-    before + cut(text.toWellFormed().trim() || "(empty)", family.maxTokens - Math.ceil(before.length * ASCII_TOKENS))
+    prefix + cut(text.toWellFormed().trim() || "(empty)", family.maxTokens - Math.ceil(prefix.length * ASCII_TOKENS))
   )
 }
 

@@ -4,7 +4,10 @@ import { askServer, wrongAnswerFromEmbedder } from "./post.ts"
 
 export type RerankSettings = { url?: string; model?: string; apiKey?: string }
 
-/** A reranker on any server with `/rerank`, like Cohere, Jina, vLLM and llama.cpp. `url` may end with or without `/rerank`. */
+/**
+ * Opens a reranker on a server with `/rerank`, such as Cohere, Jina, vLLM or llama.cpp. `url` may end with or without
+ * `/rerank`.
+ */
 export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
   if (!url || !model)
     throw new DexError(
@@ -12,14 +15,14 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
       "Reranking needs a server and a model: dex config set search.rerank http://… and dex config set rerank.model …",
     )
   const base = url.replace(/\/+$/, "")
-  const place = base.endsWith("/rerank") ? base : `${base}/rerank`
+  const endpoint = base.endsWith("/rerank") ? base : `${base}/rerank`
   return {
     id: `rerank:${model}`,
     rerank: async (query, documents, { signal } = {}) => {
       if (documents.length === 0) return []
       const answer = await askServer({
-        url: place,
-        of: "rerank",
+        url: endpoint,
+        purpose: "rerank",
         body: { model, query, documents, top_n: documents.length },
         apiKey,
         signal,
@@ -27,7 +30,7 @@ export function openReranker({ url, model, apiKey }: RerankSettings): Reranker {
       const scores = readScores(answer, documents.length)
       if (!scores)
         throw wrongAnswerFromEmbedder(
-          { url: place, of: "rerank" },
+          { url: endpoint, purpose: "rerank" },
           `did not score all of the ${documents.length} texts`,
         )
       return scores
@@ -43,6 +46,6 @@ function readScores(answer: unknown, count: number): number[] | undefined {
     const { index, relevance_score: score } = result ?? {}
     if (typeof index === "number" && typeof score === "number" && Number.isFinite(score)) scores.set(index, score)
   }
-  const ordered = Array.from({ length: count }, (_, i) => scores.get(i))
-  return ordered.includes(undefined) ? undefined : (ordered as number[])
+  const orderedScores = Array.from({ length: count }, (_, i) => scores.get(i))
+  return orderedScores.includes(undefined) ? undefined : (orderedScores as number[])
 }

@@ -20,24 +20,27 @@ import { readCalls } from "./reply.ts"
 import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
 import { addCall, addPiece, type PartialReply, piecesOf, StreamProblem } from "./stream.ts"
 
-/** `again`: the server rejected the form of the request. It is sent again in another form, which does not count as a retry. */
+/**
+ * `again` means that the server rejected the form of the request. The request is sent again in another form, which does not
+ * count as a retry.
+ */
 export type AttemptOutcome =
   | { type: "reply"; reply: ModelReply; usage: ModelUsage }
   | { type: "again"; usage?: undefined; sawText: false }
   | { type: "failed"; failure: Failure; usage?: ModelUsage; sawText: boolean }
 
 /**
- * How many times the expected number of characters a reply may have before it is cut off, because not every server respects
+ * How many times longer than expected a reply may be, in characters, before it is cut off. Not every server respects
  * max_tokens.
  */
 const MAX_REPLY_FACTOR = 4
-/** The most tool calls in a reply, because calls without text would never reach the limit of characters. */
+/** The maximum number of tool calls in a reply. Calls without text would never reach the limit of characters. */
 const MAX_CALLS = 500
 const MAX_BYTES = 64 << 20
-/** How many bytes of a refusal are read. */
+/** The maximum number of bytes that are read of a refusal. */
 const MAX_REFUSAL_BYTES = 16 << 10
 
-/** One request and its outcome. Closes the connection before it returns, unless the answer was read to its end. */
+/** Sends one request and returns its outcome. Closes the connection first, unless the answer was read to its end. */
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
@@ -45,17 +48,17 @@ export async function attempt(
   silence: ModelDeps["silence"],
 ): Promise<AttemptOutcome> {
   const maxTokens = request.max_tokens ?? settings.maxTokens
-  const heard: PartialReply = { text: "", others: 0, calls: [], refused: false }
-  const close = new AbortController()
+  const partial: PartialReply = { text: "", otherChars: 0, calls: [], refused: false }
+  const abortController = new AbortController()
   let failure: Failure | undefined
-  let began = false
-  const quiet = silence(() => {
+  let hasStarted = false
+  const silenceTimer = silence(() => {
     failure = silenceFailure(settings)
-    close.abort()
+    abortController.abort()
   })
   const body = bodyFor(settings, request, maxTokens, dialect)
   try {
-    quiet.touch()
+    silenceTimer.touch()
     const reply = await send({
       url: `${settings.provider.replace(/\/+$/, "")}/chat/completions`,
       headers: {
@@ -66,38 +69,38 @@ export async function attempt(
       key: settings.apiKey,
       body: JSON.stringify(body),
       mostBytes: MAX_BYTES,
-      signal: request.signal ? AbortSignal.any([request.signal, close.signal]) : close.signal,
+      signal: request.signal ? AbortSignal.any([request.signal, abortController.signal]) : abortController.signal,
     })
-    quiet.touch()
+    silenceTimer.touch()
     if (reply.status < 200 || reply.status > 299) {
-      const words = errorTextIn(await readBeginning(reply))
-      if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, words))
+      const serverMessage = errorTextIn(await readBeginning(reply))
+      if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, serverMessage))
         return { type: "again", sawText: false }
-      failure ??= refusalFailure(reply.status, words, settings, reply.headers)
+      failure ??= refusalFailure(reply.status, serverMessage, settings, reply.headers)
     } else {
-      began = true
-      for await (const piece of piecesOf(reply, quiet.touch)) {
-        addPiece(piece, heard, request.onText)
-        const size = heard.text.length + heard.others
-        const floods = size > charactersWithin(maxTokens) * MAX_REPLY_FACTOR || heard.calls.length > MAX_CALLS
-        if (floods) heard.finish = "length"
-        if (floods || failure) break
+      hasStarted = true
+      for await (const piece of piecesOf(reply, silenceTimer.touch)) {
+        addPiece(piece, partial, request.onText)
+        const size = partial.text.length + partial.otherChars
+        const isTooLong = size > charactersWithin(maxTokens) * MAX_REPLY_FACTOR || partial.calls.length > MAX_CALLS
+        if (isTooLong) partial.finish = "length"
+        if (isTooLong || failure) break
       }
-      if (heard.finish === undefined) failure ??= incompleteFailure(settings)
+      if (partial.finish === undefined) failure ??= incompleteFailure(settings)
     }
   } catch (error) {
     failure ??= failureOf(error, settings)
   } finally {
-    quiet.end()
-    close.abort()
+    silenceTimer.end()
+    abortController.abort()
   }
   if (request.signal?.aborted) failure = finalFailure(stoppedError(settings))
-  const usage = replyUsage(heard, tokensForChars(JSON.stringify([body.messages, body.tools]).length))
-  if (failure) return { type: "failed", failure, sawText: heard.text !== "", usage: began ? usage : undefined }
-  return { type: "reply", reply: { ...replyOf(heard, request), usage }, usage }
+  const usage = replyUsage(partial, tokensForChars(JSON.stringify([body.messages, body.tools]).length))
+  if (failure) return { type: "failed", failure, sawText: partial.text !== "", usage: hasStarted ? usage : undefined }
+  return { type: "reply", reply: { ...replyOf(partial, request), usage }, usage }
 }
 
-/** The failure for an error. Rethrows errors that are bugs of dex. */
+/** Returns the failure for an error. Throws the error again if it is a bug in dex. */
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
     return error.reported === undefined
@@ -109,7 +112,7 @@ function failureOf(error: unknown, settings: LlmSettings): Failure {
   return connectionFailure(error.code, settings)
 }
 
-/** Never throws: a refusal counts even if its text does not arrive completely. */
+/** Reads the beginning of a refusal. Never throws, because a refusal counts even if its text does not arrive completely. */
 async function readBeginning(reply: NetReply): Promise<string> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -125,7 +128,7 @@ async function readBeginning(reply: NetReply): Promise<string> {
   return Buffer.concat(chunks).toString("utf8").slice(0, MAX_REFUSAL_BYTES)
 }
 
-const FINISHES: Record<string, ModelReply["finish"]> = {
+const FINISH_REASONS: Record<string, ModelReply["finish"]> = {
   stop: "stop",
   tool_calls: "tool_calls",
   function_call: "tool_calls",
@@ -133,17 +136,17 @@ const FINISHES: Record<string, ModelReply["finish"]> = {
   content_filter: "content_filter",
 }
 
-function replyOf(heard: PartialReply, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
-  const named = byName(FINISHES, heard.finish ?? "") ?? "other"
-  const reason = named === "stop" && heard.refused ? "content_filter" : named
-  if (reason === "tool_calls" && heard.calls.length === 0) addCall(heard)
-  const finish = heard.calls.length > 0 && (reason === "stop" || reason === "other") ? "tool_calls" : reason
-  return { text: heard.text, calls: readCalls(heard.calls, tools, finish), finish }
+function replyOf(partial: PartialReply, { tools = [] }: ModelRequest): Omit<ModelReply, "usage"> {
+  const serverReason = byName(FINISH_REASONS, partial.finish ?? "") ?? "other"
+  const reason = serverReason === "stop" && partial.refused ? "content_filter" : serverReason
+  if (reason === "tool_calls" && partial.calls.length === 0) addCall(partial)
+  const finish = partial.calls.length > 0 && (reason === "stop" || reason === "other") ? "tool_calls" : reason
+  return { text: partial.text, calls: readCalls(partial.calls, tools, finish), finish }
 }
 
-/** The server's token counts. A count that is missing, or zero although there was text, is estimated. */
-function replyUsage({ text, others, usage }: PartialReply, promptTokens: number): ModelUsage {
-  const estimate = tokensForChars(text.length + others)
+/** Returns the server's token counts. A count that is missing, or that is zero although there was text, is estimated. */
+function replyUsage({ text, otherChars, usage }: PartialReply, promptTokens: number): ModelUsage {
+  const estimate = tokensForChars(text.length + otherChars)
   const count = (value: unknown) =>
     Number.isSafeInteger(value) && (value as number) > 0 ? (value as number) : undefined
   const input = count(usage?.prompt_tokens)

@@ -3,10 +3,11 @@ import { DexError } from "../core/error.ts"
 import { removeKey } from "../net/client.ts"
 import type { LlmSettings } from "./model.ts"
 
-/** The longest pause before a retry, in milliseconds. If a server asks for more, dex gives up. */
+/** The longest pause before a retry, in milliseconds. If a server requests a longer one, dex gives up. */
 export const MAX_WAIT_MS = 30_000
 /**
- * How long a server may send nothing, in milliseconds. A local model may read a long prompt for minutes before its first word.
+ * The maximum time without data from a server, in milliseconds. A local model may read a long prompt for minutes before its
+ * first word.
  */
 export const SILENCE_MS = 600_000
 
@@ -14,54 +15,62 @@ export type Failure = {
   retry: boolean
   /** The answer's headers, which may say when to retry. */
   headers?: IncomingHttpHeaders
-  /** The error to throw after this many retries, if the next one would have to wait this long. */
+  /** Returns the error to throw after this many retries, if dex would have to wait this long before the next one. */
   error(retries: number, waitMs: number): DexError
 }
 
 type Server = Pick<LlmSettings, "provider" | "apiKey" | "model">
 
 const LOST_CONNECTION = new Set(["ECONNRESET", "EPIPE", "ETIMEDOUT", "ECONNABORTED"])
-/** Matches the wording of OpenAI, Ollama, llama.cpp and vLLM for a prompt that is too long. */
+/** Matches errors about a prompt that is too long, as OpenAI, Ollama, llama.cpp and vLLM word them. */
 const TOO_LONG =
   /(exceed|maximum|too (long|large|many)|limit).{0,60}(tokens|context|prompt|length)|(tokens|context|prompt|length).{0,60}(exceed|maximum|limit|too (long|large))/i
 const NO_MODEL =
   /model.{0,80}(not (valid|found|exist|available)|does not exist|is invalid)|(no such|invalid|unknown|not a valid) model/i
 
-/** `code` is Node's error code. */
+/** Returns the failure for a broken or impossible connection. `code` is Node's error code. */
 export function connectionFailure(code: string, server: Server): Failure {
   const place = placeOf(server)
-  const lost = LOST_CONNECTION.has(code)
-  const what = code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
-  const broken = (retries: number) =>
-    `The connection to ${place} broke (${code})${times(retries)}. Try again, or look at the server's log.`
-  const unreachable = `${what} ${place} (${clean(code, server)}). Start the server, or fix llm.provider.`
-  return { retry: lost, error: (retries) => new DexError("llm_unreachable", lost ? broken(retries) : unreachable) }
+  const isLost = LOST_CONNECTION.has(code)
+  const problem = code === "ECONNREFUSED" ? "Nothing answers at" : "No connection to"
+  const lostMessage = (retries: number) =>
+    `The connection to ${place} broke (${code})${retriesText(retries)}. Try again, or look at the server's log.`
+  const unreachableMessage = `${problem} ${place} (${safeText(code, server)}). Start the server, or fix llm.provider.`
+  return {
+    retry: isLost,
+    error: (retries) => new DexError("llm_unreachable", isLost ? lostMessage(retries) : unreachableMessage),
+  }
 }
 
-/** A failure that came as a status, or inside a stream with a code of its own. */
-export function refusalFailure(status: number, words: string, server: Server, headers?: IncomingHttpHeaders): Failure {
+/** Returns the failure for an HTTP status, or for an error inside a stream that has such a status as its code. */
+export function refusalFailure(
+  status: number,
+  serverMessage: string,
+  server: Server,
+  headers?: IncomingHttpHeaders,
+): Failure {
   const place = placeOf(server)
-  const shown = clean(words, server)
-  const why = `(${status}${shown === "" ? "" : `: ${shown}`})`
+  const detail = safeText(serverMessage, server)
+  const reason = `(${status}${detail === "" ? "" : `: ${detail}`})`
   if (status === 401 || status === 403)
     return finalFailure(
-      new DexError("llm_refused", `${place} refused the key ${why}. Set another one: dex config set llm.api_key`),
+      new DexError("llm_refused", `${place} refused the key ${reason}. Set another one: dex config set llm.api_key`),
     )
-  if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/i.test(words)))
-    return finalFailure(new DexError("llm_no_credit", `${place} requires payment ${why}. Check your account there.`))
+  if (status === 402 || (status === 429 && /insufficient_quota|exceeded your current quota/i.test(serverMessage)))
+    return finalFailure(new DexError("llm_no_credit", `${place} requires payment ${reason}. Check your account there.`))
   if (status === 429 || status >= 500)
     return {
       retry: true,
       headers,
       error: (retries, waitMs) => {
-        const next =
+        const advice =
           waitMs > MAX_WAIT_MS
             ? `Try again in ${durationText(waitMs)}.`
             : "Try again later, or choose another model: dex config set llm.model …"
-        const what = status === 429 ? "received too many requests" : "failed"
+        const problem = status === 429 ? "received too many requests" : "failed"
         return new DexError(
           status === 429 ? "llm_busy" : "llm_failed",
-          `${place} ${what} ${why}${times(retries)}. ${next}`,
+          `${place} ${problem} ${reason}${retriesText(retries)}. ${advice}`,
         )
       },
     }
@@ -69,45 +78,45 @@ export function refusalFailure(status: number, words: string, server: Server, he
     return finalFailure(
       new DexError(
         "llm_failed",
-        `${place} points to another address ${why}. Set llm.provider to that, if you trust it.`,
+        `${place} points to another address ${reason}. Set llm.provider to that address, if you trust it.`,
       ),
     )
-  if (TOO_LONG.test(words))
-    return finalFailure(new DexError("llm_too_long", `${place} says that this is too long for the model ${why}.`))
-  if (status === 404 || NO_MODEL.test(words))
+  if (TOO_LONG.test(serverMessage))
+    return finalFailure(new DexError("llm_too_long", `${place} says that this is too long for the model ${reason}.`))
+  if (status === 404 || NO_MODEL.test(serverMessage))
     return finalFailure(
       new DexError(
         "llm_no_model",
-        `${place} has no model ${server.model}, or no such address ${why}. Check llm.model, and llm.provider, which usually ends in /v1.`,
+        `${place} has no model ${server.model}, or no such address ${reason}. Check llm.model, and llm.provider, which usually ends in /v1.`,
       ),
     )
-  return finalFailure(new DexError("llm_failed", `${place} did not accept the request ${why}. Check llm.model.`))
+  return finalFailure(new DexError("llm_failed", `${place} did not accept the request ${reason}. Check llm.model.`))
 }
 
-/** An error that the server reports in the middle of a stream. */
+/** Returns the failure for an error that the server reports in the middle of a stream. */
 export function streamFailure(error: unknown, server: Server): Failure {
   const { message, code, type } = (error ?? {}) as Record<string, unknown>
-  const words = typeof message === "string" ? message : typeof error === "string" ? error : ""
+  const serverMessage = typeof message === "string" ? message : typeof error === "string" ? error : ""
   const status = Number(code)
   if (Number.isInteger(status) && status >= 400 && status < 600)
-    return refusalFailure(status, `${words} ${type ?? ""}`, server)
-  const busy = /rate.?limit/i.test(`${code} ${type}`)
-  if (busy || /server_error|overloaded|timeout|unavailable/i.test(`${code} ${type}`))
-    return refusalFailure(busy ? 429 : 500, words, server)
-  const shown = clean(words, server)
+    return refusalFailure(status, `${serverMessage} ${type ?? ""}`, server)
+  const isRateLimit = /rate.?limit/i.test(`${code} ${type}`)
+  if (isRateLimit || /server_error|overloaded|timeout|unavailable/i.test(`${code} ${type}`))
+    return refusalFailure(isRateLimit ? 429 : 500, serverMessage, server)
+  const detail = safeText(serverMessage, server)
   return finalFailure(
-    new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${shown && ` (${shown})`}.`),
+    new DexError("llm_failed", `${placeOf(server)} stopped in the middle of its answer${detail && ` (${detail})`}.`),
   )
 }
 
-/** The failure if the stream ended before the reply did. */
+/** Returns the failure for a stream that ended before the reply was complete. */
 export function incompleteFailure(server: Server): Failure {
   return {
     retry: true,
     error: (retries) =>
       new DexError(
         "llm_failed",
-        `${placeOf(server)} ended in the middle of its answer${times(retries)}. Try again, or look at the server's log.`,
+        `${placeOf(server)} ended in the middle of its answer${retriesText(retries)}. Try again, or look at the server's log.`,
       ),
   }
 }
@@ -121,10 +130,10 @@ export function silenceFailure(server: Server): Failure {
   )
 }
 
-export function wrongAnswerError(server: Server, what: string): DexError {
+export function wrongAnswerError(server: Server, problem: string): DexError {
   return new DexError(
     "llm_wrong_answer",
-    `${placeOf(server)} ${what}. Check llm.provider: it is the address of a chat-completions server, and usually ends in /v1.`,
+    `${placeOf(server)} ${problem}. Check llm.provider: it is the address of a chat-completions server, and usually ends in /v1.`,
   )
 }
 
@@ -140,26 +149,26 @@ export function finalFailure(error: DexError): Failure {
   return { retry: false, error: () => error }
 }
 
-/** The message and code in an error's body; empty if the body has another form. */
+/** Returns the message and code in the body of an error, or "" if the body has another form. */
 export function errorTextIn(body: string): string {
   try {
     const answer = JSON.parse(body) as Record<string, unknown> | null
     const error = (answer?.error ?? answer) as Record<string, unknown> | string | null
     if (typeof error === "string") return error
-    const words = [error?.message, error?.detail, error?.code, error?.type, error?.param]
-    return words.filter((word) => typeof word === "string").join(" ")
+    const fields = [error?.message, error?.detail, error?.code, error?.type, error?.param]
+    return fields.filter((word) => typeof word === "string").join(" ")
   } catch {
     return /^\s*</.test(body) ? "" : body
   }
 }
 
-/** Foreign text made safe to show: printable, short, and without any part of the key. */
-function clean(words: string, { apiKey }: Server): string {
+/** Returns a server's text in a form that is safe to show: printable, short, and without any part of the key. */
+function safeText(words: string, { apiKey }: Server): string {
   const printable = removeKey(words.replace(/[^ -~]+/g, " "), apiKey)
   return printable.replace(/ +/g, " ").trim().slice(0, 200).trimEnd()
 }
 
-function times(retries: number): string {
+function retriesText(retries: number): string {
   return retries === 0 ? "" : `, also after ${retries === 1 ? "a retry" : `${retries} retries`}`
 }
 

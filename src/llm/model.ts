@@ -5,7 +5,7 @@ import { MAX_WAIT_MS, SILENCE_MS, stoppedError } from "./failure.ts"
 import { addModelUsage, type ModelUsage } from "./reply.ts"
 import type { Dialect } from "./request.ts"
 
-/** `provider`: the base URL of any server with OpenAI's chat completions API. The key is sent only to it. */
+/** `provider` is the base URL of a server with OpenAI's chat completions API. The key is sent only to this server. */
 export type LlmSettings = { provider: string; model: string; temperature: number; maxTokens: number; apiKey?: string }
 
 export type ModelTool = { name: string; description: string; input_schema: object }
@@ -15,9 +15,12 @@ export type ToolCall = {
   name: string
   /** Always a JSON object, or undefined if `invalid` is set. */
   input: unknown
-  /** Why this call cannot be run, as a text for the model, and the original arguments. Answer it like a failed call. */
+  /**
+   * Set if the call cannot be run: the reason, worded for the model, and the original arguments. Answer such a call as you
+   * would answer one that failed.
+   */
   invalid?: { reason: string; raw: string }
-  /** Data that some servers need back with the call, unchanged. Nothing else reads it. */
+  /** Data that some servers need back, unchanged, with the call. dex does not read it. */
   extra?: Record<string, unknown>
 }
 
@@ -32,7 +35,7 @@ export type ModelRequest = {
   tools?: ModelTool[]
   max_tokens?: number
   temperature?: number
-  /** A hint for servers that support it, and omitted for the others. Describe the format in the prompt too. */
+  /** A hint for the server. It is omitted for servers that do not support it, so describe the format in the prompt too. */
   json_schema?: object
   signal?: AbortSignal
   /** Receives every piece of the text as it arrives. */
@@ -47,33 +50,34 @@ export type ModelReply = {
   text: string
   calls: ToolCall[]
   finish: "stop" | "tool_calls" | "length" | "content_filter" | "other"
-  /** Usage of the successful request; `used` also includes failed ones. */
+  /** The usage of the successful request. `used` also includes failed ones. */
   usage: ModelUsage
 }
 
 export type Model = {
-  /** Host and model, for people, caches and traces. */
+  /** The host and the model, as shown to people and used in caches and traces. */
   id: string
   /**
-   * Sends one request and streams the reply. A busy or failing server (429, 5xx) and a broken connection are retried three times.
-   * Throws a DexError that says what to do if there is no answer; `llm_stopped` if the signal was aborted.
+   * Sends one request and streams the reply. Retries three times if the server is busy or failing (429, 5xx) or the connection
+   * breaks. If there is no answer, throws a DexError that says what to do; if the signal was aborted, its code is
+   * `llm_stopped`.
    */
   reply(request: ModelRequest): Promise<ModelReply>
   /**
-   * Tokens of all requests so far. Incomplete and stopped answers count too, as an estimate if the server had not reported its
-   * usage, because the provider also charges for them.
+   * Returns the tokens of all requests so far. Incomplete and stopped answers also count, because the provider charges for
+   * them. If the server had not reported their usage, it is estimated.
    */
   used(): ModelUsage & { requests: number }
 }
 
-/** The clock, which tests replace. */
+/** The functions that depend on time. Tests replace them. */
 export type ModelDeps = {
   sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>
   now: () => number
   silence: (onSilent: () => void) => SilenceTimer
 }
 
-/** Call `touch` at every sign of activity, first when the request is sent. Nothing is called after `end`. */
+/** Call `touch` at every sign of activity, first when the request is sent. After `end`, the callback is not called any more. */
 export type SilenceTimer = { touch(): void; end(): void }
 
 const RETRIES = 3
@@ -93,11 +97,11 @@ export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}):
       if (outcome.sawText) request.onReset?.()
       if (outcome.type === "again") continue
       const { error, retry, headers } = outcome.failure
-      const wait = retryAfterMs(headers, now()) ?? Math.min(FIRST_WAIT_MS * 2 ** retries, MAX_WAIT_MS)
-      if (!retry || retries >= RETRIES || wait > MAX_WAIT_MS) throw error(retries, wait)
-      request.onRetry?.(error(retries, wait).message, wait)
+      const waitMs = retryAfterMs(headers, now()) ?? Math.min(FIRST_WAIT_MS * 2 ** retries, MAX_WAIT_MS)
+      if (!retry || retries >= RETRIES || waitMs > MAX_WAIT_MS) throw error(retries, waitMs)
+      request.onRetry?.(error(retries, waitMs).message, waitMs)
       retries++
-      await sleep(wait, request.signal).catch((cause: unknown) => {
+      await sleep(waitMs, request.signal).catch((cause: unknown) => {
         throw request.signal?.aborted ? stoppedError(settings) : cause
       })
     }
@@ -111,15 +115,15 @@ function sleepFor(ms: number, signal?: AbortSignal): Promise<unknown> {
 
 export function startSilenceTimer(onSilent: () => void): SilenceTimer {
   let timer: NodeJS.Timeout | undefined
-  let over = false
+  let hasEnded = false
   return {
     touch: () => {
-      if (over) return
+      if (hasEnded) return
       if (timer) timer.refresh()
       else timer = setTimeout(onSilent, SILENCE_MS)
     },
     end: () => {
-      over = true
+      hasEnded = true
       clearTimeout(timer)
     },
   }

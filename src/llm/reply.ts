@@ -1,54 +1,54 @@
 import type { ModelReply, ModelTool, ToolCall } from "./model.ts"
 
-/** A tool call as the server streamed it. */
+/** A tool call as the server streamed it. `raw` is the text of its arguments. */
 export type RawCall = { id: string; name: string; raw: string; extra?: Record<string, unknown> }
 
-const MAX_RAW = 2_000
+const MAX_RAW_CHARS = 2_000
 
 /** Reads the calls of a reply. Never throws: a call that cannot be run is returned with a reason for the model. */
 export function readCalls(calls: RawCall[], tools: ModelTool[], finish: ModelReply["finish"]): ToolCall[] {
   return calls.map(({ id, name, raw, extra }) => {
-    const read = readInput(raw)
+    const parsed = readInput(raw)
     const reason =
       name.trim() === ""
         ? "The call names no tool."
         : !tools.some((tool) => tool.name === name)
           ? `There is no tool of that name. There are: ${tools.map((tool) => tool.name).join(", ") || "none"}.`
-          : "ok" in read
+          : "ok" in parsed
             ? undefined
             : finish === "length"
               ? "The call was cut off: the reply had reached its limit of tokens."
-              : read.wrong
+              : parsed.problem
     return {
       id,
       name,
-      input: reason === undefined && "ok" in read ? read.ok : undefined,
-      invalid: reason === undefined ? undefined : { reason, raw: raw.slice(0, MAX_RAW) },
+      input: reason === undefined && "ok" in parsed ? parsed.ok : undefined,
+      invalid: reason === undefined ? undefined : { reason, raw: raw.slice(0, MAX_RAW_CHARS) },
       extra,
     }
   })
 }
 
-function readInput(raw: string): { ok: object } | { wrong: string } {
+function readInput(raw: string): { ok: object } | { problem: string } {
   if (raw.trim() === "") return { ok: {} }
   try {
     const value: unknown = JSON.parse(raw)
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return { ok: value }
-    return { wrong: "The arguments must be a JSON object." }
+    return { problem: "The arguments must be a JSON object." }
   } catch {
-    return { wrong: "The arguments are not valid JSON." }
+    return { problem: "The arguments are not valid JSON." }
   }
 }
 
 /**
- * The JSON in a model's reply: the complete reply, inside a fence, or after some words. Undefined if there is no complete JSON;
- * nothing is repaired.
+ * Returns the JSON in a model's reply, which may be the complete reply, inside a fence, or after some words. Returns undefined
+ * if there is no complete JSON; nothing is repaired.
  */
 export function findJson(text: string): unknown {
   const fenced = text.split("```").flatMap((piece, i) => (i % 2 === 1 ? [piece.replace(/^[a-z]*\n/i, "")] : []))
-  const first = text.search(/[[{]/)
-  const last = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]"))
-  for (const candidate of [text, ...fenced, first === -1 ? "" : text.slice(first, last + 1)]) {
+  const start = text.search(/[[{]/)
+  const end = Math.max(text.lastIndexOf("}"), text.lastIndexOf("]"))
+  for (const candidate of [text, ...fenced, start === -1 ? "" : text.slice(start, end + 1)]) {
     try {
       return JSON.parse(candidate)
     } catch {
@@ -58,7 +58,7 @@ export function findJson(text: string): unknown {
   return undefined
 }
 
-/** `cost_usd`: the sum of what providers reported, if any did. */
+/** `cost_usd` is the sum of the costs that providers reported. Absent if none did. */
 export type ModelUsage = { input: number; output: number; is_estimate: boolean; cost_usd?: number }
 
 export function addModelUsage(total: ModelUsage, { input, output, is_estimate, cost_usd }: ModelUsage): void {
@@ -68,7 +68,7 @@ export function addModelUsage(total: ModelUsage, { input, output, is_estimate, c
   if (cost_usd !== undefined) total.cost_usd = (total.cost_usd ?? 0) + cost_usd
 }
 
-/** The usage between two readings. */
+/** Returns the usage between two readings of a model's total usage. */
 export function usageBetween<U extends ModelUsage & { requests: number }>(now: U, before: U): U {
   return {
     ...now,

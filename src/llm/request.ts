@@ -1,6 +1,6 @@
 import type { LlmSettings, ModelMessage, ModelRequest, ToolCall } from "./model.ts"
 
-/** Parameters that a server turned out not to accept. Learned from its refusals, for as long as the model is open. */
+/** The parameters that a server does not accept. They are learned from its refusals, and remembered while the model is open. */
 export type Dialect = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
 
 const REFUSAL_SIGNS = [
@@ -11,15 +11,18 @@ const REFUSAL_SIGNS = [
   ["stream_options", /stream_options|include_usage/],
 ] as const
 
-/** True if the refusal says something new, so that a changed request is worth sending. */
-export function learnFromRefusal(dialect: Dialect, status: number, words: string): boolean {
+/**
+ * Adds the parameter that a refusal names. Returns true if it was not known before, so that sending a changed request is
+ * worthwhile.
+ */
+export function learnFromRefusal(dialect: Dialect, status: number, serverMessage: string): boolean {
   if (status !== 400 && status !== 422) return false
-  const sign = REFUSAL_SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(words))
+  const sign = REFUSAL_SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(serverMessage))
   if (sign) dialect.add(sign[0])
   return sign !== undefined
 }
 
-/** The request's body in the form that this server accepts. */
+/** Returns the body of a request in the form that this server accepts. */
 export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: Dialect) {
   const { system, messages, tools = [], json_schema: schema, temperature = settings.temperature } = request
   const accepts = (name: typeof dialect extends Set<infer N> ? N : never) => !dialect.has(name)
@@ -52,7 +55,7 @@ function wireMessages(message: ModelMessage): object[] {
   return [{ role, content: content || null, tool_calls: message.calls.map(wireCall) }]
 }
 
-/** The call in a valid form, because servers refuse a complete history for one invalid call of their own. */
+/** Returns a call in a valid form, because servers refuse a complete history if it contains one of their own invalid calls. */
 function wireCall({ id, name, input, extra }: ToolCall): object {
   return {
     id,

@@ -1,31 +1,38 @@
 import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from "node:http"
 
-// All HTTP requests of dex. Redirects are never followed, because the user did not agree to the other address.
+// All HTTP requests of dex are sent by this file. Redirects are never followed, because the user has not agreed to the other
+// address.
 
 export type NetRequest = {
   url: string | URL
   /** Defaults to GET without a body and POST with one. */
   method?: string
   headers?: Record<string, string>
-  /** Sent as a bearer token, and only over a connection that nobody else can read. Never appears in an error. */
+  /**
+   * A secret that is sent as a bearer token, but only over a connection that nobody else can read. It never appears in an
+   * error.
+   */
   key?: string | undefined
   body?: string | Buffer | undefined
-  /** The time limit for the reply including its body. If omitted, the caller's signal is the only limit. */
+  /** The time limit for the reply, including its body. If absent, only the caller's signal limits the time. */
   timeoutMs?: number
-  /** The most bytes of the reply's body. */
+  /** The maximum size of the reply's body, in bytes. */
   mostBytes: number
   signal?: AbortSignal | undefined
-  /** Connections to keep open for the next request. Defaults to Node's shared ones. */
+  /** The connections to keep open for later requests. Default: those that Node shares. */
   connections?: Connections
-  /** True if the request must not be repeated. It then gets its own connection, which is closed afterwards and uses no proxy. */
+  /**
+   * True if the request must not be sent twice. It then gets a connection of its own, without a proxy, which is closed
+   * afterwards.
+   */
   isOnce?: boolean
-  /** Connects to this address without looking up the name again. */
+  /** The address to connect to. If set, the name in the URL is not looked up. */
   address?: string
   /** Certificates to trust instead of the system's. */
   ca?: string | undefined
 }
 
-/** A reply whose body can be read once. Both ways to read it throw a NetError. */
+/** A reply. Its body can be read only once, with `chunks` or `text`, both of which throw a NetError. */
 export type NetReply = {
   status: number
   headers: IncomingHttpHeaders
@@ -36,7 +43,8 @@ export type NetReply = {
 }
 
 /**
- * Why a request failed. `network`: the connection failed, with the error in `code`. `stopped`: the caller's signal was aborted.
+ * The reason why a request failed. `network`: the connection failed, and `code` has the error. `stopped`: the caller's signal
+ * was aborted.
  */
 export type NetReason = "network" | "timeout" | "size" | "stopped" | "key_in_clear"
 
@@ -52,7 +60,7 @@ export class NetError extends Error {
   }
 }
 
-/** Checks the name, because the bundle may contain this class in more than one file. */
+/** Checks the error's name, because the bundle may contain this class in more than one file. */
 export function isNetError(error: unknown): error is NetError {
   return error instanceof Error && error.name === "NetError"
 }
@@ -65,16 +73,16 @@ export async function send(request: NetRequest): Promise<NetReply> {
   const { url, body, key, timeoutMs, signal } = request
   const target = new URL(url)
   if (key !== undefined) refuseKeyInClear(target)
-  const timeUp = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
-  const both = [signal, timeUp].filter((one) => one !== undefined)
-  const limited = both.length > 1 ? AbortSignal.any(both) : both[0]
-  const explained = (error: unknown): NetError => {
+  const timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+  const signals = [signal, timeout].filter((one) => one !== undefined)
+  const combinedSignal = signals.length > 1 ? AbortSignal.any(signals) : signals[0]
+  const toNetError = (error: unknown): NetError => {
     if (isNetError(error)) return error
     if (signal?.aborted) return new NetError("stopped", "The request was stopped.", { cause: error })
-    if (timeUp?.aborted) return new NetError("timeout", "There was no answer in time.", { cause: error })
+    if (timeout?.aborted) return new NetError("timeout", "There was no answer in time.", { cause: error })
     const { code, message } = error as { code?: unknown; message?: unknown }
-    const why = typeof code === "string" ? code : String(message).slice(0, 200)
-    return new NetError("network", `The connection failed (${why}).`, { code: why, cause: error })
+    const reason = typeof code === "string" ? code : String(message).slice(0, 200)
+    return new NetError("network", `The connection failed (${reason}).`, { code: reason, cause: error })
   }
   const headers = {
     ...request.headers,
@@ -83,40 +91,40 @@ export async function send(request: NetRequest): Promise<NetReply> {
     ...(request.address !== undefined && { host: target.host }),
   }
   const isTls = target.protocol === "https:"
-  const { request: open, globalAgent } = await (isTls ? import("node:https") : import("node:http"))
+  const { request: openRequest, globalAgent } = await (isTls ? import("node:https") : import("node:http"))
   const { connections } = request
   if (connections) connections.agent ??= agentLike(globalAgent, { keepAlive: true })
-  const shared: Agent | false = request.isOnce ? false : (connections?.agent ?? globalAgent)
-  const once = (agent: Agent | false): Promise<IncomingMessage> =>
+  const sharedAgent: Agent | false = request.isOnce ? false : (connections?.agent ?? globalAgent)
+  const sendWith = (agent: Agent | false): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
-      if (limited?.aborted) return reject(limited.reason)
+      if (combinedSignal?.aborted) return reject(combinedSignal.reason)
       const options = {
         method: request.method ?? (body === undefined ? "GET" : "POST"),
         headers,
         agent,
-        signal: limited,
-        ...(request.address !== undefined && pinned(target, request.address)),
+        signal: combinedSignal,
+        ...(request.address !== undefined && addressOptions(target, request.address)),
         ca: request.ca,
       }
-      const sent: ClientRequest = open(target, options, resolve)
-      sent.on("error", (error) => reject(Object.assign(error, { reused: sent.reusedSocket })))
-      sent.end(body)
+      const outgoing: ClientRequest = openRequest(target, options, resolve)
+      outgoing.on("error", (error) => reject(Object.assign(error, { reused: outgoing.reusedSocket })))
+      outgoing.end(body)
     })
-  const answer = await once(shared)
+  const answer = await sendWith(sharedAgent)
     .catch((error: { code?: unknown; reused?: boolean }) => {
       // The server closed an idle connection just as it was reused. Other idle ones may be closed too.
       const isStale = error.reused && (error.code === "ECONNRESET" || error.code === "EPIPE")
-      if (!isStale || !shared || limited?.aborted) throw error
-      const { options } = shared as Agent & { options: object } // includes its proxy, if it has one
-      return once(agentLike(shared, { ...options, keepAlive: false }))
+      if (!isStale || !sharedAgent || combinedSignal?.aborted) throw error
+      const { options } = sharedAgent as Agent & { options: object } // includes its proxy, if it has one
+      return sendWith(agentLike(sharedAgent, { ...options, keepAlive: false }))
     })
     .catch((error: unknown) => {
-      throw explained(error)
+      throw toNetError(error)
     })
-  return replyOf(answer, request.mostBytes, explained)
+  return replyOf(answer, request.mostBytes, toNetError)
 }
 
-function replyOf(answer: IncomingMessage, mostBytes: number, explained: (error: unknown) => NetError): NetReply {
+function replyOf(answer: IncomingMessage, mostBytes: number, toNetError: (error: unknown) => NetError): NetReply {
   async function* chunks(): AsyncGenerator<Buffer> {
     let bytes = 0
     try {
@@ -126,7 +134,7 @@ function replyOf(answer: IncomingMessage, mostBytes: number, explained: (error: 
         yield chunk
       }
     } catch (error) {
-      throw explained(error)
+      throw toNetError(error)
     }
   }
   return {
@@ -134,19 +142,19 @@ function replyOf(answer: IncomingMessage, mostBytes: number, explained: (error: 
     headers: answer.headers,
     chunks,
     text: async () => {
-      const all: Buffer[] = []
-      for await (const chunk of chunks()) all.push(chunk)
-      return Buffer.concat(all).toString("utf8")
+      const received: Buffer[] = []
+      for await (const chunk of chunks()) received.push(chunk)
+      return Buffer.concat(received).toString("utf8")
     },
     discard: () => {
-      answer.on("error", () => {}) // nobody reads the reply any more
+      answer.on("error", () => {}) // nobody reads the reply any longer
       answer.destroy()
     },
   }
 }
 
-/** Connects to the address, but verifies the certificate for the name. */
-function pinned({ hostname }: URL, address: string): { hostname: string; servername?: string } {
+/** Returns options with which Node connects to the address, but verifies the certificate for the name in the URL. */
+function addressOptions({ hostname }: URL, address: string): { hostname: string; servername?: string } {
   const isName = /[a-z]/i.test(hostname) && !hostname.startsWith("[")
   return { hostname: address, ...(isName && { servername: hostname.replace(/\.$/, "") }) }
 }
@@ -176,7 +184,10 @@ function refuseKeyInClear({ protocol, hostname }: URL): void {
   )
 }
 
-/** How long a server asks clients to wait (`Retry-After`: seconds or a date). Undefined if the header is missing. */
+/**
+ * Returns the time that the server wants clients to wait, in milliseconds (`Retry-After`: seconds or a date). Returns undefined
+ * if the header is missing or invalid.
+ */
 export function retryAfterMs(headers: IncomingHttpHeaders | undefined, now = Date.now()): number | undefined {
   const value = headers?.["retry-after"]?.trim() ?? ""
   if (/^\d+(\.\d+)?$/.test(value)) return Number(value) * 1000
@@ -192,7 +203,7 @@ export async function pauseBeforeRetry(ms: number, signal?: AbortSignal): Promis
   })
 }
 
-/** Removes the key from a server's message. Servers repeat it completely, in part, or with stars in the middle. */
+/** Removes the key from a server's message. Servers repeat a key completely, in part, or with asterisks in the middle. */
 export function removeKey(words: string, key: string | undefined): string {
   return words.replace(/\S+/g, (word) => (showsKey(word, key) ? "[key]" : word))
 }
@@ -201,6 +212,7 @@ function showsKey(word: string, key: string | undefined): boolean {
   if (/\*{3}/.test(word)) return true
   if (key === undefined || key.length < 4) return false
   const size = Math.min(8, key.length)
-  for (let at = 0; at + size <= key.length; at++) if (word.includes(key.slice(at, at + size))) return true
+  for (let start = 0; start + size <= key.length; start++)
+    if (word.includes(key.slice(start, start + size))) return true
   return false
 }

@@ -35,14 +35,17 @@ export function startProcess<Order, Answer, Event = never>(
     child.on("error", fail)
     child.on("exit", (code, signal) => on.ended(new SubprocessEnded(signal ?? `exit ${code}`)))
     return {
-      // A process that did not start has already reported that.
+      // If the process did not start, `fail` has already reported it.
       post: (message) => child.pid !== undefined && child.send(message, (error) => error && fail(error)),
       kill: () => void child.kill("SIGKILL"),
     }
   })
 }
 
-/** Starts a program of dex that outlives this process. Resolves to true once the program runs; `onEnd` is called if it fails. */
+/**
+ * Starts a program of dex that outlives this process. Resolves to true once the program runs. Calls `onEnd` if it cannot be
+ * started or ends with an error.
+ */
 export function startDetached(
   args: readonly string[],
   { cwd, env, onEnd }: { cwd: string; env?: NodeJS.ProcessEnv; onEnd?: (problem: string) => void },

@@ -9,15 +9,15 @@ export type OrderContext<Event> = {
 }
 
 /**
- * Serves the other side of a link, in a thread or a process. Carries out one order after another until the message to end arrives
- * or its parent is gone. The current order may take `endWithinMs` longer.
+ * Serves the other side of a link, in a thread or a process. Carries out one order after another until it receives the message
+ * to end or its parent is gone. After that, the current order may take up to `endWithinMs`.
  */
 export function serveOrders<Order, Answer, Event = never>(
   answer: (order: Order, serving: OrderContext<Event>) => Answer | Promise<Answer>,
   { endWithinMs = 0 }: { endWithinMs?: number } = {},
 ): void {
-  const cancels = new Map<number, AbortController>()
-  let last: Promise<void> = Promise.resolve()
+  const abortControllers = new Map<number, AbortController>()
+  let lastOrder: Promise<void> = Promise.resolve()
   let isEnding = false
   const send = (message: FromSubprocess<Answer, Event>): Promise<void> =>
     new Promise((resolve) => {
@@ -26,41 +26,41 @@ export function serveOrders<Order, Answer, Event = never>(
       parentPort.postMessage(message)
       resolve()
     })
-  const obey = async (id: number, order: Order, { signal }: AbortController) => {
+  const carryOut = async (id: number, order: Order, { signal }: AbortController) => {
     let result: { answer: Answer } | { error: string; code?: string }
     try {
       result = { answer: await answer(order, { signal, emit: (event) => void send({ id, event }) }) }
     } catch (error) {
       result = { error: messageOf(error), code: isDexError(error) ? error.code : undefined }
     }
-    cancels.delete(id)
+    abortControllers.delete(id)
     await send({ id, memory: parentPort ? 0 : process.memoryUsage.rss(), ...result })
   }
   const end = () => {
     if (isEnding) return
     isEnding = true
-    const isBusy = cancels.size > 0
-    for (const cancel of cancels.values()) cancel.abort()
-    // Exit after the databases are closed: a thread that ends inside one crashes the process.
-    last.then(() => setImmediate(() => process.exit(0)))
+    const isBusy = abortControllers.size > 0
+    for (const abortController of abortControllers.values()) abortController.abort()
+    // Exits only after the databases are closed: a thread that ends while it uses one crashes the process.
+    lastOrder.then(() => setImmediate(() => process.exit(0)))
     if (!isBusy || parentPort) return
     // Killing this process and its threads is safe, because every write is a transaction.
     if (endWithinMs === 0) process.exit(0)
     setTimeout(() => process.kill(process.pid, "SIGKILL"), endWithinMs)
   }
-  const take = (message: ToSubprocess<Order>) => {
+  const receive = (message: ToSubprocess<Order>) => {
     if ("end" in message) return end()
-    if ("cancel" in message) return cancels.get(message.cancel)?.abort()
+    if ("cancel" in message) return abortControllers.get(message.cancel)?.abort()
     if (isEnding) return
-    const cancel = new AbortController()
-    cancels.set(message.id, cancel)
-    last = last.then(() => obey(message.id, message.order, cancel))
+    const abortController = new AbortController()
+    abortControllers.set(message.id, abortController)
+    lastOrder = lastOrder.then(() => carryOut(message.id, message.order, abortController))
   }
-  if (parentPort) return void parentPort.on("message", take)
+  if (parentPort) return void parentPort.on("message", receive)
   // Ctrl-C and the end of a terminal reach this process too, but the parent decides when it ends.
   process.on("SIGINT", () => {})
   process.on("SIGHUP", () => {})
   process.on("SIGTERM", end)
   process.on("disconnect", end)
-  process.on("message", take)
+  process.on("message", receive)
 }

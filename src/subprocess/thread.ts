@@ -2,7 +2,7 @@ import { type ResourceLimits, Worker } from "node:worker_threads"
 import { createLink, type Subprocess, SubprocessEnded } from "./link.ts"
 
 type ThreadOptions = {
-  /** Becomes `workerData` in the thread. */
+  /** The data that the thread gets as `workerData`. */
   data?: unknown
   limits: ResourceLimits
   /** Receives the lines that the thread prints, which would otherwise appear on this process's output. */

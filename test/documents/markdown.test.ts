@@ -227,7 +227,7 @@ describe("MDX", () => {
 
   test("text that is not MDX is read as Markdown, and reported", async () => {
     const parsed = await parseDocument("# A\n\n{ never closed\n\n## B\n", "mdx")
-    expect(parsed.problems.join()).toMatch(/^Read as Markdown, as it does not parse as MDX/)
+    expect(parsed.problems.join()).toMatch(/^Read as Markdown, because it does not parse as MDX/)
     expect(outline(parsed)).toEqual(["1 a 1-4", "2 b 5-5"])
   })
 })

@@ -49,7 +49,7 @@ describe("folders, files and packages", () => {
     expect(await resolveOrigin("link", at(dir))).toEqual({ kind: "folder", root: join(dir, "My docs"), name: "link" })
     const file = { kind: "file", root: join(dir, "My docs"), name: "guide", only: "guide.md" }
     expect(await resolveOrigin("./My docs/guide.md", at(dir))).toEqual(file)
-    await expect(resolveOrigin("nowhere", at(dir))).rejects.toThrow(/^There is no .*nowhere\. Name a folder/)
+    await expect(resolveOrigin("nowhere", at(dir))).rejects.toThrow(/nowhere does not exist\. Name a folder/)
     await expect(resolveOrigin("/dev/zero", at(dir))).rejects.toMatchObject({ code: "not_a_document" })
   })
 

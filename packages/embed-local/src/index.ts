@@ -10,13 +10,16 @@ export type LocalModel = {
   embed(texts: string[]): Promise<Float32Array[]>
 }
 
-/** The most tokens of a text, as in the model's training. More of a text changes its vector little and costs time. */
+/**
+ * The maximum number of tokens that are read from a text, as in the model's training. Reading more would take longer and hardly
+ * change the vector.
+ */
 const MOST_TOKENS = 128
-/** The number of texts in a batch. They have about the same length. */
+/** The number of texts in a batch. Texts are sorted by length first, so the texts of a batch have about the same length. */
 const BATCH = 8
 
 const FILES = dirname(fileURLToPath(import.meta.url))
-/** The folder in which this package is installed, and onnxruntime-node, if the user installed it. */
+/** The folder that contains this package. If the user installed onnxruntime-node, this folder contains it too. */
 const BESIDE = dirname(dirname(FILES))
 
 export async function openModel({ threads }: { threads: number }): Promise<LocalModel> {
@@ -68,7 +71,7 @@ async function embedBatch({ Tensor }: Runtime, session: Session, batch: number[]
   return batch.map((tokens, row) => meanOf(data, row * width, tokens.length, dims.at(-1)!))
 }
 
-/** The mean of a text's tokens, scaled to length 1. */
+/** Returns the mean of the vectors of a text's tokens, scaled to length 1. */
 function meanOf(data: Float32Array, first: number, count: number, size: number): Float32Array {
   const sum = new Float32Array(size)
   for (let token = first; token < first + count; token++)

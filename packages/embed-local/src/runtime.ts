@@ -3,8 +3,8 @@ import { createRequire } from "node:module"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 
-// The two runtimes that can run the model. Their vectors differ a little (the cosine of the two is 0.997), so they are never
-// compared with each other: the runtime is part of the model's name.
+// The two runtimes that can run the model. Their vectors differ slightly (their cosine similarity is 0.997). The runtime is
+// part of the embedder's id, so vectors of different runtimes are never compared.
 
 export type RuntimeKind = "native" | "wasm"
 

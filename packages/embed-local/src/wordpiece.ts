@@ -1,10 +1,13 @@
-/** Converts a text to the numbers that an uncased BERT model reads: at most `most` of them, including both ends. */
+/**
+ * Converts a text to the token numbers that an uncased BERT model reads. Returns at most `most` numbers, including the special
+ * tokens at both ends.
+ */
 export type Tokenizer = (text: string, most: number) => number[]
 
 /** The longest word that a BERT model knows, in characters. */
 const LONGEST_WORD = 100
 
-/** `vocabulary` has one token per line, in the order of their numbers. */
+/** `vocabulary` has one token per line. The number of a token is the index of its line. */
 export function createTokenizer(vocabulary: string): Tokenizer {
   const numbers = new Map(
     vocabulary
@@ -29,8 +32,8 @@ export function createTokenizer(vocabulary: string): Tokenizer {
 }
 
 /**
- * Splits a word into the longest known beginning, then the longest known continuation, and so on. Returns undefined if some
- * letter is unknown.
+ * Splits a word into the longest known beginning, then the longest known continuation, and so on. Returns undefined if the word
+ * is too long or a part of it is unknown.
  */
 function piecesOf(word: string, numbers: Map<string, number>): number[] | undefined {
   const letters = [...word]

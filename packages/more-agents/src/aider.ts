@@ -13,14 +13,15 @@ import { type RawRecord, string } from "../../../src/core/record.ts"
 import type { Usage } from "../../../src/core/usage.ts"
 import { aiderRoots } from "./records.ts"
 
-/** Aider: one Markdown file in the project, to which every run is appended. A run is a conversation. */
+/** Reads Aider, which appends every run to one Markdown file in the project. Each run is a conversation. */
 export const aiderConnector: Connector = {
   source: "aider",
   version: 1,
   roots: aiderRoots,
   discover,
   // The folder is a home or a project, so it is watched only if the file exists.
-  watched: (root) => (existsSync(root) ? [{ folder: dirname(root), depth: 0, files: exactly(basename(root)) }] : []),
+  watched: (root) =>
+    existsSync(root) ? [{ folder: dirname(root), depth: 0, files: fileNamePattern(basename(root)) }] : [],
   read,
   parse: parseAider,
   identify: (raw) => `${raw.type} ${raw.id}`,
@@ -36,15 +37,15 @@ function* discover(root: string): Generator<Unit | Unreadable> {
   yield* problems
 }
 
-function exactly(name: string): RegExp {
+function fileNamePattern(name: string): RegExp {
   return new RegExp(`^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`)
 }
 
 const HEADER = /^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$/
 
 /**
- * Reads one record per run, identified by its time and the name of its folder, so that it survives a move. The header's time is
- * local; it is stored as the instant that it means on this machine.
+ * Reads one record per run. Its id consists of the run's start time and the name of its folder, so it stays the same if the
+ * project is moved. The header has local time, which is interpreted in this machine's time zone.
  */
 function read(unit: Unit, after?: Cursor): Reading {
   const folder = createHash("sha256")
@@ -53,18 +54,18 @@ function read(unit: Unit, after?: Cursor): Reading {
     .slice(0, 8)
   const runs: { started_at: number; lines: string[] }[] = []
   for (const line of readText(unit.path, MAX_BYTES).split(/\r?\n/)) {
-    const started = HEADER.exec(line)?.[1]
-    if (started !== undefined) runs.push({ started_at: Date.parse(started.replace(" ", "T")), lines: [] })
+    const startTime = HEADER.exec(line)?.[1]
+    if (startTime !== undefined) runs.push({ started_at: Date.parse(startTime.replace(" ", "T")), lines: [] })
     else runs.at(-1)?.lines.push(line)
   }
-  const given = new Map<string, number>()
+  const nameCounts = new Map<string, number>()
   const rows = runs.map(({ started_at, lines }): RawRecord => {
     const name = `${Number.isNaN(started_at) ? 0 : started_at}-${folder}`
-    const times = (given.get(name) ?? 0) + 1
-    given.set(name, times)
+    const count = (nameCounts.get(name) ?? 0) + 1
+    nameCounts.set(name, count)
     return {
       type: "run",
-      id: times === 1 ? name : `${name}-${times}`,
+      id: count === 1 ? name : `${name}-${count}`,
       started_at: !Number.isNaN(started_at) ? started_at : undefined,
       folder: dirname(unit.path),
       text: lines.join("\n"),
@@ -73,27 +74,28 @@ function read(unit: Unit, after?: Cursor): Reading {
   return readingOfRows(rows, cutLongTexts, [], after)
 }
 
-/** A section of a run: typed by the person, reported by Aider, or answered by the model. */
+/** A section of a run, written by the person, by Aider or by the model. */
 type RunBlock = { by: "person" | "aider" | "model"; lines: string[] }
 
 const PROMPT = /^####(?: |$)/
 const REPORT = /^>(?: |$)/
 /** Lines that only Aider writes. Any open code block of an answer ends before them. */
-const SURELY_REPORT = /^> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7,40} |Aider v|Main model: |Model: )/
+const CERTAIN_REPORT = /^> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7,40} |Aider v|Main model: |Model: )/
 const FENCE = /^\s*(?:`{3,}|~{3,})/
 
 /**
- * Splits a run by how its lines begin. Aider ends a person's line with two blanks, which a model's heading does not have: if a
- * run has such lines, only those are the person's. Lines inside a code block of an answer always belong to the answer.
+ * Splits a run into blocks by the beginnings of its lines. A model's heading can begin like a prompt, but Aider ends a prompt
+ * with two blanks: if any line of a run has both marks, only such lines are prompts. Lines inside a code block of an answer
+ * always belong to the answer.
  */
 export function splitRun(text: string): RunBlock[] {
   const lines = text.split("\n")
-  const marked = lines.some((line) => PROMPT.test(line) && line.endsWith("  "))
+  const hasMarkedPrompts = lines.some((line) => PROMPT.test(line) && line.endsWith("  "))
   const blocks: RunBlock[] = []
   let inCode = false
   for (const [index, line] of lines.entries()) {
-    const isPrompt = PROMPT.test(line) && (marked ? endsMarked(lines, index) : !inCode)
-    const isReport = REPORT.test(line) && (!inCode || SURELY_REPORT.test(line))
+    const isPrompt = PROMPT.test(line) && (hasMarkedPrompts ? promptIsMarked(lines, index) : !inCode)
+    const isReport = REPORT.test(line) && (!inCode || CERTAIN_REPORT.test(line))
     if (isPrompt || isReport) inCode = false
     else if (FENCE.test(line)) inCode = !inCode
     const by = isPrompt ? "person" : isReport ? "aider" : "model"
@@ -101,14 +103,17 @@ export function splitRun(text: string): RunBlock[] {
     if (last?.by === by) last.lines.push(line)
     else if (by !== "model" || line.trim() !== "") blocks.push({ by, lines: [line] })
   }
-  return blocks.map(({ by, lines: own }) => ({ by, lines: by === "model" ? own : own.map(withoutMark) }))
+  return blocks.map(({ by, lines: blockLines }) => ({
+    by,
+    lines: by === "model" ? blockLines : blockLines.map(withoutMark),
+  }))
 }
 
-/** Whether a prompt from this line on ends with the mark. Only its last line is marked. */
-function endsMarked(lines: readonly string[], from: number): boolean {
-  let at = from
-  while (PROMPT.test(lines[at + 1] ?? "") && !lines[at]!.endsWith("  ")) at++
-  return lines[at]!.endsWith("  ")
+/** True if the prompt that begins at this line ends with two blanks, which only its last line has. */
+function promptIsMarked(lines: readonly string[], firstLine: number): boolean {
+  let last = firstLine
+  while (PROMPT.test(lines[last + 1] ?? "") && !lines[last]!.endsWith("  ")) last++
+  return lines[last]!.endsWith("  ")
 }
 
 function withoutMark(line: string): string {
@@ -168,17 +173,21 @@ function messagesOf(text: string, id: string, folder: string | undefined): { mes
 
 /** Parses Aider's report on the preceding answer. */
 function reportOf(text: string, key: string, answer: Message | undefined, folder: string | undefined): Message {
-  const within = (path: string) => (folder === undefined || /^([/\\]|[a-z]:)/i.test(path) ? path : `${folder}/${path}`)
-  const applied = new Set(
+  const resolvePath = (path: string) =>
+    folder === undefined || /^([/\\]|[a-z]:)/i.test(path) ? path : `${folder}/${path}`
+  const appliedPaths = new Set(
     Array.from(text.matchAll(/^(?:Applied edit to|Creating empty file) (.{1,4000})$/gm), ([, path]) => path!.trim()),
   )
-  const hunks = hunksIn(answer?.parts[0]?.text ?? "", applied).map((hunk) => ({ ...hunk, path: within(hunk.path) }))
-  const known = new Set(hunks.map(({ path }) => path))
+  const hunks = hunksIn(answer?.parts[0]?.text ?? "", appliedPaths).map((hunk) => ({
+    ...hunk,
+    path: resolvePath(hunk.path),
+  }))
+  const pathsWithHunks = new Set(hunks.map(({ path }) => path))
   const effects: Effect[] = [
     ...editEffects(hunks),
-    ...[...applied]
-      .map(within)
-      .filter((path) => !known.has(path))
+    ...[...appliedPaths]
+      .map(resolvePath)
+      .filter((path) => !pathsWithHunks.has(path))
       .map((path) => fileEffect(path, "edited")),
     ...Array.from(
       text.matchAll(/^Commit ([0-9a-f]{7,40}) (.{1,500})$/gm),
@@ -200,7 +209,7 @@ function reportOf(text: string, key: string, answer: Message | undefined, folder
   return { key, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** Returns the blocks of an answer that were applied. */
+/** Returns the hunks of those blocks in an answer that Aider applied. */
 function hunksIn(answer: string, applied: Set<string>): Hunk[] {
   const lines = answer.split("\n")
   let path: string | undefined
@@ -212,10 +221,13 @@ function hunksIn(answer: string, applied: Set<string>): Hunk[] {
   })
 }
 
-/** Finds the file of a block, which is named above it or above its fence. A block without a name uses the last one. */
+/**
+ * Finds the file name of a block, which is above the block or above its fence. A block without a name belongs to the same file
+ * as the previous one.
+ */
 function nameAbove(lines: readonly string[], block: number): string | undefined {
-  const at = /^\s*(?:`{3,}|~{3,})/.test(lines[block - 1] ?? "") ? block - 2 : block - 1
-  const name = (lines[at] ?? "").trim().replace(/^[`*#\s]+|[`*:\s]+$/g, "")
+  const nameLine = /^\s*(?:`{3,}|~{3,})/.test(lines[block - 1] ?? "") ? block - 2 : block - 1
+  const name = (lines[nameLine] ?? "").trim().replace(/^[`*#\s]+|[`*:\s]+$/g, "")
   return name === "" || /^>{5,9} REPLACE$/.test(name) ? undefined : name
 }
 
@@ -223,12 +235,17 @@ function nameAbove(lines: readonly string[], block: number): string | undefined 
 function aiderUsage(text: string): Usage | undefined {
   const line = /^Tokens: (.{1,300})$/m.exec(text)?.[1]
   if (line === undefined) return undefined
-  const of = (name: string) => {
+  const countOf = (name: string) => {
     const [, digits, unit] = new RegExp(`([\\d.,]{1,20})([kM]?) ${name}`).exec(line) ?? []
     const amount = Number((digits ?? "0").replaceAll(",", "")) * (unit === "k" ? 1e3 : unit === "M" ? 1e6 : 1)
     return Number.isFinite(amount) ? Math.round(amount) : 0
   }
-  const [sent, output, cache_write, cache_read] = [of("sent"), of("received"), of("cache write"), of("cache hit")]
+  const [sent, output, cache_write, cache_read] = [
+    countOf("sent"),
+    countOf("received"),
+    countOf("cache write"),
+    countOf("cache hit"),
+  ]
   if (sent + output === 0) return undefined
   const cost = Number(/Cost: \$([\d.]{1,20}) message/.exec(line)?.[1])
   const input = Math.max(0, sent - cache_read - cache_write)

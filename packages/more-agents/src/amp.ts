@@ -10,7 +10,7 @@ import { number, type RawRecord, record, records, string, time } from "../../../
 import type { Usage } from "../../../src/core/usage.ts"
 import { ampRoots } from "./records.ts"
 
-/** Amp's local threads: one file each, rewritten at every change. Newer versions store threads on Amp's server. */
+/** Reads Amp's local threads: one file each, rewritten at every change. Newer versions store threads on Amp's server. */
 export const ampConnector: Connector = {
   source: "amp",
   version: 1,
@@ -26,7 +26,7 @@ export const ampConnector: Connector = {
   identify: (entry) => (entry.type === "dex-thread" ? entry.type : undefined),
 }
 
-/** Keeps only these fields of the thread, which also has traces of every request. */
+/** Keeps only the fields listed here. The file of a thread also has traces of every request. */
 function* recordsOf(file: RawRecord): Generator<RawRecord> {
   const { v, id, created, title, agentMode, messages } = file
   const { trees, platform } = record(record(file.env)?.initial) ?? {}
@@ -74,7 +74,7 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const messages = entries.flatMap((entry, place) =>
     messagesOf(entry, calls, `${id}:${number(entry.messageId) ?? place}`, (type) => unknown.add(type)),
   )
-  const named = messages.map((message) => ({ ...message, key: keyOf(message.key) }))
+  const keyedMessages = messages.map((message) => ({ ...message, key: keyOf(message.key) }))
   const trees = records(thread.trees)
   const repository = record(trees[0]?.repository)
   const fields = {
@@ -86,7 +86,7 @@ function parseAmp(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     git_commit: repository?.sha,
     agent_version: record(thread.platform)?.clientVersion,
     times: [thread.created, thread.ended],
-    messages: named,
+    messages: keyedMessages,
   }
   return parsedFrom(fields, unknown)
 }
@@ -98,32 +98,32 @@ function callsIn(entries: RawRecord[]): Map<string, Call> {
   )
 }
 
-/** Tool results are in a turn of the person. */
+/** Splits an entry into messages. Amp stores tool results in the person's turns; here they become separate messages. */
 function messagesOf(
   entry: RawRecord,
   calls: Map<string, Call>,
   key: string,
-  unknown: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): Message[] {
   const usage = record(entry.usage)
   const at = time(record(entry.meta)?.sentAt) ?? time(usage?.timestamp)
-  const dated = at === undefined ? {} : { at }
+  const timeField = at === undefined ? {} : { at }
   const blocks = typeof entry.content === "string" ? [{ type: "text", text: entry.content }] : records(entry.content)
   if (entry.role !== "user" && entry.role !== "assistant") {
-    unknown(string(entry.role) ?? string(entry.type) ?? "(no role)")
+    countUnknown(string(entry.role) ?? string(entry.type) ?? "(no role)")
     return []
   }
   const { role } = entry as { role: "user" | "assistant" } // checked above
   const results = blocks.filter(({ type }) => type === "tool_result").map((block) => resultOf(block, calls))
-  const parts = blocks.flatMap((block) => partOf(block, role, unknown))
-  const [model, counted] = [string(usage?.model), ampUsage(usage)]
+  const parts = blocks.flatMap((block) => partsOf(block, role, countUnknown))
+  const [model, tokenUsage] = [string(usage?.model), ampUsage(usage)]
   return [
-    ...results.map((message) => ({ ...message, ...dated, key: `${key}:result` })),
-    ...(parts.length === 0 ? [] : [{ key, role, ...dated, parts, model, usage: counted }]),
+    ...results.map((message) => ({ ...message, ...timeField, key: `${key}:result` })),
+    ...(parts.length === 0 ? [] : [{ key, role, ...timeField, parts, model, usage: tokenUsage }]),
   ]
 }
 
-function partOf(block: RawRecord, role: "user" | "assistant", unknown: (type: string) => void): Part[] {
+function partsOf(block: RawRecord, role: "user" | "assistant", countUnknown: (type: string) => void): Part[] {
   const origin = role === "user" ? "person" : "agent"
   switch (block.type) {
     case "text":
@@ -138,7 +138,7 @@ function partOf(block: RawRecord, role: "user" | "assistant", unknown: (type: st
     case "redacted_thinking":
       return []
     default:
-      unknown(`content/${string(block.type) ?? "(no type)"}`)
+      countUnknown(`content/${string(block.type) ?? "(no type)"}`)
       return []
   }
 }
@@ -161,7 +161,7 @@ function resultOf(block: RawRecord, calls: Map<string, Call>): Omit<Message, "ke
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-/** The text of a result: a command's output, a file's content or an edit's diff. */
+/** Returns the text of a result: a command's output, a file's content or an edit's diff. */
 function resultText(result: unknown): string {
   const fields = record(result)
   if (!fields) return string(result) ?? (result === undefined || result === null ? "" : JSON.stringify(result))
@@ -171,15 +171,20 @@ function resultText(result: unknown): string {
   )
 }
 
-/** For OpenAI's models, the tokens that Amp reports as written to the cache were only not read from it. */
+/** OpenAI's models have no cache writes. The tokens that Amp reports as written to the cache are normal input there. */
 function ampUsage(usage: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => number(usage?.[field]) ?? 0
+  const countOf = (field: string) => number(usage?.[field]) ?? 0
   const [input, output, written, cache_read] = [
-    ...[of("inputTokens"), of("outputTokens"), of("cacheCreationInputTokens"), of("cacheReadInputTokens")],
+    ...[
+      countOf("inputTokens"),
+      countOf("outputTokens"),
+      countOf("cacheCreationInputTokens"),
+      countOf("cacheReadInputTokens"),
+    ],
   ] as [number, number, number, number]
   if (input + output + written + cache_read === 0) return undefined
-  const folds = string(usage?.model)?.startsWith("gpt-") === true
-  return { input: folds ? input + written : input, output, cache_read, cache_write: folds ? 0 : written }
+  const isOpenai = string(usage?.model)?.startsWith("gpt-") === true
+  return { input: isOpenai ? input + written : input, output, cache_read, cache_write: isOpenai ? 0 : written }
 }
 
 function folderOf(uri: string | undefined): string | undefined {

@@ -29,8 +29,8 @@ import { number, parseObject, type RawRecord, record, records, string, time } fr
 import { antigravityRoots } from "./records.ts"
 
 /**
- * Antigravity's transcripts, which it writes in addition to its protobuf databases and encrypted files.
- * `transcript_full` has the complete texts; in `transcript` they are cut.
+ * Reads Antigravity's transcripts, which it writes in addition to its protobuf databases and encrypted files. `transcript_full`
+ * has complete texts; `transcript` has shortened ones.
  */
 export const antigravityConnector: Connector = {
   source: "antigravity",
@@ -73,7 +73,7 @@ function transcriptOf(folder: string, id: string, report: Report): Unit | undefi
   return undefined
 }
 
-/** Returns the last conversation of each folder. For older ones, no file records the folder. */
+/** Maps the last conversation of each folder to the folder. The folders of older conversations are not recorded anywhere. */
 function foldersIn(path: string, report: Report): Map<string, string> {
   const index = objectAt(path, MAX_INDEX_BYTES, report) ?? {}
   return new Map(Object.entries(index).flatMap(([folder, id]) => (string(id) ? [[string(id)!, folder]] : [])))
@@ -85,12 +85,12 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
 
 function identify(step: RawRecord): string | undefined {
   if (step.type === "dex-session") return "dex-session"
-  const place = number(step.step_index)
-  return place === undefined ? undefined : `${place} ${step.type} ${step.created_at}`
+  const stepNumber = number(step.step_index)
+  return stepNumber === undefined ? undefined : `${stepNumber} ${step.type} ${step.created_at}`
 }
 
-/** The types of steps with the result of a tool, and the tool, in case no call names it. */
-const RESULTS: Record<string, string> = {
+/** Maps the types of steps that contain a tool's result to the name of that tool, which is used if no call names one. */
+const RESULT_TOOLS: Record<string, string> = {
   RUN_COMMAND: "run_command",
   COMMAND_STATUS: "command_status",
   VIEW_FILE: "view_file",
@@ -105,14 +105,14 @@ const RESULTS: Record<string, string> = {
 const INJECTED = ["USER_SETTINGS_CHANGE", "ADDITIONAL_METADATA", "USER_INFORMATION", "EPHEMERAL_MESSAGE"]
 
 type Content = Pick<Message, "role" | "parts" | "effects">
-/** Calls without a result so far, oldest first, because a result does not name its call. */
-type Waiting = { calls: (AntigravityCall & { id: string })[]; made: number }
+/** The calls that have no result yet, oldest first. A result does not name its call, so it is matched with the oldest one. */
+type OpenCalls = { calls: (AntigravityCall & { id: string })[]; callCount: number }
 
 function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const id = unit.key
   const keyOf = uniqueKeys()
   const unknown = createCounts()
-  const waiting: Waiting = { calls: [], made: 0 }
+  const openCalls: OpenCalls = { calls: [], callCount: 0 }
   const messages: Message[] = []
   const cwds = new Set<string>()
   let model: string | undefined
@@ -122,13 +122,13 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       continue
     }
     model = modelIn(step) ?? model
-    const contents = contentOf(step, waiting, cwds)
+    const contents = contentOf(step, openCalls, cwds)
     if (!contents) unknown.add(string(step.type) ?? "(no type)")
     for (const content of contents ?? []) {
       const at = time(step.created_at)
-      const place = number(step.step_index) ?? messages.length
+      const stepNumber = number(step.step_index) ?? messages.length
       messages.push({
-        key: keyOf(`${id}:${place}:${content.role}`),
+        key: keyOf(`${id}:${stepNumber}:${content.role}`),
         at,
         model: model !== undefined && content.role === "assistant" ? model : undefined,
         ...content,
@@ -139,71 +139,74 @@ function parseAntigravity(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
 }
 
 /** Returns undefined for an unknown type. */
-function contentOf(step: RawRecord, waiting: Waiting, cwds: Set<string>): Content[] | undefined {
+function contentOf(step: RawRecord, openCalls: OpenCalls, cwds: Set<string>): Content[] | undefined {
   const type = string(step.type) ?? ""
-  if (type === "USER_INPUT") return nonEmpty({ role: "user", parts: promptParts(string(step.content) ?? "") })
-  if (type === "PLANNER_RESPONSE") return nonEmpty({ role: "assistant", parts: answerParts(step, waiting, cwds) })
+  if (type === "USER_INPUT") return listUnlessEmpty({ role: "user", parts: promptParts(string(step.content) ?? "") })
+  if (type === "PLANNER_RESPONSE")
+    return listUnlessEmpty({ role: "assistant", parts: answerParts(step, openCalls, cwds) })
   if (type === "SYSTEM_MESSAGE" || type === "CONVERSATION_HISTORY")
-    return nonEmpty({ role: "system", parts: textParts(step.content, "injected") })
+    return listUnlessEmpty({ role: "system", parts: textParts(step.content, "injected") })
   if (type === "CHECKPOINT") {
     const text = string(step.content)
     return text === undefined ? [] : [{ role: "system", parts: [{ type: "summary", text, origin: "agent" }] }]
   }
-  if (Object.hasOwn(RESULTS, type)) {
-    const called = nonEmpty({ role: "assistant", parts: callParts(step, waiting, cwds) })
-    return [...called, resultOf(step, RESULTS[type]!, waiting)]
+  if (Object.hasOwn(RESULT_TOOLS, type)) {
+    const callMessages = listUnlessEmpty({ role: "assistant", parts: callParts(step, openCalls, cwds) })
+    return [...callMessages, resultOf(step, RESULT_TOOLS[type]!, openCalls)]
   }
-  if (step.source === "MODEL") waiting.calls.shift() // the result of a call of any type
+  if (step.source === "MODEL") openCalls.calls.shift() // an unknown type of result also belongs to the oldest call
   return undefined
 }
 
-function nonEmpty(content: Content): Content[] {
+function listUnlessEmpty(content: Content): Content[] {
   return content.parts.length > 0 ? [content] : []
 }
 
 function promptParts(content: string): Part[] {
   return splitInjected(content, INJECTED).map(({ text, injected }) => ({
     type: "text",
-    text: injected ? text : requestIn(text),
+    text: injected ? text : unwrapRequest(text),
     origin: injected ? "injected" : "person",
   }))
 }
 
-function requestIn(text: string): string {
-  const [open, close] = ["<USER_REQUEST>", "</USER_REQUEST>"]
-  return text.startsWith(open) && text.endsWith(close) ? text.slice(open.length, -close.length).trim() : text
+function unwrapRequest(text: string): string {
+  const [openTag, closeTag] = ["<USER_REQUEST>", "</USER_REQUEST>"]
+  return text.startsWith(openTag) && text.endsWith(closeTag)
+    ? text.slice(openTag.length, -closeTag.length).trim()
+    : text
 }
 
-/** The model, if the person chose another one in this step. */
+/** Returns the new model if the person changed it in this step. */
 function modelIn({ type, content }: RawRecord): string | undefined {
   if (type !== "USER_INPUT") return undefined
   return /`Model Selection` from [^\n]{1,100}? to ([^\n]{1,100}?)\.?$/m.exec(string(content) ?? "")?.[1]
 }
 
-function answerParts(step: RawRecord, waiting: Waiting, cwds: Set<string>): Part[] {
+function answerParts(step: RawRecord, openCalls: OpenCalls, cwds: Set<string>): Part[] {
   const thinking = string(step.thinking)
   return [
     ...(thinking === undefined ? [] : [{ type: "thinking", text: thinking, origin: "agent" } as const]),
     ...textParts(step.content, "agent"),
-    ...callParts(step, waiting, cwds),
+    ...callParts(step, openCalls, cwds),
   ]
 }
 
-function callParts(step: RawRecord, waiting: Waiting, cwds: Set<string>): Part[] {
+function callParts(step: RawRecord, openCalls: OpenCalls, cwds: Set<string>): Part[] {
   return records(step.tool_calls).map((raw) => {
     const call = antigravityCall(raw)
-    const id = `${number(step.step_index) ?? "step"}.${++waiting.made}`
-    waiting.calls.push({ ...call, id })
+    const id = `${number(step.step_index) ?? "step"}.${++openCalls.callCount}`
+    openCalls.calls.push({ ...call, id })
     const cwd = string(call.args.Cwd)
     if (cwd !== undefined) cwds.add(cwd)
     return toolCallPart(call.tool, call.args, id)
   })
 }
 
-function resultOf(step: RawRecord, tool: string, waiting: Waiting): Content {
-  const call = waiting.calls.shift()
+function resultOf(step: RawRecord, tool: string, openCalls: OpenCalls): Content {
+  const call = openCalls.calls.shift()
   const text = string(step.content) ?? ""
-  const exit = call?.tool === "run_command" || tool === "run_command" ? exitIn(text) : undefined
+  const exit = call?.tool === "run_command" || tool === "run_command" ? exitCodeIn(text) : undefined
   const { part, effects } = resultOfCall({
     tool: call?.tool ?? tool,
     call_id: call?.id,
@@ -215,11 +218,11 @@ function resultOf(step: RawRecord, tool: string, waiting: Waiting): Content {
   return { role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined }
 }
 
-function exitIn(text: string): number | undefined {
-  const head = text.slice(0, 500)
-  const code = /exit code:? (\d{1,5})/i.exec(head)?.[1]
+function exitCodeIn(text: string): number | undefined {
+  const beginning = text.slice(0, 500)
+  const code = /exit code:? (\d{1,5})/i.exec(beginning)?.[1]
   if (code !== undefined) return Number(code)
-  return head.includes("The command completed successfully") ? 0 : undefined
+  return beginning.includes("The command completed successfully") ? 0 : undefined
 }
 
 function textParts(content: unknown, origin: Origin): Part[] {
@@ -229,7 +232,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
 
 type AntigravityCall = { tool: string; args: RawRecord }
 
-/** Parses a call. Each argument is a JSON text; some versions write plain values. */
+/** Parses a call. Each argument is JSON text, except in some versions, which write plain values. */
 function antigravityCall(call: RawRecord): AntigravityCall {
   const args = Object.entries(record(call.args) ?? {}).map(([name, value]) => [name, plainValue(value)] as const)
   return { tool: string(call.name) ?? "unknown", args: Object.fromEntries(args) }

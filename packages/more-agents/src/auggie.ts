@@ -19,27 +19,27 @@ export const auggieConnector: Connector = {
   parse: parseAuggie,
 }
 
-/** Yields one record for the session and one per exchange, so that a new exchange does not change all of them. */
+/** Yields one record for the session and one per exchange, so that a new exchange does not change the earlier records. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { chatHistory, ...session } = file
   yield cutLongTexts({ type: "dex-session", ...session })
   for (const message of records(chatHistory)) yield cutLongTexts(message)
 }
 
-/** Parses exchanges. Each is a prompt and its answer, as a text or as nodes. Nodes without text are only counted. */
+/** Parses exchanges. Each is a prompt and its answer, as text or as nodes. Nodes without text are counted as unknown. */
 function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const all = [...raw]
-  const session = all.find(({ type }) => type === "dex-session") ?? {}
+  const entries = [...raw]
+  const session = entries.find(({ type }) => type === "dex-session") ?? {}
   const id = string(session.sessionId) ?? unit.key.replace(/^.*\/|\.json$/g, "")
   const unknown = createCounts()
   const keys = uniqueKeys()
   const messages: Message[] = []
-  for (const [index, one] of all.entries()) {
-    const exchange = record(one.exchange)
+  for (const [index, entry] of entries.entries()) {
+    const exchange = record(entry.exchange)
     if (exchange) {
-      const exchanged = messagesOf(one, exchange, `${id}:${index}`, (type) => unknown.add(type))
-      messages.push(...exchanged.map((message) => ({ ...message, key: keys(message.key) })))
-    } else if (one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
+      const exchangeMessages = messagesOf(entry, exchange, `${id}:${index}`, (type) => unknown.add(type))
+      messages.push(...exchangeMessages.map((message) => ({ ...message, key: keys(message.key) })))
+    } else if (entry.type !== "dex-session") unknown.add(string(entry.type) ?? "(no type)")
   }
   const title = string(session.customTitle)
   const fields = {
@@ -52,18 +52,23 @@ function parseAuggie(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (type: string) => void): Message[] {
-  const key = string(exchange.request_id) ?? place
-  const at = time(one.finishedAt)
+function messagesOf(
+  entry: RawRecord,
+  exchange: RawRecord,
+  defaultKey: string,
+  countUnknown: (type: string) => void,
+): Message[] {
+  const key = string(exchange.request_id) ?? defaultKey
+  const at = time(entry.finishedAt)
   const [promptNodes, answerNodes] = [exchange.request_nodes, exchange.response_nodes].map((nodes) =>
-    nodeText(nodes, count),
+    nodeText(nodes, countUnknown),
   )
   const prompt = string(exchange.request_message) ?? promptNodes
   const answer = string(exchange.response_text) ?? answerNodes
   const promptPart: Part | undefined =
     prompt === undefined
       ? undefined
-      : one.isHistorySummary === true
+      : entry.isHistorySummary === true
         ? { type: "summary", text: prompt, origin: "agent" }
         : { type: "text", text: prompt, origin: "person" }
   return [
@@ -83,10 +88,10 @@ function messagesOf(one: RawRecord, exchange: RawRecord, place: string, count: (
   ]
 }
 
-function nodeText(nodes: unknown, count: (type: string) => void): string | undefined {
+function nodeText(nodes: unknown, countUnknown: (type: string) => void): string | undefined {
   const texts = records(nodes).flatMap((node) => {
     const text = record(node.text_node)
-    if (!text) count(`node ${String(node.type)}`)
+    if (!text) countUnknown(`node ${String(node.type)}`)
     return string(text?.content) ?? []
   })
   return texts.length === 0 ? undefined : texts.join("\n")

@@ -3,12 +3,15 @@ import type { Connector, Unit, Unreadable } from "../../../src/agents/kit/connec
 import { entriesOf, unitAt } from "../../../src/agents/kit/files.ts"
 import { type RawRecord, record, string } from "../../../src/core/record.ts"
 
-/** iFlow's records name a parent as Claude Code's do, but siblings are states of one answer, never branches. */
+/**
+ * Adapts Claude Code's connector to iFlow. Its records name their parent as Claude Code's do, but siblings are successive
+ * states of one answer, never branches.
+ */
 export function iflowDifferences(parent: Connector): Partial<Connector> {
   return {
     parse: (raw, unit) => {
-      const { conversations, unknown } = parent.parse(inOneLine(raw), unit)
-      // Every file is named session-<id>. Without that prefix, the beginning of an id distinguishes sessions.
+      const { conversations, unknown } = parent.parse(chainRecords(raw), unit)
+      // Every file is named session-<id>. The prefix is removed, so that an id can be abbreviated to its first characters.
       return {
         conversations: conversations.map((one) => ({ ...one, id: one.id.replace(/^session-(?=.)/, "") })),
         unknown,
@@ -18,60 +21,63 @@ export function iflowDifferences(parent: Connector): Partial<Connector> {
 }
 
 /**
- * Chains each record to the previous one. Calls from an earlier state of the answer are not repeated, and only the last
- * state has the usage.
+ * Chains each record to the previous one. Each state of an answer repeats the calls of the earlier states, so they are removed.
+ * Only the last state keeps the usage.
  */
-function* inOneLine(raw: Iterable<RawRecord>): Generator<RawRecord> {
-  const all = [...raw]
-  const last = new Map(all.flatMap((one) => (one.type === "assistant" ? [[one.parentUuid, one]] : [])))
-  const called = new Set<string>()
-  let before: string | null = null
-  for (const one of all) {
-    const uuid = string(one.uuid)
-    if (uuid === undefined || (one.type !== "user" && one.type !== "assistant")) yield one
+function* chainRecords(raw: Iterable<RawRecord>): Generator<RawRecord> {
+  const entries = [...raw]
+  const lastStates = new Map(entries.flatMap((one) => (one.type === "assistant" ? [[one.parentUuid, one]] : [])))
+  const seenCalls = new Set<string>()
+  let previousUuid: string | null = null
+  for (const entry of entries) {
+    const uuid = string(entry.uuid)
+    if (uuid === undefined || (entry.type !== "user" && entry.type !== "assistant")) yield entry
     else {
-      const isLast = one.type !== "assistant" || last.get(one.parentUuid) === one
-      yield { ...withNewCalls(isLast ? one : withoutUsage(one), called), parentUuid: before }
-      before = uuid
+      const isLast = entry.type !== "assistant" || lastStates.get(entry.parentUuid) === entry
+      yield { ...withNewCalls(isLast ? entry : withoutUsage(entry), seenCalls), parentUuid: previousUuid }
+      previousUuid = uuid
     }
   }
 }
 
-function withoutUsage(one: RawRecord): RawRecord {
-  const message = record(one.message)
-  if (!message) return one
+function withoutUsage(entry: RawRecord): RawRecord {
+  const message = record(entry.message)
+  if (!message) return entry
   const { usage: _, ...rest } = message
-  return { ...one, message: rest }
+  return { ...entry, message: rest }
 }
 
-function withNewCalls(one: RawRecord, called: Set<string>): RawRecord {
-  const message = record(one.message)
-  if (one.type !== "assistant" || !Array.isArray(message?.content)) return one
+function withNewCalls(entry: RawRecord, seenCalls: Set<string>): RawRecord {
+  const message = record(entry.message)
+  if (entry.type !== "assistant" || !Array.isArray(message?.content)) return entry
   const content = message.content.filter((block: unknown) => {
     const { type, id } = record(block) ?? {}
     if (type !== "tool_use" || !string(id)) return true
-    const isNew = !called.has(string(id)!)
-    called.add(string(id)!)
+    const isNew = !seenCalls.has(string(id)!)
+    seenCalls.add(string(id)!)
     return isNew
   })
-  return { ...one, message: { ...message, content } }
+  return { ...entry, message: { ...message, content } }
 }
 
 /** The type of the first record of a Qoder session, which contains its folder. */
-const META = "session_meta"
+const SESSION_META = "session_meta"
 
-/** Qoder's editor stores sessions without a project folder, and a session's first record names its folder. */
+/**
+ * Adapts Claude Code's connector to Qoder. Its editor stores sessions outside project folders, and the first record of such a
+ * session names its folder.
+ */
 export function qoderDifferences(parent: Connector): Partial<Connector> {
   return {
-    *discover(root, seen, scratch) {
-      yield* parent.discover(root, seen, scratch)
-      yield* withoutProject(join(root, "projects"))
+    *discover(root, isUnchanged, scratch) {
+      yield* parent.discover(root, isUnchanged, scratch)
+      yield* unitsWithoutProject(join(root, "projects"))
     },
     parse: (raw, unit) => {
       const records = [...raw]
       const { conversations, unknown } = parent.parse(records, unit)
-      const cwd = string(records.find(({ type }: RawRecord) => type === META)?.cwd)
-      const { [META]: _, ...rest } = unknown
+      const cwd = string(records.find(({ type }: RawRecord) => type === SESSION_META)?.cwd)
+      const { [SESSION_META]: _, ...rest } = unknown
       return {
         conversations: conversations.map((one) => (one.cwds.length === 0 && cwd ? { ...one, cwds: [cwd] } : one)),
         unknown: rest,
@@ -80,7 +86,7 @@ export function qoderDifferences(parent: Connector): Partial<Connector> {
   }
 }
 
-function* withoutProject(folder: string): Generator<Unit | Unreadable> {
+function* unitsWithoutProject(folder: string): Generator<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const report = (problem: Unreadable) => void problems.push(problem)
   for (const entry of entriesOf(folder, report)) {
@@ -88,5 +94,5 @@ function* withoutProject(folder: string): Generator<Unit | Unreadable> {
     const unit = unitAt(join(folder, entry.name), `cli/${entry.name}`, report)
     if (unit) yield unit
   }
-  // The search for projects in this folder already reports read errors.
+  // The problems are not yielded, because the search for projects in this folder has already reported them.
 }

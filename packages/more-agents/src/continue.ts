@@ -31,7 +31,7 @@ import {
 import type { Usage } from "../../../src/core/usage.ts"
 import { continueRoots } from "./records.ts"
 
-/** Continue: one JSON file per session, rewritten at every change, and a list with the start time of each. */
+/** Reads Continue: one JSON file per session, rewritten at every change, and a list with the start times of all sessions. */
 export const continueConnector: Connector = {
   source: "continue",
   version: 1,
@@ -43,17 +43,17 @@ export const continueConnector: Connector = {
   // There is no `identify`: turns have no id, so records are compared by content and position.
 }
 
-const LIST = "sessions.json"
+const LIST_FILE = "sessions.json"
 const MAX_LIST_BYTES = 64 << 20
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
-  const listed = records(parseArray(textAt(join(root, LIST), MAX_LIST_BYTES, report) ?? "[]"))
-  const begun = new Map(listed.map(({ sessionId, dateCreated }) => [sessionId, dateCreated]))
+  const listEntries = records(parseArray(textAt(join(root, LIST_FILE), MAX_LIST_BYTES, report) ?? "[]"))
+  const startTimes = new Map(listEntries.map(({ sessionId, dateCreated }) => [sessionId, dateCreated]))
   for (const { name } of entriesOf(root, report)) {
     const id = /^(.+)\.json$/.exec(name)?.[1]
-    if (id === undefined || name === LIST) continue
+    if (id === undefined || name === LIST_FILE) continue
     const stat = fileAt(join(root, name), report)
-    const created = begun.get(id)
+    const created = startTimes.get(id)
     const facts = created === undefined ? undefined : { type: "dex-session", created }
     if (stat) yield unitWithFacts(unitOfFile(join(root, name), id, stat), facts)
   }
@@ -72,8 +72,8 @@ function stripTurn({ editorState: _, promptLogs: __, ...turn }: RawRecord): RawR
   const message = record(turn.message)
   if (!message || !Array.isArray(message.content)) return turn
   const content = message.content.map((part: unknown) => {
-    const address = isRecord(part) ? string(record(part.imageUrl)?.url) : undefined
-    const image = address === undefined ? undefined : digestOfDataUri(address)
+    const imageUrl = isRecord(part) ? string(record(part.imageUrl)?.url) : undefined
+    const image = imageUrl === undefined ? undefined : digestOfDataUri(imageUrl)
     return image ? { type: "image", image } : part
   })
   return { ...turn, message: { ...message, content } }
@@ -87,7 +87,7 @@ const TOOLS: ToolNames = {
   edit: ["Edit", "MultiEdit", "single_find_and_replace", "multi_edit"],
 }
 
-/** Continue's own tools. Any other tool belongs to an MCP server, which chooses the names of its tools. */
+/** Continue's own tools. Any other tool belongs to an MCP server, which chooses its name. */
 const OWN_TOOLS = new Set([
   ...Object.values(TOOLS).flat(),
   ...["AskQuestion", "Checklist", "Diff", "Exit", "List", "ReportFailure", "Search", "Skills", "Status", "Subagent"],
@@ -95,21 +95,21 @@ const OWN_TOOLS = new Set([
   ...["read_currently_open_file", "read_file_range", "request_rule", "view_diff", "view_repo_map", "view_subdirectory"],
 ])
 
-/** The titles of unnamed sessions. */
+/** The titles that Continue gives to sessions that nobody named. */
 const UNNAMED = /^(Untitled Session|New Session)$/
 
-/** Parses a session. A call's result is in the same turn as the call. */
+/** Parses a session. The result of a call is in the same turn as the call. */
 function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const all = [...raw]
-  const session = all.find(({ type }) => type === "session") ?? {}
+  const entries = [...raw]
+  const session = entries.find(({ type }) => type === "session") ?? {}
   const id = string(session.sessionId) ?? unit.key
   const unknown = createCounts()
   const messages: Message[] = []
-  for (const one of all) {
-    if (one.type === "turn") messages.push(...messagesOf(one, `${id}:${String(one.place)}`, unknown))
-    else if (one.type !== "session" && one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
+  for (const entry of entries) {
+    if (entry.type === "turn") messages.push(...messagesOf(entry, `${id}:${String(entry.place)}`, unknown))
+    else if (entry.type !== "session" && entry.type !== "dex-session") unknown.add(string(entry.type) ?? "(no type)")
   }
-  const facts = all.findLast(({ type }) => type === "dex-session")
+  const facts = entries.findLast(({ type }) => type === "dex-session")
   const created = string(facts?.created)
   const fields = {
     id,
@@ -124,20 +124,20 @@ function parseContinue(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
 function messagesOf(turn: RawRecord, key: string, unknown: ReturnType<typeof createCounts>): Message[] {
   const message = record(turn.message) ?? {}
   const summary = string(turn.conversationSummary)
-  const summed: Message[] =
+  const summaryMessages: Message[] =
     summary === undefined
       ? []
       : [{ key: `${key}:summary`, role: "system", parts: [{ type: "summary", text: summary, origin: "agent" }] }]
   switch (message.role) {
     case "user":
-      return [...promptOf(turn, message, key), ...summed]
+      return [...promptOf(turn, message, key), ...summaryMessages]
     case "assistant":
-      return [...answerOf(turn, message, key), ...resultsOf(turn, key), ...summed]
+      return [...answerOf(turn, message, key), ...resultsOf(turn, key), ...summaryMessages]
     case "thinking":
       return messageWith(key, "assistant", contentParts(message.content, "thinking"))
     case "system":
       return messageWith(key, "system", contentParts(message.content, "injected"))
-    case "tool": // the turn of the call repeats it
+    case "tool": // the turn of the call has the same result
       return []
     default:
       unknown.add(`turn/${string(message.role) ?? "(no role)"}`)
@@ -149,7 +149,10 @@ function messageWith(key: string, role: Message["role"], parts: Part[]): Message
   return parts.length === 0 ? [] : [{ key, role, parts }]
 }
 
-/** Files added to a prompt are only named; their text precedes the prompt only for the model. */
+/**
+ * Parses a prompt. A file that was added to it counts only as mentioned: its text was added for the model, not written by the
+ * person.
+ */
 function promptOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
   const effects = records(turn.contextItems).flatMap((item): Effect[] => {
     const uri = record(item.uri)
@@ -161,13 +164,13 @@ function promptOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
   )
 }
 
-function contentParts(content: unknown, as: "person" | "agent" | "injected" | "thinking"): Part[] {
+function contentParts(content: unknown, kind: "person" | "agent" | "injected" | "thinking"): Part[] {
   const pieces: RawRecord[] = typeof content === "string" ? [{ text: content }] : records(content)
   return pieces.flatMap((piece): Part[] => {
-    if (piece.image !== undefined) return [imagePart(piece.image, as === "thinking" ? "agent" : as)]
+    if (piece.image !== undefined) return [imagePart(piece.image, kind === "thinking" ? "agent" : kind)]
     const text = string(piece.text)
     if (text === undefined) return []
-    return as === "thinking" ? [{ type: "thinking", text, origin: "agent" }] : [{ type: "text", text, origin: as }]
+    return kind === "thinking" ? [{ type: "thinking", text, origin: "agent" }] : [{ type: "text", text, origin: kind }]
   })
 }
 
@@ -181,20 +184,20 @@ function answerOf(turn: RawRecord, message: RawRecord, key: string): Message[] {
       return toolCallPart(string(request.name), request.arguments, string(call.id))
     }),
   ]
-  const counted = record(message.usage)
-  const [model, usage] = [string(counted?.model), continueUsage(counted)]
-  const more = { model, usage }
-  return messageWith(key, "assistant", parts).map((one) => ({ ...one, ...more }))
+  const counts = record(message.usage)
+  const [model, usage] = [string(counts?.model), continueUsage(counts)]
+  const modelAndUsage = { model, usage }
+  return messageWith(key, "assistant", parts).map((one) => ({ ...one, ...modelAndUsage }))
 }
 
-function continueUsage(counted: RawRecord | undefined): Usage | undefined {
-  const details = record(counted?.prompt_tokens_details)
+function continueUsage(counts: RawRecord | undefined): Usage | undefined {
+  const details = record(counts?.prompt_tokens_details)
   return usageFrom({
-    prompt: counted?.prompt_tokens,
-    output: counted?.completion_tokens,
+    prompt: counts?.prompt_tokens,
+    output: counts?.completion_tokens,
     cache_read: details?.cached_tokens,
     cache_write: details?.cache_write_tokens,
-    cost: (number(counted?.cost_cents) ?? 0) / 100,
+    cost: (number(counts?.cost_cents) ?? 0) / 100,
   })
 }
 
@@ -216,12 +219,12 @@ function resultsOf(turn: RawRecord, key: string): Message[] {
       action: actionByName(TOOLS, tool, { file_path: localPath(args.filepath), ...args }),
       isRemote: tool !== undefined && !OWN_TOOLS.has(tool),
     })
-    const did = effects.length > 0 && { effects }
-    return [{ key: `${key}:${place}`, role: "tool", parts: [part], ...did }]
+    const withEffects = effects.length > 0 && { effects }
+    return [{ key: `${key}:${place}`, role: "tool", parts: [part], ...withEffects }]
   })
 }
 
-/** Converts a URI, as editors write it, or a path, as the command line writes it. */
+/** Returns a path. Editors write paths as file URIs, the command line writes them directly. */
 function localPath(value: unknown): string | undefined {
   const text = string(value)
   if (!text?.startsWith("file:")) return text

@@ -47,7 +47,7 @@ import {
 import type { Usage } from "../../../src/core/usage.ts"
 import { crushRoots } from "./records.ts"
 
-/** Crush: a database in each project (`.crush/crush.db`), and a list of projects in the user's folder. */
+/** Reads Crush: a database in each project (`.crush/crush.db`), and a list of projects in the user's folder. */
 export const crushConnector: Connector = {
   source: "crush",
   version: 1,
@@ -73,10 +73,10 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, seen: IsUnchanged, scratch?: Scratch): Generator<CrushUnit | Unreadable> {
+function* discover(root: string, isUnchanged: IsUnchanged, scratch?: Scratch): Generator<CrushUnit | Unreadable> {
   const problems: Unreadable[] = []
   for (const { path, database } of projectsOf(root, (problem) => problems.push(problem)))
-    for (const unit of unitsOfDatabase(database, sessionsIn, seen, scratch))
+    for (const unit of unitsOfDatabase(database, sessionsIn, isUnchanged, scratch))
       yield "unreadable" in unit ? unit : { ...unit, project: path }
   yield* problems
 }
@@ -97,9 +97,9 @@ function projectsOf(root: string, report: Report): Project[] {
 
 function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   expectTable(db, "sessions", "Crush")
-  const content = new Map(db.all(CONTENT).map((row) => [row.id, row]))
+  const contentStats = new Map(db.all(CONTENT_STATS).map((row) => [row.id, row]))
   return db.all("select id, created_at, updated_at from sessions").map((row) => {
-    const { count, updated, bytes } = content.get(row.id) ?? {}
+    const { count, updated, bytes } = contentStats.get(row.id) ?? {}
     const bornAt = time(row.created_at)
     return {
       key: String(row.id),
@@ -111,7 +111,7 @@ function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   })
 }
 
-const CONTENT = `select session_id as id, count(*) as count, max(updated_at) as updated, sum(octet_length(parts)) as bytes
+const CONTENT_STATS = `select session_id as id, count(*) as count, max(updated_at) as updated, sum(octet_length(parts)) as bytes
   from messages group by session_id`
 
 function read(unit: CrushUnit, after?: Cursor, scratch?: Scratch): Reading {
@@ -133,7 +133,7 @@ const SESSION_COLUMNS = [
 ]
 const MESSAGE_COLUMNS = ["id", "role", "parts", "model", "provider", "is_summary_message", "created_at", "finished_at"]
 
-/** Removes the bytes of images and files, signatures, and the files before and after an edit. */
+/** Removes the bytes of images and files, signatures, and the contents of files before and after an edit. */
 function stripCrush(row: RawRecord): RawRecord {
   if (!Array.isArray(row.parts)) return cutLongTexts(row)
   return cutLongTexts({ ...row, parts: row.parts.map(stripPart) })
@@ -142,12 +142,15 @@ function stripCrush(row: RawRecord): RawRecord {
 function stripPart(part: unknown): unknown {
   const data = record(record(part)?.data)
   if (!isRecord(part) || !data) return part
-  const { signature: _, thought_signature: __, responses_data: ___, metadata: ____, ...kept } = data
-  const image = string(kept.url) === undefined ? undefined : digestOfDataUri(string(kept.url)!)
+  const { signature: _, thought_signature: __, responses_data: ___, metadata: ____, ...storedFields } = data
+  const image = string(storedFields.url) === undefined ? undefined : digestOfDataUri(string(storedFields.url)!)
   if (image) return { ...part, data: { image } }
-  const [bytes, mime] = [string(kept.Data) ?? string(kept.data), string(kept.MIMEType) ?? string(kept.mime_type)]
-  if (bytes === undefined) return { ...part, data: kept }
-  const { Data: _____, data: ______, ...rest } = kept
+  const [bytes, mime] = [
+    string(storedFields.Data) ?? string(storedFields.data),
+    string(storedFields.MIMEType) ?? string(storedFields.mime_type),
+  ]
+  if (bytes === undefined) return { ...part, data: storedFields }
+  const { Data: _____, data: ______, ...rest } = storedFields
   return { ...part, data: { ...rest, image: digestOf(Buffer.from(bytes, "base64"), mime) } }
 }
 
@@ -172,8 +175,8 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const calls = callsIn(messageRows)
   const messages = messageRows.flatMap((row) => messageOf(row, promptOrigin, calls, (type) => unknown.add(type)))
   const usage = crushUsage(session)
-  const last = messages.findLast(({ role }) => role === "assistant")
-  if (usage && last) last.usage = usage
+  const lastAnswer = messages.findLast(({ role }) => role === "assistant")
+  if (usage && lastAnswer) lastAnswer.usage = usage
   const id = unit.key
   const isNamed = !/^(New|Untitled)( Agent)? Session$/i.test(string(session.title) ?? "")
   const fields: ConversationFields = {
@@ -182,7 +185,7 @@ function parseCrush(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     title: isNamed ? session.title : undefined,
     cwd: project,
     parent,
-    call_id: id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined, // the format is <message>$$<call>
+    call_id: id.includes("$$") ? id.slice(id.indexOf("$$") + 2) : undefined, // the id of a subagent is <message>$$<call>
     times: [session.created_at],
     messages,
   }
@@ -205,14 +208,15 @@ function messageOf(
   row: RawRecord,
   promptOrigin: Origin,
   calls: Map<string, Call>,
-  count: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): Message[] {
   const key = string(row.id)
   const content: Content = { parts: [], effects: [] }
   const isSummary = number(row.is_summary_message) === 1
   const origin: Origin = row.role === "user" ? promptOrigin : row.role === "system" ? "injected" : "agent"
   for (const { type, data } of records(row.parts)) {
-    if (!addPart(content, String(type), record(data) ?? {}, { origin, isSummary, calls })) count(`part ${String(type)}`)
+    if (!addPart(content, String(type), record(data) ?? {}, { origin, isSummary, calls }))
+      countUnknown(`part ${String(type)}`)
   }
   if (key === undefined || content.parts.length === 0) return []
   const at = time(row.created_at)
@@ -236,7 +240,7 @@ function roleOf(role: unknown, parts: Part[], isSummary: boolean): Message["role
   return role === "user" ? "user" : "assistant"
 }
 
-/** Returns false for an unknown type. */
+/** Adds a part to a message's content. Returns false if its type is unknown. */
 function addPart(
   { parts, effects }: Content,
   type: string,
@@ -277,9 +281,9 @@ function addPart(
     default:
       return false
   }
-  function add({ part, effects: done }: { part: Part; effects: Effect[] }): void {
+  function add({ part, effects: newEffects }: { part: Part; effects: Effect[] }): void {
     parts.push(part)
-    effects.push(...done)
+    effects.push(...newEffects)
   }
 }
 
@@ -315,7 +319,7 @@ function commandOf(data: RawRecord) {
   })
 }
 
-/** Crush counts per session: tokens of its last request only, and the cost of all requests. */
+/** Returns a session's usage. Crush counts only the tokens of the last request, but the cost of all requests. */
 function crushUsage(session: RawRecord): Usage | undefined {
   const [input, output] = [number(session.prompt_tokens) ?? 0, number(session.completion_tokens) ?? 0]
   const cost = number(session.cost) ?? 0

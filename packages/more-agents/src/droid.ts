@@ -33,7 +33,7 @@ import {
 import type { Usage } from "../../../src/core/usage.ts"
 import { droidRoots } from "./records.ts"
 
-/** Factory's Droid: a file of JSON lines per session, with a settings file next to it that has the token counts. */
+/** Reads Factory's Droid: one file of JSON lines per session, and a settings file next to it that has the token counts. */
 export const droidConnector: Connector = {
   source: "droid",
   version: 1,
@@ -93,68 +93,71 @@ function stripBlock(value: unknown): unknown {
 }
 
 function parseDroid(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const all = [...raw]
-  const start = all.find(({ type }) => type === "session_start") ?? all.find(({ type }) => type === "system") ?? {}
-  const settings = all.findLast(({ type }) => type === "dex-settings") ?? {}
-  const id = idOf(all, start, unit)
-  const parent = string(start.callingSessionId)
-  const model = string(settings.model) ?? string(start.model)
+  const entries = [...raw]
+  const startEntry =
+    entries.find(({ type }) => type === "session_start") ?? entries.find(({ type }) => type === "system") ?? {}
+  const settings = entries.findLast(({ type }) => type === "dex-settings") ?? {}
+  const id = idOf(entries, startEntry, unit)
+  const parent = string(startEntry.callingSessionId)
+  const model = string(settings.model) ?? string(startEntry.model)
   const unknown = createCounts()
   const keys = uniqueKeys()
   const calls = new Map<string, DroidCall>()
-  const abandoned = abandonedIn(all)
+  const abandonedIds = abandonedIn(entries)
   const messages: Message[] = []
-  for (const one of all) {
-    const content = contentOfRecord(one, {
+  for (const entry of entries) {
+    const content = contentOfRecord(entry, {
       promptOrigin: parent === undefined ? "person" : "agent",
       calls,
-      last: messages.at(-1),
+      lastMessage: messages.at(-1),
     })
-    if (content === "unknown") unknown.add(string(one.type) ?? "(no type)")
+    if (content === "unknown") unknown.add(string(entry.type) ?? "(no type)")
     else if (content && content.parts.length > 0)
-      messages.push(messageOf(one, content, keys(keyOf(one, id)), model, abandoned))
-    if (one.type === "completion") addUsage(messages, record(one.usage))
+      messages.push(messageOf(entry, content, keys(keyOf(entry, id)), model, abandonedIds))
+    if (entry.type === "completion") addUsage(messages, record(entry.usage))
   }
   if (!messages.some(({ usage }) => usage)) addUsage(messages, record(settings.tokenUsage))
-  const title = string(start.sessionTitle) ?? string(start.title)
+  const title = string(startEntry.sessionTitle) ?? string(startEntry.title)
   const fields = {
     id,
     title: /^New Session$/i.test(title ?? "") ? undefined : title,
-    cwd: start.cwd,
-    agent_version: start.version,
+    cwd: startEntry.cwd,
+    agent_version: startEntry.version,
     parent,
-    call_id: start.callingToolUseId,
-    times: [start.timestamp],
+    call_id: startEntry.callingToolUseId,
+    times: [startEntry.timestamp],
     messages,
   }
   return parsedFrom(fields, unknown)
 }
 
-/** A stream has the id on every line, a stored session on its first. */
-function idOf(all: RawRecord[], start: RawRecord, unit: UnitName): string {
-  const streamed = all.map((one) => string(one.session_id) ?? string(one.sessionId)).find((id) => id !== undefined)
+/** Returns the session's id. A stream has it on every line, a stored session only on its first line. */
+function idOf(entries: RawRecord[], startEntry: RawRecord, unit: UnitName): string {
+  const streamedId = entries
+    .map((one) => string(one.session_id) ?? string(one.sessionId))
+    .find((id) => id !== undefined)
   return (
-    (start.type === "session_start" ? string(start.id) : undefined) ??
-    streamed ??
+    (startEntry.type === "session_start" ? string(startEntry.id) : undefined) ??
+    streamedId ??
     unit.key.replace(/^.*\/|\.jsonl$/g, "")
   )
 }
 
-/** A key that distinguishes a call and its result, which have the same id. */
-function keyOf(one: RawRecord, session: string): string {
-  const id = string(one.id) ?? string(one.toolCallId)
-  if (id === undefined) return `${session}:${String(one.timestamp ?? "")}:${String(one.type)}`
-  return one.type === "message" ? id : `${session}:${id}:${String(one.type)}`
+/** Builds a record's key. A call and its result have the same id, so the key also contains the type. */
+function keyOf(entry: RawRecord, session: string): string {
+  const id = string(entry.id) ?? string(entry.toolCallId)
+  if (id === undefined) return `${session}:${String(entry.timestamp ?? "")}:${String(entry.type)}`
+  return entry.type === "message" ? id : `${session}:${id}:${String(entry.type)}`
 }
 
 function messageOf(
-  one: RawRecord,
+  entry: RawRecord,
   content: DroidContent,
   key: string,
   model: string | undefined,
-  abandoned: Set<string>,
+  abandonedIds: Set<string>,
 ): Message {
-  const at = time(one.timestamp)
+  const at = time(entry.timestamp)
   return {
     key,
     at,
@@ -162,7 +165,7 @@ function messageOf(
     model: content.role === "assistant" && model !== undefined ? model : undefined,
     parts: content.parts,
     effects: content.effects.length > 0 ? content.effects : undefined,
-    abandoned: abandoned.has(string(one.id) ?? "") ? true : undefined,
+    abandoned: abandonedIds.has(string(entry.id) ?? "") ? true : undefined,
   }
 }
 
@@ -170,33 +173,33 @@ function messageOf(
  * Finds abandoned branches. Each message names its predecessor; the last one is the current position of the session. Branches off
  * the path to it are abandoned.
  */
-function abandonedIn(all: RawRecord[]): Set<string> {
-  const messages = all.filter(({ type, id }) => type === "message" && string(id))
+function abandonedIn(entries: RawRecord[]): Set<string> {
+  const messages = entries.filter(({ type, id }) => type === "message" && string(id))
   const parents = new Map(messages.map(({ id, parentId }) => [string(id)!, string(parentId)]))
   const path = new Set<string>()
   for (let id = string(messages.at(-1)?.id); id !== undefined && !path.has(id); id = parents.get(id)) path.add(id)
-  const abandoned = new Set<string>()
+  const abandonedIds = new Set<string>()
   for (const [id, parent] of parents)
-    if (!path.has(id) && parent !== undefined && (path.has(parent) || abandoned.has(parent))) abandoned.add(id)
-  return abandoned
+    if (!path.has(id) && parent !== undefined && (path.has(parent) || abandonedIds.has(parent))) abandonedIds.add(id)
+  return abandonedIds
 }
 
-/** Adds the usage. A stream counts per answer; a stored session has only a total, which is added to its last answer. */
-function addUsage(messages: Message[], counted: RawRecord | undefined): void {
-  const last = messages.findLast(({ role }) => role === "assistant")
-  const usage = droidUsage(counted)
-  if (last && usage) last.usage = usage
+/** Adds usage to the last answer. A stream counts per answer; a stored session has only a total. */
+function addUsage(messages: Message[], counts: RawRecord | undefined): void {
+  const lastAnswer = messages.findLast(({ role }) => role === "assistant")
+  const usage = droidUsage(counts)
+  if (lastAnswer && usage) lastAnswer.usage = usage
 }
 
-/** Accepts the field names of the settings and of a stream. */
-function droidUsage(counted: RawRecord | undefined): Usage | undefined {
-  const of = (...names: string[]) => names.map((name) => number(counted?.[name])).find((n) => n !== undefined)
+/** Parses token counts. The field names of the settings and of a stream are different. */
+function droidUsage(counts: RawRecord | undefined): Usage | undefined {
+  const firstCount = (...names: string[]) => names.map((name) => number(counts?.[name])).find((n) => n !== undefined)
   return usageFrom({
-    input: of("inputTokens", "input_tokens"),
-    output: of("outputTokens", "output_tokens"),
-    cache_read: of("cacheReadTokens", "cache_read_input_tokens"),
-    cache_write: of("cacheCreationTokens", "cache_creation_input_tokens"),
-    reasoning: of("thinkingTokens"),
+    input: firstCount("inputTokens", "input_tokens"),
+    output: firstCount("outputTokens", "output_tokens"),
+    cache_read: firstCount("cacheReadTokens", "cache_read_input_tokens"),
+    cache_write: firstCount("cacheCreationTokens", "cache_creation_input_tokens"),
+    reasoning: firstCount("thinkingTokens"),
   })
 }
 
@@ -209,46 +212,46 @@ const TOOLS: ToolNames = {
 }
 
 /** Types of records without content. */
-const QUIET = ["session_start", "session_end", "system", "todo_state", "dex-settings"]
+const IGNORED_TYPES = ["session_start", "session_end", "system", "todo_state", "dex-settings"]
 
 type DroidCall = { tool: string | undefined; args: RawRecord }
 type DroidContent = { role: Message["role"]; parts: Part[]; effects: Effect[] }
-type Context = { promptOrigin: Origin; calls: Map<string, DroidCall>; last: Message | undefined }
+type Context = { promptOrigin: Origin; calls: Map<string, DroidCall>; lastMessage: Message | undefined }
 
-/** Returns undefined if there is no content. */
-function contentOfRecord(one: RawRecord, context: Context): DroidContent | "unknown" | undefined {
-  const type = string(one.type) ?? ""
+/** Returns undefined if the record has no content. */
+function contentOfRecord(entry: RawRecord, context: Context): DroidContent | "unknown" | undefined {
+  const type = string(entry.type) ?? ""
   switch (type) {
     case "message":
-      return contentOfMessage(record(one.message) ?? one, context)
+      return contentOfMessage(record(entry.message) ?? entry, context)
     case "tool_call":
-      return contentOfCall(one, context)
+      return contentOfCall(entry, context)
     case "tool_result":
-      return contentOfResult(one, context)
+      return contentOfResult(entry, context)
     case "completion":
-      return completionOf(one, context)
+      return completionOf(entry, context)
     case "compaction_state": {
-      const text = string(one.summaryText) ?? string(one.summary) ?? string(record(one.summary)?.text)
+      const text = string(entry.summaryText) ?? string(entry.summary) ?? string(record(entry.summary)?.text)
       return text === undefined
         ? undefined
         : { role: "system", parts: [{ type: "summary", text, origin: "agent" }], effects: [] }
     }
     case "error": {
-      const text = string(one.message) ?? string(record(one.error)?.message)
+      const text = string(entry.message) ?? string(record(entry.error)?.message)
       return text === undefined
         ? undefined
         : { role: "system", parts: [{ type: "text", text, origin: "local_tool" }], effects: [] }
     }
     default:
-      return QUIET.includes(type) ? undefined : "unknown"
+      return IGNORED_TYPES.includes(type) ? undefined : "unknown"
   }
 }
 
 function contentOfMessage(message: RawRecord, context: Context): DroidContent | "unknown" {
   const { role } = message
   if (role !== "user" && role !== "assistant" && role !== "system") return "unknown"
-  const flat = string(message.text) ?? string(message.content)
-  const blocks = flat === undefined ? records(message.content) : [{ type: "text", text: flat }]
+  const plainText = string(message.text) ?? string(message.content)
+  const blocks = plainText === undefined ? records(message.content) : [{ type: "text", text: plainText }]
   const parts: Part[] = []
   const effects: Effect[] = []
   for (const block of blocks) {
@@ -262,13 +265,14 @@ function contentOfMessage(message: RawRecord, context: Context): DroidContent | 
       parts.push(imagePart(block.image, role === "user" ? context.promptOrigin : "agent"))
     else if (text === undefined) continue
     else if (block.type === "thinking") parts.push({ type: "thinking", text, origin: "agent" })
-    else parts.push(...spoken(text, role === "user" ? context.promptOrigin : role === "system" ? "injected" : "agent"))
+    else
+      parts.push(...textParts(text, role === "user" ? context.promptOrigin : role === "system" ? "injected" : "agent"))
   }
   const isResult = parts.some(({ type }) => type === "tool_result")
   return { role: role === "user" && isResult ? "tool" : role, parts, effects }
 }
 
-function spoken(text: string, origin: Origin): Part[] {
+function textParts(text: string, origin: Origin): Part[] {
   if (origin === "agent") return [{ type: "text", text, origin }]
   return splitInjected(text, ["system-reminder", "system-notification"]).map((run) => ({
     type: "text",
@@ -277,34 +281,34 @@ function spoken(text: string, origin: Origin): Part[] {
   }))
 }
 
-function callIdOf(one: RawRecord): string | undefined {
-  return string(one.toolCallId) ?? string(one.tool_use_id) ?? string(one.toolUseId) ?? string(one.id)
+function callIdOf(entry: RawRecord): string | undefined {
+  return string(entry.toolCallId) ?? string(entry.tool_use_id) ?? string(entry.toolUseId) ?? string(entry.id)
 }
 
-function contentOfCall(one: RawRecord, { calls }: Context): DroidContent {
-  const id = callIdOf(one)
-  const tool = string(one.name) ?? string(one.toolName)
-  const args = record(one.input) ?? record(one.parameters) ?? {}
+function contentOfCall(entry: RawRecord, { calls }: Context): DroidContent {
+  const id = callIdOf(entry)
+  const tool = string(entry.name) ?? string(entry.toolName)
+  const args = record(entry.input) ?? record(entry.parameters) ?? {}
   if (id !== undefined) calls.set(id, { tool, args })
   return { role: "assistant", parts: [toolCallPart(tool, args, id)], effects: [] }
 }
 
-function contentOfResult(one: RawRecord, { calls }: Context): DroidContent {
-  const id = callIdOf(one)
+function contentOfResult(entry: RawRecord, { calls }: Context): DroidContent {
+  const id = callIdOf(entry)
   const call = calls.get(id ?? "")
-  const value = record(one.value)
-  const output = outputOf(one.content ?? one.value)
+  const value = record(entry.value)
+  const output = outputOf(entry.content ?? entry.value)
   const code = /\(exit code: (\d{1,5})\)|\[Process exited with code (\d{1,5})\]/.exec(output)
   const exit_status = number(value?.exitCode) ?? (code ? Number(code[1] ?? code[2]) : undefined)
   const { part, effects } = resultOfCall({
-    tool: call?.tool ?? string(one.toolName) ?? string(one.toolId),
+    tool: call?.tool ?? string(entry.toolName) ?? string(entry.toolId),
     call_id: id,
     output,
     commandOutput: output.replace(
       /^Error: Command failed \(exit code: \d{1,5}\)$|^\[Process exited with code \d{1,5}\]$/gm,
       "",
     ),
-    failed: one.is_error === true || one.isError === true,
+    failed: entry.is_error === true || entry.isError === true,
     exit_status: exit_status !== undefined && call && isCommand(call) ? exit_status : undefined,
     action: call ? actionByName(TOOLS, call.tool, call.args) : {},
   })
@@ -322,15 +326,16 @@ function outputOf(value: unknown): string {
     return records(value)
       .flatMap(({ text }) => string(text) ?? [])
       .join("\n")
-  const printed = record(value)
-  if (!printed) return ""
-  const texts = [printed.stdout, printed.stderr].flatMap((text) => string(text) ?? [])
-  return texts.length > 0 ? texts.join("\n") : JSON.stringify(printed)
+  const commandOutput = record(value)
+  if (!commandOutput) return ""
+  const texts = [commandOutput.stdout, commandOutput.stderr].flatMap((text) => string(text) ?? [])
+  return texts.length > 0 ? texts.join("\n") : JSON.stringify(commandOutput)
 }
 
-/** A completion repeats the last answer, unless there was none. */
-function completionOf(one: RawRecord, { last }: Context): DroidContent | undefined {
-  const text = string(one.finalText) ?? string(one.final_text)
-  if (text === undefined || (last?.role === "assistant" && last.parts.at(-1)?.text === text)) return undefined
+/** Returns the answer in a completion. Returns undefined if it only repeats the last answer. */
+function completionOf(entry: RawRecord, { lastMessage }: Context): DroidContent | undefined {
+  const text = string(entry.finalText) ?? string(entry.final_text)
+  if (text === undefined || (lastMessage?.role === "assistant" && lastMessage.parts.at(-1)?.text === text))
+    return undefined
   return { role: "assistant", parts: [{ type: "text", text, origin: "agent" }], effects: [] }
 }

@@ -49,14 +49,14 @@ import type { Usage } from "../../../src/core/usage.ts"
 import { hermesRoots } from "./records.ts"
 
 /**
- * Hermes Agent: a database, and files of the same sessions in `sessions/`, which older versions used alone; the
- * database wins. Each profile has its own folder with both.
+ * Reads Hermes Agent: a database, and files in `sessions/`, which are all that older versions have. If both have the same
+ * session, the database takes precedence. Each profile has its own folder with both.
  */
 export const hermesConnector: Connector = {
   source: "hermes",
   version: 1,
   roots: hermesRoots,
-  discover: (root, seen, scratch) => withProblems((report) => discover(root, report, seen, scratch)),
+  discover: (root, isUnchanged, scratch) => withProblems((report) => discover(root, report, isUnchanged, scratch)),
   watched,
   read,
   parse: parseHermes,
@@ -76,21 +76,26 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
-  yield* unitsIn(root, "", seen, report, scratch)
+function* discover(
+  root: string,
+  report: Report,
+  isUnchanged: IsUnchanged,
+  scratch?: Scratch,
+): Generator<Unit | Unreadable> {
+  yield* unitsIn(root, "", isUnchanged, report, scratch)
   for (const profile of entriesOf(join(root, "profiles"), report))
     if (profile.isDirectory())
-      yield* unitsIn(join(root, "profiles", profile.name), `${profile.name}/`, seen, report, scratch)
+      yield* unitsIn(join(root, "profiles", profile.name), `${profile.name}/`, isUnchanged, report, scratch)
 }
 
 function* unitsIn(
   folder: string,
   profile: string,
-  seen: IsUnchanged,
+  isUnchanged: IsUnchanged,
   report: Report,
   scratch?: Scratch,
 ): Generator<Unit | Unreadable> {
-  yield* unitsOfDatabase(join(folder, "state.db"), (db) => sessionsIn(db, profile), seen, scratch)
+  yield* unitsOfDatabase(join(folder, "state.db"), (db) => sessionsIn(db, profile), isUnchanged, scratch)
   for (const { name } of entriesOf(join(folder, "sessions"), report)) {
     if (!/^(session_)?\d{8}_.*\.jsonl?$/.test(name)) continue
     const path = join(folder, "sessions", name)
@@ -101,9 +106,9 @@ function* unitsIn(
 
 function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
   expectTable(db, "sessions", "Hermes")
-  const contents = new Map(db.all(CONTENT_STATS).map((row) => [row.id, row]))
+  const contentStats = new Map(db.all(CONTENT_STATS).map((row) => [row.id, row]))
   return taggedRows(db, "sessions", SESSION_COLUMNS, "").map((row) => {
-    const { count, last, bytes, latest } = contents.get(string(row.id) ?? "") ?? {}
+    const { count, last, bytes, latest } = contentStats.get(string(row.id) ?? "") ?? {}
     const bornAt = time(row.started_at)
     return {
       key: `db:${profile}${row.id}`,
@@ -118,7 +123,9 @@ function sessionsIn(db: ForeignDatabase, profile: string): DatabaseSession[] {
 const CONTENT_STATS = `select session_id as id, count(*) as count, max(id) as last, max(timestamp) as latest,
   sum(octet_length(content)) as bytes from messages group by session_id`
 
-/** The columns of a session to read. The table also has the system prompt and data about the person. */
+/**
+ * The columns of a session that are read. The system prompt and data about the person, which the table also has, are not read.
+ */
 const SESSION_COLUMNS = [
   ...["id", "source", "model", "parent_session_id", "started_at", "ended_at", "end_reason", "title", "title_source"],
   ...["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"],
@@ -139,15 +146,15 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
 function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => void): RawRecord[] {
   const about = taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id)
   const parent = string(about[0]?.parent_session_id)
-  const ended = parent === undefined ? [] : taggedRows(db, "sessions", ["end_reason"], "where id = ?", parent)
+  const parentRows = parent === undefined ? [] : taggedRows(db, "sessions", ["end_reason"], "where id = ?", parent)
   const messages = taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by id", id)
   return [
-    ...about.map((row) => ({ ...row, parent_ended: ended[0]?.end_reason })),
+    ...about.map((row) => ({ ...row, parent_ended: parentRows[0]?.end_reason })),
     ...parseJsonColumns(messages, ["tool_calls"], skip),
   ]
 }
 
-/** Keeps only these fields: the others are the system prompt, tool descriptions and URLs. */
+/** Keeps only the fields listed here. The others are the system prompt, tool descriptions and URLs. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { session_id, model, platform, session_start, last_updated, title } = file
   const cwd = string(file.cwd) ?? record(file.model_config)?.cwd
@@ -155,13 +162,16 @@ function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   for (const message of records(file.messages)) yield stripMessage(message)
 }
 
-/** Removes image bytes and what only the provider can read. Content that is not text is stored as text with a mark. */
+/**
+ * Removes image bytes and data that only the provider can read. Hermes stores content that is not a string as JSON text with a
+ * mark.
+ */
 function stripMessage(message: RawRecord): RawRecord {
-  const { codex_reasoning_items: _, codex_message_items: __, reasoning_details: ___, tools: ____, ...kept } = message
-  const text = string(kept.content)
-  const listed = text?.startsWith(LIST_MARK) ? parseArray(text.slice(LIST_MARK.length)) : kept.content
-  const content = Array.isArray(listed) ? { content: records(listed).map(stripPiece) } : {}
-  return cutLongTexts({ ...kept, ...content })
+  const { codex_reasoning_items: _, codex_message_items: __, reasoning_details: ___, tools: ____, ...rest } = message
+  const text = string(rest.content)
+  const contentValue = text?.startsWith(LIST_MARK) ? parseArray(text.slice(LIST_MARK.length)) : rest.content
+  const content = Array.isArray(contentValue) ? { content: records(contentValue).map(stripPiece) } : {}
+  return cutLongTexts({ ...rest, ...content })
 }
 
 const LIST_MARK = "\u0000json:"
@@ -185,20 +195,20 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   let about: RawRecord = {}
   const entries: RawRecord[] = []
   for (const entry of raw) {
-    if (isAbout(entry)) about = { ...about, ...entry }
+    if (isSessionRecord(entry)) about = { ...about, ...entry }
     else entries.push(entry)
   }
   const id = string(about.session_id) ?? string(about.id) ?? idIn(unit.key)
   const calls = callsIn(entries)
   const unknown = createCounts()
   const messages: Message[] = []
-  for (const [place, entry] of entries.entries()) {
+  for (const [index, entry] of entries.entries()) {
     const content = contentOf(entry, calls)
     if (!content) unknown.add(string(entry.role) ?? string(entry.type) ?? "(no role)")
     else if (content.parts.length > 0) {
       const at = time(entry.timestamp)
       const isAbandoned = entry.active === 0
-      const key = `${id}:${number(entry.id) ?? `line ${place}`}`
+      const key = `${id}:${number(entry.id) ?? `line ${index}`}`
       messages.push({ key, at, ...content, abandoned: isAbandoned ? true : undefined })
     }
   }
@@ -220,7 +230,7 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-function isAbout({ table, type, role }: RawRecord): boolean {
+function isSessionRecord({ table, type, role }: RawRecord): boolean {
   return table === "sessions" || type === "dex-session" || role === "session_meta"
 }
 
@@ -237,8 +247,8 @@ function callsIn(entries: RawRecord[]): Map<string, Call> {
 }
 
 function callOf(call: RawRecord): Call {
-  const { name, arguments: given } = record(call.function) ?? call
-  return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
+  const { name, arguments: rawArgs } = record(call.function) ?? call
+  return { tool: string(name), args: record(rawArgs) ?? parseObject(string(rawArgs) ?? "") ?? {} }
 }
 
 /** Returns undefined for an unknown role. */
@@ -260,16 +270,21 @@ function contentOf(entry: RawRecord, calls: Map<string, Call>): Content | undefi
 const SKILL = '[SYSTEM: The user has invoked the "'
 const INSTRUCTION = "The user has provided the following instruction alongside the skill invocation: "
 
-/** Splits a prompt. When a person calls a skill, their turn has the skill's complete text, followed by what they typed. */
+/**
+ * Splits a prompt. When a person calls a skill, their turn has the complete text of the skill, followed by the text that they
+ * typed.
+ */
 function promptParts(part: Part): Part[] {
   if (part.type !== "text" || !part.text.startsWith(SKILL)) return [part]
-  const at = part.text.indexOf(INSTRUCTION)
+  const instructionStart = part.text.indexOf(INSTRUCTION)
   const [skill, instruction] =
-    at === -1 ? [part.text, ""] : [part.text.slice(0, at), part.text.slice(at + INSTRUCTION.length)]
-  const [typed, note] = instruction.split("\n\n[Runtime note:")
+    instructionStart === -1
+      ? [part.text, ""]
+      : [part.text.slice(0, instructionStart), part.text.slice(instructionStart + INSTRUCTION.length)]
+  const [typedText, note] = instruction.split("\n\n[Runtime note:")
   return [
     { type: "text", text: note === undefined ? skill : `${skill}\n\n[Runtime note:${note}`, origin: "injected" },
-    ...(typed ? [{ type: "text", text: typed, origin: "person" } as const] : []),
+    ...(typedText ? [{ type: "text", text: typedText, origin: "person" } as const] : []),
   ]
 }
 
@@ -284,7 +299,7 @@ function answerParts(entry: RawRecord): Part[] {
   ]
 }
 
-/** Parses a result. Hermes's own tools answer with JSON: a command with its output and exit code, a patch with its diff. */
+/** Parses a result. Hermes's own tools return JSON: a command its output and exit code, a patch its diff. */
 function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const call_id = string(entry.tool_call_id)
   const call = calls.get(call_id ?? "")
@@ -293,14 +308,14 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const answer = text.startsWith("{") ? parseObject(text) : undefined
   const exit = number(answer?.exit_code)
   const action = call ? actionByName(TOOLS, call.tool, call.args) : {}
-  const reported = reportedHunks(string(answer?.diff))
+  const diffHunks = reportedHunks(string(answer?.diff))
   const { part, effects } = resultOfCall({
     tool: string(entry.tool_name) ?? call?.tool,
     call_id,
     output: action.command === undefined ? text : (string(answer?.output) ?? text),
     failed: entry.finish_reason === "error" || string(answer?.error) !== undefined || answer?.success === false,
     exit_status: exit,
-    action: reported.length > 0 ? { hunks: reported } : action,
+    action: diffHunks.length > 0 ? { hunks: diffHunks } : action,
   })
   const images = pieces.filter(({ type }) => type === "image")
   return { role: "tool", parts: [part, ...images], effects: effects.length > 0 ? effects : undefined }
@@ -332,11 +347,14 @@ function hermesUsage(about: RawRecord): Usage | undefined {
 
 type Lineage = Pick<Conversation, "parent" | "fork_of" | "resume_of">
 
-/** How the previous session ended shows what this one is: its continuation, its branch, or delegated work. */
-function lineageOf(parent: string | undefined, ended: string | undefined): Lineage {
+/**
+ * Derives how a session is related to its parent from the reason why the parent ended: the session continues its parent,
+ * branches off from it, or does work that the parent delegated.
+ */
+function lineageOf(parent: string | undefined, endReason: string | undefined): Lineage {
   if (parent === undefined) return {}
-  if (ended?.startsWith("compress")) return { resume_of: parent }
-  return ended?.startsWith("branch") ? { fork_of: parent } : { parent: { id: parent } }
+  if (endReason?.startsWith("compress")) return { resume_of: parent }
+  return endReason?.startsWith("branch") ? { fork_of: parent } : { parent: { id: parent } }
 }
 
 function kindOf({ source, platform }: RawRecord, { parent }: Lineage): Kind {

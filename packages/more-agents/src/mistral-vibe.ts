@@ -27,7 +27,9 @@ import { parseObject, type RawRecord, record, records, string } from "../../../s
 import type { Usage } from "../../../src/core/usage.ts"
 import { vibeRoots } from "./records.ts"
 
-/** Mistral Vibe: a folder per session, with its messages and a file of facts; the folders of its subagents are inside. */
+/**
+ * Reads Mistral Vibe: a folder per session, with its messages, a file with facts about it, and the folders of its subagents.
+ */
 export const mistralVibeConnector: Connector = {
   source: "mistral_vibe",
   version: 1,
@@ -40,21 +42,21 @@ export const mistralVibeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 16 << 20
-/** The deepest nesting of subagents that is read. */
+/** The maximum depth of nested subagents that are read. */
 const MAX_NESTED = 3
 
-function* sessionsIn(folder: string, prefix: string, nested: number, report: Report): Generator<Unit> {
+function* sessionsIn(folder: string, prefix: string, nestingLeft: number, report: Report): Generator<Unit> {
   for (const entry of entriesOf(folder, report)) {
     if (!entry.isDirectory()) continue
     const [session, key] = [join(folder, entry.name), `${prefix}${entry.name}`]
     const path = join(session, "messages.jsonl")
     const unit = unitAt(path, key, report)
     if (unit) yield unitWithFacts(unit, factsAt(join(session, "meta.json"), report))
-    if (nested > 0) yield* sessionsIn(join(session, "agents"), `${key}/agents/`, nested - 1, report)
+    if (nestingLeft > 0) yield* sessionsIn(join(session, "agents"), `${key}/agents/`, nestingLeft - 1, report)
   }
 }
 
-/** Keeps only these fields: the file also has the settings, the system prompt and every tool's description. */
+/** Keeps only the fields listed here. The file also has the settings, the system prompt and every tool's description. */
 function factsAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   if (!meta) return undefined
@@ -131,7 +133,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-/** The id of a record. A fork copies messages with their ids. */
+/** Returns the id of a record. A fork copies messages together with their ids. */
 function recordKey(entry: RawRecord): string | undefined {
   const call = string(entry.tool_call_id)
   return string(entry.message_id) ?? (call && `result ${call}`)
@@ -143,8 +145,8 @@ function callsIn(entries: RawRecord[]): Map<string, Call> {
 }
 
 function callOf(call: RawRecord): Call {
-  const { name, arguments: given } = record(call.function) ?? {}
-  return { tool: string(name), args: record(given) ?? parseObject(string(given) ?? "") ?? {} }
+  const { name, arguments: rawArgs } = record(call.function) ?? {}
+  return { tool: string(name), args: record(rawArgs) ?? parseObject(string(rawArgs) ?? "") ?? {} }
 }
 
 /** Returns undefined for an unknown role. */
@@ -180,7 +182,7 @@ function answerParts(entry: RawRecord): Part[] {
   ]
 }
 
-/** Parses a result. It has a line per field; a failed command is a sentence with its exit code. */
+/** Parses a result. It has one line per field, except for a failed command, whose result is a sentence with the exit code. */
 function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
   const call_id = string(entry.tool_call_id)
   const call = calls.get(call_id ?? "")
@@ -189,11 +191,11 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
     .map((part) => part.text)
     .join("\n")
   const exit = tool === "bash" ? /^(returncode|Return code): (-?\d{1,10})$/m.exec(text) : undefined
-  const printed = exit?.[1] === "Return code" ? text.slice(exit.index + exit[0].length) : text
+  const commandOutput = exit?.[1] === "Return code" ? text.slice(exit.index + exit[0].length) : text
   const { part, effects } = resultOfCall({
     tool,
     call_id,
-    output: printed.replace(/^stdout: /m, ""),
+    output: commandOutput.replace(/^stdout: /m, ""),
     failed: /^\s*<(?:tool_error|user_cancellation)>/.test(text),
     exit_status: exit ? Number(exit[2]) : undefined,
     action: call ? actionOf(call) : {},
@@ -204,15 +206,19 @@ function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
 function actionOf({ tool, args }: Call): CallAction {
   const path = string(args.file_path) ?? string(args.path)
   if (tool !== "search_replace" || path === undefined) return actionByName(TOOLS, tool, args)
-  return { hunks: blocksIn(string(args.content) ?? "").flatMap(([old, now]) => hunksOfReplacement(path, old, now)) }
+  return {
+    hunks: searchReplacePairs(string(args.content) ?? "").flatMap(([before, after]) =>
+      hunksOfReplacement(path, before, after),
+    ),
+  }
 }
 
-/** Parses an edit of before 2.10, a text with `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
-function blocksIn(text: string): [string, string][] {
+/** Parses an edit from before version 2.10, which is a text with `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE`. */
+function searchReplacePairs(text: string): [string, string][] {
   return text.split(/^<{5,9} SEARCH\n/m).flatMap((block): [string, string][] => {
-    const [both, ...rest] = block.split(/^>{5,9} REPLACE$/m)
-    const [old, ...now] = both!.split(/^={5,9}\n/m)
-    return rest.length > 0 && now.length > 0 ? [[old!, now.join("")]] : []
+    const [edit, ...rest] = block.split(/^>{5,9} REPLACE$/m)
+    const [before, ...after] = edit!.split(/^={5,9}\n/m)
+    return rest.length > 0 && after.length > 0 ? [[before!, after.join("")]] : []
   })
 }
 
@@ -230,7 +236,7 @@ function vibeUsage(stats: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** Ignores a title that is the beginning of the prompt, as sessions that nobody named may have. */
+/** Returns the session's title. If nobody named the session, its title may be the beginning of the prompt, which is ignored. */
 function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
   const text = string(facts.title)
   if (text === undefined) return undefined

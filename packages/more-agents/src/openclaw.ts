@@ -15,7 +15,7 @@ import { parseObject, type RawRecord, record, string } from "../../../src/core/r
 import { type PiDialect, parsePi, piConnector, stripPiEntry } from "./pi.ts"
 import { openclawRoots } from "./records.ts"
 
-/** OpenClaw: files in Pi's format, in a folder per agent, with an index. */
+/** Reads OpenClaw: files in Pi's format, in one folder per agent, with an index. */
 export const openclawConnector: Connector = {
   source: "openclaw",
   version: 1,
@@ -27,10 +27,13 @@ export const openclawConnector: Connector = {
   identify: (entry) => (entry.type === "dex-session" ? "dex-session" : piConnector.identify?.(entry)),
 }
 
-/** A reset or a deletion renames a transcript; `.full.bak` is the version before it was shortened. */
+/**
+ * Matches the files of sessions. OpenClaw renames a file when its session is reset or deleted. `.full.bak` is the file before
+ * it was shortened.
+ */
 const TRANSCRIPT = /^(.+?)\.jsonl(?:\.(?:reset|deleted)\..+|\.full\.bak)?$/
-/** Copies of a transcript, and a log of the requests to the model. */
-const COPY = /\.(?:checkpoint\.[^/]*|trajectory)$/
+/** Matches the ids of files that only look like transcripts: copies of one, and logs of the requests to the model. */
+const NOT_TRANSCRIPT = /\.(?:checkpoint\.[^/]*|trajectory)$/
 const MAX_INDEX_BYTES = 64 << 20
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
@@ -42,19 +45,19 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   }
 }
 
-/** Finds one unit per session: if there are several files, the one that OpenClaw still writes, otherwise the latest. */
+/** Finds one unit per session. If it has several files, the one that OpenClaw still writes is used, otherwise the latest. */
 function transcriptsIn(folder: string, agent: string, report: Report): Map<string, Unit> {
-  const found = new Map<string, Unit>()
+  const units = new Map<string, Unit>()
   for (const { name } of entriesOf(folder, report)) {
     const id = TRANSCRIPT.exec(name)?.[1]
-    if (id === undefined || COPY.test(id)) continue
+    if (id === undefined || NOT_TRANSCRIPT.test(id)) continue
     const path = join(folder, name)
     const unit = unitAt(path, `${agent}/${id}`, report)
     if (!unit) continue
-    const other = found.get(id)
-    if (!other || rank(unit) > rank(other)) found.set(id, unit)
+    const earlier = units.get(id)
+    if (!earlier || rank(unit) > rank(earlier)) units.set(id, unit)
   }
-  return found
+  return units
 }
 
 function rank({ path, modifiedAt }: Unit): number {
@@ -75,7 +78,7 @@ function factsIn(path: string, report: Report): Map<string, OpenclawFacts> {
   )
 }
 
-/** A session's facts from OpenClaw's index. Stored as the first record of the unit. */
+/** The facts about a session in OpenClaw's index. They are stored as the first record of the unit. */
 type OpenclawFacts = { type: "dex-session"; key: string; label?: string; parent?: string }
 
 const OPENCLAW: PiDialect = {
@@ -112,7 +115,7 @@ function withFacts(conversation: Conversation, { key, label, parent }: RawRecord
 }
 
 /**
- * The kind of a session, from its key, which shows who started it: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`,
+ * Returns the kind of a session. Its key shows who started it: `agent:main:main`, `agent:main:subagent:<id>`, `cron:<job>`,
  * `hook:<id>`.
  */
 function kindOf(key: string): Kind {
@@ -120,26 +123,30 @@ function kindOf(key: string): Kind {
   return /(?:^|:)(?:cron|hook):/.test(key) ? "automation" : "person"
 }
 
-const CLOSING = "\n```"
-/** The time stamp before a message that came over a channel. */
-const MOMENT = /^\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}[^\]\n]{0,24}\]\s+/
+const CLOSING_FENCE = "\n```"
+/** Matches the time stamp at the beginning of a message that came over a channel. */
+const TIME_STAMP = /^\[(?:[A-Z][a-z]{2} )?\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}[^\]\n]{0,24}\]\s+/
 
-/** Splits off what the gateway puts before a person's text: blocks about the author and the channel, and the time. */
+/**
+ * Splits a prompt into the person's text and what the gateway inserts before it: blocks about the author and the channel, and
+ * the time.
+ */
 function promptParts(text: string): Part[] {
-  const at = bodyFrom(text)
-  const injected: Part[] = at === 0 ? [] : [{ type: "text", text: text.slice(0, at).trim(), origin: "injected" }]
-  const typed = text.slice(at).trim()
-  return typed === "" ? injected : [...injected, { type: "text", text: typed, origin: "person" }]
+  const start = bodyStart(text)
+  const injectedParts: Part[] =
+    start === 0 ? [] : [{ type: "text", text: text.slice(0, start).trim(), origin: "injected" }]
+  const typedText = text.slice(start).trim()
+  return typedText === "" ? injectedParts : [...injectedParts, { type: "text", text: typedText, origin: "person" }]
 }
 
-function bodyFrom(text: string): number {
-  let at = 0
+function bodyStart(text: string): number {
+  let start = 0
   for (;;) {
-    const opened = /^[A-Z][^\n(]{0,60}\(untrusted[^)\n]{0,40}\):\n```json\n/.exec(text.slice(at, at + 200))
-    const close = opened ? text.indexOf(CLOSING, at + opened[0].length - 1) : -1
+    const opening = /^[A-Z][^\n(]{0,60}\(untrusted[^)\n]{0,40}\):\n```json\n/.exec(text.slice(start, start + 200))
+    const close = opening ? text.indexOf(CLOSING_FENCE, start + opening[0].length - 1) : -1
     if (close === -1) break
-    at = close + CLOSING.length
-    while (text[at] === "\n") at++
+    start = close + CLOSING_FENCE.length
+    while (text[start] === "\n") start++
   }
-  return at + (MOMENT.exec(text.slice(at, at + 80))?.[0].length ?? 0)
+  return start + (TIME_STAMP.exec(text.slice(start, start + 80))?.[0].length ?? 0)
 }

@@ -26,7 +26,7 @@ import { array, number, type RawRecord, record, records, string, time } from "..
 import type { Usage } from "../../../src/core/usage.ts"
 import { piRoots } from "./records.ts"
 
-/** Pi: one file per session, in a folder named after its working directory. A session is a tree. */
+/** Reads Pi: one file per session, in a folder named after its working directory. A session is a tree of entries. */
 export const piConnector: Connector = {
   source: "pi",
   version: 2,
@@ -43,17 +43,21 @@ function identify(entry: RawRecord): string | undefined {
   return id && `${entry.type} ${id}`
 }
 
-/** Removes image bytes, signatures, and the copy of a file that accompanies the shown part. */
+/** Removes image bytes and signatures. Of the details of a result, keeps only the diff and the exit code. */
 export function stripPiEntry(entry: RawRecord): RawRecord {
   const message = record(entry.message)
   if (!message) return cutLongTexts(entry)
   const { details, ...rest } = message
   const { diff, exitCode } = record(details) ?? {}
-  const kept = withoutUndefined({ diff, exitCode })
+  const storedDetails = withoutUndefined({ diff, exitCode })
   const content = Array.isArray(rest.content) ? { content: records(rest.content).map(stripPart) } : {}
   return cutLongTexts({
     ...entry,
-    message: { ...rest, ...content, ...withoutUndefined({ details: Object.keys(kept).length > 0 ? kept : undefined }) },
+    message: {
+      ...rest,
+      ...content,
+      ...withoutUndefined({ details: Object.keys(storedDetails).length > 0 ? storedDetails : undefined }),
+    },
   })
 }
 
@@ -63,30 +67,30 @@ function stripPart({ thinkingSignature: _, textSignature: __, thoughtSignature: 
   return { ...rest, image: digestOf(Buffer.from(data, "base64"), string(part.mimeType)) }
 }
 
-/** omp stores a session's title in the first line, which it rewrites in place. */
+/** Adapts Pi's connector to omp, which stores a session's title in the first line and rewrites it in place. */
 export function ompDifferences(parent: Connector): Partial<Connector> {
   return {
     parse: (raw, unit) => {
       const records = [...raw]
       const { conversations, unknown } = parent.parse(records, unit)
       const text = string(records.findLast(({ type }: RawRecord) => type === "title")?.title)
-      const titled = conversations.map((one) =>
+      const titledConversations = conversations.map((one) =>
         text === undefined || one.title ? one : { ...one, title: { text, from: "agent" as const } },
       )
-      return { conversations: titled, unknown }
+      return { conversations: titledConversations, unknown }
     },
   }
 }
 
 /** Types of entries without content. */
-const QUIET = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
-const KNOWN = [...QUIET, "message", "compaction", "branch_summary", "custom_message"]
+const IGNORED_TYPES = ["session", "session_info", "model_change", "thinking_level_change", "label", "custom", "title"]
+const KNOWN_TYPES = [...IGNORED_TYPES, "message", "compaction", "branch_summary", "custom_message"]
 
-/** The differences of agents that write Pi's file format. */
+/** The differences between the agents that write Pi's file format. */
 export type PiDialect = {
   /** The names of the tools that work on files. */
   tools: Record<"command" | "read" | "write" | "edit", readonly string[]>
-  /** Splits a person's message if the program inserts its own text there. */
+  /** Splits a message of the person, into which the agent may insert its own text. */
   promptParts(text: string): Part[]
 }
 
@@ -95,14 +99,14 @@ const PI: PiDialect = {
   promptParts: (text) => [{ type: "text", text, origin: "person" }],
 }
 
-/** A tool call of the session. Its result is in a separate message and has the outcome. */
-type Call = { tool: string; does?: keyof PiDialect["tools"]; args: RawRecord }
+/** A tool call. Its outcome is in a separate message, with its result. */
+type Call = { tool: string; kind?: keyof PiDialect["tools"]; args: RawRecord }
 
 export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI): Parsed {
   const entries = [...raw]
   const header = entries.find(({ type }) => type === "session") ?? {}
   const calls = callsIn(entries, dialect)
-  const abandoned = abandonedIn(entries)
+  const abandonedIds = abandonedIn(entries)
   const keys = keysFor(string(header.id) ?? unit.key)
   const unknown = createCounts()
   const messages: Message[] = []
@@ -116,14 +120,14 @@ export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI):
         key,
         at,
         ...content,
-        abandoned: abandoned.has(string(entry.id) ?? "") ? true : undefined,
+        abandoned: abandonedIds.has(string(entry.id) ?? "") ? true : undefined,
       })
     }
   }
-  const named = entries.findLast(({ type, name }) => type === "session_info" && string(name))
+  const nameEntry = entries.findLast(({ type, name }) => type === "session_info" && string(name))
   const fields = {
     id: string(header.id) ?? idIn(unit.key) ?? unit.key,
-    title: named && { text: string(named.name)!, from: "person" },
+    title: nameEntry && { text: string(nameEntry.name)!, from: "person" },
     cwd: header.cwd,
     fork_of: idIn(string(header.parentSession) ?? string(header.branchedFrom) ?? ""),
     times: [header.timestamp],
@@ -138,8 +142,9 @@ function typeOf(entry: RawRecord): string {
 }
 
 /**
- * Builds keys. A fork copies entries unchanged, so the timestamp and the short id identify an entry in both files. The first
- * versions had no ids, and some entries have no timestamp: entries of the same role at the same time are then numbered.
+ * Returns a function that builds the keys of entries. A fork copies entries unchanged, so an entry's timestamp and short id
+ * identify it in both files. The first versions had no ids, and some entries have no timestamp. Entries that would have the
+ * same key are numbered.
  */
 function keysFor(session: string): (entry: RawRecord, role: string) => string {
   const unique = uniqueKeys()
@@ -150,19 +155,22 @@ function keysFor(session: string): (entry: RawRecord, role: string) => string {
 }
 
 /**
- * Finds abandoned entries. Every entry names its predecessor, and the last one is the current position of the session: entries
- * that are not on the path to it are abandoned. A result may name its call in place of the entry with the call.
+ * Finds abandoned entries. Every entry names its predecessor, and the last entry is the current position of the session, so
+ * entries that are not on the path to it are abandoned. The result of a tool may name its call instead of the entry that
+ * contains the call.
  */
 function abandonedIn(entries: RawRecord[]): Set<string> {
   const callers = new Map(
     entries.flatMap(({ id, message }) => records(record(message)?.content).map((part) => [part.id, id] as const)),
   )
-  const named = entries.filter(({ id }) => string(id))
-  const ids = new Set(named.map(({ id }) => id))
+  const entriesWithId = entries.filter(({ id }) => string(id))
+  const ids = new Set(entriesWithId.map(({ id }) => id))
   const parents = new Map(
-    named.map(({ id, parentId }) => [string(id)!, ids.has(parentId) ? parentId : callers.get(parentId)]),
+    entriesWithId.map(({ id, parentId }) => [string(id)!, ids.has(parentId) ? parentId : callers.get(parentId)]),
   )
-  const last = entries.findLast(({ type, id }) => type !== "session" && KNOWN.includes(String(type)) && string(id))
+  const last = entries.findLast(
+    ({ type, id }) => type !== "session" && KNOWN_TYPES.includes(String(type)) && string(id),
+  )
   const current = new Set<unknown>()
   for (let id: unknown = last?.id; parents.has(id as string) && !current.has(id); id = parents.get(id as string))
     current.add(id)
@@ -171,10 +179,10 @@ function abandonedIn(entries: RawRecord[]): Set<string> {
 
 function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> {
   const kinds = Object.keys(tools) as (keyof typeof tools)[]
-  const doneBy = (tool: string) => kinds.find((kind) => tools[kind].includes(tool))
+  const kindOf = (tool: string) => kinds.find((kind) => tools[kind].includes(tool))
   const callOf = (tool: string, args: unknown): Call => {
-    const does = doneBy(tool)
-    return { tool, does, args: record(args) ?? {} }
+    const kind = kindOf(tool)
+    return { tool, kind, args: record(args) ?? {} }
   }
   const calls = entries.flatMap((entry) => records(record(entry.message)?.content))
   return new Map(
@@ -186,7 +194,7 @@ function callsIn(entries: RawRecord[], { tools }: PiDialect): Map<string, Call> 
 
 type Content = Pick<Message, "role" | "parts" | "effects" | "model" | "usage">
 
-/** Returns undefined if there is no content. */
+/** Returns undefined if the entry has no content. */
 function contentOf(entry: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" | undefined {
   const type = string(entry.type) ?? ""
   if (type === "message") return messageOf(record(entry.message) ?? {}, calls, dialect)
@@ -197,7 +205,7 @@ function contentOf(entry: RawRecord, calls: Map<string, Call>, dialect: PiDialec
       : { role: "system", parts: [{ type: "summary", text: summary, origin: "agent" }] }
   }
   if (type === "custom_message") return { role: "system", parts: textParts(entry.content, "injected") }
-  return QUIET.includes(type) ? undefined : "unknown"
+  return IGNORED_TYPES.includes(type) ? undefined : "unknown"
 }
 
 function messageOf(message: RawRecord, calls: Map<string, Call>, dialect: PiDialect): Content | "unknown" {
@@ -210,7 +218,7 @@ function messageOf(message: RawRecord, calls: Map<string, Call>, dialect: PiDial
         ),
       }
     case "assistant":
-      return answerOf(message)
+      return answerContent(message)
     case "toolResult":
       return resultOf(message, calls)
     case "bashExecution":
@@ -228,7 +236,7 @@ function messageOf(message: RawRecord, calls: Map<string, Call>, dialect: PiDial
   }
 }
 
-function answerOf(message: RawRecord): Content {
+function answerContent(message: RawRecord): Content {
   const model = string(message.model)
   const usage = piUsage(record(message.usage))
   const problem = string(message.errorMessage)
@@ -301,11 +309,11 @@ function commandOf(message: RawRecord): Content {
 
 type Outcome = { text: string; failed: boolean; exit: number | undefined }
 
-function effectsOf({ does, args }: Call, { text, failed, exit }: Outcome, call_id: string | undefined): Effect[] {
-  const command = does === "command" ? string(args.command) : undefined
+function effectsOf({ kind, args }: Call, { text, failed, exit }: Outcome, call_id: string | undefined): Effect[] {
+  const command = kind === "command" ? string(args.command) : undefined
   if (command !== undefined) {
-    const printed = /^\(?Command exited with code (\d{1,5})\)?$/m.exec(text)?.[1]
-    const exit_status = exit ?? (printed === undefined ? undefined : Number(printed))
+    const printedCode = /^\(?Command exited with code (\d{1,5})\)?$/m.exec(text)?.[1]
+    const exit_status = exit ?? (printedCode === undefined ? undefined : Number(printedCode))
     const outcome = {
       failed: failed || (exit ?? 0) !== 0,
       output: text,
@@ -315,19 +323,19 @@ function effectsOf({ does, args }: Call, { text, failed, exit }: Outcome, call_i
     return [commandEffect(command, outcome), ...(outcome.failed ? [] : commitEffects(command, text, call_id))]
   }
   const path = pathOf(args)
-  return does === "read" && path !== undefined ? [fileEffect(path, "read", call_id)] : []
+  return kind === "read" && path !== undefined ? [fileEffect(path, "read", call_id)] : []
 }
 
 function pathOf(args: RawRecord): string | undefined {
   return string(args.path) ?? string(args.file_path) ?? string(args.filePath)
 }
 
-function hunksOf({ tool, does, args }: Call): Hunk[] {
+function hunksOf({ tool, kind, args }: Call): Hunk[] {
   if (tool === "apply_patch") return parsePatch(patchIn(string(args.input) ?? string(args.patch) ?? "") ?? "").hunks
   const path = pathOf(args)
   if (path === undefined) return []
-  if (does === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
-  if (does !== "edit") return []
+  if (kind === "write") return typeof args.content === "string" ? [hunkOfNewFile(path, args.content)] : []
+  if (kind !== "edit") return []
   const edits = array(args.edits).length > 0 ? records(args.edits) : [args]
   return edits.flatMap((edit) =>
     hunksOfReplacement(path, edit.oldText ?? edit.old_string, edit.newText ?? edit.new_string),
@@ -343,7 +351,7 @@ function textParts(content: unknown, origin: Origin): Part[] {
   })
 }
 
-/** Parses the system prompt that pi writes before the first message. */
+/** Parses the system prompt that Pi writes before the first message. */
 function sectionsOf(sections: unknown): Part[] {
   const texts = Object.values(record(sections) ?? {}).flatMap((text) => string(text) ?? [])
   return texts.length === 0 ? [] : [{ type: "text", text: texts.join("\n\n"), origin: "injected" }]
@@ -360,7 +368,7 @@ function piUsage(usage: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** The id in a session's file name, which consists of its time and id. */
+/** Returns the id in the name of a session's file, which consists of a time and the id. */
 function idIn(path: string): string | undefined {
   return /_([\w-]+)\.jsonl$/.exec(path)?.[1]
 }

@@ -28,7 +28,7 @@ const pi: Agent = {
   toolOutputMarks: ["toolResult", "bashExecution"],
 }
 
-/** The folder of Qwen Code's settings. It stays in QWEN_HOME if QWEN_RUNTIME_DIR moves the sessions. */
+/** The folder of Qwen Code's settings. QWEN_RUNTIME_DIR moves only the sessions elsewhere. */
 export function qwenCodeFolder({ home, env }: Machine): string {
   return env.QWEN_HOME || join(home, ".qwen")
 }
@@ -83,7 +83,8 @@ const grok: Agent = {
 const EDITORS = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf"]
 
 /**
- * The folders of sessions since version 3, and of the tasks of earlier versions, which each editor stored separately at first.
+ * The folders of the sessions that Cline has had since version 3, and of the tasks that earlier versions had. At first, each
+ * editor stored its tasks separately.
  */
 export function clineRoots(machine: Machine): string[] {
   const { home, env } = machine
@@ -116,18 +117,20 @@ const continueDev: Agent = {
   roots: continueRoots,
   basis: "recorded",
   connector: async () => (await import("./continue.ts")).continueConnector,
-  // Continue resumes only its last session directly; any other one as a copy.
+  // Continue can resume only its last session. It continues any other session as a copy.
   resume: (id) => ["cn", "--fork", id],
   open: ["cn"],
   toolOutputMarks: ["toolCallStates"],
 }
 
-/** OpenClaw had three other names before. */
+/** Returns the folders of OpenClaw and of its three earlier names. */
 export function openclawRoots({ home, env }: Machine): string[] {
-  const given = env.OPENCLAW_STATE_DIR?.trim() || env.CLAWDBOT_STATE_DIR?.trim()
-  const own = env.OPENCLAW_HOME?.trim() || home
+  const stateFolder = env.OPENCLAW_STATE_DIR?.trim() || env.CLAWDBOT_STATE_DIR?.trim()
+  const openclawHome = env.OPENCLAW_HOME?.trim() || home
   const names = [".openclaw", ".clawdbot", ".moldbot", ".moltbot"]
-  const folders = given ? [given.replace(/^~(?=$|[\\/])/, own)] : names.map((name) => join(own, name))
+  const folders = stateFolder
+    ? [stateFolder.replace(/^~(?=$|[\\/])/, openclawHome)]
+    : names.map((name) => join(openclawHome, name))
   return folders.map((folder) => join(folder, "agents"))
 }
 
@@ -179,7 +182,10 @@ const mistralVibe: Agent = {
   toolOutputMarks: ["tool_call_id"],
 }
 
-/** The command line's databases (Amazon Q is its former name), its files, and the editor's folder. */
+/**
+ * The folders of the command line's databases (under its present name and its former one, Amazon Q), of its files, and of the
+ * editor.
+ */
 export function kiroRoots(machine: Machine): string[] {
   const { home, platform } = machine
   const data =
@@ -212,8 +218,8 @@ const kiro: Agent = {
 export function hermesRoots(machine: Machine): string[] {
   const { home, env, platform } = machine
   if (env.HERMES_HOME) return [env.HERMES_HOME]
-  const own = join(home, ".hermes")
-  return platform === "win32" ? [own, join(localAppData(machine), "hermes")] : [own]
+  const hermesFolder = join(home, ".hermes")
+  return platform === "win32" ? [hermesFolder, join(localAppData(machine), "hermes")] : [hermesFolder]
 }
 
 const hermes: Agent = {
@@ -294,7 +300,7 @@ const zed: Agent = {
   connector: async () => (await import("./zed/connector.ts")).zedConnector,
   whyMissing: {
     resume: "threads can only be opened in its window",
-    open: "its URL for a prompt needs the prompt encoded in it",
+    open: "its URL would have to contain the encoded prompt",
   },
 }
 
@@ -320,7 +326,7 @@ const rooCode: Agent = {
   },
 }
 
-/** The folder with Crush's list of projects; a project's sessions are in the project. */
+/** The folder with Crush's list of projects. The sessions of a project are in the project itself. */
 export function crushRoots(machine: Machine): string[] {
   const { env, platform } = machine
   if (env.CRUSH_GLOBAL_DATA) return [env.CRUSH_GLOBAL_DATA]
@@ -376,7 +382,7 @@ const iflow = agentVariant("claude_code", {
   overrides: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
 })
 
-/** The last folder is where Qoder's editor stores what its command line would. */
+/** Qoder's editor stores its sessions in the last folder, as Qoder's command line does in the others. */
 const qoder = agentVariant("claude_code", {
   ...likeClaudeCode,
   source: "qoder",
@@ -468,13 +474,13 @@ const omp = agentVariant("pi", {
 })
 
 /**
- * Aider's history files. Aider stores its history in the project. dex does not search for them: it checks the projects of known
- * conversations, and the file that the user named.
+ * Aider's history files. Aider stores its history in the project. dex does not search for these files: it checks the home
+ * folder, the projects of known conversations, and the file that the user named.
  */
 export function aiderRoots({ home, env, projects = [] }: Machine): string[] {
-  const named = env.AIDER_CHAT_HISTORY_FILE
-  const known = [home, ...projects].map((folder) => join(folder, ".aider.chat.history.md"))
-  return [...new Set([named ?? "", ...known])].filter((path) => isAbsolute(path))
+  const namedFile = env.AIDER_CHAT_HISTORY_FILE
+  const historyFiles = [home, ...projects].map((folder) => join(folder, ".aider.chat.history.md"))
+  return [...new Set([namedFile ?? "", ...historyFiles])].filter((path) => isAbsolute(path))
 }
 
 const aider: Agent = {

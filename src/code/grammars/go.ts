@@ -2,7 +2,8 @@ import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
 import { type Grammar, startLineOf, unquote } from "./grammar.ts"
 
-// The query for Go. The field `name` of a specification matches only its first name.
+// In Go's query, the names in a constant or variable specification are matched as identifiers, because its field `name` matches
+// only the first one.
 export const go: Grammar = {
   query: `
     (comment) @comment
@@ -32,11 +33,11 @@ export const go: Grammar = {
   },
 }
 
-/** Without an alias, a package is named after the last part of its path that is not a version. */
+/** Returns the import. Without an alias, a package is named after the last part of its path that is not a version. */
 function importsOf(node: Node): Import[] {
   const module = unquote(node.childForFieldName("path")?.text ?? "")
   const parts = module.split("/")
   const last = parts.findLast((part, i) => i === 0 || !/^v\d+$/.test(part)) ?? module
-  const as = node.childForFieldName("name")?.text ?? last.replace(/^go-|\.v\d+$/g, "")
-  return [{ module, name: "*", as: as === "." ? "*" : as, line: startLineOf(node) }]
+  const localName = node.childForFieldName("name")?.text ?? last.replace(/^go-|\.v\d+$/g, "")
+  return [{ module, name: "*", as: localName === "." ? "*" : localName, line: startLineOf(node) }]
 }

@@ -10,7 +10,7 @@ import type { DefinitionKind, Import } from "../../core/code.ts"
  */
 export type Grammar = {
   query: string
-  /** Empty if the node only looked like an import. */
+  /** Returns an empty list if the node only looked like an import. */
   imports(node: Node): Import[]
   /** `head` is the text before the name. */
   isExported(head: string, name: string): boolean
@@ -20,7 +20,7 @@ export type Grammar = {
 
 export type KindContext = { node: Node; head: string; name: string; container: Container | undefined }
 
-/** `scope` extends something that is defined elsewhere, such as an `impl` in Rust. */
+/** The kind `scope` is for code that extends something defined elsewhere, such as an `impl` in Rust. */
 export type Container = { kind: DefinitionKind | "scope"; name: string }
 
 const METHOD_CONTAINERS = new Set<Container["kind"]>(["class", "struct", "interface", "trait", "enum", "scope"])

@@ -2,9 +2,9 @@ import type { Node } from "web-tree-sitter"
 import type { Import } from "../../core/code.ts"
 import { canContainMethods, type Grammar, startLineOf, unquote } from "./grammar.ts"
 
-// These languages have definitions, imports, comments and marks, but no uses.
+// For these languages, dex finds definitions, imports, comments and marks, but no uses.
 
-const everything = () => true
+const alwaysExported = () => true
 const isPublic = (head: string) => /\bpublic\b/.test(head)
 
 export const rust: Grammar = {
@@ -25,7 +25,7 @@ export const rust: Grammar = {
     (impl_item type: (_) @name) @scope
     (use_declaration) @import
   `,
-  imports: (node) => importAll(node, /^(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]*)/),
+  imports: (node) => importOfModule(node, /^(?:pub(?:\([^)]*\))?\s+)?use\s+([^;]*)/),
   isExported: (head) => /\bpub\b/.test(head),
   kindOf: (kind, { container }) => (kind === "function" && canContainMethods(container) ? "method" : kind),
 }
@@ -42,7 +42,7 @@ export const java: Grammar = {
     (constructor_declaration name: (_) @name) @def.method
     (import_declaration) @import
   `,
-  imports: (node) => lastPart(node, /^import\s+(?:static\s+)?([\w.*]+)/, "."),
+  imports: (node) => importOfName(node, /^import\s+(?:static\s+)?([\w.*]+)/, "."),
   isExported: isPublic,
 }
 
@@ -61,17 +61,17 @@ export const csharp: Grammar = {
     (property_declaration name: (_) @name) @def.variable
     (using_directive) @import
   `,
-  imports: (node) => importAll(node, /^(?:global\s+)?using\s+(?:static\s+)?(?:\w+\s*=\s*)?([\w.]+)/),
+  imports: (node) => importOfModule(node, /^(?:global\s+)?using\s+(?:static\s+)?(?:\w+\s*=\s*)?([\w.]+)/),
   isExported: isPublic,
 }
 
-const CPP_FUNCTION = (declarator: string, kind: string) =>
+const cppFunction = (declarator: string, kind: string) =>
   ["", "pointer_declarator", "reference_declarator"]
-    .map((around) => {
+    .map((wrapper) => {
       const inner = `(function_declarator declarator: ${declarator} @name)`
-      return around === ""
+      return wrapper === ""
         ? `(function_definition declarator: ${inner}) @def.${kind}`
-        : `(function_definition declarator: (${around} ${around === "reference_declarator" ? "" : "declarator: "}${inner})) @def.${kind}`
+        : `(function_definition declarator: (${wrapper} ${wrapper === "reference_declarator" ? "" : "declarator: "}${inner})) @def.${kind}`
     })
     .join("\n")
 
@@ -88,9 +88,9 @@ export const cpp: Grammar = {
     (alias_declaration name: (_) @name) @def.type
     (preproc_def name: (_) @name) @def.macro
     (preproc_function_def name: (_) @name) @def.macro
-    ${CPP_FUNCTION("(identifier)", "function")}
-    ${CPP_FUNCTION("(field_identifier)", "method")}
-    ${CPP_FUNCTION("(qualified_identifier)", "method")}
+    ${cppFunction("(identifier)", "function")}
+    ${cppFunction("(field_identifier)", "method")}
+    ${cppFunction("(qualified_identifier)", "method")}
     (field_declaration declarator: (function_declarator declarator: (field_identifier) @name)) @def.method
     (preproc_include) @import
   `,
@@ -117,7 +117,7 @@ export const php: Grammar = {
     (program (const_declaration (const_element (name) @name) @def.constant))
     (namespace_use_declaration) @import
   `,
-  imports: (node) => lastPart(node, /^use\s+(?:function\s+|const\s+)?([\w\\]+)/, "\\"),
+  imports: (node) => importOfName(node, /^use\s+(?:function\s+|const\s+)?([\w\\]+)/, "\\"),
   isExported: (head) => !/\b(?:private|protected)\b/.test(head),
 }
 
@@ -132,12 +132,12 @@ export const ruby: Grammar = {
     (call method: (identifier) @require arguments: (argument_list (string)) (#match? @require "^require(_relative)?$")) @import
   `,
   imports: (node) => {
-    const found = /^(require|require_relative)\b[\s(]*["']([^"']+)["']/.exec(node.text)
-    if (!found) return []
-    const module = found[1] === "require_relative" && !found[2]!.startsWith(".") ? `./${found[2]}` : found[2]!
+    const match = /^(require|require_relative)\b[\s(]*["']([^"']+)["']/.exec(node.text)
+    if (!match) return []
+    const module = match[1] === "require_relative" && !match[2]!.startsWith(".") ? `./${match[2]}` : match[2]!
     return [{ module, name: "*", as: "*", line: startLineOf(node) }]
   },
-  isExported: everything,
+  isExported: alwaysExported,
   kindOf: (kind, { container }) => (kind === "method" && !container ? "function" : kind),
 }
 
@@ -147,8 +147,8 @@ export const bash: Grammar = {
     (function_definition name: (_) @name) @def.function
     (command name: (command_name (word) @source) (#any-of? @source "source" ".")) @import
   `,
-  imports: (node) => importAll(node, /^(?:source|\.)\s+["']?([^\s"';]+)/),
-  isExported: everything,
+  imports: (node) => importOfModule(node, /^(?:source|\.)\s+["']?([^\s"';]+)/),
+  isExported: alwaysExported,
 }
 
 export const powershell: Grammar = {
@@ -160,19 +160,21 @@ export const powershell: Grammar = {
     (class_method_definition (simple_name) @name) @def.method
   `,
   imports: () => [],
-  isExported: everything,
+  isExported: alwaysExported,
 }
 
-/** An import of everything from a module, without a local name. */
-function importAll(node: Node, pattern: RegExp): Import[] {
+/** Returns an import of everything from a module, without a local name. */
+function importOfModule(node: Node, pattern: RegExp): Import[] {
   const module = pattern.exec(node.text)?.[1]?.replace(/\s+/g, " ").trim().slice(0, 500)
   return module ? [{ module, name: "*", as: "*", line: startLineOf(node) }] : []
 }
 
-function lastPart(node: Node, pattern: RegExp, separator: string): Import[] {
+function importOfName(node: Node, pattern: RegExp, separator: string): Import[] {
   const path = pattern.exec(node.text)?.[1]
   if (!path) return []
-  const at = path.lastIndexOf(separator)
-  const name = path.slice(at + 1)
-  return [{ module: at < 0 ? path : path.slice(0, at), name, as: name, line: startLineOf(node) }]
+  const separatorStart = path.lastIndexOf(separator)
+  const name = path.slice(separatorStart + 1)
+  return [
+    { module: separatorStart < 0 ? path : path.slice(0, separatorStart), name, as: name, line: startLineOf(node) },
+  ]
 }

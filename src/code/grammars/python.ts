@@ -36,10 +36,10 @@ export const python: Grammar = {
 
 function importsOf(node: Node): Import[] {
   const line = startLineOf(node)
-  const named = node.childrenForFieldName("name").filter((child) => child !== null)
+  const nameNodes = node.childrenForFieldName("name").filter((child) => child !== null)
   if (node.type === "import_statement") {
     // `import a.b` creates the name `a`, through which `a.b` is found; `import a.b as c` creates `c`.
-    return named.map((child) => {
+    return nameNodes.map((child) => {
       const alias = child.childForFieldName("alias")?.text
       const module = child.childForFieldName("name")?.text ?? child.text
       return { module, name: "*", as: alias ?? module, line }
@@ -48,7 +48,7 @@ function importsOf(node: Node): Import[] {
   const module = node.childForFieldName("module_name")?.text ?? ""
   if (node.namedChildren.some((child) => child.type === "wildcard_import"))
     return [{ module, name: "*", as: "*", line, reexport: true }]
-  return named.map((child) => {
+  return nameNodes.map((child) => {
     const name = child.childForFieldName("name")?.text ?? child.text
     return { module, name, as: child.childForFieldName("alias")?.text ?? name, line }
   })

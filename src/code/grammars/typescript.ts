@@ -4,7 +4,7 @@ import { type Container, type Grammar, startLineOf, unquote } from "./grammar.ts
 
 const DECLARED = `(variable_declarator name: (identifier) @name) @def.variable`
 /** Matches variables only if the file, or a namespace in it, declares them. */
-const topLevel = (parent: string) => `
+const topLevelVariables = (parent: string) => `
   (${parent} [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})
     (export_statement [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])])`
 
@@ -18,7 +18,7 @@ const JAVASCRIPT_QUERY = `
   (generator_function_declaration name: (_) @name) @def.function
   (class_declaration name: (_) @name) @def.class
   (method_definition name: (_) @name) @def.method
-  ${topLevel("program")}
+  ${topLevelVariables("program")}
   (assignment_expression
     left: (member_expression object: (_) @container property: (property_identifier) @name)
     right: [(function_expression) (arrow_function) (class)]) @def.function
@@ -49,8 +49,8 @@ const TYPESCRIPT_QUERY = `
   (method_signature name: (_) @name) @def.method
   (abstract_method_signature name: (_) @name) @def.method
   (public_field_definition name: (_) @name value: [(arrow_function) (function_expression)]) @def.method
-  ${topLevel("internal_module body: (statement_block")})
-  ${topLevel("module body: (statement_block")})
+  ${topLevelVariables("internal_module body: (statement_block")})
+  ${topLevelVariables("module body: (statement_block")})
   (ambient_declaration) @wrap
   (internal_module body: (statement_block [(lexical_declaration) (variable_declaration)] @wrap))
   (module body: (statement_block [(lexical_declaration) (variable_declaration)] @wrap))
@@ -59,11 +59,11 @@ const TYPESCRIPT_QUERY = `
   (type_identifier) @ref
 `
 
-const common: Omit<Grammar, "query"> = {
+const commonGrammar: Omit<Grammar, "query"> = {
   imports: importsOf,
   isExported: (head) => /\bexport\b|^(?:module\.)?exports\b/.test(head),
   kindOf: (kind, { node, head, container }) => {
-    if (node.type === "assignment_expression") return assignedKind(node, container)
+    if (node.type === "assignment_expression") return kindOfAssignment(node, container)
     if (node.type !== "variable_declarator") return kind
     const value = node.childForFieldName("value")?.type
     if (value === "arrow_function" || value === "function_expression") return "function"
@@ -73,18 +73,18 @@ const common: Omit<Grammar, "query"> = {
 }
 
 export const javascript: Grammar = {
-  ...common,
+  ...commonGrammar,
   query: `${JAVASCRIPT_QUERY}${JSX_QUERY}
     (field_definition property: (_) @name value: [(arrow_function) (function_expression)]) @def.method`,
 }
-export const typescript: Grammar = { ...common, query: TYPESCRIPT_QUERY }
-export const tsx: Grammar = { ...common, query: TYPESCRIPT_QUERY + JSX_QUERY }
+export const typescript: Grammar = { ...commonGrammar, query: TYPESCRIPT_QUERY }
+export const tsx: Grammar = { ...commonGrammar, query: TYPESCRIPT_QUERY + JSX_QUERY }
 
 /**
- * The kind of `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class. In other functions, `this.m`
- * is state.
+ * Returns the kind of `exports.f = function`, `A.prototype.m = function`, and `this.m = () =>` in a class. Assigning `this.m`
+ * in other functions defines nothing.
  */
-function assignedKind(node: Node, container: Container | undefined): DefinitionKind | undefined {
+function kindOfAssignment(node: Node, container: Container | undefined): DefinitionKind | undefined {
   const object = node.childForFieldName("left")?.childForFieldName("object")?.text ?? ""
   if ((container && object !== "this") || object === "module") return undefined
   if (!/^(?:[\w$]+(?:\.prototype)?|module\.exports)$/.test(object)) return undefined
@@ -94,13 +94,13 @@ function assignedKind(node: Node, container: Container | undefined): DefinitionK
 
 function importsOf(node: Node): Import[] {
   const line = startLineOf(node)
-  if (node.type === "variable_declarator") return requiredBy(node, line)
+  if (node.type === "variable_declarator") return importsOfRequire(node, line)
   const source = node.childForFieldName("source")
-  if (!source) return importEquals(node, line)
+  if (!source) return importsOfImportEquals(node, line)
   const module = unquote(source.text)
   if (node.type === "export_statement") return reexports(node, module, line)
   const clause = node.namedChildren.find((child) => child.type === "import_clause")
-  // A side-effect import.
+  // An import without a clause is only for its side effects.
   if (!clause) return [{ module, name: "", as: "", line }]
   return clause.namedChildren.flatMap((child): Import[] => {
     if (child.type === "identifier") return [{ module, name: "default", as: child.text, line }]
@@ -115,8 +115,8 @@ function reexports(node: Node, module: string, line: number): Import[] {
     const names = clause.namedChildren.filter(isSpecifier)
     return names.map((one) => ({ module, ...namesOf(one), line, reexport: true }))
   }
-  const space = node.namedChildren.find((child) => child.type === "namespace_export")
-  return [{ module, name: "*", as: space?.namedChild(0)?.text ?? "*", line, reexport: true }]
+  const namespaceExport = node.namedChildren.find((child) => child.type === "namespace_export")
+  return [{ module, name: "*", as: namespaceExport?.namedChild(0)?.text ?? "*", line, reexport: true }]
 }
 
 const isSpecifier = (node: Node) => node.type === "import_specifier" || node.type === "export_specifier"
@@ -126,13 +126,13 @@ function namesOf(specifier: Node): { name: string; as: string } {
   return { name, as: specifier.childForFieldName("alias")?.text ?? name }
 }
 
-/** `const x = require("y")` and `const { a, b: c } = require("y")`. */
-function requiredBy(node: Node, line: number): Import[] {
+/** Returns the imports of `const x = require("y")` and `const { a, b: c } = require("y")`. */
+function importsOfRequire(node: Node, line: number): Import[] {
   const call = node.childForFieldName("value")
-  const first = call?.childForFieldName("arguments")?.namedChild(0)
+  const moduleNode = call?.childForFieldName("arguments")?.namedChild(0)
   const target = node.childForFieldName("name")
-  if (call?.childForFieldName("function")?.text !== "require" || !first || !target) return []
-  const module = unquote(first.text)
+  if (call?.childForFieldName("function")?.text !== "require" || !moduleNode || !target) return []
+  const module = unquote(moduleNode.text)
   if (target.type === "identifier") return [{ module, name: "*", as: target.text, line }]
   if (target.type !== "object_pattern") return []
   return target.namedChildren.flatMap((child): Import[] => {
@@ -144,8 +144,8 @@ function requiredBy(node: Node, line: number): Import[] {
   })
 }
 
-/** `import x = require("y")`. */
-function importEquals(node: Node, line: number): Import[] {
+/** Returns the import of `import x = require("y")`. */
+function importsOfImportEquals(node: Node, line: number): Import[] {
   const clause = node.namedChildren.find((child) => child.type === "import_require_clause")
   const source = clause?.childForFieldName("source")
   return source ? [{ module: unquote(source.text), name: "*", as: clause?.namedChild(0)?.text ?? "", line }] : []

@@ -38,28 +38,31 @@ import { clineRoots } from "../records.ts"
 import { rooCodeConnector } from "../roo-code/connector.ts"
 import { parseCline } from "./parse.ts"
 
-/** Cline: since 3 a folder per session, with a file of messages for it and for each of its subagents; tasks before that. */
+/**
+ * Reads Cline. Since version 3, it has a folder per session, with one file of messages for the session and one for each
+ * subagent. Earlier versions have tasks.
+ */
 export const clineConnector: Connector = {
   source: "cline",
   version: 1,
   roots: clineRoots,
-  discover: (root, seen) =>
-    isOfTasks(root) ? discoverTasks(root, seen) : withProblems((report) => discoverSessions(root, report)),
-  watched: (root) => (isOfTasks(root) ? watchedTasks(root) : watchedSessions(root)),
+  discover: (root, isUnchanged) =>
+    isTasksRoot(root) ? discoverTasks(root, isUnchanged) : withProblems((report) => discoverSessions(root, report)),
+  watched: (root) => (isTasksRoot(root) ? watchedTasks(root) : watchedSessions(root)),
   read: (unit: UnitWithFacts, after) =>
     isTaskUnit(unit) ? readTask(unit, after) : prependFacts(readJsonFile(unit.path, after, recordsIn), unit, after),
   parse: (raw, unit) => (isTaskUnit(unit) ? parseTask(raw, unit) : parseCline(raw, unit)),
-  identify: (one) => {
-    if (one.file !== undefined) return identifyInTask(one)
-    return one.type === "message" ? string(one.id) : string(one.type)
+  identify: (entry) => {
+    if (entry.file !== undefined) return identifyTaskRecord(entry)
+    return entry.type === "message" ? string(entry.id) : string(entry.type)
   },
 }
 
-function isOfTasks(root: string): boolean {
+function isTasksRoot(root: string): boolean {
   return basename(root) === "tasks"
 }
 
-const ENDING = ".messages.json"
+const MESSAGES_SUFFIX = ".messages.json"
 const MAX_MANIFEST_BYTES = 16 << 20
 
 function watchedSessions(root: string): Watched[] {
@@ -73,10 +76,10 @@ function* discoverSessions(root: string, report: Report): Generator<Unit | Unrea
       textAt(join(root, folder.name, `${folder.name}.json`), MAX_MANIFEST_BYTES, report) ?? "",
     )
     for (const { name } of entriesOf(join(root, folder.name), report)) {
-      if (!name.endsWith(ENDING)) continue
+      if (!name.endsWith(MESSAGES_SUFFIX)) continue
       const path = join(root, folder.name, name)
       const stat = fileAt(path, report)
-      const unit = stat && unitOfFile(path, `${folder.name}/${name.slice(0, -ENDING.length)}`, stat)
+      const unit = stat && unitOfFile(path, `${folder.name}/${name.slice(0, -MESSAGES_SUFFIX.length)}`, stat)
       if (unit) yield unitWithFacts(unit, manifest && factsOf(manifest))
     }
   }
@@ -84,16 +87,19 @@ function* discoverSessions(root: string, report: Report): Generator<Unit | Unrea
 
 function factsOf(manifest: RawRecord): RawRecord {
   const metadata = record(manifest.metadata)
-  const kept = {
+  const facts = {
     cwd: string(manifest.cwd),
     title: string(metadata?.title),
     branch: string(record(metadata?.git)?.branch),
     started: string(manifest.started_at),
   }
-  return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
+  return {
+    type: "dex-session",
+    ...Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)),
+  }
 }
 
-/** Yields the file's own fields, followed by its messages. The program's own instructions are omitted. */
+/** Yields the file's own fields, followed by its messages. Cline's own instructions are omitted. */
 function* recordsIn(content: RawRecord): Iterable<RawRecord> {
   const { messages, system_prompt: _, ...file } = content
   yield cutLongTexts({ type: "file", ...file })
@@ -117,12 +123,12 @@ function stripBlock(value: unknown): unknown {
   return Array.isArray(block.content) ? { ...block, content: block.content.map(stripBlock) } : block
 }
 
-// The largest list of tasks, in bytes. Tasks of Cline before version 3 have the format that its fork Roo Code still uses. The
-// facts that Roo Code stores in each task's folder, Cline stores in one list of all tasks.
+// Before version 3, Cline's tasks had the format that its fork Roo Code still uses. Roo Code stores the facts about a task in
+// the task's folder; Cline stores them in one list of all tasks.
 
 const MAX_LIST_BYTES = 64 << 20
 
-/** Whether this is a task. The key of a session contains the names of its folder and its file. */
+/** True for a task. Only the key of a session contains a slash: it consists of the names of its folder and its file. */
 export function isTaskUnit({ key }: UnitName): boolean {
   return !key.includes("/")
 }
@@ -132,18 +138,18 @@ function watchedTasks(root: string): Watched[] {
   return [...rooCodeConnector.watched!(root), list]
 }
 
-function* discoverTasks(root: string, seen: IsUnchanged): Iterable<Unit | Unreadable> {
+function* discoverTasks(root: string, isUnchanged: IsUnchanged): Iterable<Unit | Unreadable> {
   const problems: Unreadable[] = []
   const list = textAt(join(dirname(root), "state", "taskHistory.json"), MAX_LIST_BYTES, (one) => problems.push(one))
   const tasks = new Map(records(parseArray(list ?? "[]")).map((task) => [task.id, task]))
-  for (const unit of rooCodeConnector.discover(root, seen)) {
+  for (const unit of rooCodeConnector.discover(root, isUnchanged)) {
     const task = isUnreadable(unit) ? undefined : tasks.get(unit.key)
-    yield task && !isUnreadable(unit) ? unitWithFacts(unit, lineOf(task)) : unit
+    yield task && !isUnreadable(unit) ? unitWithFacts(unit, recordOfTask(task)) : unit
   }
   yield* problems
 }
 
-function lineOf(task: RawRecord): RawRecord {
+function recordOfTask(task: RawRecord): RawRecord {
   const workspace = string(task.cwdOnTaskInitialization)
   return { file: "history", ...task, ...withoutUndefined({ workspace }) }
 }
@@ -156,6 +162,6 @@ function parseTask(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return rooCodeConnector.parse(raw, unit)
 }
 
-function identifyInTask(one: RawRecord): string | undefined {
-  return one.file === "history" ? "history" : rooCodeConnector.identify?.(one)
+function identifyTaskRecord(entry: RawRecord): string | undefined {
+  return entry.file === "history" ? "history" : rooCodeConnector.identify?.(entry)
 }

@@ -27,26 +27,26 @@ type Call = { tool: string; input: RawRecord }
 type Session = { id: string; isSubagent: boolean; calls: Map<string, Call>; keyFor: (name: string) => string }
 
 export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const all = [...raw]
-  const file = all.find(({ type }) => type === "file") ?? {}
+  const entries = [...raw]
+  const file = entries.find(({ type }) => type === "file") ?? {}
   const session: Session = {
     id: string(file.sessionId) ?? unit.key.split("/").at(-1)!,
     isSubagent: file.agent === "subagent" || record(file.origin)?.mode === "subagent",
-    calls: callsIn(all),
+    calls: callsIn(entries),
     keyFor: uniqueKeys(),
   }
   const unknown = createCounts()
   const messages: Message[] = []
-  for (const one of all) {
-    if (one.type === "message") messages.push(...messagesOf(one, session, unknown))
-    else if (one.type !== "file" && one.type !== "dex-session") unknown.add(string(one.type) ?? "(no type)")
+  for (const entry of entries) {
+    if (entry.type === "message") messages.push(...messagesOf(entry, session, unknown))
+    else if (entry.type !== "file" && entry.type !== "dex-session") unknown.add(string(entry.type) ?? "(no type)")
   }
-  const facts = all.findLast(({ type }) => type === "dex-session") ?? {}
+  const facts = entries.findLast(({ type }) => type === "dex-session") ?? {}
   const { id, isSubagent } = session
   const origin = record(file.origin)
   const title = string(facts.title)
-  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
-  const isNamed = title !== undefined && !isSubagent && !first.startsWith(title.slice(0, 40))
+  const firstPrompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  const isNamed = title !== undefined && !isSubagent && !firstPrompt.startsWith(title.slice(0, 40))
   const fields: ConversationFields = {
     id,
     kind: isSubagent ? "subagent" : "person",
@@ -61,8 +61,8 @@ export function parseCline(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-function callsIn(all: RawRecord[]): Map<string, Call> {
-  const blocks = all.flatMap(({ content }) => records(content)).filter(({ type }) => type === "tool_use")
+function callsIn(entries: RawRecord[]): Map<string, Call> {
+  const blocks = entries.flatMap(({ content }) => records(content)).filter(({ type }) => type === "tool_use")
   return new Map(
     blocks.flatMap(({ id, name, input }) =>
       string(id) ? [[string(id)!, { tool: string(name) ?? "unknown", input: record(input) ?? {} }] as const] : [],
@@ -70,33 +70,33 @@ function callsIn(all: RawRecord[]): Map<string, Call> {
   )
 }
 
-/** Results are in a user message, possibly together with typed text, which becomes a second message. */
-function messagesOf(one: RawRecord, session: Session, unknown: ReturnType<typeof createCounts>): Message[] {
+/** Parses a message. A user message can contain both tool results and typed text, which become two messages. */
+function messagesOf(entry: RawRecord, session: Session, unknown: ReturnType<typeof createCounts>): Message[] {
   const blocks: RawRecord[] =
-    typeof one.content === "string" ? [{ type: "text", text: one.content }] : records(one.content)
-  const at = time(one.ts)
-  const key = session.keyFor(string(one.id) ?? `${session.id}:${at ?? ""}`)
-  const head = { at }
-  if (one.role === "assistant") {
+    typeof entry.content === "string" ? [{ type: "text", text: entry.content }] : records(entry.content)
+  const at = time(entry.ts)
+  const key = session.keyFor(string(entry.id) ?? `${session.id}:${at ?? ""}`)
+  const timeField = { at }
+  if (entry.role === "assistant") {
     const parts = blocks.flatMap((block) => answerParts(block, unknown))
-    const [model, usage] = [string(record(one.modelInfo)?.id), clineUsage(record(one.metrics))]
-    const more = { model, usage }
-    return parts.length === 0 ? [] : [{ key, role: "assistant", ...head, parts, ...more }]
+    const [model, usage] = [string(record(entry.modelInfo)?.id), clineUsage(record(entry.metrics))]
+    const modelAndUsage = { model, usage }
+    return parts.length === 0 ? [] : [{ key, role: "assistant", ...timeField, parts, ...modelAndUsage }]
   }
-  if (one.role !== "user") {
-    unknown.add(`message/${string(one.role) ?? "(no role)"}`)
+  if (entry.role !== "user") {
+    unknown.add(`message/${string(entry.role) ?? "(no role)"}`)
     return []
   }
   const results = blocks.filter(({ type }) => type === "tool_result").map((block) => resultOf(block, session))
   const effects = results.flatMap((result) => result.effects)
-  const typed = blocks.filter(({ type }) => type !== "tool_result").flatMap((block) => promptParts(block, session))
+  const typedParts = blocks.filter(({ type }) => type !== "tool_result").flatMap((block) => promptParts(block, session))
   const messages: Message[] = []
   if (results.length > 0) {
     const parts = results.map(({ part }) => part)
-    messages.push({ key, role: "tool", ...head, parts, effects: effects.length > 0 ? effects : undefined })
+    messages.push({ key, role: "tool", ...timeField, parts, effects: effects.length > 0 ? effects : undefined })
   }
-  if (typed.length > 0)
-    messages.push({ key: results.length > 0 ? `${key}:typed` : key, role: "user", ...head, parts: typed })
+  if (typedParts.length > 0)
+    messages.push({ key: results.length > 0 ? `${key}:typed` : key, role: "user", ...timeField, parts: typedParts })
   return messages
 }
 
@@ -118,44 +118,44 @@ function answerParts(block: RawRecord, unknown: ReturnType<typeof createCounts>)
   }
 }
 
-/** Splits a prompt. Typed text is marked; Cline added the rest. A subagent's prompt was written by its parent. */
+/** Splits a prompt. If typed text is marked, Cline added everything else. A subagent's prompt was written by its parent. */
 function promptParts(block: RawRecord, { isSubagent }: Session): Part[] {
   if (block.type === "image") return [imagePart(block.image, isSubagent ? "agent" : "person")]
   const text = string(block.text)
   if (text === undefined) return []
-  const typed: Origin = isSubagent ? "agent" : "person"
+  const promptOrigin: Origin = isSubagent ? "agent" : "person"
   const parts: Part[] = []
   const add = (piece: string, origin: Origin) => {
     if (piece.trim() !== "") parts.push({ type: "text", text: piece.trim(), origin })
   }
-  let from = 0
-  for (const found of text.matchAll(/<user_input(?: mode="\w{1,20}")?>([\s\S]*?)<\/user_input>/g)) {
-    add(text.slice(from, found.index), "injected")
-    add(found[1]!, typed)
-    from = found.index + found[0].length
+  let end = 0
+  for (const match of text.matchAll(/<user_input(?: mode="\w{1,20}")?>([\s\S]*?)<\/user_input>/g)) {
+    add(text.slice(end, match.index), "injected")
+    add(match[1]!, promptOrigin)
+    end = match.index + match[0].length
   }
-  add(text.slice(from), from === 0 ? typed : "injected")
+  add(text.slice(end), end === 0 ? promptOrigin : "injected")
   return parts
 }
 
-function clineUsage(counted: RawRecord | undefined): Usage | undefined {
+function clineUsage(counts: RawRecord | undefined): Usage | undefined {
   return usageFrom({
-    input: counted?.inputTokens,
-    output: counted?.outputTokens,
-    cache_read: counted?.cacheReadTokens,
-    cache_write: counted?.cacheWriteTokens,
-    cost: counted?.cost,
+    input: counts?.inputTokens,
+    output: counts?.outputTokens,
+    cache_read: counts?.cacheReadTokens,
+    cache_write: counts?.cacheWriteTokens,
+    cost: counts?.cost,
   })
 }
 
-/** Parses a result. A tool that does several things at once answers with a list. */
+/** Parses a result. A tool that does several things in one call returns a list. */
 function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: Effect[] } {
   const call_id = string(block.tool_use_id)
   const call = calls.get(call_id ?? "")
   const tool = string(block.name) ?? call?.tool
   const answers = answersOf(block.content)
   const actions = call ? actionsOf(call, answers.length) : []
-  const finished = answers.map((answer, place) =>
+  const results = answers.map((answer, place) =>
     resultOfCall({
       tool,
       call_id,
@@ -166,8 +166,8 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
       isRemote: isRemoteTool(tool),
     }),
   )
-  const [first] = finished
-  if (first && finished.length === 1) return first
+  const [firstResult] = results
+  if (firstResult && results.length === 1) return firstResult
   const { part } = resultOfCall({
     tool,
     call_id,
@@ -176,10 +176,10 @@ function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: 
     action: {},
     isRemote: isRemoteTool(tool),
   })
-  return { part, effects: finished.flatMap(({ effects }) => effects) }
+  return { part, effects: results.flatMap(({ effects }) => effects) }
 }
 
-/** Whether the tool belongs to an MCP server: any tool that is not Cline's own does. */
+/** True for a tool of an MCP server, which is any tool that is not Cline's own. */
 function isRemoteTool(tool: string | undefined): boolean {
   return tool !== undefined && !OWN_TOOLS.has(tool) && !tool.startsWith("team_")
 }
@@ -193,34 +193,34 @@ type ToolAnswer = { text: string; failed: boolean; exit_status?: number }
 
 function answersOf(content: unknown): ToolAnswer[] {
   const text = string(content)
-  const given = text === undefined ? content : (parseObject(text) ?? parseArray(text))
-  const list = Array.isArray(given) ? given : [given]
+  const parsed = text === undefined ? content : (parseObject(text) ?? parseArray(text))
+  const list = Array.isArray(parsed) ? parsed : [parsed]
   if (list.some((one) => record(one)?.result !== undefined)) return list.map((one) => answerOf(record(one) ?? {}))
   const texts = array(content).flatMap((piece) => string(record(piece)?.text) ?? [])
-  return [{ text: string(record(given)?.text) ?? text ?? texts.join("\n"), failed: false }]
+  return [{ text: string(record(parsed)?.text) ?? text ?? texts.join("\n"), failed: false }]
 }
 
 function answerOf({ result, error, success }: RawRecord): ToolAnswer {
   const text = string(result) ?? string(error) ?? (result === undefined ? "" : JSON.stringify(result))
   const code = /^\[?Command exited with code (\d{1,5})/.exec(string(error) ?? text)?.[1]
-  const failed = success === false
-  return { text, failed, exit_status: code === undefined ? undefined : Number(code) }
+  const isFailed = success === false
+  return { text, failed: isFailed, exit_status: code === undefined ? undefined : Number(code) }
 }
 
-/** The action of each answer of a call. */
-function actionsOf({ tool, input }: Call, answers: number): CallAction[] {
+/** Returns the action that each answer of a call reports. */
+function actionsOf({ tool, input }: Call, answerCount: number): CallAction[] {
   switch (tool) {
     case "run_commands": {
       const commands = array(input.commands).flatMap(
         (command) => string(command) ?? string(record(command)?.command) ?? [],
       )
-      return answers === commands.length
+      return answerCount === commands.length
         ? commands.map((command) => ({ command }))
         : [{ command: commands.join(" && ") }]
     }
     case "read_files": {
       const paths = records(input.files).flatMap(({ path }) => string(path) ?? [])
-      return answers === paths.length ? paths.map((path) => ({ reads: [path] })) : [{ reads: paths }]
+      return answerCount === paths.length ? paths.map((path) => ({ reads: [path] })) : [{ reads: paths }]
     }
     case "editor":
       return [{ hunks: editorHunks(input) }]
@@ -234,8 +234,8 @@ function actionsOf({ tool, input }: Call, answers: number): CallAction[] {
 }
 
 /** Returns the hunks of an edit, which replaces a text, inserts a text before a line, or creates a file. */
-function editorHunks({ path: named, old_text, new_text, insert_line }: RawRecord): Hunk[] {
-  const path = string(named)
+function editorHunks({ path: pathField, old_text, new_text, insert_line }: RawRecord): Hunk[] {
+  const path = string(pathField)
   if (path === undefined || typeof new_text !== "string") return []
   const line = number(insert_line)
   if (line !== undefined) return hunksOfReplacement(path, "", new_text).map((hunk) => ({ ...hunk, new_start: line }))

@@ -16,7 +16,10 @@ import { type RawRecord, record, string } from "../../../../src/core/record.ts"
 import { copilotFolder, copilotRoots } from "../records.ts"
 import { parseCopilot } from "./parse.ts"
 
-/** Copilot CLI: a log of events per session, since 1.0 in its own folder together with the session's name. */
+/**
+ * Reads Copilot CLI: one log of events per session. Since version 1.0, the log is in a folder, together with a file that has
+ * the session's name.
+ */
 export const copilotConnector: Connector = {
   source: "copilot",
   version: 1,
@@ -33,22 +36,22 @@ const MAX_WORKSPACE_BYTES = 1 << 20
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   const units = new Map<string, Unit>()
   for (const entry of entriesOf(root, report)) {
-    const flat = /^(.+)\.jsonl$/.exec(entry.name)?.[1]
-    if (!entry.isDirectory() && flat === undefined) continue
-    const path = flat === undefined ? join(root, entry.name, "events.jsonl") : join(root, entry.name)
+    const flatId = /^(.+)\.jsonl$/.exec(entry.name)?.[1]
+    if (!entry.isDirectory() && flatId === undefined) continue
+    const path = flatId === undefined ? join(root, entry.name, "events.jsonl") : join(root, entry.name)
     const stat = fileAt(path, report)
     if (!stat) continue
-    const id = flat ?? entry.name
-    // The folder is the newer version's form of the file.
-    if (flat === undefined || !units.has(id)) {
-      const facts = flat === undefined ? workspaceAt(join(root, entry.name, "workspace.yaml"), report) : undefined
+    const id = flatId ?? entry.name
+    // If a session has both a file and a folder, the folder was written by the newer version.
+    if (flatId === undefined || !units.has(id)) {
+      const facts = flatId === undefined ? workspaceAt(join(root, entry.name, "workspace.yaml"), report) : undefined
       units.set(id, unitWithFacts(unitOfFile(path, id, stat), facts))
     }
   }
   yield* units.values()
 }
 
-/** Reads the session's name; the events contain everything else in the file. Its lines are `key: value`. */
+/** Reads the session's name from a file with lines such as `key: value`. Everything else in that file is also in the events. */
 function workspaceAt(path: string, report: Report): RawRecord | undefined {
   const text = textAt(path, MAX_WORKSPACE_BYTES, report) ?? ""
   const field = (key: string) => new RegExp(`^${key}: *(.*)$`, "m").exec(text)?.[1]?.trim()
@@ -56,14 +59,17 @@ function workspaceAt(path: string, report: Report): RawRecord | undefined {
   return name ? { type: "dex-session", name, user_named: field("user_named") === "true" ? true : undefined } : undefined
 }
 
-/** Removes what only Copilot can read, its measurements, and its own instructions, which are the same in every session. */
+/**
+ * Removes measurements and data that only Copilot can read. Replaces Copilot's instructions, which are the same in every
+ * session, with their digest.
+ */
 function stripEvent(event: RawRecord): RawRecord {
   const data = record(event.data)
   if (!data) return cutLongTexts(event)
-  const { encryptedContent: _, reasoningOpaque: __, toolTelemetry: ___, transformedContent: ____, ...kept } = data
-  if (event.type === "system.message" && typeof kept.content === "string")
-    return { ...event, data: { ...kept, content: digestOf(Buffer.from(kept.content)) } }
-  return cutLongTexts({ ...event, data: kept })
+  const { encryptedContent: _, reasoningOpaque: __, toolTelemetry: ___, transformedContent: ____, ...rest } = data
+  if (event.type === "system.message" && typeof rest.content === "string")
+    return { ...event, data: { ...rest, content: digestOf(Buffer.from(rest.content)) } }
+  return cutLongTexts({ ...event, data: rest })
 }
 
 export const copilotWiring: Wiring = {

@@ -22,18 +22,18 @@ const TOOLS: ToolNames = {
 }
 
 type Call = { tool: string; args: RawRecord; isRemote: boolean }
-type Session = { id: string; calls: Map<string, Call>; usages: Map<string, Usage>; rewound: Set<RawRecord> }
+type Session = { id: string; calls: Map<string, Call>; usages: Map<string, Usage>; rewoundEvents: Set<RawRecord> }
 type Content = Pick<Message, "role" | "parts"> & Partial<Pick<Message, "effects" | "model" | "usage">>
 
-/** Parses a session. A subagent's events are mixed with its parent's; each names its owner. */
+/** Parses a session. The events of a subagent are in the same log as its parent's; each names the subagent. */
 export function parseCopilot(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const events = [...raw]
-  const started = events.find(({ type }) => type === "session.start")
+  const startEvent = events.find(({ type }) => type === "session.start")
   const session: Session = {
-    id: string(dataOf(started).sessionId) ?? unit.key,
+    id: string(dataOf(startEvent).sessionId) ?? unit.key,
     calls: callsIn(events),
     usages: usagesIn(events),
-    rewound: rewoundIn(events),
+    rewoundEvents: rewoundEventsIn(events),
   }
   const unknown = createCounts()
   const messages = new Map<string, Message[]>()
@@ -44,15 +44,17 @@ export function parseCopilot(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     else if (content && content.parts.length > 0) {
       const at = time(event.timestamp)
       const key = keys(string(event.id) ?? `${session.id}:${string(event.type)}`)
-      const abandoned = session.rewound.has(event) && { abandoned: true }
-      const own = messages.get(ownerOf(event)) ?? []
-      messages.set(ownerOf(event), own)
-      own.push({ key, at, ...content, ...abandoned })
+      const abandonedField = session.rewoundEvents.has(event) && { abandoned: true }
+      const ownerMessages = messages.get(ownerOf(event)) ?? []
+      messages.set(ownerOf(event), ownerMessages)
+      ownerMessages.push({ key, at, ...content, ...abandonedField })
     }
   }
   if (session.usages.size === 0) addTotals(messages.get("") ?? [], events)
-  const conversations = [...messages].map(([owner, own]) =>
-    owner === "" ? mainOf(events, own, session) : subagentOf(events, owner, own, session),
+  const conversations = [...messages].map(([owner, ownerMessages]) =>
+    owner === ""
+      ? mainConversation(events, ownerMessages, session)
+      : subagentConversation(events, owner, ownerMessages, session),
   )
   return { conversations, unknown: unknown.all() }
 }
@@ -61,7 +63,10 @@ function dataOf(event: RawRecord | undefined): RawRecord {
   return record(event?.data) ?? {}
 }
 
-/** The subagent to which an event belongs, by its id or, in older versions, by the call that started it; "" for the session. */
+/**
+ * Returns the id of the subagent to which an event belongs (in older versions, of the call that started it), or "" for the
+ * session itself.
+ */
 function ownerOf(event: RawRecord): string {
   return string(event.agentId) ?? string(dataOf(event).parentToolCallId) ?? ""
 }
@@ -74,37 +79,40 @@ function contentOf(event: RawRecord, session: Session): Content | "unknown" | un
     case "assistant.message":
       return answerOf(data, session)
     case "assistant.reasoning":
-      return { role: "assistant", parts: wordsPart("thinking", data.content) }
+      return { role: "assistant", parts: agentParts("thinking", data.content) }
     case "tool.execution_complete":
       return resultOf(data, session)
     case "session.compaction_complete":
-      return { role: "system", parts: wordsPart("summary", data.summaryContent) }
+      return { role: "system", parts: agentParts("summary", data.summaryContent) }
     case "session.error":
     case "session.warning":
-      return { role: "system", parts: noteOf(data.message, "local_tool") }
+      return { role: "system", parts: textParts(data.message, "local_tool") }
     case "skill.invoked":
     case "system.notification":
-      return { role: "system", parts: noteOf(data.content, "injected") }
+      return { role: "system", parts: textParts(data.content, "injected") }
     default:
       return IGNORED_EVENTS.has(String(event.type)) ? undefined : "unknown"
   }
 }
 
-/** A prompt with a source was not typed: a schedule, a command or a skill inserted it. A subagent's prompt is from its parent. */
+/**
+ * Parses a prompt. If its source is not the user, nobody typed it: a schedule, a command or a skill inserted it. A subagent's
+ * prompt is from its parent.
+ */
 function promptOf(event: RawRecord, data: RawRecord): Content {
   const source = string(data.source) ?? "user"
   const isTyped = source === "user" && ownerOf(event) === ""
   const origin = isTyped ? "person" : ownerOf(event) === "" ? "injected" : "agent"
   const files = records(data.attachments).flatMap(({ path }) => string(path) ?? [])
   const effects = files.map((path) => fileEffect(path, "mentioned"))
-  return { role: "user", parts: noteOf(data.content, origin), effects: effects.length > 0 ? effects : undefined }
+  return { role: "user", parts: textParts(data.content, origin), effects: effects.length > 0 ? effects : undefined }
 }
 
-function noteOf(text: unknown, origin: "person" | "agent" | "local_tool" | "injected"): Part[] {
+function textParts(text: unknown, origin: "person" | "agent" | "local_tool" | "injected"): Part[] {
   return typeof text === "string" && text !== "" ? [{ type: "text", text, origin }] : []
 }
 
-function wordsPart(type: "text" | "thinking" | "summary", text: unknown): Part[] {
+function agentParts(type: "text" | "thinking" | "summary", text: unknown): Part[] {
   return typeof text === "string" && text !== "" ? [{ type, text, origin: "agent" }] : []
 }
 
@@ -116,7 +124,7 @@ function answerOf(data: RawRecord, { usages }: Session): Content {
   const usage = usages.get(string(data.apiCallId) ?? "")
   return {
     role: "assistant",
-    parts: [...wordsPart("thinking", data.reasoningText), ...wordsPart("text", data.content), ...calls],
+    parts: [...agentParts("thinking", data.reasoningText), ...agentParts("text", data.content), ...calls],
     model,
     usage,
   }
@@ -128,7 +136,7 @@ function resultOf(data: RawRecord, { calls }: Session): Content {
   const result = record(data.result) ?? {}
   const problem = string(record(data.error)?.message)
   const output = [string(result.content), problem].filter((text) => text !== undefined).join("\n")
-  const exit_status = number(record(data.shellExecution)?.exitCode) ?? exitIn(output)
+  const exit_status = number(record(data.shellExecution)?.exitCode) ?? exitCodeIn(output)
   const { part, effects } = resultOfCall({
     tool: call?.tool ?? string(data.toolName),
     call_id,
@@ -142,21 +150,24 @@ function resultOf(data: RawRecord, { calls }: Session): Content {
 }
 
 /** Finds the exit code in the output of versions without a field for it. */
-function exitIn(output: string): number | undefined {
+function exitCodeIn(output: string): number | undefined {
   const code = /<(?:shellId: \S{1,40} completed|exited) with exit code (\d{1,5})>\s*$/.exec(output)?.[1]
   return code === undefined ? undefined : Number(code)
 }
 
-/** The result shows an edit as a diff with line numbers; otherwise the call has the replacement. */
+/**
+ * Derives the action of a call. If the result shows an edit as a diff, which has line numbers, the diff is used instead of the
+ * replacement in the call.
+ */
 function actionOf({ tool, args }: Call, result: RawRecord): CallAction {
-  const requested = actionByName(toolsOf(args), tool, args)
+  const requestedAction = actionByName(toolsOf(args), tool, args)
   const [path, diff] = [string(args.path), string(result.detailedContent)]
-  if (!requested.hunks || path === undefined || diff === undefined) return requested
-  const shown = hunksOfDiff(diff, path)
-  return shown.length > 0 ? { ...requested, hunks: shown } : requested
+  if (!requestedAction.hunks || path === undefined || diff === undefined) return requestedAction
+  const shownHunks = hunksOfDiff(diff, path)
+  return shownHunks.length > 0 ? { ...requestedAction, hunks: shownHunks } : requestedAction
 }
 
-/** Returns the tool names. Older versions had one tool for everything. */
+/** Returns the names of the tools. Older versions had one tool for all file operations. */
 function toolsOf(args: RawRecord): ToolNames {
   if (args.command === "create") return { write: ["str_replace_editor"] }
   return args.command === "view" ? { read: ["str_replace_editor"] } : TOOLS
@@ -176,84 +187,86 @@ function callsIn(events: RawRecord[]): Map<string, Call> {
   return calls
 }
 
-/** Returns the events that the person rewound: from the named event on. */
-function rewoundIn(events: RawRecord[]): Set<RawRecord> {
+/**
+ * Returns the events that the person discarded with a rewind: all from the event that the rewind names to the rewind itself.
+ */
+function rewoundEventsIn(events: RawRecord[]): Set<RawRecord> {
   const rewound = new Set<RawRecord>()
-  for (const [at, event] of events.entries()) {
+  for (const [index, event] of events.entries()) {
     if (event.type !== "session.snapshot_rewind") continue
     const from = events.findIndex(({ id }) => string(id) !== undefined && id === dataOf(event).upToEventId)
-    if (from !== -1) for (const one of events.slice(from, at)) rewound.add(one)
+    if (from !== -1) for (const rewoundEvent of events.slice(from, index)) rewound.add(rewoundEvent)
   }
   return rewound
 }
 
-/** The usage of each model call, by its id. */
+/** Maps the id of each model call to its usage. */
 function usagesIn(events: RawRecord[]): Map<string, Usage> {
-  const found = events.flatMap((event) => {
-    const counted = event.type === "session.usage_record" ? record(dataOf(event).usage) : undefined
-    const usage = counted && countedUsage(counted)
-    return usage && string(counted.apiCallId) ? [[string(counted.apiCallId)!, usage] as const] : []
+  const entries = events.flatMap((event) => {
+    const counts = event.type === "session.usage_record" ? record(dataOf(event).usage) : undefined
+    const usage = counts && copilotUsage(counts)
+    return usage && string(counts.apiCallId) ? [[string(counts.apiCallId)!, usage] as const] : []
   })
-  return new Map(found)
+  return new Map(entries)
 }
 
-function countedUsage(counted: RawRecord): Usage | undefined {
+function copilotUsage(counts: RawRecord): Usage | undefined {
   return usageFrom({
-    prompt: counted.inputTokens,
-    output: counted.outputTokens,
-    cache_read: counted.cacheReadTokens,
-    cache_write: counted.cacheWriteTokens,
-    reasoning: counted.reasoningTokens,
+    prompt: counts.inputTokens,
+    output: counts.outputTokens,
+    cache_read: counts.cacheReadTokens,
+    cache_write: counts.cacheWriteTokens,
+    reasoning: counts.reasoningTokens,
   })
 }
 
-/** Adds the totals of older versions, recorded only at a session's end, to each model's last answer. */
+/** Adds usage to each model's last answer. Older versions record only totals, at the end of a session. */
 function addTotals(messages: Message[], events: RawRecord[]): void {
   const end = events.findLast(({ type }) => type === "session.shutdown")
   for (const [model, metrics] of Object.entries(record(dataOf(end).modelMetrics) ?? {})) {
-    const usage = countedUsage(record(record(metrics)?.usage) ?? {})
+    const usage = copilotUsage(record(record(metrics)?.usage) ?? {})
     const answers = messages.filter(({ role }) => role === "assistant")
-    const last = answers.findLast((message) => message.model === model) ?? answers.at(-1)
-    if (usage && last && !last.usage) Object.assign(last, { model, usage })
+    const answer = answers.findLast((message) => message.model === model) ?? answers.at(-1)
+    if (usage && answer && !answer.usage) Object.assign(answer, { model, usage })
   }
 }
 
-function mainOf(events: RawRecord[], messages: Message[], { id }: Session): Conversation {
-  const started = dataOf(events.find(({ type }) => type === "session.start"))
+function mainConversation(events: RawRecord[], messages: Message[], { id }: Session): Conversation {
+  const startData = dataOf(events.find(({ type }) => type === "session.start"))
   const contexts = events.map(contextOf).filter((context) => context !== undefined)
-  const last = contexts.at(-1) ?? {}
-  const [host, repository] = [string(last.repositoryHost), string(last.repository)]
+  const lastContext = contexts.at(-1) ?? {}
+  const [host, repository] = [string(lastContext.repositoryHost), string(lastContext.repository)]
   return conversationFrom({
     id,
     title: titleOf(events, messages),
     cwds: contexts.map(({ cwd }) => cwd),
-    git_branch: last.branch,
+    git_branch: lastContext.branch,
     git_remote: host !== undefined && repository !== undefined ? `https://${host}/${repository}` : undefined,
-    git_commit: last.headCommit,
-    agent_version: started.copilotVersion,
-    times: [started.startTime],
+    git_commit: lastContext.headCommit,
+    agent_version: startData.copilotVersion,
+    times: [startData.startTime],
     messages,
   })
 }
 
-/** The folder and repository when the session began, was resumed, or moved. */
+/** Returns the folder and repository, which are recorded when a session starts, resumes or moves. */
 function contextOf(event: RawRecord): RawRecord | undefined {
   return event.type === "session.context_changed" ? dataOf(event) : record(dataOf(event).context)
 }
 
-/** A session that nobody named uses its first prompt as its name, which is not a title. */
+/** Returns the session's title. A session that nobody named has its first prompt as its name, which is not a title. */
 function titleOf(events: RawRecord[], messages: Message[]): Title | undefined {
   const facts = events.findLast(({ type }) => type === "dex-session")
-  const changed = dataOf(events.findLast(({ type }) => type === "session.title_changed"))
-  const text = string(facts?.name) ?? string(changed.title)
-  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
-  if (text === undefined || (facts?.user_named !== true && first.startsWith(text.slice(0, 40)))) return undefined
+  const titleChange = dataOf(events.findLast(({ type }) => type === "session.title_changed"))
+  const text = string(facts?.name) ?? string(titleChange.title)
+  const firstPrompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  if (text === undefined || (facts?.user_named !== true && firstPrompt.startsWith(text.slice(0, 40)))) return undefined
   return { text, from: facts?.user_named === true ? "person" : "agent" }
 }
 
-function subagentOf(events: RawRecord[], owner: string, messages: Message[], session: Session): Conversation {
+function subagentConversation(events: RawRecord[], owner: string, messages: Message[], session: Session): Conversation {
   const start = events.find((event) => event.type === "subagent.started" && ownerOf(event) === owner)
-  const { cwds, agent_version } = mainOf(events, [], session)
+  const { cwds, agent_version } = mainConversation(events, [], session)
   return conversationFrom({
     id: string(start?.agentId) ?? `${session.id}-${owner}`,
     title: string(dataOf(start).agentDescription) ?? dataOf(start).agentDisplayName,

@@ -27,14 +27,14 @@ import { gooseRoots } from "../records.ts"
 import { parseGoose } from "./parse.ts"
 
 /**
- * Goose. Since 1.10 it uses a database; before that a file of JSON lines per session, which stays on disk after its
- * import. So both are read, and the database wins if both have the same session.
+ * Reads Goose. Since version 1.10 it uses a database; before that, it used one file of JSON lines per session. Goose imports
+ * these files but leaves them on disk, so dex reads both, and the database takes precedence if both have the same session.
  */
 export const gooseConnector: Connector = {
   source: "goose",
   version: 1,
   roots: gooseRoots,
-  discover: (root, seen, scratch) => withProblems((report) => discover(root, report, seen, scratch)),
+  discover: (root, isUnchanged, scratch) => withProblems((report) => discover(root, report, isUnchanged, scratch)),
   watched: (root): Watched[] => [{ folder: root, depth: 0, files: /^sessions\.db(-wal)?$|\.jsonl$/ }],
   read,
   parse: parseGoose,
@@ -42,10 +42,15 @@ export const gooseConnector: Connector = {
   tables: ["sessions", "messages", "schema_version"],
 }
 
-function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(
+  root: string,
+  report: Report,
+  isUnchanged: IsUnchanged,
+  scratch?: Scratch,
+): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
-    if (name === "sessions.db") yield* unitsOfDatabase(path, sessionsIn, seen, scratch)
+    if (name === "sessions.db") yield* unitsOfDatabase(path, sessionsIn, isUnchanged, scratch)
     else if (name.endsWith(".jsonl")) {
       const unit = unitAt(path, `file:${name}`, report)
       if (unit) yield unit
@@ -56,9 +61,11 @@ function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Sc
 function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   expectTable(db, "sessions", "Goose")
   const hasMetadata = columnsOf(db, "messages").has("metadata_json")
-  const content = new Map(db.all(hasMetadata ? CONTENT_WITH_METADATA : CONTENT).map((row) => [row.id, row]))
+  const contentStats = new Map(
+    db.all(hasMetadata ? CONTENT_AND_METADATA_STATS : CONTENT_STATS).map((row) => [row.id, row]),
+  )
   return db.all("select id, created_at, updated_at from sessions").map((row) => {
-    const { count, last, bytes, about } = content.get(row.id) ?? {}
+    const { count, last, bytes, about } = contentStats.get(row.id) ?? {}
     const bornAt = utcTime(row.created_at)
     return {
       key: `db:${row.id}`,
@@ -70,9 +77,9 @@ function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   })
 }
 
-const CONTENT = `select session_id as id, count(*) as count, max(id) as last, sum(octet_length(content_json)) as bytes
+const CONTENT_STATS = `select session_id as id, count(*) as count, max(id) as last, sum(octet_length(content_json)) as bytes
   from messages group by session_id`
-const CONTENT_WITH_METADATA = `select session_id as id, count(*) as count, max(id) as last,
+const CONTENT_AND_METADATA_STATS = `select session_id as id, count(*) as count, max(id) as last,
   sum(octet_length(content_json)) as bytes, sum(octet_length(metadata_json)) as about from messages group by session_id`
 
 function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
@@ -94,7 +101,9 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   )
 }
 
-/** The columns of a session to read. Recipes and the data of extensions may contain secrets. */
+/**
+ * The columns of a session that are read. Recipes and the data of extensions are not read, because they may contain secrets.
+ */
 const SESSION_COLUMNS = [
   ...["id", "name", "description", "user_set_name", "session_type", "working_dir", "created_at", "updated_at"],
   ...["input_tokens", "output_tokens", "accumulated_input_tokens", "accumulated_output_tokens", "accumulated_cost"],

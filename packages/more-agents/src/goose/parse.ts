@@ -8,7 +8,7 @@ import { array, number, type RawRecord, record, records, string, time } from "..
 import type { Usage } from "../../../../src/core/usage.ts"
 
 /** The common form of a database row and a line of the older files. */
-type Turn = { id?: string; role: string; at?: number; content: RawRecord[]; seen: boolean; sent: boolean }
+type Turn = { id?: string; role: string; at?: number; content: RawRecord[]; isShown: boolean; isSent: boolean }
 type Call = { tool: string | undefined; args: RawRecord }
 
 export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
@@ -44,8 +44,8 @@ function turnOf(row: RawRecord): Turn {
   return {
     role: string(row.role) ?? "",
     content: records(row.content_json ?? row.content),
-    seen: about?.userVisible !== false,
-    sent: about?.agentVisible !== false,
+    isShown: about?.userVisible !== false,
+    isSent: about?.agentVisible !== false,
     id,
     at,
   }
@@ -53,44 +53,44 @@ function turnOf(row: RawRecord): Turn {
 
 type About = { id: string; kind: Kind; session: RawRecord }
 
-function messagesOf(turns: Turn[], { id, kind, session }: About, count: (type: string) => void): Message[] {
+function messagesOf(turns: Turn[], { id, kind, session }: About, countUnknown: (type: string) => void): Message[] {
   const keys = uniqueKeys()
   const calls = callsIn(turns)
   const model = string(record(session.model_config_json)?.model_name)
   const messages: Message[] = []
-  for (const [index, one] of turns.entries()) {
-    const { parts, effects } = contentOf(one, isSummary(one, turns[index + 1]), kind, calls, count)
-    const key = keys(one.id ?? `${id}:${one.at ?? ""}:${one.role}`)
+  for (const [index, turn] of turns.entries()) {
+    const { parts, effects } = contentOf(turn, isSummary(turn, turns[index + 1]), kind, calls, countUnknown)
+    const key = keys(turn.id ?? `${id}:${turn.at ?? ""}:${turn.role}`)
     if (parts.length === 0) continue
-    const role = roleOf(one, parts)
+    const role = roleOf(turn, parts)
     messages.push({
       key,
       role,
-      at: one.at,
+      at: turn.at,
       model: role === "assistant" && model !== undefined ? model : undefined,
       parts,
       effects: effects.length > 0 ? effects : undefined,
-      // Such a prompt is neither shown nor sent: it is repeated after the summary that Goose inserted before it.
-      abandoned: !one.seen && !one.sent ? true : undefined,
+      // Goose neither shows nor sends this turn, because it repeats the prompt after a summary.
+      abandoned: !turn.isShown && !turn.isSent ? true : undefined,
     })
   }
   const usage = gooseUsage(session)
-  const last = messages.findLast(({ role }) => role === "assistant")
-  if (usage && last) last.usage = usage
+  const lastAnswer = messages.findLast(({ role }) => role === "assistant")
+  if (usage && lastAnswer) lastAnswer.usage = usage
   return messages
 }
 
 /**
- * Whether this is a summary. A compaction writes it into the user's turn, only for the model, together with an answer that
- * acknowledges it.
+ * True if this turn is the summary of a compaction. It looks like a user's turn, but only the model receives it, and it is
+ * followed by an answer that acknowledges it.
  */
-function isSummary(one: Turn, next: Turn | undefined): boolean {
-  const isHidden = (turn: Turn | undefined) => turn !== undefined && !turn.seen && turn.sent
-  return one.role === "user" && isHidden(one) && next?.role === "assistant" && isHidden(next)
+function isSummary(turn: Turn, next: Turn | undefined): boolean {
+  const isHidden = (candidate: Turn | undefined) => candidate !== undefined && !candidate.isShown && candidate.isSent
+  return turn.role === "user" && isHidden(turn) && next?.role === "assistant" && isHidden(next)
 }
 
-function roleOf({ role, seen, sent }: Turn, parts: Part[]): Message["role"] {
-  if (!seen && sent) return "system"
+function roleOf({ role, isShown, isSent }: Turn, parts: Part[]): Message["role"] {
+  if (!isShown && isSent) return "system"
   if (parts.some(({ type }) => type === "tool_result")) return "tool"
   if (parts.every(({ type, origin }) => type === "text" && origin === "local_tool")) return "system"
   return role === "assistant" ? "assistant" : role === "user" ? "user" : role === "tool" ? "tool" : "system"
@@ -109,32 +109,32 @@ function callIdOf(block: RawRecord): string | undefined {
   return string(block.id) ?? string(block.toolCallId) ?? string(record(block.toolCall)?.id)
 }
 
-/** The call is inside `value`, since calls can fail before they are made; older rows do not have that field. */
+/** Parses a call. In newer rows the call is in `value`, because a call that could not be parsed has an `error` instead. */
 function callOf(block: RawRecord): Call {
   const call = record(block.toolCall)
-  const made = record(call?.value) ?? call
-  return { tool: string(made?.name), args: record(made?.arguments) ?? {} }
+  const fields = record(call?.value) ?? call
+  return { tool: string(fields?.name), args: record(fields?.arguments) ?? {} }
 }
 
 type Content = { parts: Part[]; effects: Effect[] }
 
 function contentOf(
-  { role, content, seen, sent }: Turn,
-  summary: boolean,
+  { role, content, isShown, isSent }: Turn,
+  isSummaryTurn: boolean,
   kind: Kind,
   calls: Map<string, Call>,
-  count: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): Content {
   const parts: Part[] = []
   const effects: Effect[] = []
-  const person: Origin = kind === "person" ? "person" : "agent"
-  const origin: Origin = !seen && sent ? "injected" : role === "user" ? person : "agent"
+  const promptOrigin: Origin = kind === "person" ? "person" : "agent"
+  const origin: Origin = !isShown && isSent ? "injected" : role === "user" ? promptOrigin : "agent"
   for (const block of content) {
     const text = string(block.text) ?? string(block.thinking)
     switch (block.type) {
       case "text":
         if (text === undefined) break
-        parts.push(summary ? { type: "summary", text, origin: "agent" } : { type: "text", text, origin })
+        parts.push(isSummaryTurn ? { type: "summary", text, origin: "agent" } : { type: "text", text, origin })
         break
       case "thinking":
       case "reasoning":
@@ -167,7 +167,7 @@ function contentOf(
       case "summarizationRequested":
         break
       default:
-        count(`content ${String(block.type)}`)
+        countUnknown(`content ${String(block.type)}`)
     }
   }
   return { parts, effects }
@@ -195,7 +195,7 @@ function responseOf(block: RawRecord, calls: Map<string, Call>): Content {
   return { parts: [part, ...images], effects }
 }
 
-/** Whether a text is for the model. Tools return some texts twice: once for the model, once for the screen. */
+/** True if a text is for the model. Tools return some texts twice: once for the model, once for the screen. */
 function isForTheModel({ annotations }: RawRecord): boolean {
   const audience = array(record(annotations)?.audience)
   return audience.length === 0 || audience.includes("assistant")
@@ -229,7 +229,7 @@ function titleOf(session: RawRecord): Conversation["title"] {
   return { text: name, from: number(session.user_set_name) === 1 ? "person" : "agent" }
 }
 
-/** Derives the action of a call. Tools are named `<extension>__<tool>`, since 1.29 some without their extension. */
+/** Derives the action of a call. Tools are named `<extension>__<tool>`; since version 1.29, some are named `<tool>`. */
 function actionOfGoose(name: string | undefined, args: RawRecord): CallAction {
   const tool = name?.replace(/^\w+?__/, "")
   const path = string(args.path) ?? string(args.file_path)
@@ -239,12 +239,12 @@ function actionOfGoose(name: string | undefined, args: RawRecord): CallAction {
   }
   if (path === undefined) return {}
   if (tool === "read") return { reads: [path] }
-  if (tool === "write") return { hunks: newFile(path, args.content) }
+  if (tool === "write") return { hunks: newFileHunks(path, args.content) }
   if (tool === "edit") return { hunks: hunksOfReplacement(path, args.before, args.after) }
   return tool === "text_editor" ? olderEditorAction(path, args) : {}
 }
 
-/** Derives the action of a call before 1.29, when one tool had all file operations. */
+/** Derives the action of a call from before version 1.29, when one tool did all file operations. */
 function olderEditorAction(path: string, args: RawRecord): CallAction {
   const diff = string(args.diff)
   switch (args.command) {
@@ -252,7 +252,7 @@ function olderEditorAction(path: string, args: RawRecord): CallAction {
       return { reads: [path] }
     case "write":
     case "create":
-      return { hunks: newFile(path, args.file_text) }
+      return { hunks: newFileHunks(path, args.file_text) }
     case "str_replace":
       return { hunks: diff ? hunksOfDiff(diff, path) : hunksOfReplacement(path, args.old_str, args.new_str) }
     case "insert":
@@ -262,6 +262,6 @@ function olderEditorAction(path: string, args: RawRecord): CallAction {
   }
 }
 
-function newFile(path: string, content: unknown): Hunk[] {
+function newFileHunks(path: string, content: unknown): Hunk[] {
   return typeof content === "string" ? [hunkOfNewFile(path, content)] : []
 }

@@ -14,7 +14,10 @@ import { type RawRecord, record, records, string } from "../../../../src/core/re
 import { grokRoots } from "../records.ts"
 import { parseGrok } from "./parse.ts"
 
-/** Grok: a folder per session, inside a folder per working directory. `updates.jsonl` has what it showed, step by step. */
+/**
+ * Reads Grok: a folder per session, inside a folder per working directory. `updates.jsonl` records step by step what Grok
+ * showed.
+ */
 export const grokConnector: Connector = {
   source: "grok",
   version: 1,
@@ -28,22 +31,25 @@ export const grokConnector: Connector = {
   // There is no `identify`: the lines of the model's input have no ids, so records are compared by content.
 }
 
-/** The logs to read. Versions without updates have only the model's input. */
+/**
+ * The possible logs of a session, the better one first. Sessions of older versions have only the second one, with the model's
+ * input.
+ */
 const LOGS = ["updates.jsonl", "chat_history.jsonl"]
 const MAX_FACTS_BYTES = 4 << 20
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
-  const parents = new Map<string, RawRecord>()
-  const found: { unit: Unit; id: string; summary: RawRecord | undefined }[] = []
-  for (const place of subfolders(root, report))
-    for (const id of subfolders(join(root, place), report)) {
-      const folder = join(root, place, id)
+  const subagentMeta = new Map<string, RawRecord>()
+  const sessions: { unit: Unit; id: string; summary: RawRecord | undefined }[] = []
+  for (const project of subfolders(root, report))
+    for (const id of subfolders(join(root, project), report)) {
+      const folder = join(root, project, id)
       for (const child of subfolders(join(folder, "subagents"), report))
-        parents.set(child, objectAt(join(folder, "subagents", child, "meta.json"), MAX_FACTS_BYTES, report) ?? {})
+        subagentMeta.set(child, objectAt(join(folder, "subagents", child, "meta.json"), MAX_FACTS_BYTES, report) ?? {})
       const unit = logIn(folder, id, report)
-      if (unit) found.push({ unit, id, summary: objectAt(join(folder, "summary.json"), MAX_FACTS_BYTES, report) })
+      if (unit) sessions.push({ unit, id, summary: objectAt(join(folder, "summary.json"), MAX_FACTS_BYTES, report) })
     }
-  for (const { unit, id, summary } of found) yield unitWithFacts(unit, factsOf(summary ?? {}, parents.get(id)))
+  for (const { unit, id, summary } of sessions) yield unitWithFacts(unit, factsOf(summary ?? {}, subagentMeta.get(id)))
 }
 
 function logIn(folder: string, id: string, report: Report): Unit | undefined {
@@ -55,38 +61,41 @@ function logIn(folder: string, id: string, report: Report): Unit | undefined {
 }
 
 /**
- * Keeps only stable facts: the summary is rewritten at every turn, and each change of these facts causes the log to be read
- * again.
+ * Keeps only facts that rarely change. Grok rewrites the summary at every turn, and whenever one of these facts changes, the
+ * log is read again.
  */
-function factsOf(summary: RawRecord, spawned: RawRecord | undefined): RawRecord {
-  const kept = {
+function factsOf(summary: RawRecord, subagentMeta: RawRecord | undefined): RawRecord {
+  const facts = {
     cwd: string(record(summary.info)?.cwd),
     title: string(summary.generated_title) ?? string(summary.session_summary),
     kind: string(summary.session_kind),
     branch: string(summary.head_branch),
     commit: string(summary.head_commit),
     remote: Array.isArray(summary.git_remotes) ? string(summary.git_remotes[0]) : undefined,
-    parent: string(spawned?.parent_session_id),
-    description: string(spawned?.description),
+    parent: string(subagentMeta?.parent_session_id),
+    description: string(subagentMeta?.description),
   }
-  return { type: "dex-session", ...Object.fromEntries(Object.entries(kept).filter(([, value]) => value !== undefined)) }
+  return {
+    type: "dex-session",
+    ...Object.fromEntries(Object.entries(facts).filter(([, value]) => value !== undefined)),
+  }
 }
 
-/** Removes redundant data: outputs as lists of bytes, encrypted thoughts, and the program's own instructions. */
+/** Removes redundant data: outputs in the form of lists of bytes, encrypted thoughts, and Grok's own instructions. */
 function stripLine(line: RawRecord): RawRecord {
   const params = record(line.params)
   const update = record(params?.update)
-  if (!params || !update) return stripGiven(line)
+  if (!params || !update) return stripInputLine(line)
   const { eventId, streamStartMs, agentTimestampMs } = record(params._meta) ?? {}
   const raw = record(update.rawOutput)
   const isFinal = update.sessionUpdate !== "tool_call_update" || string(update.status) !== undefined
-  const kept = isFinal ? update : { sessionUpdate: update.sessionUpdate, toolCallId: update.toolCallId }
+  const storedUpdate = isFinal ? update : { sessionUpdate: update.sessionUpdate, toolCallId: update.toolCallId }
   return cutLongTexts({
     method: line.method,
     timestamp: line.timestamp,
     params: {
       sessionId: params.sessionId,
-      update: raw ? { ...kept, rawOutput: stripOutput(raw) } : kept,
+      update: raw ? { ...storedUpdate, rawOutput: stripOutput(raw) } : storedUpdate,
       _meta: { eventId, streamStartMs, agentTimestampMs },
     },
   })
@@ -97,7 +106,7 @@ function stripOutput({ output, EditsApplied, ...raw }: RawRecord): RawRecord {
   return text === undefined ? raw : { ...raw, output: text }
 }
 
-function stripGiven(line: RawRecord): RawRecord {
+function stripInputLine(line: RawRecord): RawRecord {
   const { encrypted_content: _, ...rest } = line
   if (line.type === "system") return { type: "system" }
   if (!Array.isArray(rest.content)) return cutLongTexts(rest)

@@ -34,7 +34,7 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   for (const line of lines) {
     const params = record(line.params)
     if (params) readUpdate(log, record(params.update) ?? {}, record(params._meta) ?? {}, line)
-    else if (line.type !== "dex-session") readGiven(log, line)
+    else if (line.type !== "dex-session") readInputLine(log, line)
   }
   const fields: ConversationFields = {
     id: unit.key,
@@ -50,11 +50,12 @@ export function parseGrok(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, log.unknown)
 }
 
-/** Until Grok generates a title, the session's name is its first prompt. */
+/** Returns the session's title. Until Grok generates one, the session's name is its first prompt, which is not a title. */
 function titleOf(facts: RawRecord, messages: Message[]): Title | undefined {
   const text = string(facts.description) ?? string(facts.title)
-  const first = messages.find(({ role, parts }) => role === "user" && parts[0]?.origin !== "injected")?.parts[0]?.text
-  if (text === undefined || first?.startsWith(text.slice(0, 40))) return undefined
+  const firstPrompt = messages.find(({ role, parts }) => role === "user" && parts[0]?.origin !== "injected")?.parts[0]
+    ?.text
+  if (text === undefined || firstPrompt?.startsWith(text.slice(0, 40))) return undefined
   return { text, from: "agent" }
 }
 
@@ -73,12 +74,12 @@ type GrokLog = {
   calls: Map<string, { tool: string; args: RawRecord }>
   isSubagent: boolean
   model?: string
-  /** The message to which pieces are added, and what the pieces have in common. */
-  open?: { of: string; message: Message }
+  /** The message to which pieces are being added, and the id that these pieces share. */
+  open?: { groupId: string; message: Message }
 }
 
 /** Types of updates without content. */
-const QUIET = [
+const IGNORED_UPDATES = [
   "available_commands_update",
   "background_tasks",
   "current_mode_update",
@@ -120,32 +121,32 @@ function readUpdate(log: GrokLog, update: RawRecord, meta: RawRecord, line: RawR
       addUsageOfTurn(log, record(update.usage))
       break
     default:
-      if (!QUIET.includes(String(update.sessionUpdate)))
+      if (!IGNORED_UPDATES.includes(String(update.sessionUpdate)))
         log.unknown.add(string(update.sessionUpdate) ?? string(line.type) ?? "(no type)")
   }
 }
 
 type Piece = { log: GrokLog; meta: RawRecord; at?: number }
 
-/** Returns the message of a stream; all its pieces are one message. */
+/** Returns the answer to which a piece belongs. All pieces of a stream form one answer. */
 function answerFor(piece: Piece): Message {
   const message = messageFor(piece, "assistant", `stream ${String(piece.meta.streamStartMs)}`)
   if (piece.log.model) message.model = piece.log.model
   return message
 }
 
-function messageFor({ log, meta, at }: Piece, role: "user" | "assistant", of: string): Message {
-  if (log.open?.of === of) return log.open.message
+function messageFor({ log, meta, at }: Piece, role: "user" | "assistant", groupId: string): Message {
+  if (log.open?.groupId === groupId) return log.open.message
   const key = log.keyFor(string(meta.eventId) ?? `${log.session}:${role}`)
   const message: Message = { key, role, at, parts: [] }
   log.messages.push(message)
-  log.open = { of, message }
+  log.open = { groupId, message }
   return message
 }
 
 function addText(message: Message, part: Part): void {
-  const last = message.parts.at(-1)
-  if (last?.type === part.type) last.text += part.text
+  const lastPart = message.parts.at(-1)
+  if (lastPart?.type === part.type) lastPart.text += part.text
   else message.parts.push(part)
 }
 
@@ -175,19 +176,22 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
   })
   delete log.open
   const key = log.keyFor(string(meta.eventId) ?? `${log.session}:tool`)
-  const did = effects.length > 0 && { effects }
-  log.messages.push({ key, role: "tool", at, parts: [part], ...did })
+  const withEffects = effects.length > 0 && { effects }
+  log.messages.push({ key, role: "tool", at, parts: [part], ...withEffects })
 }
 
-/** Derives the action of a call. A result shows its changes and their positions. */
+/**
+ * Derives the action of a call. If the result shows the changed lines with their positions, these are used instead of the
+ * call's arguments.
+ */
 function actionOf({ tool, args }: { tool: string; args: RawRecord }, content: RawRecord[]): CallAction {
-  const shown = content.filter(({ type }) => type === "diff").flatMap(hunksOfShown)
-  const done = actionByName(GROK_TOOLS, tool, args)
-  return shown.length > 0 ? { ...done, hunks: shown } : done
+  const shownHunks = content.filter(({ type }) => type === "diff").flatMap(hunksOfDiffContent)
+  const requestedAction = actionByName(GROK_TOOLS, tool, args)
+  return shownHunks.length > 0 ? { ...requestedAction, hunks: shownHunks } : requestedAction
 }
 
-function hunksOfShown({ path: named, oldText, newText, _meta }: RawRecord): Hunk[] {
-  const path = string(named)
+function hunksOfDiffContent({ path: pathField, oldText, newText, _meta }: RawRecord): Hunk[] {
+  const path = string(pathField)
   if (path === undefined) return []
   if (!string(oldText)) return typeof newText === "string" ? [hunkOfNewFile(path, newText)] : []
   const details = records(record(_meta)?.details)
@@ -202,29 +206,30 @@ function hunksOfShown({ path: named, oldText, newText, _meta }: RawRecord): Hunk
 }
 
 /**
- * Adds a turn's total to its last answer. A session's totals include those of its subagents, so the subagents' own are ignored.
+ * Adds a turn's total usage to the turn's last answer. The totals of a session include its subagents, so nothing is added to a
+ * subagent's answers.
  */
-function addUsageOfTurn({ messages, isSubagent }: GrokLog, counted: RawRecord | undefined): void {
-  const last = messages.findLast(({ role }) => role === "assistant")
-  const usage = grokUsage(counted)
-  if (last && usage && !isSubagent && !last.usage) last.usage = usage
+function addUsageOfTurn({ messages, isSubagent }: GrokLog, counts: RawRecord | undefined): void {
+  const lastAnswer = messages.findLast(({ role }) => role === "assistant")
+  const usage = grokUsage(counts)
+  if (lastAnswer && usage && !isSubagent && !lastAnswer.usage) lastAnswer.usage = usage
 }
 
 /** The input count includes the cached tokens. */
-function grokUsage(counted: RawRecord | undefined): Usage | undefined {
+function grokUsage(counts: RawRecord | undefined): Usage | undefined {
   return usageFrom({
-    prompt: counted?.inputTokens,
-    output: counted?.outputTokens,
-    cache_read: counted?.cachedReadTokens,
-    cache_write: counted?.cacheCreationTokens,
-    reasoning: counted?.reasoningTokens,
+    prompt: counts?.inputTokens,
+    output: counts?.outputTokens,
+    cache_read: counts?.cachedReadTokens,
+    cache_write: counts?.cacheCreationTokens,
+    reasoning: counts?.reasoningTokens,
   })
 }
 
 const INJECTED_TAGS = ["user_info", "system-reminder", "project_layout", "git_status"]
 
 /** Handles one line of the model's input, which has no time and no id. */
-function readGiven(log: GrokLog, line: RawRecord): void {
+function readInputLine(log: GrokLog, line: RawRecord): void {
   const content = contentOf(log, line)
   if (content === "unknown") log.unknown.add(string(line.type) ?? "(no type)")
   else if (content && content.parts.length > 0)
@@ -263,15 +268,15 @@ function promptParts({ isSubagent }: GrokLog, line: RawRecord): Part[] {
   const pieces = typeof line.content === "string" ? [{ text: line.content }] : records(line.content)
   const isPrompt =
     line.prompt_index !== undefined || pieces.some((piece: RawRecord) => string(piece.text)?.includes("<user_query>"))
-  const typed = !isPrompt ? "injected" : isSubagent ? "agent" : "person"
+  const origin = !isPrompt ? "injected" : isSubagent ? "agent" : "person"
   return pieces.flatMap((piece: RawRecord): Part[] => {
-    if (piece.image !== undefined || piece.type === "image") return [imagePart(piece.image, typed)]
+    if (piece.image !== undefined || piece.type === "image") return [imagePart(piece.image, origin)]
     const text = string(piece.text)?.replace(/^\s*<user_query>\s*|\s*<\/user_query>\s*$/g, "")
     return text
       ? splitInjected(text, INJECTED_TAGS).map((run) => ({
           type: "text",
           text: run.text,
-          origin: run.injected ? "injected" : typed,
+          origin: run.injected ? "injected" : origin,
         }))
       : []
   })

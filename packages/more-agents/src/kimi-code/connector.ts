@@ -15,7 +15,7 @@ import { type RawRecord, record, records, string } from "../../../../src/core/re
 import { kimiCodeRoots } from "../records.ts"
 import { parseKimiCode } from "./parse.ts"
 
-/** Kimi Code: a folder per session, with a log for each of its agents, and a file about the session. */
+/** Reads Kimi Code: a folder per session, with a log for each of its agents and a file about the session. */
 export const kimiCodeConnector: Connector = {
   source: "kimi_code",
   version: 1,
@@ -30,9 +30,9 @@ export const kimiCodeConnector: Connector = {
 const MAX_STATE_BYTES = 4 << 20
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
-  for (const place of subfolders(root, report))
-    for (const session of subfolders(join(root, place), report)) {
-      const folder = join(root, place, session)
+  for (const project of subfolders(root, report))
+    for (const session of subfolders(join(root, project), report)) {
+      const folder = join(root, project, session)
       const state = objectAt(join(folder, "state.json"), MAX_STATE_BYTES, report)
       for (const agent of subfolders(join(folder, "agents"), report)) {
         const path = join(folder, "agents", agent, "wire.jsonl")
@@ -43,8 +43,12 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
 }
 
 function factsOf(state: RawRecord, agent: string): RawRecord {
-  const own = record(record(state.agents)?.[agent])
-  const [title, cwd, parent] = [string(state.title), string(state.cwd) ?? string(state.workDir), own?.parentAgentId]
+  const agentState = record(record(state.agents)?.[agent])
+  const [title, cwd, parent] = [
+    string(state.title),
+    string(state.cwd) ?? string(state.workDir),
+    agentState?.parentAgentId,
+  ]
   return {
     type: "dex-session",
     title: title || undefined,
@@ -54,27 +58,27 @@ function factsOf(state: RawRecord, agent: string): RawRecord {
   }
 }
 
-/** Removes the program's own instructions and tools, lines that repeat others, and image bytes. */
+/** Removes Kimi Code's own instructions and tools, image bytes, and the content of lines that repeat others. */
 function stripLine(line: RawRecord): RawRecord {
   const { tools: _, systemPrompt: __, ...rest } = line
   if (line.type === "agent.message.appended") return { type: line.type, time: line.time }
   const event = record(rest.event)
   if (event) {
-    const { display: ___, ...kept } = event
-    const result = record(kept.result)
+    const { display: ___, ...storedEvent } = event
+    const result = record(storedEvent.result)
     const output = result && Array.isArray(result.output) ? { ...result, output: stripParts(result.output) } : result
-    return cutLongTexts({ ...rest, event: { ...kept, ...withoutUndefined({ result: output }) } })
+    return cutLongTexts({ ...rest, event: { ...storedEvent, ...withoutUndefined({ result: output }) } })
   }
   const message = record(rest.message)
   if (!message || !Array.isArray(message.content)) return cutLongTexts(rest)
   return cutLongTexts({ ...rest, message: { ...message, content: stripParts(message.content) } })
 }
 
-/** Strips parts. An image is a URL, or a data URI with its bytes. */
+/** Replaces the bytes of images, which are in data URIs, with their digest. */
 function stripParts(parts: unknown): RawRecord[] {
   return records(parts).map((part) => {
-    const address = string(record(part.imageUrl)?.url) ?? string(record(part.image_url)?.url)
-    const image = address === undefined ? undefined : digestOfDataUri(address)
+    const imageUrl = string(record(part.imageUrl)?.url) ?? string(record(part.image_url)?.url)
+    const image = imageUrl === undefined ? undefined : digestOfDataUri(imageUrl)
     return image ? { type: part.type, image } : part
   })
 }

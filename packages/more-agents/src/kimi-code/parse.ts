@@ -9,8 +9,8 @@ import { addRequest, type Usage } from "../../../../src/core/usage.ts"
 
 const TOOLS: ToolNames = { command: ["Bash"], read: ["Read"], write: ["Write"], edit: ["Edit"] }
 
-/** Types of lines with states or measurements, or that repeat others. */
-const QUIET = [
+/** Types of lines that contain only states or measurements, or that repeat others. */
+const IGNORED_TYPES = [
   "agent.message.appended",
   "agent.turn.ended",
   "agent.turn.started",
@@ -44,7 +44,7 @@ const QUIET = [
 ]
 
 type Call = { tool: string; args: RawRecord }
-/** One request to the model, and its answer. */
+/** A request to the model and its answer. `isListed` is true once the answer is one of the messages. */
 type Step = { message: Message; isListed: boolean }
 type Log = {
   messages: Message[]
@@ -54,18 +54,21 @@ type Log = {
   keyFor: (name: string) => string
   isSubagent: boolean
   model: string | undefined
-  open: Step | undefined
-  /** The usage at the end of the last step, if it was not counted before: older versions repeat it after the step. */
-  counted: Usage | undefined
-  /** The usage while no step was open, which is for a summary. */
+  openStep: Step | undefined
+  /**
+   * The usage that the last step reported at its end, unless it had been counted already. Older versions report it again after
+   * the step.
+   */
+  lastStepUsage: Usage | undefined
+  /** The usage that was reported outside a step. It belongs to the next summary. */
   summaryUsage: Usage | undefined
 }
 
-/** Parses a log. The model's answers come in pieces, each with its step; a step is a message. */
+/** Parses a log. The model's answers arrive in pieces. All pieces of a step form one message. */
 export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const lines = [...raw]
   const [folder = unit.key, agent = "main"] = unit.key.split("/")
-  // Every folder has this prefix. Without it, the beginning of an id distinguishes sessions.
+  // The prefix is removed, so that an id can be abbreviated to its first characters.
   const session = folder.replace(/^session_(?=.)/, "")
   const unique = uniqueKeys()
   const log: Log = {
@@ -76,8 +79,8 @@ export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
     keyFor: (name) => unique(`${unit.key}:${name}`),
     isSubagent: agent !== "main",
     model: undefined,
-    open: undefined,
-    counted: undefined,
+    openStep: undefined,
+    lastStepUsage: undefined,
     summaryUsage: undefined,
   }
   for (const line of lines) readLine(log, line)
@@ -109,10 +112,10 @@ function readLine(log: Log, line: RawRecord): void {
       log.model = string(line.model) ?? log.model
       break
     case "usage.record":
-      count(log, kimiUsage(record(line.usage)))
+      addUsage(log, kimiUsage(record(line.usage)))
       break
     default:
-      if (!QUIET.includes(String(line.type))) log.unknown.add(string(line.type) ?? "(no type)")
+      if (!IGNORED_TYPES.includes(String(line.type))) log.unknown.add(string(line.type) ?? "(no type)")
   }
 }
 
@@ -120,7 +123,7 @@ function readEvent(log: Log, event: RawRecord, at: number | undefined): void {
   const step = stepOf(log, string(event.stepUuid) ?? string(event.uuid) ?? "", at)
   switch (event.type) {
     case "step.begin":
-      log.open = step
+      log.openStep = step
       break
     case "content.part":
       addParts(log, step, contentParts([record(event.part) ?? {}], "agent"))
@@ -138,8 +141,8 @@ function readEvent(log: Log, event: RawRecord, at: number | undefined): void {
       const usage = kimiUsage(record(event.usage))
       const isCounted = step.message.usage !== undefined
       if (usage && !isCounted) step.message.usage = usage
-      log.open = undefined
-      log.counted = isCounted ? undefined : usage
+      log.openStep = undefined
+      log.lastStepUsage = isCounted ? undefined : usage
       break
     }
     default:
@@ -148,15 +151,15 @@ function readEvent(log: Log, event: RawRecord, at: number | undefined): void {
 }
 
 function stepOf(log: Log, name: string, at: number | undefined): Step {
-  const known = log.steps.get(name)
-  if (known) return known
+  const existing = log.steps.get(name)
+  if (existing) return existing
   const message: Message = { key: log.keyFor(name), role: "assistant", at, parts: [] }
   const step = { message, isListed: false }
   if (name !== "") log.steps.set(name, step)
   return step
 }
 
-/** Adds parts. A step without content is not a message. */
+/** Adds parts to a step. A step without content is not a message. */
 function addParts(log: Log, step: Step, parts: Part[]): void {
   if (parts.length === 0) return
   step.message.parts.push(...parts)
@@ -165,19 +168,19 @@ function addParts(log: Log, step: Step, parts: Part[]): void {
   step.isListed = true
 }
 
-function count(log: Log, usage: Usage | undefined): void {
+function addUsage(log: Log, usage: Usage | undefined): void {
   if (!usage) return
-  if (log.open) log.open.message.usage = addRequest(log.open.message.usage, usage)
-  else if (log.counted && isDeepStrictEqual(log.counted, usage)) log.counted = undefined
+  if (log.openStep) log.openStep.message.usage = addRequest(log.openStep.message.usage, usage)
+  else if (log.lastStepUsage && isDeepStrictEqual(log.lastStepUsage, usage)) log.lastStepUsage = undefined
   else log.summaryUsage = addRequest(log.summaryUsage, usage)
 }
 
-function kimiUsage(counted: RawRecord | undefined): Usage | undefined {
+function kimiUsage(counts: RawRecord | undefined): Usage | undefined {
   return usageFrom({
-    input: counted?.inputOther,
-    output: counted?.output,
-    cache_read: counted?.inputCacheRead,
-    cache_write: counted?.inputCacheCreation,
+    input: counts?.inputOther,
+    output: counts?.output,
+    cache_read: counts?.inputCacheRead,
+    cache_write: counts?.inputCacheCreation,
   })
 }
 
@@ -195,7 +198,7 @@ function addPrompt(log: Log, line: RawRecord): void {
   log.messages.push({ key, role, at, parts })
 }
 
-/** Typed text is marked. In a subagent's log, prompts are written by its parent. */
+/** Returns who wrote a text. Typed text is marked. In a subagent's log, the prompts are written by its parent. */
 function originOf({ isSubagent }: Log, role: string, kind: unknown): Origin {
   if (role === "assistant") return "agent"
   if (kind === "injection" || role === "system") return "injected"
@@ -219,7 +222,7 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
   const result = record(event.result) ?? {}
   const content = contentParts(records(result.output), "local_tool")
   const output = string(result.output) ?? content.map(({ text }) => text).join("\n")
-  const exit_status = call?.tool === "Bash" ? exitIn(output, result.isError === true) : undefined
+  const exit_status = call?.tool === "Bash" ? exitCodeIn(output, result.isError === true) : undefined
   const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
@@ -237,7 +240,7 @@ function addResult(log: Log, event: RawRecord, at: number | undefined): void {
   })
 }
 
-function exitIn(output: string, failed: boolean): number | undefined {
+function exitCodeIn(output: string, failed: boolean): number | undefined {
   const code = /^Command failed with exit code: (\d{1,5})\.?\s*$/m.exec(output)?.[1]
   return code !== undefined ? Number(code) : failed ? undefined : 0
 }
@@ -256,11 +259,11 @@ function addSummary(log: Log, line: RawRecord): void {
   log.summaryUsage = undefined
 }
 
-/** A session that nobody named uses its first prompt as its name. */
+/** Returns the session's title. A session that nobody named has its first prompt as its name, which is not a title. */
 function titleOf({ title, isCustomTitle }: RawRecord, messages: Message[]): Title | undefined {
   const text = string(title)
   if (text === undefined) return undefined
   if (isCustomTitle === true) return { text, from: "person" }
-  const first = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
-  return first.startsWith(text.slice(0, 40)) ? undefined : { text, from: "agent" }
+  const firstPrompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
+  return firstPrompt.startsWith(text.slice(0, 40)) ? undefined : { text, from: "agent" }
 }

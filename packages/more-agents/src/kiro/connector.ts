@@ -54,15 +54,15 @@ import { kiroRoots } from "../records.ts"
 import { parseKiro } from "./parse.ts"
 
 /**
- * Kiro. The command line has used a table with one conversation per folder (`v1:`), a table of all conversations
- * (`v2:`), and a file for each (`file:`); the editor has files (`ide:`). Amazon Q's command line, Kiro's predecessor,
- * has the tables.
+ * Reads Kiro. The keys of units begin with the kind of store. Kiro's command line has used a table with one conversation per
+ * folder (`v1:`), a table of all conversations (`v2:`), and one file per conversation (`file:`). Its editor has files (`ide:`).
+ * Kiro's predecessor, Amazon Q's command line, has the tables.
  */
 export const kiroConnector: Connector = {
   source: "kiro",
   version: 1,
   roots: kiroRoots,
-  discover: (root, seen, scratch) => withProblems((report) => discover(root, report, seen, scratch)),
+  discover: (root, isUnchanged, scratch) => withProblems((report) => discover(root, report, isUnchanged, scratch)),
   watched,
   read,
   parse: parseKiro,
@@ -82,10 +82,15 @@ function watched(root: string): Watched[] {
   ]
 }
 
-function* discover(root: string, report: Report, seen: IsUnchanged, scratch?: Scratch): Generator<Unit | Unreadable> {
+function* discover(
+  root: string,
+  report: Report,
+  isUnchanged: IsUnchanged,
+  scratch?: Scratch,
+): Generator<Unit | Unreadable> {
   for (const { name } of entriesOf(root, report)) {
     const path = join(root, name)
-    if (name === DATABASE) yield* unitsOfDatabase(path, (db) => conversationsIn(db, path), seen, scratch)
+    if (name === DATABASE) yield* unitsOfDatabase(path, (db) => conversationsIn(db, path), isUnchanged, scratch)
     else if (name === "workspace-sessions") yield* editorSessions(root, report)
     else if (name.endsWith(".jsonl")) {
       const stat = fileAt(path, report)
@@ -104,11 +109,11 @@ function factsAt(path: string, report: Report): RawRecord | undefined {
 
 function conversationsIn(db: ForeignDatabase, path: string): DatabaseSession[] {
   if (columnsOf(db, "conversations").size === 0) expectTable(db, "conversations_v2", "Kiro")
-  return [...newerIn(db), ...olderIn(db, statSync(path).mtimeMs)]
+  return [...newerConversations(db), ...olderConversations(db, statSync(path).mtimeMs)]
 }
 
-/** Returns the newest row of a conversation. One that continued in another folder has two. */
-function newerIn(db: ForeignDatabase): DatabaseSession[] {
+/** Lists the conversations in the newer table. One that continued in another folder has several rows. */
+function newerConversations(db: ForeignDatabase): DatabaseSession[] {
   if (columnsOf(db, "conversations_v2").size === 0) return []
   const rows = db.all(
     `select conversation_id, count(*) as copies, min(created_at) as created_at, max(updated_at) as updated_at,
@@ -123,7 +128,7 @@ function newerIn(db: ForeignDatabase): DatabaseSession[] {
   }))
 }
 
-function olderIn(db: ForeignDatabase, modifiedAt: number): DatabaseSession[] {
+function olderConversations(db: ForeignDatabase, modifiedAt: number): DatabaseSession[] {
   return taggedRows(db, "conversations", ["key", "value"], "").map(({ key, value }) => {
     const text = string(value) ?? ""
     return { key: `v1:${key}`, stamp: `${text.length}:${crc32(text)}`, bytes: text.length, modifiedAt }
@@ -144,7 +149,7 @@ function read(unit: UnitWithFacts, after?: Cursor, scratch?: Scratch): Reading {
 const V2_COLUMNS = ["key", "conversation_id", "value", "created_at", "updated_at"]
 const V2_NEWEST = "where conversation_id = ? order by updated_at desc limit 1"
 
-/** Returns a record about the conversation, and one per turn: the prompt and the answer. */
+/** Returns one record about the conversation and one per turn, which has a prompt and its answer. */
 function turnsIn(rows: RawRecord[], skip: (skipped: Skipped) => void): RawRecord[] {
   return rows.flatMap(({ value, ...row }) => {
     const conversation = parseObject(string(value) ?? "")
@@ -164,14 +169,15 @@ function identify(raw: RawRecord): string | undefined {
   return raw.type === "turn" && id !== undefined ? `turn ${id}` : undefined
 }
 
-// The folder of the editor's logs, which has the same name everywhere. `workspace-sessions/<folder>/<id>.json` has the order of
-// the messages; the agent's texts and actions are in separate logs, `<hash of the folder>/<this name>/…`, one per execution.
+// The name of the folders with the editor's logs, which is always the same. `workspace-sessions/<folder>/<id>.json` has the
+// order of the messages. The agent's texts and actions are in separate logs, one per execution: `<hash of the folder>/<this
+// name>/…`.
 
-const LOGS = "414d1636299d2b9e4ce7e17fb11f63e9"
+const LOG_FOLDER = "414d1636299d2b9e4ce7e17fb11f63e9"
 const MAX_INDEX_BYTES = 16 << 20
 const MAX_BYTES = 256 << 20
-/** The number of bytes to read for an execution's id, which is among the first fields of its log. */
-const HEAD_BYTES = 1024
+/** The number of bytes of a log that are searched for the execution's id, which is one of the first fields. */
+const ID_SEARCH_BYTES = 1024
 
 type EditorUnit = Unit & { created?: unknown }
 
@@ -195,14 +201,14 @@ function* editorSessions(root: string, report: Report): Generator<Unit> {
   }
 }
 
-/** The number of logs. A new one may belong to this session. */
+/** Counts the logs of a folder. The count is part of a session's stamp, because a new log may belong to that session. */
 function logCount(folder: string | undefined): number {
   return folder === undefined ? 0 : entriesOf(folder, () => {}).length
 }
 
 function logFolder(root: string, workspace: string | undefined): string | undefined {
   if (workspace === undefined) return undefined
-  return join(root, createHash("sha256").update(workspace).digest("hex").slice(0, 32), LOGS)
+  return join(root, createHash("sha256").update(workspace).digest("hex").slice(0, 32), LOG_FOLDER)
 }
 
 function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
@@ -221,25 +227,28 @@ function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
   return readingOfRows([about, ...rows], cutLongTexts, skipped, after)
 }
 
-/** The agent may still be writing the file. */
+/**
+ * Returns a reading without records for a file that is not complete JSON. Unless the file is old, the agent may still be
+ * writing it.
+ */
 function incompleteReading({ modifiedAt }: Unit, after?: Cursor): Reading {
-  const settled = isSettled(modifiedAt, Date.now())
-  const skipped = settled ? [{ reason: "not a complete JSON object", where: "the file" }] : []
+  const isFinal = isSettled(modifiedAt, Date.now())
+  const skipped = isFinal ? [{ reason: "not a complete JSON object", where: "the file" }] : []
   return {
     mode: "append",
     records: [],
-    end: () => ({ cursor: after ?? { offset: 0, crc: 0 }, skipped, pending: !settled }),
+    end: () => ({ cursor: after ?? { offset: 0, crc: 0 }, skipped, pending: !isFinal }),
   }
 }
 
-/** Maps each execution id to its log, for a workspace. */
+/** Maps the execution ids of a workspace to the paths of their logs. */
 function logsIn(folder: string | undefined): Map<string, string> {
   const logs = new Map<string, string>()
   if (folder === undefined) return logs
   for (const { name } of entriesOf(folder, () => {})) {
     const path = join(folder, name)
     if (!fileAt(path, () => {})) continue
-    const id = /"executionId"\s*:\s*"([^"]{1,100})"/.exec(readStart(path, HEAD_BYTES).toString("utf8"))?.[1]
+    const id = /"executionId"\s*:\s*"([^"]{1,100})"/.exec(readStart(path, ID_SEARCH_BYTES).toString("utf8"))?.[1]
     if (id !== undefined) logs.set(id, path)
   }
   return logs
@@ -262,7 +271,7 @@ function actionsIn(path: string, skipped: Skipped[]): RawRecord[] {
   }
 }
 
-/** Keeps only the model, the id and the end of a request, and the number of images. */
+/** Keeps only the model, the id and the end time of a request, and the number of images in a prompt. */
 function stripKiroTurn({ request_metadata, user, ...rest }: RawRecord): RawRecord {
   const [request, prompt] = [record(request_metadata), record(user)]
   const { images, ...content } = prompt ?? {}

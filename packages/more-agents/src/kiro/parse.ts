@@ -7,23 +7,23 @@ import type { Message, Origin, Part } from "../../../../src/core/conversation.ts
 import { withoutUndefined } from "../../../../src/core/defined.ts"
 import { array, number, type RawRecord, record, records, string, time } from "../../../../src/core/record.ts"
 
-/** Reads one kind of store: returns its messages and reports unknown types. */
-type KiroReader = (records: RawRecord[], unknown: (type: string) => void, id: string) => Message[]
+/** Parses the records of one kind of store into messages, and reports unknown types. */
+type KiroReader = (records: RawRecord[], countUnknown: (type: string) => void, id: string) => Message[]
 
-/** The stores, with their authority. The newest store of a conversation wins. */
+/** How each kind of store is parsed, and its authority. If several stores have a conversation, the newest kind wins. */
 const STORES: Record<string, { read: KiroReader; authority: number }> = {
   v1: { read: turnMessages, authority: 1 },
   v2: { read: turnMessages, authority: 2 },
   file: { read: lineMessages, authority: 3 },
   ide: { read: editorMessages, authority: 1 },
 }
-const ABOUT = ["dex-session", "dex-conversation", "dex-editor"]
+const SESSION_TYPES = ["dex-session", "dex-conversation", "dex-editor"]
 
 export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const entries: RawRecord[] = []
   let about: RawRecord = {}
   for (const entry of raw) {
-    if (ABOUT.includes(String(entry.type))) about = entry
+    if (SESSION_TYPES.includes(String(entry.type))) about = entry
     else entries.push(entry)
   }
   const store = STORES[unit.key.slice(0, unit.key.indexOf(":"))] ?? STORES.file!
@@ -50,7 +50,7 @@ export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-/** The summary that a compaction left of turns that are no longer in the history. */
+/** Returns the summary with which a compaction replaced earlier turns. */
 function summaryOf(summary: unknown, id: string): Message[] {
   const text = string(Array.isArray(summary) ? summary[0] : summary)
   if (text === undefined) return []
@@ -61,7 +61,7 @@ function folderOf({ user }: RawRecord): unknown {
   return record(record(record(user)?.env_context)?.env_state)?.current_working_directory
 }
 
-/** Parses a date. The editor writes milliseconds as text. */
+/** Parses a date. The editor writes milliseconds as a string. */
 function dateOf(value: unknown): number | undefined {
   return time(typeof value === "string" && /^\d{9,16}$/.test(value) ? Number(value) : value)
 }
@@ -81,20 +81,20 @@ function actionOf({ tool, args }: KiroCall): CallAction {
   return { reads }
 }
 
-/** Builds the result of a call. `outputs` are texts and objects; the output of a command has its exit status. */
+/** Builds the result of a call. `outputs` are texts and objects. The object for a command contains its exit status. */
 function kiroResult(
   call_id: string | undefined,
   call: KiroCall | undefined,
   outputs: unknown[],
-  failed: boolean,
+  isFailed: boolean,
 ): Message {
-  const printed = outputs.map(record).find((output) => output?.exit_status !== undefined)
-  const exit = /-?\d{1,10}$/.exec(String(printed?.exit_status ?? ""))?.[0]
+  const commandOutput = outputs.map(record).find((output) => output?.exit_status !== undefined)
+  const exit = /-?\d{1,10}$/.exec(String(commandOutput?.exit_status ?? ""))?.[0]
   const { part, effects } = resultOfCall({
     tool: call?.tool,
     call_id,
     output: outputs.map(outputText).join("\n"),
-    failed,
+    failed: isFailed,
     exit_status: exit === undefined ? undefined : Number(exit),
     action: call ? actionOf(call) : {},
   })
@@ -106,7 +106,7 @@ function kiroResult(
   }
 }
 
-/** Returns a command's output as it was printed, and anything else as JSON or text. */
+/** Returns an output as text: a command's as it was printed, anything else as JSON. */
 function outputText(output: unknown): string {
   const json = record(output)
   if (!json) return string(output) ?? ""
@@ -114,32 +114,32 @@ function outputText(output: unknown): string {
   return [json.stdout, json.stderr].flatMap((text) => string(text) ?? []).join("\n")
 }
 
-/** Parses the command line's files: a line per message of the person, the model or a tool. */
-function lineMessages(lines: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
+/** Parses the command line's files, which have one line per message of the person, the model or a tool. */
+function lineMessages(lines: RawRecord[], countUnknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return lines.flatMap((line, place): Message[] => {
     const data = record(line.data) ?? {}
     const content = records(data.content)
     const key = string(data.message_id) ?? `${id}:${place}`
     const at = time(record(data.meta)?.timestamp) ?? time(line.timestamp)
-    const dated = at === undefined ? {} : { at }
+    const timeField = at === undefined ? {} : { at }
     switch (line.kind) {
       case "Prompt": {
         const parts = content.flatMap((block) => textPart(block, "person"))
-        return parts.length > 0 ? [{ key, role: "user", ...dated, parts }] : []
+        return parts.length > 0 ? [{ key, role: "user", ...timeField, parts }] : []
       }
       case "AssistantMessage": {
         for (const { kind, data: use } of content)
           if (kind === "toolUse") calls.set(string(record(use)?.toolUseId) ?? "", lineCall(record(use) ?? {}))
         const parts = content.flatMap((block) => [...textPart(block, "agent"), ...lineCallPart(block)])
-        return parts.length > 0 ? [{ key, role: "assistant", ...dated, parts }] : []
+        return parts.length > 0 ? [{ key, role: "assistant", ...timeField, parts }] : []
       }
       case "ToolResults":
         return content
           .filter(({ kind }) => kind === "toolResult")
-          .map((block) => ({ ...lineResult(record(block.data) ?? {}, calls), ...dated }))
+          .map((block) => ({ ...lineResult(record(block.data) ?? {}, calls), ...timeField }))
       default:
-        unknown(string(line.kind) ?? string(line.type) ?? "(no kind)")
+        countUnknown(string(line.kind) ?? string(line.type) ?? "(no kind)")
         return []
     }
   })
@@ -164,30 +164,30 @@ function lineCallPart({ kind, data }: RawRecord): Part[] {
 
 function lineResult(result: RawRecord, calls: Map<string, KiroCall>): Message {
   const id = string(result.toolUseId)
-  const failed = /^error$/i.test(string(result.status) ?? "")
+  const isFailed = /^error$/i.test(string(result.status) ?? "")
   return kiroResult(
     id,
     calls.get(id ?? ""),
     records(result.content).map(({ data }) => data),
-    failed,
+    isFailed,
   )
 }
 
-/** Parses the databases' turns: the input (a prompt, or results of tools), and the model's answer. */
-function turnMessages(turns: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
+/** Parses the turns in the databases. Each has an input (a prompt or tool results) and the model's answer. */
+function turnMessages(turns: RawRecord[], countUnknown: (type: string) => void, id: string): Message[] {
   const calls = new Map<string, KiroCall>()
   return turns.flatMap((turn, place) => {
     if (turn.type !== "turn") {
-      unknown(string(turn.type) ?? "(no type)")
+      countUnknown(string(turn.type) ?? "(no type)")
       return []
     }
     const request = record(turn.request_metadata)
     const assistant = record(turn.assistant) ?? {}
-    const answer = answerOf(assistant, request, unknown)
-    const name = answer?.key ?? `${id}:${place}`
-    const incoming = incomingMessages(record(turn.user), calls, name, unknown)
+    const answer = answerOf(assistant, request, countUnknown)
+    const answerKey = answer?.key ?? `${id}:${place}`
+    const inputMessages = messagesOfInput(record(turn.user), calls, answerKey, countUnknown)
     for (const use of records(record(assistant.ToolUse)?.tool_uses)) calls.set(string(use.id) ?? "", callOf(use))
-    return [...incoming, ...(answer ? [{ ...answer, key: name }] : [])]
+    return [...inputMessages, ...(answer ? [{ ...answer, key: answerKey }] : [])]
   })
 }
 
@@ -195,16 +195,16 @@ function callOf(use: RawRecord): KiroCall {
   return { tool: string(use.name), args: record(use.args) ?? {} }
 }
 
-function incomingMessages(
+function messagesOfInput(
   user: RawRecord | undefined,
   calls: Map<string, KiroCall>,
-  answer: string,
-  unknown: (type: string) => void,
+  answerKey: string,
+  countUnknown: (type: string) => void,
 ): Message[] {
   if (!user) return []
   const at = time(user.timestamp)
   const content = record(user.content) ?? {}
-  for (const kind of Object.keys(content)) if (!KNOWN_CONTENT.includes(kind)) unknown(`user/${kind}`)
+  for (const kind of Object.keys(content)) if (!KNOWN_CONTENT.includes(kind)) countUnknown(`user/${kind}`)
   const variants = KNOWN_CONTENT.map((kind) => record(content[kind])).filter((one) => one !== undefined)
   const results = variants.flatMap((one) => records(one.tool_use_results))
   const messages = results.map((result) => resultOf(result, calls, content.CancelledToolUses !== undefined))
@@ -212,25 +212,25 @@ function incomingMessages(
   const parts: Part[] = prompts.map((text) => ({ type: "text", text, origin: "person" }))
   for (let n = number(user.images) ?? 0; n > 0 && parts.length < 100; n--)
     parts.push({ type: "image", text: "", origin: "person" })
-  if (parts.length > 0) messages.push({ key: `${answer}:user`, role: "user", parts })
+  if (parts.length > 0) messages.push({ key: `${answerKey}:user`, role: "user", parts })
   return messages.map((message) => ({ ...message, ...withoutUndefined({ at }) }))
 }
 
 const KNOWN_CONTENT = ["Prompt", "ToolUseResults", "CancelledToolUses"]
 
-function resultOf(result: RawRecord, calls: Map<string, KiroCall>, cancelled: boolean): Message {
+function resultOf(result: RawRecord, calls: Map<string, KiroCall>, isCancelled: boolean): Message {
   const id = string(result.tool_use_id)
   const outputs = records(result.content).map(({ Text, Json }) => Text ?? Json)
-  return kiroResult(id, calls.get(id ?? ""), outputs, cancelled || result.status === "Error")
+  return kiroResult(id, calls.get(id ?? ""), outputs, isCancelled || result.status === "Error")
 }
 
 function answerOf(
   assistant: RawRecord,
   request: RawRecord | undefined,
-  unknown: (type: string) => void,
+  countUnknown: (type: string) => void,
 ): (Omit<Message, "key"> & { key?: string }) | undefined {
   for (const kind of Object.keys(assistant))
-    if (!["Response", "ToolUse", "timestamp"].includes(kind)) unknown(`assistant/${kind}`)
+    if (!["Response", "ToolUse", "timestamp"].includes(kind)) countUnknown(`assistant/${kind}`)
   const response = record(assistant.Response) ?? record(assistant.ToolUse)
   if (!response) return undefined
   const text = string(response.content)
@@ -263,20 +263,20 @@ const INJECTED = [
   "You are operating in a workspace",
 ]
 
-/** Parses the editor's sessions: the messages, and after an agent's message the actions of its execution. */
-function editorMessages(rows: RawRecord[], unknown: (type: string) => void, id: string): Message[] {
-  const logged = new Set(rows.flatMap((row, place) => (rows[place + 1]?.type === "action" ? [row] : [])))
+/** Parses the editor's sessions. The actions of an execution follow the agent's message that started it. */
+function editorMessages(rows: RawRecord[], countUnknown: (type: string) => void, id: string): Message[] {
+  const rowsWithLog = new Set(rows.flatMap((row, place) => (rows[place + 1]?.type === "action" ? [row] : [])))
   return rows.flatMap((row, place): Message[] => {
-    if (row.type === "action") return actionMessages(row, `${id}:${place}`, unknown)
+    if (row.type === "action") return actionMessages(row, `${id}:${place}`, countUnknown)
     if (row.type !== "history") {
-      unknown(string(row.type) ?? "(no type)")
+      countUnknown(string(row.type) ?? "(no type)")
       return []
     }
     const message = record(row.message) ?? {}
     const role = message.role === "user" ? "user" : message.role === "assistant" ? "assistant" : undefined
-    if (!role) unknown(`history/${string(message.role) ?? "(no role)"}`)
-    // If there is a log, the message itself only says that work is in progress.
-    if (!role || (role === "assistant" && logged.has(row))) return []
+    if (!role) countUnknown(`history/${string(message.role) ?? "(no role)"}`)
+    // If there is a log, the message itself contains only a notice that work is in progress.
+    if (!role || (role === "assistant" && rowsWithLog.has(row))) return []
     const parts = textParts(message.content, role)
     return parts.length > 0 ? [{ key: `${id}:${string(message.id) ?? place}`, role, parts }] : []
   })
@@ -287,16 +287,16 @@ function textParts(content: unknown, role: "user" | "assistant"): Part[] {
   return texts.flatMap((value): Part[] => {
     const text = string(value)
     if (text === undefined) return []
-    const injected = role === "user" && INJECTED.some((beginning) => text.startsWith(beginning))
-    const origin: Origin = role === "assistant" ? "agent" : injected ? "injected" : "person"
+    const isInjected = role === "user" && INJECTED.some((beginning) => text.startsWith(beginning))
+    const origin: Origin = role === "assistant" ? "agent" : isInjected ? "injected" : "person"
     return [{ type: "text", text, origin }]
   })
 }
 
-function actionMessages(action: RawRecord, place: string, unknown: (type: string) => void): Message[] {
+function actionMessages(action: RawRecord, place: string, countUnknown: (type: string) => void): Message[] {
   const [input, output] = [record(action.input) ?? {}, record(action.output) ?? {}]
   const at = time(action.emittedAt)
-  const dated = at === undefined ? {} : { at }
+  const timeField = at === undefined ? {} : { at }
   const call_id = string(action.actionId)
   const key = `${place}:${call_id ?? "action"}`
   const tool = string(action.actionType)
@@ -304,10 +304,10 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     const text = string(output.message)
     return text === undefined
       ? []
-      : [{ key, ...dated, role: "assistant", parts: [{ type: "text", text, origin: "agent" }] }]
+      : [{ key, ...timeField, role: "assistant", parts: [{ type: "text", text, origin: "agent" }] }]
   }
-  if (tool === undefined || !ACTIONS.includes(tool)) {
-    unknown(`action/${tool ?? "(no type)"}`)
+  if (tool === undefined || !KNOWN_ACTIONS.includes(tool)) {
+    countUnknown(`action/${tool ?? "(no type)"}`)
     return []
   }
   const file = string(input.file)
@@ -322,9 +322,15 @@ function actionMessages(action: RawRecord, place: string, unknown: (type: string
     },
   })
   return [
-    { key, ...dated, role: "assistant", parts: [toolCallPart(tool, input, call_id)] },
-    { key: `${key}:result`, ...dated, role: "tool", parts: [part], effects: effects.length > 0 ? effects : undefined },
+    { key, ...timeField, role: "assistant", parts: [toolCallPart(tool, input, call_id)] },
+    {
+      key: `${key}:result`,
+      ...timeField,
+      role: "tool",
+      parts: [part],
+      effects: effects.length > 0 ? effects : undefined,
+    },
   ]
 }
 
-const ACTIONS = ["replace", "create", "readCode"]
+const KNOWN_ACTIONS = ["replace", "create", "readCode"]

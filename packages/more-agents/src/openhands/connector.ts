@@ -38,7 +38,10 @@ import {
 import { openhandsRoots } from "../records.ts"
 import { parseOpenhands } from "./parse.ts"
 
-/** OpenHands' command line: a folder per conversation, with a file per event, which never changes, and a file for its state. */
+/**
+ * Reads OpenHands' command line: a folder per conversation, with one file for its state and one for each event. The file of an
+ * event never changes.
+ */
 export const openhandsConnector: Connector = {
   source: "openhands",
   version: 1,
@@ -54,7 +57,7 @@ const STATE = "base_state.json"
 const EVENT = /^event-\d+-.*\.json$/
 const MAX_STATE_BYTES = 64 << 20
 const MAX_EVENT_BYTES = 64 << 20
-/** The approximate size of an event in bytes, because checking each of them would take too long. */
+/** The assumed size of an event, in bytes. Checking the size of every event would take too long. */
 const EVENT_BYTES = 4096
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
@@ -74,7 +77,7 @@ function eventsIn(folder: string, report: Report): string[] {
   return entriesOf(join(folder, "events"), report).flatMap(({ name }) => (EVENT.test(name) ? [name] : []))
 }
 
-/** Keeps only these fields: the state also has the agent's settings, with keys. */
+/** Keeps only the fields listed here. The state also has the agent's settings, which contain keys. */
 function factsAt(path: string, report: Report): RawRecord | undefined {
   const state = objectAt(path, MAX_STATE_BYTES, report)
   if (!state) return undefined
@@ -95,8 +98,8 @@ function factsAt(path: string, report: Report): RawRecord | undefined {
 function read(unit: UnitWithFacts, after?: Cursor): Reading {
   const folder = join(unit.path, "..")
   const names = eventsIn(folder, () => {})
-  const continues = after !== undefined && after.offset <= names.length && after.crc === crcOf(names, after.offset)
-  let offset = continues ? after.offset : 0
+  const isContinued = after !== undefined && after.offset <= names.length && after.crc === crcOf(names, after.offset)
+  let offset = isContinued ? after.offset : 0
   let pending = false
   const skipped: Skipped[] = []
   function* events(): Generator<RawRecord> {
@@ -112,7 +115,7 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
     }
   }
   const end = () => ({ cursor: { offset, crc: crcOf(names, offset) }, skipped, pending })
-  return prependFacts({ mode: continues || !after ? "append" : "replace", records: events(), end }, unit, after)
+  return prependFacts({ mode: isContinued || !after ? "append" : "replace", records: events(), end }, unit, after)
 }
 
 function crcOf(names: string[], count: number): number {
@@ -131,21 +134,22 @@ function eventAt(path: string): RawRecord | string {
 }
 
 /**
- * Removes tool descriptions, what only a provider can read, and image bytes. Replaces two versions of a file by their difference.
+ * Removes tool descriptions, image bytes, and data that only a provider can read. Replaces the old and the new version of a
+ * file with their difference.
  */
 export function stripOpenhandsEvent(event: RawRecord): RawRecord {
-  const { tools: _, reasoning_details: __, responses_reasoning_item: ___, critic_result: ____, ...kept } = event
-  const observation = record(kept.observation)
-  const message = record(kept.llm_message)
+  const { tools: _, reasoning_details: __, responses_reasoning_item: ___, critic_result: ____, ...rest } = event
+  const observation = record(rest.observation)
+  const message = record(rest.llm_message)
   return cutLongTexts({
-    ...kept,
+    ...rest,
     ...withoutUndefined({
       observation: observation && stripObservation(observation),
       llm_message: message && { ...message, content: contentOf(message.content) },
     }),
     ...withoutUndefined({
-      thinking_blocks: Array.isArray(kept.thinking_blocks)
-        ? records(kept.thinking_blocks).map(stripThinking)
+      thinking_blocks: Array.isArray(rest.thinking_blocks)
+        ? records(rest.thinking_blocks).map(stripThinking)
         : undefined,
     }),
   })
@@ -154,11 +158,11 @@ export function stripOpenhandsEvent(event: RawRecord): RawRecord {
 function stripObservation({ old_content, new_content, hunks: _, ...observation }: RawRecord): RawRecord {
   const path = string(observation.path)
   const [before, after] = [string(old_content) ?? "", string(new_content)]
-  const changed = path !== undefined && after !== undefined && observation.command !== "view"
+  const isChange = path !== undefined && after !== undefined && observation.command !== "view"
   return {
     ...observation,
     content: contentOf(observation.content),
-    ...withoutUndefined({ hunks: changed ? hunksBetween(path, before, after) : undefined }),
+    ...withoutUndefined({ hunks: isChange ? hunksBetween(path, before, after) : undefined }),
   }
 }
 

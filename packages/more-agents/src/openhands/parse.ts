@@ -12,7 +12,7 @@ const TOOLS = {
   editor: ["file_editor", "str_replace_editor", "planning_file_editor"],
 }
 /** Types of events without content for a reader. */
-const QUIET = [
+const IGNORED_KINDS = [
   ...["ConversationStateUpdateEvent", "CondensationRequest", "TokenEvent", "PauseEvent", "LLMCompletionLogEvent"],
   ...["InterruptEvent", "StreamingDeltaEvent"],
 ]
@@ -42,7 +42,7 @@ export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed
       messages.push({ key, at, ...content })
     }
   }
-  addSessionUsage(messages, string(about.model), spentIn(about))
+  addSessionUsage(messages, string(about.model), totalUsageOf(about))
   const folders = events.map(({ observation }) => record(record(observation)?.metadata)?.working_dir)
   const cwds = [about.working_dir, ...folders].filter((folder) => string(folder))
   return parsedFrom({ id, cwds: [...new Set(cwds)].slice(0, 20), messages }, unknown)
@@ -75,36 +75,41 @@ function contentOf(event: RawRecord, calls: Map<string, Call>): Content | undefi
     case "ConversationErrorEvent":
       return { role: "system", parts: textParts(string(event.detail) ?? string(event.code) ?? "", "local_tool") }
     default:
-      return QUIET.includes(String(event.kind)) ? { role: "system", parts: [] } : undefined
+      return IGNORED_KINDS.includes(String(event.kind)) ? { role: "system", parts: [] } : undefined
   }
 }
 
 function messageOf(event: RawRecord): Content {
   const { content, role } = record(event.llm_message) ?? {}
-  const added = textParts(event.extended_content, "injected")
+  const addedParts = textParts(event.extended_content, "injected")
   if (role === "assistant")
-    return { role: "assistant", parts: [...thinkingOf(event), ...textParts(content, "agent"), ...added] }
+    return { role: "assistant", parts: [...thinkingOf(event), ...textParts(content, "agent"), ...addedParts] }
   if (role === "system") return { role: "system", parts: textParts(content, "injected") }
-  return { role: "user", parts: [...textParts(content, event.source === "user" ? "person" : "injected"), ...added] }
+  return {
+    role: "user",
+    parts: [...textParts(content, event.source === "user" ? "person" : "injected"), ...addedParts],
+  }
 }
 
 function thinkingOf(event: RawRecord): Part[] {
   const message = record(event.llm_message)
   const texts = [event, message].flatMap((one) => records(one?.thinking_blocks).map(({ thinking }) => string(thinking)))
-  const present = texts.filter((text) => text !== undefined)
+  const thoughts = texts.filter((text) => text !== undefined)
   const text =
-    present.length > 0 ? present.join("\n\n") : (string(event.reasoning_content) ?? string(message?.reasoning_content))
+    thoughts.length > 0
+      ? thoughts.join("\n\n")
+      : (string(event.reasoning_content) ?? string(message?.reasoning_content))
   return text === undefined ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** Returns the parts of an action. The last call of a task contains the answer. */
+/** Returns the parts of an action. In the last call of a task, `finish`, the argument is the answer. */
 function actionParts(event: RawRecord): Part[] {
   const { tool, args } = callOf(event)
   const { kind: _, ...input } = args
-  const before = [...thinkingOf(event), ...textParts(event.thought, "agent")]
+  const leadingParts = [...thinkingOf(event), ...textParts(event.thought, "agent")]
   const answer = tool === "finish" ? string(args.message) : undefined
-  if (answer !== undefined) return [...before, { type: "text", text: answer, origin: "agent" }]
-  return [...before, toolCallPart(tool, input, string(event.tool_call_id))]
+  if (answer !== undefined) return [...leadingParts, { type: "text", text: answer, origin: "agent" }]
+  return [...leadingParts, toolCallPart(tool, input, string(event.tool_call_id))]
 }
 
 function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
@@ -113,13 +118,13 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
   if (call?.tool === "finish") return { role: "tool", parts: [] }
   const observation = record(event.observation) ?? {}
   const content = textParts(observation.content, "local_tool")
-  const refused = string(event.rejection_reason) ?? string(event.error)
+  const refusal = string(event.rejection_reason) ?? string(event.error)
   const exit = number(observation.exit_code) ?? number(record(observation.metadata)?.exit_code)
   const { part, effects } = resultOfCall({
     tool: string(event.tool_name) ?? call?.tool,
     call_id,
-    output: refused ?? content.map(({ text }) => text).join("\n"),
-    failed: refused !== undefined || observation.is_error === true || string(observation.error) !== undefined,
+    output: refusal ?? content.map(({ text }) => text).join("\n"),
+    failed: refusal !== undefined || observation.is_error === true || string(observation.error) !== undefined,
     exit_status: exit !== undefined && exit >= 0 ? exit : undefined, // a negative code means that the command is still running
     action: actionOf(call, observation),
     isRemote: string(observation.kind)?.startsWith("MCP") === true,
@@ -129,8 +134,8 @@ function resultOf(event: RawRecord, calls: Map<string, Call>): Content {
 }
 
 function actionOf(call: Call | undefined, { hunks }: RawRecord): CallAction {
-  const changed = storedHunks(hunks)
-  if (changed.length > 0) return { hunks: changed }
+  const recordedHunks = storedHunks(hunks)
+  if (recordedHunks.length > 0) return { hunks: recordedHunks }
   return call ? actionByName(TOOLS, call.tool, call.args) : {}
 }
 
@@ -143,24 +148,24 @@ function textParts(content: unknown, origin: Origin): Part[] {
   })
 }
 
-function spentIn(about: RawRecord): Usage | undefined {
+function totalUsageOf(about: RawRecord): Usage | undefined {
   const usage = totalUsage(records(about.usage).map(openhandsUsage))
   return usage && usage.input + usage.output + usage.cache_read > 0 ? usage : undefined
 }
 
-/** OpenHands' prompt tokens include those read from and written to the cache. */
+/** Parses token counts. OpenHands' prompt tokens include those that were read from and written to the cache. */
 function openhandsUsage({ accumulated_cost, accumulated_token_usage }: RawRecord): Usage {
-  const counted = record(accumulated_token_usage)
-  const of = (field: string) => number(counted?.[field]) ?? 0
+  const counts = record(accumulated_token_usage)
+  const countOf = (field: string) => number(counts?.[field]) ?? 0
   const [cache_read, cache_write, reasoning] = [
-    of("cache_read_tokens"),
-    of("cache_write_tokens"),
-    of("reasoning_tokens"),
+    countOf("cache_read_tokens"),
+    countOf("cache_write_tokens"),
+    countOf("reasoning_tokens"),
   ]
   const cost = number(accumulated_cost) ?? 0
   return {
-    input: Math.max(0, of("prompt_tokens") - cache_read - cache_write),
-    output: of("completion_tokens"),
+    input: Math.max(0, countOf("prompt_tokens") - cache_read - cache_write),
+    output: countOf("completion_tokens"),
     cache_read,
     cache_write,
     reasoning: reasoning > 0 ? reasoning : undefined,

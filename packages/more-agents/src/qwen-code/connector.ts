@@ -16,7 +16,7 @@ import { type RawRecord, record, records, string } from "../../../../src/core/re
 import { qwenCodeFolder, qwenCodeRoots } from "../records.ts"
 import { parseQwenCode } from "./parse.ts"
 
-/** Qwen Code: a file per session, in a folder per project. Its records are a tree, as Claude Code's are. */
+/** Reads Qwen Code: a file per session, in a folder per project. Like Claude Code's, its records are a tree. */
 export const qwenCodeConnector: Connector = {
   source: "qwen_code",
   version: 1,
@@ -29,11 +29,11 @@ export const qwenCodeConnector: Connector = {
 }
 
 const MAX_META_BYTES = 1 << 20
-/** The folders with sessions; `tmp` is the earlier one. */
-const PLACES = ["projects", "tmp"]
+/** The folders with sessions. Earlier versions used `tmp`. */
+const SESSION_FOLDERS = ["projects", "tmp"]
 
 function watched(root: string): Watched[] {
-  return PLACES.map((place) => ({
+  return SESSION_FOLDERS.map((place) => ({
     folder: join(root, place),
     depth: 3,
     files: /^[^/]+\/(chats|subagents\/[^/]+)\/[^/]+\.jsonl$/,
@@ -41,10 +41,10 @@ function watched(root: string): Watched[] {
 }
 
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
-  for (const place of PLACES)
-    for (const project of entriesOf(join(root, place), report)) {
+  for (const sessionFolder of SESSION_FOLDERS)
+    for (const project of entriesOf(join(root, sessionFolder), report)) {
       if (!project.isDirectory()) continue
-      const folder = join(root, place, project.name)
+      const folder = join(root, sessionFolder, project.name)
       yield* transcriptsIn(join(folder, "chats"), project.name, report)
       for (const session of entriesOf(join(folder, "subagents"), report))
         if (session.isDirectory())
@@ -52,23 +52,23 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
     }
 }
 
-function* transcriptsIn(folder: string, below: string, report: Report): Iterable<Unit> {
+function* transcriptsIn(folder: string, keyPrefix: string, report: Report): Iterable<Unit> {
   for (const { name } of entriesOf(folder, report)) {
     if (!name.endsWith(".jsonl")) continue
-    const unit = unitAt(join(folder, name), `${below}/${name}`, report)
+    const unit = unitAt(join(folder, name), `${keyPrefix}/${name}`, report)
     if (!unit) continue
     yield unitWithFacts(unit, subagentAt(join(folder, name.replace(/jsonl$/, "meta.json")), report))
   }
 }
 
-/** Reads the purpose of a subagent and the call that started it, from the file next to the transcript. */
+/** Reads a subagent's purpose, and the call that started it, from the file next to its transcript. */
 function subagentAt(path: string, report: Report): RawRecord | undefined {
   const meta = objectAt(path, MAX_META_BYTES, report)
   const [description, call] = [string(meta?.description), string(meta?.toolUseId)]
   return meta && { type: "dex-subagent", description: description || undefined, call: call || undefined }
 }
 
-/** Removes image bytes, signatures, copies of files, and measurements, which repeat other data. */
+/** Removes image bytes, signatures, copies of files, and measurements. */
 function stripRecord(raw: RawRecord): RawRecord {
   const { systemPayload, message, toolCallResult, ...rest } = raw
   const payload = record(systemPayload)
@@ -93,8 +93,8 @@ function stripPart({ thoughtSignature: _, ...part }: RawRecord): RawRecord {
 function stripResult({ responseParts: _, ...result }: RawRecord): RawRecord {
   const display = record(result.resultDisplay)
   if (!display) return result
-  const { originalContent: __, newContent: ___, ...shown } = display
-  return { ...result, resultDisplay: shown }
+  const { originalContent: __, newContent: ___, ...storedDisplay } = display
+  return { ...result, resultDisplay: storedDisplay }
 }
 
 export const qwenCodeWiring: Wiring = {

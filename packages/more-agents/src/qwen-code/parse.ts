@@ -27,7 +27,7 @@ const TOOLS: ToolNames = {
   edit: ["edit", "replace"],
 }
 
-/** Subtypes of records in the user's turn that nobody typed. */
+/** Subtypes of records in the user's turn that Qwen Code inserted. */
 const INJECTED_SUBTYPES = [
   "notification",
   "cron",
@@ -39,7 +39,7 @@ const INJECTED_SUBTYPES = [
 const INJECTED_TAGS = ["system-reminder"]
 
 /** Types of system records without content. */
-const QUIET = [
+const IGNORED_SUBTYPES = [
   "agent_retry",
   "agent_session_ready",
   "at_command",
@@ -69,85 +69,88 @@ type Call = { tool: string; args: RawRecord }
 type Content = Pick<Message, "role" | "parts"> & Partial<Pick<Message, "effects" | "model" | "usage">>
 
 export function parseQwenCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
-  const all = [...raw]
-  const id = idOf(all, unit)
+  const entries = [...raw]
+  const id = idOf(entries, unit)
   const isSubagent = unit.key.split("/").length > 2
-  const [calls, abandonedIds] = [callsIn(all), abandonedIn(all)]
+  const [calls, abandonedIds] = [callsIn(entries), abandonedIn(entries)]
   const unknown = createCounts()
   const messages: Message[] = []
   const keys = uniqueKeys()
   let pendingUsage: Usage | undefined
-  for (const one of all) {
-    const content = contentOf(one, calls, isSubagent)
+  for (const entry of entries) {
+    const content = contentOf(entry, calls, isSubagent)
     if (typeof content === "object" && content.usage) {
       // A subagent's answer has its usage in a separate record, before its text.
       pendingUsage = addRequest(pendingUsage, content.usage)
       delete content.usage
     }
-    if (content === "unknown") unknown.add([one.type, one.subtype].filter(Boolean).join("/") || "(no type)")
+    if (content === "unknown") unknown.add([entry.type, entry.subtype].filter(Boolean).join("/") || "(no type)")
     else if (content && content.parts.length > 0) {
-      const at = time(one.timestamp)
-      const key = keys(string(one.uuid) ?? `${id}:${content.role}`)
+      const at = time(entry.timestamp)
+      const key = keys(string(entry.uuid) ?? `${id}:${content.role}`)
       const usage = content.role === "assistant" && pendingUsage
       if (usage) pendingUsage = undefined
-      const abandoned = abandonedIds.has(string(one.uuid) ?? "") && { abandoned: true }
-      messages.push({ key, at, ...content, ...withoutUndefined({ usage: usage || undefined }), ...abandoned })
+      const abandonedField = abandonedIds.has(string(entry.uuid) ?? "") && { abandoned: true }
+      messages.push({ key, at, ...content, ...withoutUndefined({ usage: usage || undefined }), ...abandonedField })
     }
   }
-  return parsedFrom(conversationFields(all, id, messages, abandonedIds, isSubagent ? unit : undefined), unknown)
+  return parsedFrom(conversationFields(entries, id, messages, abandonedIds, isSubagent ? unit : undefined), unknown)
 }
 
-function idOf(all: RawRecord[], unit: UnitName): string {
+function idOf(entries: RawRecord[], unit: UnitName): string {
   const [folder, session, file] = unit.key.split("/")
-  const named = (file ?? session ?? folder ?? unit.key).replace(/\.jsonl$/, "")
-  return file === undefined ? (string(all.find(({ sessionId }) => string(sessionId))?.sessionId) ?? named) : named
+  const fileId = (file ?? session ?? folder ?? unit.key).replace(/\.jsonl$/, "")
+  return file === undefined ? (string(entries.find(({ sessionId }) => string(sessionId))?.sessionId) ?? fileId) : fileId
 }
 
-/** Finds abandoned records. Every record names its predecessor, and the last message is the current position of the session. */
-function abandonedIn(all: RawRecord[]): Set<string> {
-  const parents = new Map(all.flatMap((one) => (string(one.uuid) ? [[string(one.uuid)!, one.parentUuid]] : [])))
-  const last = all.findLast(({ type, subtype, uuid }) => {
+/**
+ * Finds abandoned records. Every record names its predecessor, and the last message is the current position of the session, so
+ * records that are not on the path to it are abandoned.
+ */
+function abandonedIn(entries: RawRecord[]): Set<string> {
+  const parents = new Map(entries.flatMap((one) => (string(one.uuid) ? [[string(one.uuid)!, one.parentUuid]] : [])))
+  const lastMessage = entries.findLast(({ type, subtype, uuid }) => {
     const isMessage = type === "user" || type === "assistant" || type === "tool_result"
     return string(uuid) !== undefined && (isMessage || (type === "system" && subtype === "rewind"))
   })
   const current = new Set<unknown>()
-  let at: unknown = last?.uuid
-  while (parents.has(at as string) && !current.has(at)) {
-    current.add(at)
-    at = parents.get(at as string)
+  let currentUuid: unknown = lastMessage?.uuid
+  while (parents.has(currentUuid as string) && !current.has(currentUuid)) {
+    current.add(currentUuid)
+    currentUuid = parents.get(currentUuid as string)
   }
-  // A missing record hides everything before it, so nothing is marked as abandoned.
-  if (at !== null && at !== undefined) return new Set()
+  // If a record is missing, its predecessors are unknown, so nothing is marked as abandoned.
+  if (currentUuid !== null && currentUuid !== undefined) return new Set()
   return new Set([...parents.keys()].filter((uuid) => !current.has(uuid)))
 }
 
-function callsIn(all: RawRecord[]): Map<string, Call> {
+function callsIn(entries: RawRecord[]): Map<string, Call> {
   const calls = new Map<string, Call>()
-  for (const { functionCall } of all.flatMap(partsOf)) {
+  for (const { functionCall } of entries.flatMap(partsOf)) {
     const { id, name, args } = record(functionCall) ?? {}
     if (string(id)) calls.set(string(id)!, { tool: string(name) ?? "unknown", args: record(args) ?? {} })
   }
   return calls
 }
 
-function partsOf(one: RawRecord): RawRecord[] {
-  return records(record(one.message)?.parts)
+function partsOf(entry: RawRecord): RawRecord[] {
+  return records(record(entry.message)?.parts)
 }
 
-function contentOf(one: RawRecord, calls: Map<string, Call>, isSubagent: boolean): Content | "unknown" | undefined {
-  switch (one.type) {
+function contentOf(entry: RawRecord, calls: Map<string, Call>, isSubagent: boolean): Content | "unknown" | undefined {
+  switch (entry.type) {
     case "user":
-      return { role: "user", parts: partsOf(one).flatMap((part) => promptParts(part, originOf(one, isSubagent))) }
+      return { role: "user", parts: partsOf(entry).flatMap((part) => promptParts(part, originOf(entry, isSubagent))) }
     case "assistant":
-      return answerOf(one)
+      return answerOf(entry)
     case "tool_result":
-      return resultOf(one, calls)
+      return resultOf(entry, calls)
     case "system": {
-      const subtype = String(one.subtype)
-      if (subtype === "chat_compression") return { role: "system", parts: summaryParts(record(one.systemPayload)) }
+      const subtype = String(entry.subtype)
+      if (subtype === "chat_compression") return { role: "system", parts: summaryParts(record(entry.systemPayload)) }
       if (INJECTED_SUBTYPES.includes(subtype))
-        return { role: "system", parts: partsOf(one).flatMap((part) => promptParts(part, "injected")) }
-      return QUIET.includes(subtype) ? undefined : "unknown"
+        return { role: "system", parts: partsOf(entry).flatMap((part) => promptParts(part, "injected")) }
+      return IGNORED_SUBTYPES.includes(subtype) ? undefined : "unknown"
     }
     case "dex-subagent":
       return undefined
@@ -173,105 +176,116 @@ function promptParts(part: RawRecord, origin: Origin): Part[] {
   }))
 }
 
-function answerOf(one: RawRecord): Content {
-  const parts = partsOf(one).flatMap((part): Part[] => {
+function answerOf(entry: RawRecord): Content {
+  const parts = partsOf(entry).flatMap((part): Part[] => {
     const call = record(part.functionCall)
     if (call) return [toolCallPart(string(call.name), call.args, string(call.id))]
     const text = string(part.text)
     if (text === undefined) return part.image === undefined ? [] : [imagePart(part.image, "agent")]
     return [{ type: part.thought === true ? "thinking" : "text", text, origin: "agent" }]
   })
-  const [model, usage] = [string(one.model), qwenUsage(record(one.usageMetadata))]
+  const [model, usage] = [string(entry.model), qwenUsage(record(entry.usageMetadata))]
   return { role: "assistant", parts, model, usage }
 }
 
-/** The prompt's tokens include the cached ones, and the answer's include the thoughts, which not every provider adds. */
-function qwenUsage(counted: RawRecord | undefined): Usage | undefined {
-  const of = (field: string) => Math.max(0, number(counted?.[field]) ?? 0)
+/**
+ * Parses token counts. The prompt's tokens include the cached ones. Not every provider counts thoughts as part of the answer,
+ * so the answer is taken to be the total without the prompt, if that is more.
+ */
+function qwenUsage(counts: RawRecord | undefined): Usage | undefined {
+  const countOf = (field: string) => Math.max(0, number(counts?.[field]) ?? 0)
   const [prompt, cache_read, reasoning] = [
-    of("promptTokenCount"),
-    of("cachedContentTokenCount"),
-    of("thoughtsTokenCount"),
+    countOf("promptTokenCount"),
+    countOf("cachedContentTokenCount"),
+    countOf("thoughtsTokenCount"),
   ]
-  const output = Math.max(of("candidatesTokenCount"), of("totalTokenCount") - prompt)
+  const output = Math.max(countOf("candidatesTokenCount"), countOf("totalTokenCount") - prompt)
   if (prompt + output === 0) return undefined
   const input = Math.max(0, prompt - cache_read)
   return { input, output, cache_read, cache_write: 0, reasoning: reasoning > 0 ? reasoning : undefined }
 }
 
-function resultOf(one: RawRecord, calls: Map<string, Call>): Content {
-  const outcome = record(one.toolCallResult) ?? {}
-  const responses = partsOf(one)
+function resultOf(entry: RawRecord, calls: Map<string, Call>): Content {
+  const outcome = record(entry.toolCallResult) ?? {}
+  const responses = partsOf(entry)
     .map((part) => record(part.functionResponse))
     .filter((response) => response !== undefined)
-  const finished = responses.map((response) => {
+  const results = responses.map((response) => {
     const call_id = string(response.id) ?? string(outcome.callId)
     const call = calls.get(call_id ?? "")
-    const given = record(response.response) ?? {}
-    const output = (string(given.output) ?? string(given.error) ?? "").replace(PRINTED, "$1\n")
+    const answer = record(response.response) ?? {}
+    const output = (string(answer.output) ?? string(answer.error) ?? "").replace(OUTPUT_LABEL, "$1\n")
     const display = record(outcome.resultDisplay) ?? {}
-    const exit_status = number(display.exitCode) ?? exitIn(output)
+    const exit_status = number(display.exitCode) ?? exitCodeIn(output)
     return resultOfCall({
       tool: string(response.name) ?? call?.tool,
       call_id,
       output,
-      failed: outcome.status === "error" || (given.output === undefined && string(given.error) !== undefined),
+      failed: outcome.status === "error" || (answer.output === undefined && string(answer.error) !== undefined),
       exit_status: call && exit_status !== undefined ? exit_status : undefined,
       action: call ? actionOf(call, display) : {},
     })
   })
-  const images = partsOf(one).flatMap((part) => (part.image === undefined ? [] : [imagePart(part.image, "local_tool")]))
-  const effects = finished.flatMap((one) => one.effects)
+  const images = partsOf(entry).flatMap((part) =>
+    part.image === undefined ? [] : [imagePart(part.image, "local_tool")],
+  )
+  const effects = results.flatMap((one) => one.effects)
   return {
     role: "tool",
-    parts: [...finished.map(({ part }) => part), ...images],
+    parts: [...results.map(({ part }) => part), ...images],
     effects: effects.length > 0 ? effects : undefined,
   }
 }
 
-/** The output of a command, which is put on its own line, so that git's report of a commit is found. */
-const PRINTED = /^(Command: [\s\S]*?\nOutput:) (?=\S)/
+/**
+ * Matches the text before a command's output. The output is put on a line of its own, so that git's report of a commit is found
+ * in it.
+ */
+const OUTPUT_LABEL = /^(Command: [\s\S]*?\nOutput:) (?=\S)/
 
-function exitIn(output: string): number | undefined {
+function exitCodeIn(output: string): number | undefined {
   const code = /^Exit Code: (\d{1,5})$/m.exec(output)?.[1]
   return code === undefined ? undefined : Number(code)
 }
 
-/** Derives the action of a call. The displayed diff has line numbers. A diff that was too long was replaced by a sentence. */
+/**
+ * Derives the action of a call. The displayed diff is preferred, because it has line numbers. If the diff was too long, a
+ * sentence is displayed instead.
+ */
 function actionOf({ tool, args }: Call, display: RawRecord): CallAction {
-  const requested = actionByName(TOOLS, tool, args)
+  const requestedAction = actionByName(TOOLS, tool, args)
   const [path, diff] = [string(args.file_path) ?? string(display.filePath), string(display.fileDiff)]
-  if (!requested.hunks || path === undefined || diff === undefined || display.fileDiffTruncated === true)
-    return requested
-  const shown: Hunk[] = hunksOfDiff(diff, path)
-  return shown.length > 0 ? { ...requested, hunks: shown } : requested
+  if (!requestedAction.hunks || path === undefined || diff === undefined || display.fileDiffTruncated === true)
+    return requestedAction
+  const shownHunks: Hunk[] = hunksOfDiff(diff, path)
+  return shownHunks.length > 0 ? { ...requestedAction, hunks: shownHunks } : requestedAction
 }
 
 /** Returns the summary with which the compressed history begins. */
 function summaryParts(payload: RawRecord | undefined): Part[] {
-  const [first] = records(payload?.compressedHistory)
-  const text = records(first?.parts).flatMap((part) => string(part.text) ?? [])
+  const [firstEntry] = records(payload?.compressedHistory)
+  const text = records(firstEntry?.parts).flatMap((part) => string(part.text) ?? [])
   return text.length === 0 ? [] : [{ type: "summary", text: text.join("\n"), origin: "agent" }]
 }
 
 function conversationFields(
-  all: RawRecord[],
+  entries: RawRecord[],
   id: string,
   messages: Message[],
   abandonedIds: Set<string>,
   subagent: UnitName | undefined,
 ): ConversationFields {
-  const current = all.filter(({ uuid }) => !abandonedIds.has(string(uuid) ?? ""))
-  const last = (field: string) => string(current.findLast((one) => string(one[field]))?.[field])
-  const facts = all.findLast(({ type }) => type === "dex-subagent")
-  const parent = record(all.find(({ subtype }) => subtype === "parent_session")?.systemPayload)
+  const current = entries.filter(({ uuid }) => !abandonedIds.has(string(uuid) ?? ""))
+  const lastValue = (field: string) => string(current.findLast((one) => string(one[field]))?.[field])
+  const facts = entries.findLast(({ type }) => type === "dex-subagent")
+  const parent = record(entries.find(({ subtype }) => subtype === "parent_session")?.systemPayload)
   return {
     id,
     kind: subagent ? "subagent" : "person",
-    title: titleOf(current) ?? describedBy(facts),
-    cwds: all.map(({ cwd }) => cwd),
-    git_branch: last("gitBranch"),
-    agent_version: last("version"),
+    title: titleOf(current) ?? titleFromDescription(facts),
+    cwds: entries.map(({ cwd }) => cwd),
+    git_branch: lastValue("gitBranch"),
+    agent_version: lastValue("version"),
     parent: subagent?.key.split("/")[1],
     call_id: facts?.call,
     fork_of: subagent ? undefined : parent?.parentSessionId,
@@ -279,14 +293,14 @@ function conversationFields(
   }
 }
 
-/** Returns the last title, because it is written repeatedly. */
+/** Returns the session's title. It is written repeatedly, so the last one is used. */
 function titleOf(current: RawRecord[]): Title | undefined {
   const payload = record(current.findLast(({ subtype }) => subtype === "custom_title")?.systemPayload)
   const text = string(payload?.customTitle)
   return text === undefined ? undefined : { text, from: payload?.titleSource === "auto" ? "agent" : "person" }
 }
 
-function describedBy(facts: RawRecord | undefined): Title | undefined {
+function titleFromDescription(facts: RawRecord | undefined): Title | undefined {
   const text = string(facts?.description)
   return text === undefined ? undefined : { text, from: "agent" }
 }

@@ -19,7 +19,7 @@ import { rooCodeRoots } from "../records.ts"
 import { parseRooCode } from "./parse.ts"
 
 /**
- * Roo Code: a folder per task, with the requests to the model, the content of the window, and a history entry. All
+ * Reads Roo Code: a folder per task, with the requests to the model, the content of the window, and a history entry. All these
  * files are rewritten at every change.
  */
 export const rooCodeConnector: Connector = {
@@ -27,19 +27,21 @@ export const rooCodeConnector: Connector = {
   version: 1,
   roots: rooCodeRoots,
   discover: (root) => withProblems((report) => discover(root, report)),
-  watched: (root) => [{ folder: root, depth: 1, files: new RegExp(`^[^/]+/(${Object.values(FILES).join("|")})$`) }],
+  watched: (root) => [
+    { folder: root, depth: 1, files: new RegExp(`^[^/]+/(${Object.values(FILE_PATTERNS).join("|")})$`) },
+  ],
   read,
   parse: parseRooCode,
   identify: (raw) => `${raw.file}:${raw.id ?? raw.ts ?? JSON.stringify(raw)}`,
 }
 
-const FILES = {
+const FILE_PATTERNS = {
   history: "history_item\\.json",
   api: "api_conversation_history\\.json",
   window: "ui_messages\\.json",
   older: "claude_messages\\.json",
 }
-const NAMES = [
+const FILE_NAMES = [
   "history_item.json",
   "api_conversation_history.json",
   "ui_messages.json",
@@ -47,20 +49,20 @@ const NAMES = [
 ] as const
 const MAX_BYTES = 256 << 20
 
-/** The folder's name is the task's id; the requests to the model have most of the content. */
+/** Yields one unit per task. The name of the task's folder is its id. The unit's stamp covers all files of the task. */
 function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const task of entriesOf(root, report)) {
     if (!task.isDirectory()) continue
     const folder = join(root, task.name)
-    const there = entriesOf(folder, report).map(({ name }) => name)
-    const files = NAMES.filter((name) => there.includes(name))
+    const presentNames = entriesOf(folder, report).map(({ name }) => name)
+    const files = FILE_NAMES.filter((name) => presentNames.includes(name))
       .map((name) => ({ path: join(folder, name), stat: fileAt(join(folder, name), report) }))
       .filter((file): file is { path: string; stat: Stats } => file.stat !== undefined)
     const units = files.map(({ path, stat }) => unitOfFile(path, task.name, stat))
-    const main = units.find(({ path }) => !path.endsWith(NAMES[0]))
-    if (main)
+    const mainUnit = units.find(({ path }) => !path.endsWith(FILE_NAMES[0]))
+    if (mainUnit)
       yield {
-        ...main,
+        ...mainUnit,
         stamp: units.map(({ stamp }) => stamp).join(" "),
         bytes: units.reduce((sum, { bytes }) => sum + bytes, 0),
         modifiedAt: Math.max(...units.map(({ modifiedAt }) => modifiedAt)),
@@ -71,7 +73,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
 function read(unit: Unit, after?: Cursor): Reading {
   const skipped: Skipped[] = []
   const folder = join(unit.path, "..")
-  const [history, api, window, older] = NAMES.map((name) => contentOf(join(folder, name), name, skipped))
+  const [history, api, window, older] = FILE_NAMES.map((name) => contentOf(join(folder, name), name, skipped))
   const turns = messages(api, "api")
   const rows = [
     ...(isRecord(history) ? [{ file: "history", ...history }] : []),
@@ -99,7 +101,7 @@ function messages(content: unknown, file: string): RawRecord[] {
   return array(content).flatMap((message, index) => (isRecord(message) ? [{ id: index, ...message, file }] : []))
 }
 
-/** Removes image bytes, signatures, and the window's own state. */
+/** Removes image bytes, signatures and the state of the window. */
 function stripRooCode(row: RawRecord): RawRecord {
   const { encrypted_content: _, reasoning_details: __, images: ___, progressStatus: ____, ...rest } = row
   if (!Array.isArray(rest.content)) return cutLongTexts(rest)

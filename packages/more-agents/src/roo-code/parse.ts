@@ -71,7 +71,10 @@ function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, coun
   return messages
 }
 
-/** Adds usages. The window records the usage of each request before its answer; without it, there is only the total. */
+/**
+ * Adds usage to the answers. The window records the usage of each request before its answer. Without these records, only the
+ * total is known, and is added to the last answer.
+ */
 function addUsages(messages: Message[], window: RawRecord[], history: RawRecord): void {
   const answers = messages.filter(({ role }) => role === "assistant")
   if (answers.length === 0) return
@@ -80,31 +83,38 @@ function addUsages(messages: Message[], window: RawRecord[], history: RawRecord)
       one.say === "api_req_started" ? rooUsage(parseObject(string(one.text) ?? "") ?? {}, "cost") : undefined
     return usage ? [{ usage, at: time(one.ts) ?? 0 }] : []
   })
-  let next = 0
+  let nextAnswer = 0
   for (const { usage, at } of requests) {
-    const found = answers.findIndex((answer, index) => index >= next && (answer.at === undefined || answer.at >= at))
-    const answer = answers[found === -1 ? answers.length - 1 : found]!
+    const answerIndex = answers.findIndex(
+      (answer, index) => index >= nextAnswer && (answer.at === undefined || answer.at >= at),
+    )
+    const answer = answers[answerIndex === -1 ? answers.length - 1 : answerIndex]!
     answer.usage = addRequest(answer.usage, usage)
-    next = found === -1 ? answers.length : found + (answer.at === undefined ? 1 : 0)
+    nextAnswer = answerIndex === -1 ? answers.length : answerIndex + (answer.at === undefined ? 1 : 0)
   }
-  const sum = requests.length === 0 ? rooUsage(history, "totalCost") : undefined
-  if (sum) answers.at(-1)!.usage = sum
+  const total = requests.length === 0 ? rooUsage(history, "totalCost") : undefined
+  if (total) answers.at(-1)!.usage = total
 }
 
-/** The number of sent tokens includes those read from and written to the cache. */
-function rooUsage(counted: RawRecord, money: string): Usage | undefined {
-  const of = (field: string) => number(counted[field]) ?? 0
-  const [sent, output, cache_read, cache_write] = [of("tokensIn"), of("tokensOut"), of("cacheReads"), of("cacheWrites")]
+/** Parses token counts. The number of sent tokens includes those that were read from and written to the cache. */
+function rooUsage(counts: RawRecord, costField: string): Usage | undefined {
+  const countOf = (field: string) => number(counts[field]) ?? 0
+  const [sent, output, cache_read, cache_write] = [
+    countOf("tokensIn"),
+    countOf("tokensOut"),
+    countOf("cacheReads"),
+    countOf("cacheWrites"),
+  ]
   if (sent + output === 0) return undefined
-  const cost = of(money)
+  const cost = countOf(costField)
   const input = sent >= cache_read + cache_write ? sent - cache_read - cache_write : sent // older versions did not include them
   return { input, output, cache_read, cache_write, cost: cost > 0 ? cost : undefined }
 }
 
 export type RooCall = { tool: string | undefined; args: RawRecord }
 /**
- * The state while turns are parsed. `calls` has the calls of earlier turns by id; `""` is the last one that was written into a
- * text.
+ * The state while turns are parsed. `calls` maps the ids of earlier calls to the calls. The key `""` is the last call that was
+ * written inside a text.
  */
 type TurnContext = {
   promptOrigin: Origin
@@ -118,7 +128,7 @@ type Content = Pick<Message, "role" | "parts" | "effects">
 function contentOfTurn(turn: RawRecord, context: TurnContext): Content {
   const blocks = typeof turn.content === "string" ? [{ type: "text", text: turn.content }] : records(turn.content)
   if (turn.type === "reasoning")
-    return { role: "assistant", parts: thoughts(turn.text, ...records(turn.summary).map(({ text }) => text)) }
+    return { role: "assistant", parts: thinkingParts(turn.text, ...records(turn.summary).map(({ text }) => text)) }
   if (turn.isSummary === true) return { role: "system", parts: summaryOf(blocks) }
   if (turn.isTruncationMarker === true) return { role: "system", parts: textParts(blocks, "injected") }
   return turn.role === "assistant" ? answerOf(turn, blocks, context) : promptOf(blocks, context)
@@ -132,11 +142,11 @@ export function findModel(turn: RawRecord): string | undefined {
 }
 
 function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnContext): Content {
-  const parts = thoughts(turn.reasoning_content)
+  const parts = thinkingParts(turn.reasoning_content)
   for (const block of blocks) {
     if (block.type === "text") parts.push(...writtenParts(string(block.text) ?? "", calls))
     else if (block.type === "thinking" || block.type === "reasoning")
-      parts.push(...thoughts(block.thinking ?? block.text))
+      parts.push(...thinkingParts(block.thinking ?? block.text))
     else if (block.type === "tool_use") {
       const [id, tool, args] = [string(block.id), string(block.name), record(block.input) ?? {}]
       if (id !== undefined) calls.set(id, { tool, args })
@@ -147,27 +157,27 @@ function answerOf(turn: RawRecord, blocks: RawRecord[], { calls, count }: TurnCo
   return { role: "assistant", parts }
 }
 
-/** Builds the part of a call. The result of a task is addressed to the person. */
+/** Builds the part for a call. `attempt_completion` becomes text, because its result is addressed to the person. */
 function callPart(tool: string | undefined, args: RawRecord, id: string | undefined): Part {
   const result = tool === "attempt_completion" ? string(args.result) : undefined
   return result === undefined ? toolCallPart(tool, args, id) : { type: "text", text: result, origin: "agent" }
 }
 
-function thoughts(...texts: unknown[]): Part[] {
+function thinkingParts(...texts: unknown[]): Part[] {
   return texts.flatMap((text): Part[] =>
     string(text) ? [{ type: "thinking", text: string(text)!, origin: "agent" }] : [],
   )
 }
 
-/** Splits a text and the calls that are written into it. */
+/** Splits a text into prose and the calls that are written inside it. */
 function writtenParts(text: string, calls: Map<string, RooCall>): Part[] {
   const parts: Part[] = []
   let from = 0
   const addText = (piece: string) => {
     if (piece.trim() !== "") parts.push({ type: "text", text: piece.trim(), origin: "agent" })
   }
-  for (const { tool, args, from: begin, to } of findWrittenCalls(text)) {
-    addText(text.slice(from, begin))
+  for (const { tool, args, from: callStart, to } of findWrittenCalls(text)) {
+    addText(text.slice(from, callStart))
     parts.push(callPart(tool, args, undefined))
     calls.set("", { tool, args })
     from = to
@@ -176,14 +186,14 @@ function writtenParts(text: string, calls: Map<string, RooCall>): Part[] {
   return parts
 }
 
-const ADDED = ["environment_details"]
+const INJECTED_TAGS = ["environment_details"]
 const TYPED = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
 
-/** Parses the person's text, tool results, and what Roo Code adds. */
+/** Parses a user's turn: the person's text, tool results, and the text that Roo Code adds. */
 function promptOf(blocks: RawRecord[], context: TurnContext): Content {
   const parts: Part[] = []
   const effects: Effect[] = []
-  let writtenResult = false
+  let isOutputNext = false
   for (const block of blocks) {
     const text = string(block.text) ?? ""
     if (block.type === "tool_result") {
@@ -192,16 +202,17 @@ function promptOf(blocks: RawRecord[], context: TurnContext): Content {
     } else if (block.type === "image") parts.push(imagePart(block.image, context.promptOrigin))
     else if (block.type !== "text") context.count(`content ${String(block.type)}`)
     else if (/^\[[\w ]{3,60}( for '[^\n]{0,4000}')?\] Result:/.test(text)) {
-      writtenResult = true
+      isOutputNext = true
       const output = text.slice(text.indexOf("Result:") + "Result:".length).trim()
-      if (output !== "") takeWritten(output)
-    } else if (writtenResult && !TYPED.test(text.trim()) && !text.startsWith("<environment_details>")) takeWritten(text)
-    else parts.push(...spoken(text, context.promptOrigin))
+      if (output !== "") addWrittenResult(output)
+    } else if (isOutputNext && !TYPED.test(text.trim()) && !text.startsWith("<environment_details>"))
+      addWrittenResult(text)
+    else parts.push(...personParts(text, context.promptOrigin))
   }
   return { role: parts.some(({ type }) => type === "tool_result") ? "tool" : "user", parts, effects }
 
-  function takeWritten(output: string): void {
-    writtenResult = false
+  function addWrittenResult(output: string): void {
+    isOutputNext = false
     add(
       resultOf(context.calls.get(""), undefined, output, /^(<error>|The tool execution failed)/.test(output), context),
     )
@@ -212,8 +223,8 @@ function promptOf(blocks: RawRecord[], context: TurnContext): Content {
   }
 }
 
-function spoken(text: string, promptOrigin: Origin): Part[] {
-  return splitInjected(text, ADDED).map(({ text: run, injected }) => ({
+function personParts(text: string, promptOrigin: Origin): Part[] {
+  return splitInjected(text, INJECTED_TAGS).map(({ text: run, injected }) => ({
     type: "text",
     text: injected ? run : (TYPED.exec(run)?.[2] ?? run),
     origin: injected || /^\[(TASK RESUMPTION|ERROR)\]/.test(run) ? "injected" : promptOrigin,
@@ -227,14 +238,14 @@ function resultOf(
   is_error: boolean,
   { workspace }: TurnContext,
 ) {
-  const around =
+  const preamble =
     call?.tool === "execute_command" ? /^Command executed [\s\S]{0,2000}?\nOutput:\n/.exec(output)?.[0] : undefined
-  const code = /\bExit code: (-?\d{1,10})/.exec(around ?? "")?.[1]
+  const code = /\bExit code: (-?\d{1,10})/.exec(preamble ?? "")?.[1]
   return resultOfCall({
     tool: call?.tool,
     call_id: id,
     output,
-    commandOutput: output.slice(around?.length ?? 0),
+    commandOutput: output.slice(preamble?.length ?? 0),
     failed: is_error,
     exit_status: code === undefined ? undefined : Number(code),
     action: call ? actionOfRooCode(call.tool, call.args, workspace) : {},
@@ -266,26 +277,26 @@ const TOOLS: ToolNames = {
 
 /** Derives the action of a call. Paths are relative to the workspace. */
 function actionOfRooCode(tool: string | undefined, args: RawRecord, workspace: string | undefined): CallAction {
-  const within = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
+  const absolutePath = (path: string) => (workspace === undefined || isAbsolute(path) ? path : join(workspace, path))
   const files = array(args.files).flatMap((file) => string(record(file)?.path) ?? string(file) ?? [])
-  if (tool === "read_file" && files.length > 0) return { reads: files.map(within) }
+  if (tool === "read_file" && files.length > 0) return { reads: files.map(absolutePath) }
   const [path, diff] = [string(args.path) ?? string(args.file_path), string(args.diff)]
   if (tool === "apply_diff" && path !== undefined)
-    return { hunks: diff === undefined ? [] : hunksOfBlocks(diff, within(path)) }
+    return { hunks: diff === undefined ? [] : hunksOfBlocks(diff, absolutePath(path)) }
   const action = actionByName(TOOLS, tool, args)
   return {
     ...action,
     ...withoutUndefined({
-      reads: action.reads?.map(within),
-      hunks: action.hunks?.map((hunk) => ({ ...hunk, path: within(hunk.path) })),
+      reads: action.reads?.map(absolutePath),
+      hunks: action.hunks?.map((hunk) => ({ ...hunk, path: absolutePath(hunk.path) })),
     }),
   }
 }
 
-/** A call inside the text of an answer, from the time before models had native tool calls. */
+/** A call that is written inside the text of an answer, as models did before they had native tool calls. */
 type WrittenCall = { tool: string; args: RawRecord; from: number; to: number }
 
-const WRITTEN = [
+const WRITTEN_TOOLS = [
   ...[
     "read_file",
     "write_to_file",
@@ -313,18 +324,26 @@ const WRITTEN = [
   ],
 ]
 
-/** Finds calls in a text. Takes linear time: a tag that does not end is text. */
+/**
+ * Finds calls in a text. A tag that is never closed is text. Takes linear time, because a closing tag that is missing is
+ * searched for only once.
+ */
 export function findWrittenCalls(text: string): WrittenCall[] {
   const calls: WrittenCall[] = []
-  const unended = new Set<string>()
-  for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
-    if (!/[a-z]/.test(text[at + 1] ?? "")) continue
-    const tool = WRITTEN.find((name) => text.startsWith(`${name}>`, at + 1) && !unended.has(name))
-    const end = tool === undefined ? -1 : text.indexOf(`</${tool}>`, at)
-    if (tool !== undefined && end === -1) unended.add(tool)
+  const unclosedTools = new Set<string>()
+  for (let tagStart = text.indexOf("<"); tagStart !== -1; tagStart = text.indexOf("<", tagStart + 1)) {
+    if (!/[a-z]/.test(text[tagStart + 1] ?? "")) continue
+    const tool = WRITTEN_TOOLS.find((name) => text.startsWith(`${name}>`, tagStart + 1) && !unclosedTools.has(name))
+    const end = tool === undefined ? -1 : text.indexOf(`</${tool}>`, tagStart)
+    if (tool !== undefined && end === -1) unclosedTools.add(tool)
     if (tool === undefined || end === -1) continue
-    calls.push({ tool, args: writtenArgs(text.slice(at + tool.length + 2, end)), from: at, to: end + tool.length + 3 })
-    at = end
+    calls.push({
+      tool,
+      args: writtenArgs(text.slice(tagStart + tool.length + 2, end)),
+      from: tagStart,
+      to: end + tool.length + 3,
+    })
+    tagStart = end
   }
   return calls
 }
@@ -335,16 +354,16 @@ const MORE_ARGUMENTS = ["server_name", "tool_name", "arguments", "uri", "search"
 function writtenArgs(inner: string): RawRecord {
   const args: RawRecord = {}
   for (const name of [...ARGUMENTS, ...MORE_ARGUMENTS]) {
-    const [open, close] = [`<${name}>`, `</${name}>`]
-    const from = inner.indexOf(open)
-    const to = inner.lastIndexOf(close)
-    if (from !== -1 && to > from) args[name] = inner.slice(from + open.length, to).replace(/^\n|\n$/g, "")
+    const [openTag, closeTag] = [`<${name}>`, `</${name}>`]
+    const from = inner.indexOf(openTag)
+    const to = inner.lastIndexOf(closeTag)
+    if (from !== -1 && to > from) args[name] = inner.slice(from + openTag.length, to).replace(/^\n|\n$/g, "")
   }
   return args
 }
 
-const BY_AGENT = ["text", "completion_result", "followup"]
-const BY_TOOLS = [
+const AGENT_KINDS = ["text", "completion_result", "followup"]
+const TOOL_KINDS = [
   "tool",
   "command",
   "command_output",
@@ -353,7 +372,7 @@ const BY_TOOLS = [
   "codebase_search_result",
   "diff_error",
 ]
-const QUIET = [
+const IGNORED_KINDS = [
   ...["api_req_started", "api_req_finished", "api_req_retried", "api_req_retry_delayed", "api_req_rate_limit_wait"],
   ...["api_req_deleted", "api_req_failed", "resume_task", "resume_completed_task", "mistake_limit_reached", "image"],
   ...[
@@ -367,31 +386,31 @@ const QUIET = [
   ...["too_many_tools_warning", "auto_approval_max_req_reached"],
 ]
 
-/** Parses the content of the window, for a task whose file of turns is gone. */
+/** Parses the content of the window. It is used if a task's file of turns is gone. */
 function windowMessages(
-  shown: RawRecord[],
+  windowRows: RawRecord[],
   { id, promptOrigin, count }: { id: string; promptOrigin: Origin; count: (type: string) => void },
 ): Message[] {
   const keys = uniqueKeys()
   let isFirst = true
-  return shown.flatMap((one, index): Message[] => {
-    const kind = string(one.say) ?? string(one.ask)
-    const text = string(one.text)
-    if (kind === undefined || one.partial === true || QUIET.includes(kind)) return []
+  return windowRows.flatMap((row, index): Message[] => {
+    const kind = string(row.say) ?? string(row.ask)
+    const text = string(row.text)
+    if (kind === undefined || row.partial === true || IGNORED_KINDS.includes(kind)) return []
     const isPrompt = kind === "user_feedback" || kind === "user_feedback_diff" || (kind === "text" && isFirst)
     if (kind === "text") isFirst = false
     const part = text === undefined ? undefined : partOf(kind, text, isPrompt ? promptOrigin : undefined)
     if (part === "unknown") count(`shown ${kind}`)
     if (part === undefined || part === "unknown") return []
-    const at = time(one.ts)
+    const at = time(row.ts)
     const role = isPrompt ? "user" : part.origin === "agent" ? "assistant" : "tool"
-    return [{ key: keys(`${id}:${number(one.ts) ?? index}`), role, at, parts: [part] }]
+    return [{ key: keys(`${id}:${number(row.ts) ?? index}`), role, at, parts: [part] }]
   })
 }
 
 function partOf(kind: string, text: string, promptOrigin: Origin | undefined): Part | "unknown" {
   if (promptOrigin !== undefined) return { type: "text", text, origin: promptOrigin }
   if (kind === "reasoning") return { type: "thinking", text, origin: "agent" }
-  if (BY_AGENT.includes(kind)) return { type: "text", text, origin: "agent" }
-  return BY_TOOLS.includes(kind) ? { type: "text", text, origin: "local_tool" } : "unknown"
+  if (AGENT_KINDS.includes(kind)) return { type: "text", text, origin: "agent" }
+  return TOOL_KINDS.includes(kind) ? { type: "text", text, origin: "local_tool" } : "unknown"
 }

@@ -27,8 +27,8 @@ import { vscodeRoots } from "../records.ts"
 import { parseVscode } from "./parse.ts"
 
 /**
- * Copilot's chat in VS Code: one file per session, in the storage of its workspace. Until 1.108 it is JSON that is
- * rewritten completely; since then a log of changes.
+ * Reads Copilot's chat in VS Code: one file per session, in the storage of its workspace. Before version 1.109, the file is
+ * JSON that is rewritten completely; since then, it is a log of changes.
  */
 export const vscodeConnector: Connector = {
   source: "vscode",
@@ -66,7 +66,7 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
   for (const name of WITHOUT_WORKSPACE) yield* sessionsIn(join(root, "globalStorage", name), report)
 }
 
-/** Finds sessions. One that was written in both formats has two files of the same name; the log is the newer one. */
+/** Finds sessions. A session that was written in both formats has two files with the same name, of which the log is newer. */
 function* sessionsIn(folder: string, report: Report): Generator<Unit> {
   for (const { name } of entriesOf(folder, report)) {
     if (!SESSION.test(name)) continue
@@ -83,7 +83,7 @@ function read(unit: UnitWithFacts, after?: Cursor): Reading {
   return prependFacts(reading, unit, after)
 }
 
-/** Yields one record for the session and one per request, so that a new request does not change all of them. */
+/** Yields one record for the session and one per request, so that a new request does not change the earlier records. */
 function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
   const { requests, ...session } = file
   yield stripVscode({ type: "dex-session", ...session })
@@ -112,8 +112,8 @@ function stripEntry(entry: RawRecord): RawRecord | undefined {
 function withoutNoise(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNoise)
   if (!isRecord(value)) return value
-  const kept = Object.entries(value).filter(([key]) => !NOT_STORED.has(key))
-  return Object.fromEntries(kept.map(([key, field]) => [key, withoutNoise(field)]))
+  const storedFields = Object.entries(value).filter(([key]) => !NOT_STORED.has(key))
+  return Object.fromEntries(storedFields.map(([key, field]) => [key, withoutNoise(field)]))
 }
 
 export const vscodeWiring: Wiring = {

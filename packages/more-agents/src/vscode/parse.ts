@@ -30,15 +30,17 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const session: RawRecord = {}
   const requests: RawRecord[] = []
   let folder: string | undefined
-  for (const one of raw) {
-    if (one.type === "dex-workspace") folder = string(one.folder)
-    else if (one.type === "dex-session") Object.assign(session, one)
-    else if (isLogEntry(one)) log.push(one)
-    else if (string(one.requestId) !== undefined) requests.push(one)
+  for (const entry of raw) {
+    if (entry.type === "dex-workspace") folder = string(entry.folder)
+    else if (entry.type === "dex-session") Object.assign(session, entry)
+    else if (isLogEntry(entry)) log.push(entry)
+    else if (string(entry.requestId) !== undefined) requests.push(entry)
     else
-      unknown.add(string(one.type) ?? (one.kind === undefined ? "(no kind)" : `kind ${String(one.kind).slice(0, 20)}`))
+      unknown.add(
+        string(entry.type) ?? (entry.kind === undefined ? "(no kind)" : `kind ${String(entry.kind).slice(0, 20)}`),
+      )
   }
-  const replayed = replaySession(log, () => unknown.add("(a change to what is not there)"))
+  const replayed = replaySession(log, () => unknown.add("(a change to a missing field)"))
   const current = replayed ?? session
   const id = string(current.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
   const keys = uniqueKeys()
@@ -51,23 +53,23 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
     cwd: folder,
     times: [current.creationDate, current.lastMessageDate],
     messages,
-    // A session that began as JSON continues in a log.
+    // A session that began as JSON continues in a log, which therefore wins.
     authority: unit.key.endsWith(".json") ? 9 : 10,
   }
   return parsedFrom(fields, unknown)
 }
 
-function messagesOf(request: RawRecord, place: string, count: (type: string) => void): Message[] {
-  const key = string(request.requestId) ?? place
+function messagesOf(request: RawRecord, defaultKey: string, countUnknown: (type: string) => void): Message[] {
+  const key = string(request.requestId) ?? defaultKey
   const at = time(request.timestamp)
   const result = record(request.result)
-  const abandoned = request.shouldBeRemovedOnSend !== undefined && request.shouldBeRemovedOnSend !== false
+  const isAbandoned = request.shouldBeRemovedOnSend !== undefined && request.shouldBeRemovedOnSend !== false
   const prompt = string(record(request.message)?.text) ?? string(request.message)
-  const { parts, effects } = parseResponse(request, count)
+  const { parts, effects } = parseResponse(request, countUnknown)
   const metadata = record(result?.metadata)
   const model = string(metadata?.resolvedModel) ?? string(request.modelId)?.replace(/^copilot\//, "")
   const usage = vscodeUsage(metadata)
-  const begun = at === undefined ? undefined : at + (number(record(result?.timings)?.firstProgress) ?? 0)
+  const answeredAt = at === undefined ? undefined : at + (number(record(result?.timings)?.firstProgress) ?? 0)
   const messages: Message[] = []
   if (prompt !== undefined)
     messages.push({
@@ -82,22 +84,22 @@ function messagesOf(request: RawRecord, place: string, count: (type: string) => 
     messages.push({
       key: `${key}:response`,
       role: "assistant",
-      at: begun,
+      at: answeredAt,
       model,
       parts,
       effects: effects.length > 0 ? effects : undefined,
       usage,
     })
-  return abandoned ? messages.map((message) => ({ ...message, abandoned })) : messages
+  return isAbandoned ? messages.map((message) => ({ ...message, abandoned: isAbandoned })) : messages
 }
 
-/** The usage covers only the last round of a request; cached tokens are not reported. */
+/** Parses token counts. They cover only the last round of a request, and do not include cached tokens. */
 function vscodeUsage(metadata: RawRecord | undefined): Usage | undefined {
   return usageFrom({ input: metadata?.promptTokens, output: metadata?.outputTokens })
 }
 
-/** Types of items that show progress, ask, or repeat other content. */
-const QUIET = new Set([
+/** Types of items that show progress, ask the person something, or repeat other content. */
+const IGNORED_ITEMS = new Set([
   ...["undoStop", "codeblockUri", "prepareToolInvocation", "progressMessage", "progressTask", "progressTaskSerialized"],
   ...[
     "confirmation",
@@ -123,10 +125,10 @@ const QUIET = new Set([
 ])
 
 type Content = { parts: Part[]; effects: Effect[] }
-/** The model's own request, which the window's record of a call omits. */
+/** A call as the model requested it. The window's record of the call does not contain this. */
 type Call = { name: string | undefined; args: RawRecord; output: string | undefined }
 
-export function parseResponse(request: RawRecord, count: (type: string) => void): Content {
+export function parseResponse(request: RawRecord, countUnknown: (type: string) => void): Content {
   const calls = callsOf(record(record(request.result)?.metadata))
   const content: Content = { parts: [], effects: [] }
   const edits: Hunk[] = []
@@ -138,7 +140,7 @@ export function parseResponse(request: RawRecord, count: (type: string) => void)
     else if (kind === "warning") addNotice(content.parts, textIn(item.content))
     else if (kind === "toolInvocationSerialized" || kind === "toolInvocation") addCall(content, item, calls)
     else if (kind === "textEditGroup") edits.push(...hunksOfGroup(item))
-    else if (!QUIET.has(kind)) count(`response ${kind}`)
+    else if (!IGNORED_ITEMS.has(kind)) countUnknown(`response ${kind}`)
   }
   addEdits(content, edits)
   return content
@@ -146,9 +148,9 @@ export function parseResponse(request: RawRecord, count: (type: string) => void)
 
 function callsOf(metadata: RawRecord | undefined): Map<string, Call> {
   const results = record(metadata?.toolCallResults) ?? {}
-  const requested = records(metadata?.toolCallRounds).flatMap(({ toolCalls }) => records(toolCalls))
+  const requestedCalls = records(metadata?.toolCallRounds).flatMap(({ toolCalls }) => records(toolCalls))
   return new Map(
-    requested.flatMap((call) => {
+    requestedCalls.flatMap((call) => {
       const id = string(call.id)
       if (id === undefined) return []
       const args = parseObject(string(call.arguments) ?? "") ?? record(call.arguments) ?? {}
@@ -164,13 +166,13 @@ function plainId(id: string): string {
   return id.replace(/__vscode-\d{1,15}$/, "")
 }
 
-/** Returns a text, or the text of the tree from which the prompt was rendered. */
+/** Returns the text of a result: a string, or the texts in the tree from which the prompt was rendered. */
 function textOfResult(piece: unknown): string {
   const value = record(piece)?.value
   if (typeof value === "string") return value
   const texts: string[] = []
   const walk = (node: unknown): void => {
-    if (Array.isArray(node)) for (const one of node) walk(one)
+    if (Array.isArray(node)) for (const child of node) walk(child)
     else if (isRecord(node)) {
       if (typeof node.text === "string") texts.push(node.text)
       walk(node.node ?? node.children)
@@ -218,7 +220,7 @@ function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string
   const input = request?.args ?? parseObject(string(details?.input) ?? "") ?? shownInput(item, command)
   const exit_status = number(record(data?.terminalCommandState)?.exitCode)
   const action = actionOfVscode(tool, input)
-  const { part, effects: done } = resultOfCall({
+  const { part, effects: newEffects } = resultOfCall({
     tool,
     call_id: id,
     output: request?.output ?? outputIn(data, details) ?? textIn(item.pastTenseMessage) ?? "",
@@ -228,7 +230,7 @@ function addCall({ parts, effects }: Content, item: RawRecord, calls: Map<string
     isRemote: record(item.source)?.type === "mcp",
   })
   parts.push(toolCallPart(tool, input, id), part)
-  effects.push(...done)
+  effects.push(...newEffects)
 }
 
 function shownInput(item: RawRecord, command: string | undefined): RawRecord {
@@ -243,7 +245,7 @@ function outputIn(data: RawRecord | undefined, details: RawRecord | undefined): 
   return pieces.length === 0 ? undefined : pieces.join("\n")
 }
 
-/** Returns the inserted lines; what they replaced is not recorded. Changes within a line are skipped. */
+/** Returns hunks with the inserted lines. The replaced lines are not recorded. Changes inside a line are skipped. */
 function hunksOfGroup(item: RawRecord): Hunk[] {
   const path = pathOfUri(item.uri)
   if (path === undefined) return []
@@ -258,34 +260,34 @@ function pathOfUri(value: unknown): string | undefined {
   const uri = record(value)
   const path = string(uri?.fsPath) ?? string(uri?.path)
   if (path !== undefined) return path
-  const address = string(uri?.external) ?? string(value)
+  const fileUri = string(uri?.external) ?? string(value)
   try {
-    return address?.startsWith("file:") ? fileURLToPath(address) : undefined
+    return fileUri?.startsWith("file:") ? fileURLToPath(fileUri) : undefined
   } catch {
     return undefined // a URI of another platform
   }
 }
 
-/** Adds edits, except to files whose edits a tool call already reported, because the window shows the same change again. */
+/** Adds edits. Skips files whose edits a tool call has already reported, because the window shows those edits again. */
 function addEdits({ parts, effects }: Content, edits: Hunk[]): void {
-  const known = new Set(
+  const editedPaths = new Set(
     effects.flatMap((effect) => (effect.type === "file" && effect.action === "edited" ? effect.path : [])),
   )
-  const hunks = edits.filter(({ path }) => !known.has(path))
+  const hunks = edits.filter(({ path }) => !editedPaths.has(path))
   if (hunks.length === 0) return
   const text = [...new Set(hunks.map(({ path }) => path))].map((path) => `Edited ${path}`).join("\n")
   parts.push({ type: "tool_result", text, origin: "local_tool", is_error: false, hunks })
   effects.push(...editEffects(hunks))
 }
 
-/** The tool names that the model uses, and those that the window uses. */
+/** The names that the model uses for tools, and those that the window uses. */
 const TOOLS: ToolNames = {
   command: ["run_in_terminal", "copilot_runInTerminal"],
   read: ["read_file", "copilot_readFile"],
   write: ["create_file", "copilot_createFile"],
   patch: ["apply_patch", "copilot_applyPatch"],
 }
-const REPLACES = [
+const REPLACE_TOOLS = [
   "replace_string_in_file",
   "copilot_replaceString",
   "multi_replace_string_in_file",
@@ -293,7 +295,7 @@ const REPLACES = [
 ]
 
 function actionOfVscode(tool: string | undefined, args: RawRecord): CallAction {
-  if (tool === undefined || !REPLACES.includes(tool)) return actionByName(TOOLS, tool, args)
+  if (tool === undefined || !REPLACE_TOOLS.includes(tool)) return actionByName(TOOLS, tool, args)
   const edits = Array.isArray(args.replacements) ? records(args.replacements) : [args]
   return {
     hunks: edits.flatMap(({ filePath, oldString, newString }) =>
@@ -302,22 +304,22 @@ function actionOfVscode(tool: string | undefined, args: RawRecord): CallAction {
   }
 }
 
-/** The kinds of log entries, by how they change the session. */
+/** The kinds of log entries. The kind determines how an entry changes the session. */
 const SNAPSHOT = 0
 const SET = 1
 const APPEND = 2
 const DELETE = 3
 
 /**
- * Replays a log of changes and returns the resulting session, or undefined if there is no snapshot. Entries that cannot be
- * applied, because an earlier line was damaged, are counted by `skip`. The entries are not modified.
+ * Replays a log of changes and returns the resulting session, or undefined if the log has no snapshot. Calls `skip` for each
+ * entry that cannot be applied because an earlier line was damaged. Does not modify the entries.
  */
 export function replaySession(entries: Iterable<RawRecord>, skip: () => void): RawRecord | undefined {
   let session: RawRecord | undefined
   for (const entry of entries) {
     const value = structuredClone(entry.v)
     if (entry.kind === SNAPSHOT) session = isRecord(value) ? value : session
-    else if (!session || !isApplied(session, entry, value)) skip()
+    else if (!session || !tryToApply(session, entry, value)) skip()
   }
   return session
 }
@@ -326,29 +328,32 @@ function isLogEntry({ kind }: RawRecord): boolean {
   return kind === SNAPSHOT || kind === SET || kind === APPEND || kind === DELETE
 }
 
-function isApplied(session: RawRecord, { kind, k, i }: RawRecord, value: unknown): boolean {
+function tryToApply(session: RawRecord, { kind, k, i }: RawRecord, value: unknown): boolean {
   const path = array(k)
-  const place = path.slice(0, -1).reduce<unknown>((at, step) => placeIn(at, step)?.get(), session)
-  const last = placeIn(place, path.at(-1))
-  if (!last) return false
-  if (kind === DELETE) last.set(undefined)
-  else if (kind === SET) last.set(value)
+  const parent = path.slice(0, -1).reduce<unknown>((at, step) => fieldIn(at, step)?.get(), session)
+  const field = fieldIn(parent, path.at(-1))
+  if (!field) return false
+  if (kind === DELETE) field.set(undefined)
+  else if (kind === SET) field.set(value)
   else {
-    const list = array(last.get())
+    const list = array(field.get())
     const length = number(i)
-    last.set([...(length === undefined ? list : list.slice(0, Math.max(0, length))), ...array(value)])
+    field.set([...(length === undefined ? list : list.slice(0, Math.max(0, length))), ...array(value)])
   }
   return true
 }
 
-type Place = { get(): unknown; set(value: unknown): void }
+type Field = { get(): unknown; set(value: unknown): void }
 
-/** Finds a field of an object, or an item of a list if that leaves no gaps. */
-function placeIn(at: unknown, key: unknown): Place | undefined {
-  if (Array.isArray(at)) {
-    if (typeof key !== "number" || !Number.isInteger(key) || key < 0 || key > at.length) return undefined
-    return { get: () => at[key] as unknown, set: (value) => void Reflect.set(at, key, value) }
+/** Finds a field of an object or an item of a list. The item may be the one after the last, but no later one. */
+function fieldIn(container: unknown, key: unknown): Field | undefined {
+  if (Array.isArray(container)) {
+    if (typeof key !== "number" || !Number.isInteger(key) || key < 0 || key > container.length) return undefined
+    return { get: () => container[key] as unknown, set: (value) => void Reflect.set(container, key, value) }
   }
-  if (!isRecord(at) || typeof key !== "string" || key === "__proto__") return undefined
-  return { get: () => (Object.hasOwn(at, key) ? at[key] : undefined), set: (value) => void Reflect.set(at, key, value) }
+  if (!isRecord(container) || typeof key !== "string" || key === "__proto__") return undefined
+  return {
+    get: () => (Object.hasOwn(container, key) ? container[key] : undefined),
+    set: (value) => void Reflect.set(container, key, value),
+  }
 }

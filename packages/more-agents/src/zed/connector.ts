@@ -32,13 +32,13 @@ import {
 import { zedRoots } from "../records.ts"
 import { parseZed } from "./parse.ts"
 
-/** Zed's own agent: a row per thread, whose content is one compressed JSON text. */
+/** Reads Zed's own agent: one database row per thread, with the content as one compressed JSON text. */
 export const zedConnector: Connector = {
   source: "zed",
   version: 1,
   roots: zedRoots,
-  discover: (root: string, seen: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> =>
-    unitsOfDatabase(join(root, "threads.db"), threadsIn, seen, scratch),
+  discover: (root: string, isUnchanged: IsUnchanged, scratch?: Scratch): Iterable<Unit | Unreadable> =>
+    unitsOfDatabase(join(root, "threads.db"), threadsIn, isUnchanged, scratch),
   watched: (root) => [{ folder: root, depth: 0, files: /^threads\.db(-wal)?$/ }],
   read,
   parse: parseZed,
@@ -78,7 +78,7 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   return readDatabaseUnit(unit, rowsIn, stripZed, after, scratch)
 }
 
-/** Decompresses a thread's data. Returns a string that describes the problem if that fails. */
+/** Decompresses a thread's data. If that fails, returns a description of the problem. */
 function contentOf(data: unknown, type: unknown): RawRecord | string {
   try {
     const isBytes = data instanceof Uint8Array
@@ -90,38 +90,42 @@ function contentOf(data: unknown, type: unknown): RawRecord | string {
   }
 }
 
-/** Returns one record for the thread and one per message, so that a new message does not change all of them. */
+/** Returns one record for the thread and one per message, so that a new message does not change the earlier records. */
 function recordsOfThread(about: RawRecord, thread: RawRecord): RawRecord[] {
   const { messages, draft_prompt: _, ui_scroll_position: __, sandbox_grants: ___, ...rest } = thread
-  const first = { ...about, thread: rest }
-  return [first, ...array(messages).map((message, index) => ({ table: "messages", id: index, message }))]
+  const threadRecord = { ...about, thread: rest }
+  return [threadRecord, ...array(messages).map((message, index) => ({ table: "messages", id: index, message }))]
 }
 
-/** Removes image bytes, signatures, the project's uncommitted changes, and the files before and after an edit. */
+/** Removes image bytes, signatures, the project's uncommitted changes, and the contents of files before and after an edit. */
 function stripZed(row: RawRecord): RawRecord {
-  return cutLongTexts(withoutCopies(row) as RawRecord)
+  return cutLongTexts(withoutOmittedFields(row) as RawRecord)
 }
 
-const NOT_STORED = ["signature", "thought_signature", "reasoning_details", "RedactedThinking", "old_text", "new_text"]
+const OMITTED_FIELDS = [
+  "signature",
+  "thought_signature",
+  "reasoning_details",
+  "RedactedThinking",
+  "old_text",
+  "new_text",
+]
 
-function withoutCopies(value: unknown, within = ""): unknown {
-  if (Array.isArray(value)) return value.map((one) => withoutCopies(one, within))
+function withoutOmittedFields(value: unknown, parentKey = ""): unknown {
+  if (Array.isArray(value)) return value.map((one) => withoutOmittedFields(one, parentKey))
   if (!isRecord(value)) return value
-  const kept: RawRecord = {}
+  const storedFields: RawRecord = {}
   for (const [key, field] of Object.entries(value)) {
     const image = key === "Image" ? record(field) : undefined
     const bytes = string(image?.source)
-    if (bytes !== undefined) kept[key] = { image: digestOf(Buffer.from(bytes, "base64"), "image/png") }
-    else if (within === "input" || !isCopy(key, within)) kept[key] = withoutCopies(field, key)
+    if (bytes !== undefined) storedFields[key] = { image: digestOf(Buffer.from(bytes, "base64"), "image/png") }
+    else if (parentKey === "input" || !isOmitted(key, parentKey)) storedFields[key] = withoutOmittedFields(field, key)
   }
-  return kept
+  return storedFields
 }
 
-/**
- * Whether a field is a copy of a file. The input of a call is stored; `old_text` and `new_text` are entire files only in its
- * output.
- */
-function isCopy(key: string, within: string): boolean {
-  if (key === "old_text" || key === "new_text") return within === "output"
-  return NOT_STORED.includes(key) || key === "raw_input" || (key === "diff" && within === "git_state")
+/** True for a field that is not stored. In the output of a call, `old_text` and `new_text` are entire files. */
+function isOmitted(key: string, parentKey: string): boolean {
+  if (key === "old_text" || key === "new_text") return parentKey === "output"
+  return OMITTED_FIELDS.includes(key) || key === "raw_input" || (key === "diff" && parentKey === "git_state")
 }

@@ -8,17 +8,17 @@ import type { Effect, Hunk, Message, Origin, Part } from "../../../../src/core/c
 import { array, isRecord, type RawRecord, record, records, string } from "../../../../src/core/record.ts"
 import type { Usage } from "../../../../src/core/usage.ts"
 
-/** The thread of the messages being parsed. */
+/** The facts about a thread that are needed to parse its messages. */
 type Thread = { id: string; promptOrigin: Origin; model: string | undefined; folders: string[] }
 
 export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   const unknown = createCounts()
   let row: RawRecord = {}
-  const stored: unknown[] = []
-  for (const one of rows) {
-    if (one.table === "threads") row = one
-    else if (one.table === "messages") stored.push(one.message)
-    else unknown.add(`table ${String(one.table)}`)
+  const storedMessages: unknown[] = []
+  for (const entry of rows) {
+    if (entry.table === "threads") row = entry
+    else if (entry.table === "messages") storedMessages.push(entry.message)
+    else unknown.add(`table ${String(entry.table)}`)
   }
   const data = record(row.thread) ?? {}
   const parent = string(row.parent_id) ?? string(record(data.subagent_context)?.parent_thread_id)
@@ -29,12 +29,12 @@ export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
     folders: foldersOf(row, data),
   }
   const keys = uniqueKeys()
-  const messages = stored.flatMap((message, index) =>
+  const messages = storedMessages.flatMap((message, index) =>
     messagesOf(message, index, thread, (type) => unknown.add(type)).map((one) => ({ ...one, key: keys(one.key) })),
   )
-  const last = messages.findLast(({ role }) => role === "assistant")
+  const lastAnswer = messages.findLast(({ role }) => role === "assistant")
   const usage = zedUsage(record(data.cumulative_token_usage))
-  if (last && usage) last.usage = usage
+  if (lastAnswer && usage) lastAnswer.usage = usage
   const git = worktrees(data)
     .map(({ git_state }) => record(git_state))
     .find((state) => state !== undefined)
@@ -53,22 +53,22 @@ export function parseZed(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-function messagesOf(message: unknown, index: number, thread: Thread, count: (type: string) => void): Message[] {
+function messagesOf(message: unknown, index: number, thread: Thread, countUnknown: (type: string) => void): Message[] {
   if (message === "Resume") return []
-  if (!isRecord(message)) return unknownMessage(String(message), count)
+  if (!isRecord(message)) return unknownMessage(String(message), countUnknown)
   const key = `${thread.id}:${index}`
   if (record(message.User)) return [userMessage(record(message.User)!, key, thread)].flatMap((one) => one ?? [])
-  if (record(message.Agent)) return agentMessages(record(message.Agent)!, key, thread, count)
+  if (record(message.Agent)) return agentMessages(record(message.Agent)!, key, thread, countUnknown)
   if (message.Compaction !== undefined) {
     const text = string(record(message.Compaction)?.Summary)
     return text === undefined ? [] : [{ key, role: "system", parts: [{ type: "summary", text, origin: "agent" }] }]
   }
   if (string(message.role)) return olderMessages(message, key, thread)
-  return unknownMessage(Object.keys(message)[0] ?? "(empty)", count)
+  return unknownMessage(Object.keys(message)[0] ?? "(empty)", countUnknown)
 }
 
-function unknownMessage(type: string, count: (type: string) => void): Message[] {
-  count(`message ${type.slice(0, 40)}`)
+function unknownMessage(type: string, countUnknown: (type: string) => void): Message[] {
+  countUnknown(`message ${type.slice(0, 40)}`)
   return []
 }
 
@@ -91,8 +91,10 @@ function userMessage(user: RawRecord, key: string, { promptOrigin }: Thread): Me
 
 type Call = { id: string | undefined; tool: string | undefined; input: RawRecord }
 
-/** Returns the answer, and the results of its tools. */
-function agentMessages(agent: RawRecord, key: string, thread: Thread, count: (type: string) => void): Message[] {
+/**
+ * Parses an answer, which contains the results of its tool calls. Returns one message for the answer and one for the results.
+ */
+function agentMessages(agent: RawRecord, key: string, thread: Thread, countUnknown: (type: string) => void): Message[] {
   const parts: Part[] = []
   const calls: Call[] = []
   for (const piece of records(agent.content)) {
@@ -105,15 +107,15 @@ function agentMessages(agent: RawRecord, key: string, thread: Thread, count: (ty
       const call = { id: string(use.id), tool: string(use.name), input: record(use.input) ?? {} }
       calls.push(call)
       parts.push(toolCallPart(call.tool, call.input, call.id))
-    } else if (!("Text" in piece || "Thinking" in piece || "RedactedThinking" in piece || isEmpty(piece)))
-      count(`content ${Object.keys(piece)[0]}`)
+    } else if (!("Text" in piece || "Thinking" in piece || "RedactedThinking" in piece || isEmptyObject(piece)))
+      countUnknown(`content ${Object.keys(piece)[0]}`)
   }
   const results = record(agent.tool_results) ?? {}
   return answerAndResults(key, parts, calls, (id) => record(results[id]), thread)
 }
 
-/** Whether a thought is empty: a redacted thought is stored as an empty object. */
-function isEmpty(piece: RawRecord): boolean {
+/** True for an empty object, which is how Zed stores a redacted thought. */
+function isEmptyObject(piece: RawRecord): boolean {
   return Object.keys(piece).length === 0
 }
 
@@ -130,18 +132,18 @@ function answerAndResults(
     const result = resultOf(call.id ?? "")
     if (!result) continue
     const output = textIn(result.content)
-    const [around = "", code] = /^Command "[\s\S]{0,4000}?" failed with exit code (\d{1,5})\.\s*/.exec(output) ?? []
-    const finished = resultOfCall({
+    const [preamble = "", code] = /^Command "[\s\S]{0,4000}?" failed with exit code (\d{1,5})\.\s*/.exec(output) ?? []
+    const outcome = resultOfCall({
       tool: call.tool,
       call_id: call.id,
       output,
-      commandOutput: output.slice(around.length).replaceAll(/^```$/gm, ""),
+      commandOutput: output.slice(preamble.length).replaceAll(/^```$/gm, ""),
       failed: result.is_error === true,
       exit_status: code === undefined ? undefined : Number(code),
       action: actionOfZed(call.tool, call.input, result.output, folders),
     })
-    resultParts.push(finished.part)
-    effects.push(...finished.effects)
+    resultParts.push(outcome.part)
+    effects.push(...outcome.effects)
   }
   const answer: Message = { key, role: "assistant", model, parts }
   const results: Message = { key: `${key}:results`, role: "tool", parts: resultParts }
@@ -150,7 +152,8 @@ function answerAndResults(
 }
 
 /**
- * Returns the text of a content: a text, a list of `{"Text": …}` and images, or, in older threads, `{"type": "text", "text": …}`.
+ * Returns the text of a message's content: a string, a list of `{"Text": …}` and images, or, in older threads, `{"type":
+ * "text", "text": …}`.
  */
 function textIn(content: unknown): string {
   if (typeof content === "string") return content
@@ -162,7 +165,7 @@ function textIn(content: unknown): string {
     .join("\n")
 }
 
-/** Parses threads from before version 0.3.0, which Zed converts only when it opens them. */
+/** Parses a message of a thread from before version 0.3.0. Zed converts such threads only when it opens them. */
 function olderMessages(message: RawRecord, key: string, thread: Thread): Message[] {
   const role = message.role
   const isUser = role === "user"
@@ -199,7 +202,7 @@ function zedUsage(total: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** Returns the folders in the person's order; the column itself is sorted by name. */
+/** Returns a thread's folders in the order that the person chose. The column itself is sorted by name. */
 function foldersOf(row: RawRecord, data: RawRecord): string[] {
   const paths =
     string(row.folder_paths)
@@ -227,7 +230,7 @@ function actionOfZed(
   const command = tool === "terminal" ? string(input.command) : undefined
   if (command !== undefined) return { command }
   if (path === undefined) return {}
-  const file = inProject(path, folders)
+  const file = resolveInProject(path, folders)
   if (tool === "read_file") return { reads: [file] }
   if (tool !== "edit_file" && tool !== "write_file" && tool !== "create_file") return {}
   return { hunks: hunksOfEdit(file, input, output) }
@@ -242,10 +245,10 @@ function hunksOfEdit(file: string, input: RawRecord, output: unknown): Hunk[] {
   return records(input.edits).flatMap(({ old_text, new_text }) => hunksOfReplacement(file, old_text, new_text))
 }
 
-/** Resolves a path that begins with the name of one of the project's folders. */
-function inProject(path: string, folders: readonly string[]): string {
-  const [first, ...rest] = path.split(/[\\/]/)
-  const folder = folders.find((one) => basename(one) === first)
+/** Converts a path that begins with the name of one of the project's folders to an absolute path. */
+function resolveInProject(path: string, folders: readonly string[]): string {
+  const [folderName, ...rest] = path.split(/[\\/]/)
+  const folder = folders.find((one) => basename(one) === folderName)
   if (folder === undefined || rest.length === 0) return path
   return [folder, ...rest].join(folder.includes("\\") ? "\\" : "/")
 }
