@@ -5,7 +5,7 @@ export const LOCAL_VERSION = "0.1.0"
 
 /** The package's files and their SHA-512 checksums. */
 export const LOCAL_FILES: Readonly<Record<string, string>> = {
-  "dist/index.js": "JNDAnA34o/1U5OgSQlIGsKyJJDAdRcF6nMWYiqxY7VV+96tQnfZLTrG/oYaYolDZv5l8q5x2hQFLNPWjurf6+g==",
+  "dist/index.js": "QBp//DLXWSVT5MMgUYR9qy5t+WkF5aJWX9bWoF8Gytst3ef2dM4pooc1rtY45QYPY9a9qaC3446eqsyHhPuh9A==",
   "dist/model.onnx": "KvQn5hnN7U5C/z5wtZmlxhvkVpSXVbJI+dKrRD4f4fSj7+A/4uJm2AKxGKpyLg7QNCAhW8ZpBb6jW8T6IObtRg==",
   "dist/ort-wasm-simd-threaded.mjs":
     "IboQh0Pwb+2CvUlaEljlBVLJWlFfGUCxCquU6kjywgW+qj9+DZtJYSU9pueGY4A4vT2W5rQ8Zt4CNNIDL8Kf1g==",
