@@ -6,20 +6,20 @@ const MINUTE_MS = 60_000
  */
 export type Bucket = { take(amount?: number): number; spend(amount: number): void }
 
-/** A minute's worth may be used at once; then the bucket refills gradually. 0 means no limit. */
+/** The amount for one minute may be used at once; then the bucket refills gradually. 0 means no limit. */
 export function createBucket(perMinute: number, now: () => number): Bucket {
-  let [left, at] = [perMinute, now()]
+  let [remaining, updatedAt] = [perMinute, now()]
   return {
     take: (amount = 1) => {
       if (perMinute === 0) return 0
-      left = Math.min(perMinute, left + (Math.max(0, now() - at) / MINUTE_MS) * perMinute)
-      at = now()
-      if (left < 1) return Math.ceil(((1 - left) * 60) / perMinute)
-      left -= amount
+      remaining = Math.min(perMinute, remaining + (Math.max(0, now() - updatedAt) / MINUTE_MS) * perMinute)
+      updatedAt = now()
+      if (remaining < 1) return Math.ceil(((1 - remaining) * 60) / perMinute)
+      remaining -= amount
       return 0
     },
     spend: (amount) => {
-      left -= amount
+      remaining -= amount
     },
   }
 }

@@ -98,20 +98,24 @@ const COMMANDS: Commands = {
           },
         }),
     })
-    say(from === to ? `The tables have version ${to} already.` : `The tables have version ${to} now (it was ${from}).`)
+    say(
+      from === to
+        ? `The tables already have version ${to}.`
+        : `Updated the tables from version ${from} to version ${to}.`,
+    )
   },
   serve,
   "forget-keys": async () => {
     const { keys = ownerFrom(process.env) } = keysFrom(process.env)
-    const done = await rewriteForgottenKeys(keys)
-    if (done.state === "busy")
+    const result = await rewriteForgottenKeys(keys)
+    if (result.state === "busy")
       throw new Error(
         "The keys are still being read (by a dump or a long search). Run `dex-hub forget-keys` again later.",
       )
     say(
-      done.state === "done"
-        ? `The keys of ${done.receipts} deletions are gone from PostgreSQL's table files. docs/hub-design.md says what its log keeps.`
-        : "Nothing was deleted since the last time.",
+      result.state === "done"
+        ? `The keys of ${result.receipts} deletions are gone from PostgreSQL's table files. docs/hub-design.md says what its log keeps.`
+        : "Nothing has been deleted since the last time.",
     )
   },
   ...checkCommands,
@@ -134,35 +138,35 @@ async function serve(): Promise<void> {
   const shards = openShards({ node, app, index, masterKey, prepared, data, folder, version: VERSION, log })
   const keys = settings.keys === undefined ? undefined : createKeyRemover(settings.keys, log)
   const checker = openChecker({ longestMs: settings.chunkSeconds * 1_000, log })
-  const scanning = scanByNewerRules(db, checker, log)
+  const scanJob = scanByNewerRules(db, checker, log)
   const metrics = createMetrics()
   const ready = watchReadiness(db)
   const login =
     settings.oidc && (await import("./login/open.ts")).openLogin({ settings: settings.oidc, db, masterKey, log })
   const nodes = node.url === undefined ? {} : { nodes: nodeRoutes({ masterKey, self: node.name, shards }) }
-  const about = { version: VERSION, log, metrics, ready, limits, shardMessages, ...nodes }
-  const parts = { db, shards, checker, ...about, forgot: keys?.forgot, login }
-  const serving = await serveApp(createHubApp(parts), settings)
+  const options = { version: VERSION, log, metrics, ready, limits, shardMessages, ...nodes }
+  const parts = { db, shards, checker, ...options, onForgotten: keys?.onForgotten, login }
+  const server = await serveApp(createHubApp(parts), settings)
   const { host, metricsPort } = settings
-  const measured =
+  const metricsServer =
     metricsPort === undefined ? undefined : await serveApp(createMetricsApp(parts), { host, port: metricsPort })
-  if (measured) log({ level: "info", event: "metrics", host, port: measured.port })
+  if (metricsServer) log({ level: "info", event: "metrics", host, port: metricsServer.port })
   let isStopping = false
   const stop = async (signal: string) => {
     // A second signal ends the process at once. A push that was not acknowledged is sent again.
     if (isStopping) process.exit(1)
     isStopping = true
-    ready.stopping()
+    ready.markStopping()
     log({ level: "info", event: "stopping", signal })
-    serving.drain()
+    server.drain()
     await new Promise((resolve) => setTimeout(resolve, settings.drainSeconds * 1000))
-    const cut = await serving.close()
-    if (cut > 0) log({ level: "error", event: "cut", requests: cut })
+    const abortedRequests = await server.close()
+    if (abortedRequests > 0) log({ level: "error", event: "cut", requests: abortedRequests })
     // Shards and tables are written in transactions, so anything that hangs here can be abandoned.
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS)
-    await measured?.close()
+    await metricsServer?.close()
     await keys?.stop()
-    await scanning.stop()
+    await scanJob.stop()
     await checker.close()
     await shards.close()
     await db.close()
@@ -171,8 +175,8 @@ async function serve(): Promise<void> {
     process.exit(0)
   }
   for (const signal of ["SIGTERM", "SIGINT"]) process.on(signal, () => void stop(signal))
-  log({ level: "info", event: "listening", host, port: serving.port })
-  const why = await ready.look()
+  log({ level: "info", event: "listening", host, port: server.port })
+  const why = await ready.check()
   if (why !== undefined) log({ level: "error", event: "not_ready", why })
 }
 

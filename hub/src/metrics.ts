@@ -1,12 +1,11 @@
-// Labels of a counter: route patterns, numbers and rule names, never data from clients.
-
+/** Labels are route patterns, numbers and names of rules, never data from clients. */
 type Labels = Record<string, string | number>
 export type Gauge = { name: string; labels?: Labels; value: number }
 export type Metrics = {
-  count(name: string, labels?: Labels, by?: number): void
-  took(name: string, ms: number, labels?: Labels): void
-  /** All counters in Prometheus format, together with the current values in `now`. */
-  text(now: Gauge[]): string
+  count(name: string, labels?: Labels, amount?: number): void
+  recordDuration(name: string, ms: number, labels?: Labels): void
+  /** All counters and durations in Prometheus format, together with the values in `current`. */
+  text(current: Gauge[]): string
 }
 
 const BOUNDS_SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10]
@@ -14,8 +13,8 @@ const BOUNDS_SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10]
 export function createMetrics(): Metrics {
   const values = new Map<string, Map<string, number>>()
   const kinds = new Map<string, "counter" | "histogram" | "gauge">()
-  const add = (family: Map<string, number>, series: string, by: number) =>
-    family.set(series, (family.get(series) ?? 0) + by)
+  const add = (family: Map<string, number>, series: string, amount: number) =>
+    family.set(series, (family.get(series) ?? 0) + amount)
   const familyOf = (name: string, kind: "counter" | "histogram") => {
     kinds.set(name, kind)
     const family = values.get(name) ?? new Map<string, number>()
@@ -23,8 +22,8 @@ export function createMetrics(): Metrics {
     return family
   }
   return {
-    count: (name, labels = {}, by = 1) => add(familyOf(name, "counter"), seriesOf(name, labels), by),
-    took: (name, ms, labels = {}) => {
+    count: (name, labels = {}, amount = 1) => add(familyOf(name, "counter"), seriesOf(name, labels), amount),
+    recordDuration: (name, ms, labels = {}) => {
       const family = familyOf(name, "histogram")
       for (const le of BOUNDS_SECONDS)
         add(family, seriesOf(`${name}_bucket`, { ...labels, le }), ms <= le * 1000 ? 1 : 0)
@@ -32,9 +31,9 @@ export function createMetrics(): Metrics {
       add(family, seriesOf(`${name}_sum`, labels), ms / 1000)
       add(family, seriesOf(`${name}_count`, labels), 1)
     },
-    text: (now) => {
+    text: (current) => {
       const families = new Map([...values].map(([name, family]) => [name, [...family]]))
-      for (const { name, labels = {}, value } of now) {
+      for (const { name, labels = {}, value } of current) {
         if (!name.endsWith("_total")) kinds.set(name, "gauge")
         families.set(name, [...(families.get(name) ?? []), [seriesOf(name, labels), value]])
       }
@@ -48,6 +47,6 @@ export function createMetrics(): Metrics {
 }
 
 function seriesOf(name: string, labels: Labels): string {
-  const inside = Object.entries(labels).map(([label, value]) => `${label}="${String(value).replace(/["\\\n]/g, "_")}"`)
-  return inside.length === 0 ? name : `${name}{${inside.join(",")}}`
+  const pairs = Object.entries(labels).map(([label, value]) => `${label}="${String(value).replace(/["\\\n]/g, "_")}"`)
+  return pairs.length === 0 ? name : `${name}{${pairs.join(",")}}`
 }

@@ -4,36 +4,36 @@ import { versionProblems } from "./store/health.ts"
 
 /** Whether this hub can answer at the moment. Each result is undefined or a sentence that says why not and what to do. */
 export type Readiness = {
-  /** Checks now, for load balancers. */
-  look(): Promise<string | undefined>
-  /** Checks only the version of the tables, because with an unknown version requests would fail one by one. */
-  tables(): Promise<string | undefined>
-  stopping(): void
+  /** Checks everything now, for load balancers. */
+  check(): Promise<string | undefined>
+  /** Checks only the version of the tables. If it is wrong, every request would fail with an error of its own. */
+  checkTables(): Promise<string | undefined>
+  markStopping(): void
 }
 
-/** How long to wait before a wrong version of the tables is checked again, in milliseconds: somebody may have migrated. */
+/** How long to wait before a wrong version of the tables is checked again, in milliseconds. An operator may have updated them. */
 const RECHECK_MS = 1_000
 
 export function watchReadiness(db: Database): Readiness {
   let isStopping = false
-  let wrong: string | undefined
-  let lookedAt = 0
-  const look = async () => {
-    lookedAt = Date.now()
+  let versionProblem: string | undefined
+  let checkedAt = 0
+  const check = async () => {
+    checkedAt = Date.now()
     try {
-      wrong = (await versionProblems(db))[0]
-      return wrong
+      versionProblem = (await versionProblems(db))[0]
+      return versionProblem
     } catch (error) {
       return `PostgreSQL does not answer (${codeOf(error) || "no reason given"}).`
     }
   }
   return {
-    look: async () => (isStopping ? "This hub is stopping. Use another one, or try again in a minute." : look()),
-    tables: async () => {
-      if (wrong !== undefined && Date.now() - lookedAt > RECHECK_MS) await look()
-      return wrong
+    check: async () => (isStopping ? "This hub is stopping. Use another one, or try again in a minute." : check()),
+    checkTables: async () => {
+      if (versionProblem !== undefined && Date.now() - checkedAt > RECHECK_MS) await check()
+      return versionProblem
     },
-    stopping: () => {
+    markStopping: () => {
       isStopping = true
     },
   }

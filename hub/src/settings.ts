@@ -15,7 +15,8 @@ export type Settings = {
   metricsPort?: number
   keys?: string
   /**
-   * How many seconds requests are still accepted after a signal, so that a proxy has time to notice and switch to another hub.
+   * How many seconds requests are still accepted after a signal to stop, so that a proxy has time to notice and switch to another
+   * hub.
    */
   drainSeconds: number
   prepared: boolean
@@ -30,11 +31,13 @@ export type Settings = {
   }
   /** How many seconds the hub checks one chunk before it refuses it. */
   chunkSeconds: number
-  /** The number of messages from which a shard gets no further project. */
+  /** A shard that has this many messages gets no further project. */
   shardMessages: number
-  /** This hub among those that share the shards. Without an address, the others cannot call it. */
+  /**
+   * The name and address of this hub as one of the nodes that share the shards. Without an address, other nodes cannot call it.
+   */
   node: ShardNode
-  /** Absent if members only use tokens of the hub. */
+  /** Absent if members log in only with tokens of the hub. */
   oidc?: OidcSettings
 }
 
@@ -106,9 +109,9 @@ export function oidcFrom(env: Environment): { oidc?: OidcSettings } {
 
 /** Returns the address unchanged, because an issuer is compared character by character. */
 function addressIn(env: Environment, name: string, what: string): string {
-  const typed = requireSetting(env, name, what)
-  const url = URL.canParse(typed) ? new URL(typed) : undefined
-  if (url?.protocol === "https:" || (url?.protocol === "http:" && isThisMachine(url.hostname))) return typed
+  const address = requireSetting(env, name, what)
+  const url = URL.canParse(address) ? new URL(address) : undefined
+  if (url?.protocol === "https:" || (url?.protocol === "http:" && isThisMachine(url.hostname))) return address
   throw new SettingsProblem(`${name} is not an https address. It should be ${what}.`)
 }
 
@@ -126,7 +129,7 @@ export function nodeFrom(env: Environment): ShardNode {
   return { name, url: url.replace(/\/+$/, "") }
 }
 
-/** The database address of the role that may rewrite the table of keys: the role for that purpose, or the owner. */
+/** The database address of a role that may rewrite the table of keys: dex_hub_keys, or the owner of the tables. */
 export function keysFrom(env: Environment): { keys?: string } {
   const keys = env.DEX_HUB_KEYS_URL || env.DEX_HUB_OWNER_URL
   return keys ? { keys } : {}
@@ -136,7 +139,7 @@ export function ownerFrom(env: Environment): string {
   return requireSetting(env, "DEX_HUB_OWNER_URL", "the address of PostgreSQL for the role that owns the tables")
 }
 
-/** Reads the file with 32 bytes as 64 hexadecimal digits, which `openssl rand -hex 32` creates. */
+/** Reads the master key from its file, which contains 64 hexadecimal digits. `openssl rand -hex 32` creates one. */
 export function masterKeyFrom(env: Environment): Buffer {
   const file = requireSetting(
     env,
@@ -157,8 +160,10 @@ function requireSetting(env: Environment, name: string, what: string): string {
   return value
 }
 
-function numberFrom(env: Environment, name: string, usual: number): number {
-  const value = Number(env[name] || usual)
+function numberFrom(env: Environment, name: string, defaultValue: number): number {
+  const value = Number(env[name] || defaultValue)
   if (Number.isFinite(value) && value >= 0) return value
-  throw new SettingsProblem(`${name} is ${JSON.stringify(env[name])}. Set it to a number, or leave it out: ${usual}.`)
+  throw new SettingsProblem(
+    `${name} is ${JSON.stringify(env[name])}. Set it to a number, or leave it out to use ${defaultValue}.`,
+  )
 }

@@ -61,7 +61,7 @@ describe.skipIf(!hasPostgres)("dex-hub shard move", () => {
     const work = Promise.all([...pushing, searcher(main), searcher(two)])
     await expect.poll(() => answers.length, SOON).toBeGreaterThan(20)
     floor = await found(main)
-    expect(await asOperator(main.env, ["shard", "move", "acme/0", "two"])).toContain("until then main answers")
+    expect(await asOperator(main.env, ["shard", "move", "acme/0", "two"])).toContain("Until then, main answers")
     await expect.poll(placed, SOON).toEqual([{ node: "two", moving_to: null }])
     expect(await listed(main.env)).toMatchObject([{ tenant: "acme", shard: 0, node: "two", moving_to: null }])
     const before = answers.length

@@ -6,7 +6,7 @@ import { serveApp } from "../src/http/serve.ts"
 import { createAnswers } from "../src/shards/answer.ts"
 import { createFollower } from "../src/shards/follow.ts"
 import { ShardUnavailableError } from "../src/shards/merged.ts"
-import { type CallNode, nodeCaller } from "../src/shards/node-call.ts"
+import { type CallNode, createNodeCaller } from "../src/shards/node-call.ts"
 import type { ShardQuestion } from "../src/shards/remote.ts"
 import { type FoundByNode, searchAt, startNode } from "./support/nodes.ts"
 import { hasPostgres } from "./support/postgres.ts"
@@ -215,7 +215,8 @@ describe.skipIf(!hasPostgres)("several nodes", () => {
     const scope = { by: "test", member: ann.member, version: 1 }
     const count = { tenant, shard: 0, method: "count", args: [{ match: [{ words: "quokka" }] }], scope }
     const address = { name: "two", url: two.url }
-    const ask = (key: Buffer, to = address, question: object = count) => nodeCaller(key)(to, "index", question, 10_000)
+    const ask = (key: Buffer, to = address, question: object = count) =>
+      createNodeCaller(key)(to, "index", question, 10_000)
     // The first wall's names are required, and only these conversations are in the answer.
     expect(await ask(team.masterKey)).toEqual({ missing: "scope" })
     expect(await ask(team.masterKey, address, { ...count, scope: { ...scope, names: [] } })).toEqual({

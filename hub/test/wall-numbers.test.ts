@@ -127,7 +127,7 @@ describe.skipIf(!hasPostgres)("what a member may not read", () => {
       const data = tempDir()
       const follower = createFollower(team.db, data)
       const options: AccessCheckOverrides = walls === "row-level security alone" ? { scope: "rev > 0" } : {}
-      const answers = createAnswers({ db, data, folder: tempDir(), version: "0", walls: options })
+      const answers = createAnswers({ db, data, folder: tempDir(), version: "0", accessChecks: options })
       onTestFinished(() => {
         answers.close()
         follower.close()

@@ -202,7 +202,7 @@ describe.skipIf(!hasPostgres)("walls", () => {
         { tool: "edited_files", input: { ids: canaries.slice(0, 20).map(({ text }) => `ann/claude_code:${text}`) } },
       ]
       const answersFor = async (viewer: Viewer, walls: AccessCheckOverrides) => {
-        const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", walls })
+        const answers = createAnswers({ db: team.db, data, folder: tempDir(), version: "0", accessChecks: walls })
         try {
           const all = await Promise.all(questions.map((one) => answers.answer({ viewer, ...one })))
           const drops = all.map((one) => ("drops" in one ? one.drops : 0)).reduce((a, b) => a + b, 0)

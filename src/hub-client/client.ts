@@ -24,7 +24,7 @@ import type {
   WireProblem,
 } from "./wire.ts"
 
-/** Why a hub did not do something. After `offline`, `busy` and `failed`, a retry may succeed. */
+/** Why a request to a hub failed. After `offline`, `busy` and `failed`, a retry may succeed. */
 export type HubTrouble =
   | "offline"
   | "busy"
@@ -137,18 +137,18 @@ export type ClientOptions = {
   token?: string
   signal?: AbortSignal
   timeoutMs?: number
-  /** How many times to try a busy hub, each time after the pause that the hub requests. */
+  /** How many times to try if the hub is busy or fails. The hub may say how long to wait before the next attempt. */
   patience?: number
-  /** The end of the error message if the hub cannot answer now. */
+  /** The last sentence of the error message if the hub cannot answer now. */
   otherwise?: string
 }
 
 const TIMEOUT_MS = 30_000
-const SENT_LATER_NOTE = "Waiting conversations are sent later."
+const SENT_LATER_NOTE = "Conversations that are waiting will be sent later."
 const MAX_TRIES = 4
 const MAX_WAIT_MS = 20_000
 const DEFAULT_WAIT_MS = 1_000
-const MAX_BYTES = 16 << 20
+const MAX_ANSWER_BYTES = 16 << 20
 
 /** The normalised base address of a hub. Throws a DexError if a token must not be sent there. */
 export function hubAddress(typed: string): string {
@@ -191,16 +191,16 @@ export function openHub({
 }: ClientOptions): HubClient {
   const connections = openConnections()
   const host = new URL(address).host
-  const stopped = (cause?: unknown) => new HubError("stopped", "Stopped before the hub answered.", { cause })
+  const stoppedError = (cause?: unknown) => new HubError("stopped", "Stopped before the hub answered.", { cause })
 
-  const reach = async ({ method, path, body, type, isOnce }: HubRequestParts): Promise<Reply> => {
+  const sendRequest = async ({ method, path, body, type, isOnce }: HubRequestParts): Promise<Reply> => {
     try {
       const headers = { accept: "application/json", ...(body && { "content-type": type }) }
       const request = { url: `${address}${path}`, method, headers, key: token, body, isOnce, connections }
-      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MAX_BYTES })
+      const answer = await send({ ...request, timeoutMs, signal, mostBytes: MAX_ANSWER_BYTES })
       return { status: answer.status, text: await answer.text(), headers: answer.headers }
     } catch (error) {
-      if (signal?.aborted) throw stopped(error)
+      if (signal?.aborted) throw stoppedError(error)
       if (!isNetError(error)) throw error
       const { reason, code } = error
       const why = reason === "timeout" ? "no answer in time" : reason === "size" ? "too long an answer" : code
@@ -212,16 +212,16 @@ export function openHub({
     const content = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body))
     const type = Buffer.isBuffer(body) ? "application/zstd" : "application/json"
     for (let tries = 1; ; tries++) {
-      const reply = await reach({ method, path, body: content, type, isOnce })
+      const reply = await sendRequest({ method, path, body: content, type, isOnce })
       if (reply.status >= 200 && reply.status < 300) return jsonOf(reply, host) as T
       const problem = problemOf(reply, { host, token, otherwise })
       if ((problem.trouble !== "busy" && problem.trouble !== "failed") || tries >= patience) throw problem
-      // With these two statuses, the hub has not done anything yet.
+      // With one of these two statuses, the hub has not done anything yet.
       if (isOnce && reply.status !== 429 && reply.status !== 503) throw problem
       const waitMs = problem.retryAfterMs ?? DEFAULT_WAIT_MS * tries
       if (waitMs > MAX_WAIT_MS) throw problem
       await pauseBeforeRetry(waitMs, signal).catch((error: unknown) => {
-        throw stopped(error)
+        throw stoppedError(error)
       })
     }
   }
@@ -248,7 +248,7 @@ export function openHub({
       String((await call<{ token?: unknown }>("POST", "/v1/login/invitation", { code }, true)).token),
     mine: async () => {
       const { receipts = [], quarantined = [] } =
-        (await undefinedIfEmpty(
+        (await undefinedIfAbsent(
           call<{ receipts?: HubReceipt[]; quarantined?: HubQuarantined[] }>("GET", "/v1/mine"),
         )) ?? {}
       return { receipts, quarantined }
@@ -261,7 +261,7 @@ export function openHub({
     grant: (project, member, level) => call("PUT", `${membersAt(project)}/${encodeURIComponent(member)}`, { level }),
     members: async (project) => (await call<{ members?: HubMemberLevel[] }>("GET", membersAt(project))).members ?? [],
     consent: (project, what) => call("PUT", `/v1/consents/${encodeURIComponent(project)}`, { what }),
-    withdraw: (project) => absentIsFine(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),
+    withdraw: (project) => ignoreAbsence(call("DELETE", `/v1/consents/${encodeURIComponent(project)}`)),
     plan: async (request) => {
       const { conversations } = await call<Partial<PlanResponse>>("POST", "/v1/push/plan", request)
       if (conversations?.length === request.conversations.length) return conversations
@@ -271,7 +271,7 @@ export function openHub({
       call("PUT", `${conversation(ref)}/chunks/${hash}?project=${encodeURIComponent(project)}`, data),
     commit: (request) => call("POST", "/v1/push/commit", request),
     ask: (tool, input) => call("POST", `/v1/tools/${encodeURIComponent(tool)}`, input),
-    remove: (ref) => absentIsFine(call("DELETE", conversation(ref))),
+    remove: (ref) => ignoreAbsence(call("DELETE", conversation(ref))),
     close: connections.close,
   }
 }
@@ -295,11 +295,11 @@ function problemOf(
   { host, token, otherwise }: { host: string; token: string | undefined; otherwise: string },
 ): HubError {
   const { code, message, rules } = wireProblemIn(text)
-  const words = message === undefined ? "" : `: ${removeKey(message, token).slice(0, 300)}`
+  const details = message === undefined ? "" : `: ${removeKey(message, token).slice(0, 300)}`
   if (status === 401)
     return new HubError("token", `The hub at ${host} does not accept your token. Log in again: dex hub login ${host}`)
-  if (status === 403) return new HubError("denied", `The hub at ${host} does not allow this${words}`)
-  if (status === 409) return new HubError("conflict", `The hub at ${host} has changed its version${words}`)
+  if (status === 403) return new HubError("denied", `The hub at ${host} does not allow this${details}`)
+  if (status === 409) return new HubError("conflict", `The hub at ${host} has a different version of this${details}`)
   if (status === 422 && code === "secret")
     return new HubError("secret", `The hub found what looks like a secret (${rules.join(", ") || "no rule named"}).`, {
       rules,
@@ -307,12 +307,12 @@ function problemOf(
   if (status === 429 || status === 503 || status === 502 || status === 504)
     return new HubError(
       "busy",
-      `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${words}). ${otherwise}`,
+      `The hub at ${host} ${code === "database" ? "cannot answer now" : "is busy"} (${status}${details}). ${otherwise}`,
       { retryAfterMs: retryAfterMs(headers) },
     )
-  if (status === 507) return new HubError("full", `The hub at ${host} accepts nothing more from you for now${words}`)
-  if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${words}). ${otherwise}`)
-  return new HubError("refused", `The hub at ${host} refused (${status}${words}).`, { status })
+  if (status === 507) return new HubError("full", `The hub at ${host} accepts nothing more from you for now${details}`)
+  if (status >= 500) return new HubError("failed", `The hub at ${host} failed (${status}${details}). ${otherwise}`)
+  return new HubError("refused", `The hub at ${host} refused the request (${status}${details}).`, { status })
 }
 
 function wireProblemIn(text: string): { code?: string; message?: string; rules: string[] } {
@@ -328,11 +328,11 @@ function wireProblemIn(text: string): { code?: string; message?: string; rules: 
   }
 }
 
-async function absentIsFine(reply: Promise<unknown>): Promise<void> {
-  await undefinedIfEmpty(reply)
+async function ignoreAbsence(reply: Promise<unknown>): Promise<void> {
+  await undefinedIfAbsent(reply)
 }
 
-async function undefinedIfEmpty<T>(reply: Promise<T>): Promise<T | undefined> {
+async function undefinedIfAbsent<T>(reply: Promise<T>): Promise<T | undefined> {
   try {
     return await reply
   } catch (error) {

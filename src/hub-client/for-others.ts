@@ -10,26 +10,26 @@ const HOME = "your home folder's path"
 const NAME = "your name in other paths"
 
 /**
- * A copy of a value for other people: without invisible characters, redacted by the newest rules, and without user names and home
- * folders of this machine.
+ * Returns a copy of a value for other people: without invisible characters, redacted by the newest rules, and without user names
+ * and home folders of this machine.
  */
 export function redactForSharing<T extends object>(
   value: T,
   places: PlacePatterns,
 ): { value: T; taken_out: RemovedText[] } {
-  const seen = withVisibleTexts(structuredClone(value)).output as RawRecord
-  const earlier = marksIn(JSON.stringify(seen))
-  const { record, redactions } = redactRecord(seen)
+  const visible = withVisibleTexts(structuredClone(value)).output as RawRecord
+  const earlier = marksIn(JSON.stringify(visible))
+  const { record, redactions } = redactRecord(visible)
   let homes = 0
   let names = 0
-  const masked = mapTexts(record, (text) => {
-    const hidden = maskPlaces(text, places)
-    homes += hidden.homes
-    names += hidden.names
-    return hidden.text
+  const maskedRecord = mapTexts(record, (text) => {
+    const maskedText = maskPlaces(text, places)
+    homes += maskedText.homes
+    names += maskedText.names
+    return maskedText.text
   })
   return {
-    value: masked as T,
+    value: maskedRecord as T,
     taken_out: [
       ...Object.entries(redactions).map(([what, count]) => ({ what, count })),
       ...(homes > 0 ? [{ what: HOME, count: homes }] : []),
@@ -80,15 +80,15 @@ const IMPERSONAL_NAMES = new Set(
   ),
 )
 /**
- * Matches a folder of home folders at the root, on a drive or under a mounted drive, and then a name. Does not match
- * `/v2/Users/1` in a web address.
+ * Matches a folder `Users` at the root, on a drive or on a mounted drive (`C:\Users`, `/mnt/c/Users`), and the name of the folder
+ * in it. Does not match `/v2/Users/1` in a web address.
  */
 const ANY_HOME =
   /(?<![\w.-])((?:[a-z]:|[\\/]+(?:mnt[\\/]+)?[a-z](?=[\\/]))?(?:[\\/]+)Users[\\/]+)(?!(?:Shared|Public|Default)(?![\w-]))((?:\\+u[0-9a-f]{4}|[^\\/\s"'`<>|:*?,;()[\]{}%])+)/gi
 
 /**
- * Builds the patterns. `folders` are the folders in which projects are or were, on this machine or another one. Their paths show
- * further user names, because the same person may have another name there.
+ * Builds the patterns. `folders` are the folders in which projects are or were, on this machine or another one. The user names in
+ * their paths are masked too, because the same person may have another user name there.
  */
 export function createPlacePatterns({
   home,
@@ -100,11 +100,11 @@ export function createPlacePatterns({
   folders?: string[]
 }): PlacePatterns {
   const homeNames = home.split(/[\\/]+/).filter(Boolean)
-  const own = [homeNames.at(-1), ...user, ...[home, ...folders].map(ownerIn)]
-  const names = [...new Set(own.filter((name) => name !== undefined).map((name) => name.normalize("NFC")))]
-  const known = names.filter((name) => name.length > 1 && !/^[a-z]:$/i.test(name))
-  const rare = known.filter((name) => !IMPERSONAL_NAMES.has(name.toLowerCase()))
-  const common = known.filter((name) => IMPERSONAL_NAMES.has(name.toLowerCase()))
+  const allNames = [homeNames.at(-1), ...user, ...[home, ...folders].map(ownerIn)]
+  const names = [...new Set(allNames.filter((name) => name !== undefined).map((name) => name.normalize("NFC")))]
+  const validNames = names.filter((name) => name.length > 1 && !/^[a-z]:$/i.test(name))
+  const rare = validNames.filter((name) => !IMPERSONAL_NAMES.has(name.toLowerCase()))
+  const common = validNames.filter((name) => IMPERSONAL_NAMES.has(name.toLowerCase()))
   return {
     home: home.replace(/[\\/]+$/, "").length < 3 ? undefined : homePattern(home, homeNames),
     names: rare.length === 0 ? undefined : new RegExp(`${NAME_START}(?:${anyOf(rare)})${NAME_END}`, "giu"),
@@ -115,7 +115,7 @@ export function createPlacePatterns({
   }
 }
 
-/** Replaces the home folder with `~`, and the user's name in other paths with `[user]`. Masking a text again changes nothing. */
+/** Replaces the home folder with `~`, and user names in other paths with `[user]`. Masking a text again changes nothing. */
 export function maskPlaces(text: string, places: PlacePatterns): MaskedText {
   let homes = 0
   let names = 0
@@ -132,8 +132,8 @@ export function maskPlaces(text: string, places: PlacePatterns): MaskedText {
   if (places.common) masked = masked.replace(places.common, hide)
   if (places.names)
     masked = masked.replace(places.names, (name: string, ...rest: unknown[]) => {
-      const at = rest.find((one) => typeof one === "number") as number
-      if (!isInPath(masked, at)) return name
+      const position = rest.find((one) => typeof one === "number") as number
+      if (!isInPath(masked, position)) return name
       names++
       return MASK
     })
@@ -141,7 +141,7 @@ export function maskPlaces(text: string, places: PlacePatterns): MaskedText {
   return { text: masked, homes, names }
 }
 
-/** The user in whose home the folder is; undefined if the path does not show one. */
+/** The user in whose home folder a folder is; undefined if the path does not show one. */
 function ownerIn(folder: string): string | undefined {
   return /(?:^|[\\/])(?:Users|home)[\\/]+([^\\/]+)/i.exec(folder)?.[1]
 }
@@ -171,12 +171,14 @@ function namePattern(name: string): string {
   return `(?:${[...new Set(spellings)].join("|")})`
 }
 
-function characterPattern(sign: string): string {
-  if (/[\w.-]/.test(sign)) return escaped(sign)
-  const units = Array.from({ length: sign.length }, (_, i) => sign.charCodeAt(i).toString(16).padStart(4, "0"))
-  const bytes = Array.from(Buffer.from(sign), (byte) => `%${byte.toString(16).padStart(2, "0")}`)
+function characterPattern(character: string): string {
+  if (/[\w.-]/.test(character)) return escaped(character)
+  const units = Array.from({ length: character.length }, (_, i) =>
+    character.charCodeAt(i).toString(16).padStart(4, "0"),
+  )
+  const bytes = Array.from(Buffer.from(character), (byte) => `%${byte.toString(16).padStart(2, "0")}`)
   const inJson = units.map((unit) => String.raw`\\+u${unit}`).join("")
-  return String.raw`(?:\\*${escaped(sign)}|${inJson}|${bytes.join("")}${sign === " " ? String.raw`|\+` : ""})`
+  return String.raw`(?:\\*${escaped(character)}|${inJson}|${bytes.join("")}${character === " " ? String.raw`|\+` : ""})`
 }
 
 function escaped(text: string): string {
@@ -189,11 +191,11 @@ const MAX_PATH_LENGTH = 4_096
 const SITE_ADDRESS =
   /^[^\w@]*(?:(?:https?|ssh|git|git\+\w+):\/\/|git@|@$|(?:www\.)?(?:github|gitlab|bitbucket|codeberg)\.(?:com|org)[:/]+$)[^\\/]*[:/]?$/i
 
-/** True if the text at `at` is part of a path: there is a separator before it in the same word. */
-function isInPath(text: string, at: number): boolean {
-  let start = at
-  while (start > 0 && at - start < MAX_PATH_LENGTH && !WORD_BREAK.test(text[start - 1]!)) start--
-  const before = text.slice(start, at)
+/** True if the text at this position is part of a path: there is a separator before it in the same word. */
+function isInPath(text: string, position: number): boolean {
+  let start = position
+  while (start > 0 && position - start < MAX_PATH_LENGTH && !WORD_BREAK.test(text[start - 1]!)) start--
+  const before = text.slice(start, position)
   if (SITE_ADDRESS.test(before)) return false
   return /[\\/]|%2F|%5C|-(?:Users|home)-$|~$/i.test(before)
 }

@@ -34,7 +34,7 @@ export type OutgoingConversation = {
   left_out: Record<string, number>
 }
 
-/** Exactly what is sent to a hub for a conversation. The same input gives the same bytes. */
+/** Builds exactly what is sent to a hub for a conversation. The same input gives the same bytes. */
 export function createOutgoing(
   row: ConversationRow,
   stored: readonly StoredMessage[],
@@ -42,10 +42,10 @@ export function createOutgoing(
   rules: OutgoingRules,
 ): OutgoingConversation {
   const leftOut: Record<string, number> = {}
-  const leave = (what: string) => {
+  const countLeftOut = (what: string) => {
     leftOut[what] = (leftOut[what] ?? 0) + 1
   }
-  const chosen = stored.map((message) => selectShared(message, rules, leave))
+  const chosen = stored.map((message) => selectShared(message, rules, countLeftOut))
   const paths = chosen.map(pathsOf)
   const shared = {
     title: row.title && rules.what.includes("said") ? row.title : undefined,
@@ -55,10 +55,10 @@ export function createOutgoing(
     messages: chosen,
   }
   const { value, taken_out } = redactForSharing(shared, rules.places)
-  // Paths are now relative to the project and the same for everybody. They are restored after redaction, because a folder may
-  // have the user's name.
+  // The paths are relative to the project, and reveal nothing about this machine. They are restored after redaction, because it
+  // also masks a folder of the project that has the user's name.
   for (const [i, message] of value.messages.entries()) restorePaths(message, paths[i]!)
-  value.messages = value.messages.map((message) => shortenTexts(message, leave))
+  value.messages = value.messages.map((message) => shortenTexts(message, countLeftOut))
   const versionOf = new Map(versions.map(({ number, version }) => [number, version]))
   const messages = value.messages.map((message) => ({
     ...message,
@@ -69,8 +69,8 @@ export function createOutgoing(
 }
 
 /**
- * Grows with the message's own version, and also changes if only the shared form does (newer rules, another choice). An unchanged
- * message keeps its version, so that its chunk is not sent again.
+ * The version of a message on the hub. It grows with the local version, and also changes if only the shared form changes (newer
+ * rules, another choice of parts). An unchanged message keeps its version, so that its chunk is not sent again.
  */
 function versionFor(local: number, message: StoredMessage): number {
   return local * CONTENT_VERSIONS + Number.parseInt(fingerprint(JSON.stringify(message)).slice(0, 4), 16)
@@ -114,18 +114,22 @@ function textBytes({ parts }: WireMessage): number {
   return parts.reduce((sum, part) => sum + Buffer.byteLength(part.text), 0)
 }
 
-/** The message with only the chosen parts, and only paths inside the project. */
-function selectShared(message: StoredMessage, rules: OutgoingRules, leave: (what: string) => void): StoredMessage {
+/** A copy of the message with only the chosen parts, and only with paths inside the project. */
+function selectShared(
+  message: StoredMessage,
+  rules: OutgoingRules,
+  countLeftOut: (what: string) => void,
+): StoredMessage {
   const parts = message.parts.flatMap((part) => {
     const kind = part.origin === "injected" ? undefined : kindOf(part)
-    if (kind !== undefined && rules.what.includes(kind)) return [withHunksBelow(part, rules, leave)]
-    leave(kind ?? "injected")
+    if (kind !== undefined && rules.what.includes(kind)) return [withHunksInProject(part, rules, countLeftOut)]
+    countLeftOut(kind ?? "injected")
     return []
   })
   const effects = message.effects.flatMap((effect) => {
-    const kept = effectFor(effect, rules)
-    if (!kept) leave(effect.type === "file" ? "files elsewhere" : "effects")
-    return kept ? [kept] : []
+    const shared = sharedEffect(effect, rules)
+    if (!shared) countLeftOut(effect.type === "file" ? "files elsewhere" : "effects")
+    return shared ? [shared] : []
   })
   return { ...message, parts, effects }
 }
@@ -148,18 +152,18 @@ function kindOf(part: Part): Shareable | undefined {
   }
 }
 
-function withHunksBelow(part: Part, rules: OutgoingRules, leave: (what: string) => void): Part {
+function withHunksInProject(part: Part, rules: OutgoingRules, countLeftOut: (what: string) => void): Part {
   if (part.type !== "tool_result" || !part.hunks) return part
   const hunks = part.hunks.flatMap((hunk) => {
     const path = pathInProject(hunk.path, rules.folders, rules)
-    if (path === undefined) leave("changes elsewhere")
+    if (path === undefined) countLeftOut("changes elsewhere")
     return path === undefined ? [] : [{ ...hunk, path }]
   })
   const { hunks: _, ...rest } = part
   return hunks.length === 0 ? rest : { ...rest, hunks }
 }
 
-function effectFor(effect: Effect, rules: OutgoingRules): Effect | undefined {
+function sharedEffect(effect: Effect, rules: OutgoingRules): Effect | undefined {
   const { what, folders } = rules
   switch (effect.type) {
     case "file": {
@@ -179,23 +183,25 @@ function effectFor(effect: Effect, rules: OutgoingRules): Effect | undefined {
   }
 }
 
-/** The most bytes of a message. Leaves room for the version, which is added after a message was measured. */
+/** The maximum size of a message, in bytes. It leaves room for the version, which is added later. */
 const MAX_BYTES = MAX_CHUNK_PLAIN - 1_000
 const MAX_TEXT_LENGTH = 1 << 20
 const MIN_TEXT_LENGTH = 1 << 10
 
-/** Cuts the longest texts of a message that is too large for a hub, and adds a note where they end. */
-function shortenTexts(message: StoredMessage, leave: (what: string) => void): StoredMessage {
-  let fitting = message
-  for (let most = MAX_TEXT_LENGTH; !fits(fitting) && most >= MIN_TEXT_LENGTH; most /= 2) {
+/**
+ * Cuts the longest texts of a message that is too large for a hub, and ends each with a note. Then removes hunks if necessary.
+ */
+function shortenTexts(message: StoredMessage, countLeftOut: (what: string) => void): StoredMessage {
+  let shortened = message
+  for (let most = MAX_TEXT_LENGTH; !fits(shortened) && most >= MIN_TEXT_LENGTH; most /= 2) {
     const parts = message.parts.map((part) =>
-      part.text.length > most ? { ...part, text: cutAt(part.text, most) } : part,
+      part.text.length > most ? { ...part, text: cutText(part.text, most) } : part,
     )
-    fitting = { ...message, parts }
+    shortened = { ...message, parts }
   }
-  if (!fits(fitting)) fitting = { ...fitting, parts: fitting.parts.map(withoutHunks) }
-  if (fitting !== message) leave("text of very long messages")
-  return fitting
+  if (!fits(shortened)) shortened = { ...shortened, parts: shortened.parts.map(withoutHunks) }
+  if (shortened !== message) countLeftOut("text of very long messages")
+  return shortened
 }
 
 function fits(message: StoredMessage): boolean {
@@ -203,9 +209,9 @@ function fits(message: StoredMessage): boolean {
   return line.length * 3 <= MAX_BYTES || Buffer.byteLength(line) <= MAX_BYTES
 }
 
-function cutAt(text: string, most: number): string {
-  const kept = text.slice(0, most).toWellFormed()
-  return `${kept}\n[${text.length - most} more characters are only on the author's machine: a hub takes 4 MB of a message]`
+function cutText(text: string, most: number): string {
+  const start = text.slice(0, most).toWellFormed()
+  return `${start}\n[${text.length - most} more characters are only on the author's machine: a hub takes 4 MB of a message]`
 }
 
 function withoutHunks(part: Part): Part {
@@ -242,8 +248,8 @@ function wasRedacted(path: string): boolean {
 }
 
 /**
- * A path relative to the project's folder, with slashes; undefined if it is elsewhere. `folders` are all folders in which the
- * project is or was: on this machine, on another one, on Windows, and its worktrees.
+ * A path relative to the project's folder, with slashes; undefined if it is outside the project. `folders` are all folders in
+ * which the project is or was: on this machine, on another one, on Windows, and its worktrees.
  */
 export function pathInProject(
   path: string,
@@ -252,13 +258,13 @@ export function pathInProject(
 ): string | undefined {
   const plain = normalisedPath(path.replace(/^~(?=$|[\\/])/, () => home))
   if (!isAbsolutePath(plain)) return pathInside(/^[A-Za-z]:/.test(plain) ? ".." : plain)
-  // Sorted by length, because a worktree may be inside the project.
+  // The longest folder comes first, because a worktree may be inside the project.
   for (const folder of folders.map(normalisedPath).sort((a, b) => b.length - a.length)) {
     const base = folder.replace(/\/+$/, "")
     if (!isAbsolutePath(folder) || base === "" || /^[A-Za-z]:$/.test(base)) continue
     const steps = base.split("/").length
     const names = plain.split("/")
-    // Compared name by name, because the same name may have another length in another spelling.
+    // The paths are cut into names first, because another spelling of the same folder may have another length.
     const key = (text: string) => foldPath(text, isWindows(base) ? "win32" : platform)
     if (names.length > steps && key(names.slice(0, steps).join("/")) === key(base))
       return pathInside(names.slice(steps).join("/"))
@@ -279,8 +285,8 @@ function pathInside(relative: string): string | undefined {
 /** The path with slashes, without `..`, and without the prefix that Windows may put before a drive. */
 function normalisedPath(path: string): string {
   const slashes = /^(?:[A-Za-z]:[\\/]|\\\\)/.test(path) || !path.includes("/") ? path.replaceAll("\\", "/") : path
-  const bare = slashes.replace(/^\/\/\?\/(?=[A-Za-z]:)/, "")
-  return isAbsolutePath(bare) ? posix.normalize(bare) : bare
+  const withoutPrefix = slashes.replace(/^\/\/\?\/(?=[A-Za-z]:)/, "")
+  return isAbsolutePath(withoutPrefix) ? posix.normalize(withoutPrefix) : withoutPrefix
 }
 
 function isAbsolutePath(path: string): boolean {

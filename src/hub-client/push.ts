@@ -31,7 +31,7 @@ export type PushParts = {
   choices(): HubChoices
   platform: NodeJS.Platform
   now(): number
-  /** How a conversation of this project is sent. */
+  /** The rules by which a conversation is sent under this consent. */
   rulesFor(row: ConversationRow, consent: Consent): Promise<OutgoingRules>
   /** False if the project's own settings forbid sharing. */
   allows(project: string): boolean
@@ -52,7 +52,7 @@ export type PushReport = {
   refused: number
   chunks: number
   bytes: number
-  /** False if the deadline came first. */
+  /** False if the push stopped early, at its deadline or because it was aborted. */
   complete: boolean
 }
 
@@ -63,12 +63,14 @@ const MAX_CONFLICTS = 5
 const LEAVING_AT_ONCE = 100
 /** How long after a refusal a conversation is retried, in milliseconds: access may have been granted meanwhile. */
 const RETRY_REFUSED_MS = 3_600_000
-/** The version of everything that decides how messages are sent. If it changes, everything is checked again. */
+/**
+ * The versions of the code that decides what is sent of a message. If one of them changes, all conversations are checked again.
+ */
 const RULES = `${REDACTION_VERSION}.${OUTGOING_VERSION}`
 
 /**
- * Updates a hub with what the user shares. It may end at any time: acknowledged conversations are recorded, and the history's
- * feed finds the rest again. Throws a HubError if the hub does not answer.
+ * Brings a hub up to date with what the user shares. A push can be interrupted at any time: acknowledged conversations are
+ * recorded, and the next push finds the rest in the history's feed. Throws a HubError if the hub does not answer.
  */
 export async function pushAll(parts: PushParts): Promise<PushReport> {
   const { pushed, hub } = parts
@@ -86,24 +88,24 @@ export async function pushAll(parts: PushParts): Promise<PushReport> {
 }
 
 /**
- * The position from which the feed continues. Undefined, which is the beginning, if the shared projects or the rules have changed
- * since.
+ * The position in the feed from which the next push continues. Undefined, which means the beginning, if the shared projects or
+ * the rules have changed since the last push.
  */
 export async function feedToken(parts: SharingContext): Promise<string | undefined> {
   const [rules, token] = parts.pushed.token()?.split(" ") ?? []
-  return rules === (await rulesNow(parts)) ? token : undefined
+  return rules === (await rulesFingerprint(parts)) ? token : undefined
 }
 
-/** Everything that decides what is shared, except the conversations themselves. */
-async function rulesNow({ store, pushed, choices, allows }: SharingContext): Promise<string> {
-  const hidden = (await store.projects()).filter((project) => project.private).map(({ path }) => path)
-  const shared = choices().consents.map(({ at: _, ...consent }) => [consent, allows(consent.project)])
-  return fingerprint(JSON.stringify([RULES, shared, hidden.sort(), pushed.held()])).slice(0, 16)
+/** A fingerprint of everything that decides what is shared, except the conversations themselves. */
+async function rulesFingerprint({ store, pushed, choices, allows }: SharingContext): Promise<string> {
+  const privateProjects = (await store.projects()).filter((project) => project.private).map(({ path }) => path)
+  const sharedProjects = choices().consents.map(({ at: _, ...consent }) => [consent, allows(consent.project)])
+  return fingerprint(JSON.stringify([RULES, sharedProjects, privateProjects.sort(), pushed.held()])).slice(0, 16)
 }
 
 async function followFeed(parts: PushParts, report: PushReport): Promise<void> {
   const { store, pushed } = parts
-  const rules = await rulesNow(parts)
+  const rules = await rulesFingerprint(parts)
   let token = await feedToken(parts)
   let done = 0
   const total = parts.onProgress ? await countChanges(store, token) : 0
@@ -145,10 +147,10 @@ function isPastDeadline({ deadline, signal, now }: PushParts): boolean {
 
 /** Schedules the deletion of a forgotten conversation on the hub. The feed contains only the conversation's number. */
 async function removeIfForgotten({ store, pushed, now }: PushParts, conversation: string): Promise<void> {
-  const known = pushed.named(conversation)
-  if (!known || known.state === "gone" || (await store.conversation(known.ref))) return
-  if (known.rev === undefined) pushed.remove(known.ref)
-  else pushed.put({ ...known, state: "leaving", at: now() })
+  const pushedRow = pushed.named(conversation)
+  if (!pushedRow || pushedRow.state === "gone" || (await store.conversation(pushedRow.ref))) return
+  if (pushedRow.rev === undefined) pushed.remove(pushedRow.ref)
+  else pushed.put({ ...pushedRow, state: "leaving", at: now() })
 }
 
 async function removeLeaving(parts: PushParts, report: PushReport): Promise<void> {
@@ -174,8 +176,8 @@ async function retryRefused(parts: PushParts, report: PushReport): Promise<void>
   const batches = new Batches(parts, report)
   for (const row of pushed.in("refused", MAX_REFUSED)) {
     if (isPastDeadline(parts)) break
-    const isSecret = row.rules !== undefined
-    const isDue = isSecret ? row.rules! < REDACTION_VERSION : again === true || now() - row.at > RETRY_REFUSED_MS
+    const hasSecret = row.rules !== undefined
+    const isDue = hasSecret ? row.rules! < REDACTION_VERSION : again === true || now() - row.at > RETRY_REFUSED_MS
     if (isDue) await prepare(parts, row.ref, batches, report, row.conversation)
   }
   await batches.flush()
@@ -200,28 +202,28 @@ export async function sharingConsent(
 
 const MAX_ANCESTORS = 32
 
-/** True if the conversation, its parent or the conversation it was forked from is held back, because they share messages. */
+/** True if the conversation is held back, or one that it was forked from or started by, because these share messages. */
 async function isHeldBack(
   store: Pick<HistoryWriter, "conversation">,
   pushed: Pick<Pushed, "isHeld">,
   row: ConversationRow,
 ): Promise<boolean> {
-  let line: ConversationRow[] = [row]
-  const seen: Ref[] = []
-  for (let step = 0; step < MAX_ANCESTORS && line.length > 0; step++) {
-    const above: ConversationRow[] = []
-    for (const one of line) {
+  let generation: ConversationRow[] = [row]
+  const checkedRefs: Ref[] = []
+  for (let step = 0; step < MAX_ANCESTORS && generation.length > 0; step++) {
+    const ancestors: ConversationRow[] = []
+    for (const one of generation) {
       if (pushed.isHeld(one.ref)) return true
       for (const id of [one.parent?.id, one.fork_of]) {
         const ref = id === undefined ? undefined : siblingRef(one.ref, id)
-        if (!ref || seen.some((other) => isSameConversation(other, ref))) continue
+        if (!ref || checkedRefs.some((other) => isSameConversation(other, ref))) continue
         if (pushed.isHeld(ref)) return true
-        seen.push(ref)
-        const next = await store.conversation(ref)
-        if (next) above.push(next)
+        checkedRefs.push(ref)
+        const ancestor = await store.conversation(ref)
+        if (ancestor) ancestors.push(ancestor)
       }
     }
-    line = above
+    generation = ancestors
   }
   return false
 }
@@ -248,13 +250,14 @@ async function prepare(
   if (!row) return
   const consent = await sharingConsent(parts, row)
   if (typeof consent === "string") return
-  const known = pushed.get(ref)
-  if (known?.state === "gone" || known?.state === "leaving") return
-  if (known?.state === "refused" && known.rules !== undefined && known.rules >= REDACTION_VERSION) return
+  const pushedRow = pushed.get(ref)
+  if (pushedRow?.state === "gone" || pushedRow?.state === "leaving") return
+  if (pushedRow?.state === "refused" && pushedRow.rules !== undefined && pushedRow.rules >= REDACTION_VERSION) return
   const versions = await store.versions(ref)
   const mark = markOf(row, versions, consent)
-  if (known?.state === "sent" && known.mark === mark) {
-    if (conversation !== undefined && known.conversation !== conversation) pushed.put({ ...known, conversation })
+  if (pushedRow?.state === "sent" && pushedRow.mark === mark) {
+    if (conversation !== undefined && pushedRow.conversation !== conversation)
+      pushed.put({ ...pushedRow, conversation })
     return
   }
   const messages = await store.messages(ref)
@@ -278,14 +281,14 @@ async function prepare(
         : undefined
   if (why !== undefined) {
     report.refused++
-    return pushed.put({ ...rowOf(prepared, known, now()), state: "refused", why })
+    return pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "refused", why })
   }
-  if (known?.state === "sent" && known.digest === prepared.digest && known.project === consent.key)
-    return pushed.put({ ...rowOf(prepared, known, now()), state: "sent" })
+  if (pushedRow?.state === "sent" && pushedRow.digest === prepared.digest && pushedRow.project === consent.key)
+    return pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "sent" })
   await batches.add(prepared)
 }
 
-/** Changes whenever something else would be sent. Computed without reading a message. */
+/** A fingerprint that changes whenever something different would be sent. It is computed without reading a message. */
 function markOf(row: ConversationRow, versions: readonly MessageVersion[], { key, what, visibility }: Consent): string {
   const { path: _, archived: __, ...head } = row
   return fingerprint(JSON.stringify([RULES, head, versions, key, what, visibility]))
@@ -293,10 +296,10 @@ function markOf(row: ConversationRow, versions: readonly MessageVersion[], { key
 
 function rowOf(
   { row, consent, conversation, mark, outgoing, digest }: PreparedConversation,
-  known: PushedRow | undefined,
+  pushedRow: PushedRow | undefined,
   at: number,
 ): Omit<PushedRow, "state"> {
-  const name = conversation ?? known?.conversation
+  const name = conversation ?? pushedRow?.conversation
   return {
     ref: row.ref,
     conversation: name,
@@ -304,12 +307,12 @@ function rowOf(
     project: consent.key,
     mark,
     digest,
-    rev: known?.rev,
+    rev: pushedRow?.rev,
     at,
   }
 }
 
-/** Conversations that are sent together: planned in one call, with a limit on their size in memory. */
+/** Collects conversations and sends them in batches. A batch is planned in one call, and its size in memory is limited. */
 class Batches {
   private waiting: PreparedConversation[] = []
   private bytes = 0
@@ -343,26 +346,26 @@ async function sendBatch(parts: PushParts, batch: PreparedConversation[], report
     answers = await plan(parts, batch)
   } catch (error) {
     if (!isConversationProblem(error)) throw error
-    for (const one of batch) refuse(parts, one, error, report)
+    for (const prepared of batch) refuse(parts, prepared, error, report)
     return
   }
-  const queue = batch.map((one, i) => ({ one, answer: answers[i]! }))
+  const queue = batch.map((prepared, i) => ({ prepared, answer: answers[i]! }))
   // The first worker that cannot reach the hub stops all others after their current conversation.
-  let ended: { error: unknown } | undefined
+  let failure: { error: unknown } | undefined
   const work = async () => {
-    for (let next = queue.shift(); next && !ended; next = queue.shift()) {
+    for (let next = queue.shift(); next && !failure; next = queue.shift()) {
       try {
-        await sendConversation(parts, next.one, next.answer, report)
+        await sendConversation(parts, next.prepared, next.answer, report)
       } catch (error) {
         // A conversation that makes the hub fail each time must not block all others.
         if (isConversationProblem(error) || (isHubError(error) && error.trouble === "failed"))
-          refuse(parts, next.one, error, report)
-        else ended ??= { error }
+          refuse(parts, next.prepared, error, report)
+        else failure ??= { error }
       }
     }
   }
   await Promise.all(Array.from({ length: WORKERS }, work))
-  if (ended) throw ended.error
+  if (failure) throw failure.error
 }
 
 function plan({ hub }: PushParts, batch: PreparedConversation[]): Promise<PlanAnswer[]> {
@@ -377,36 +380,37 @@ function plan({ hub }: PushParts, batch: PreparedConversation[]): Promise<PlanAn
   })
 }
 
-/** Sends the missing chunks of one conversation and commits it. If another device was faster, plans it again. */
+/** Sends the missing chunks of one conversation and commits it. If another device was faster, plans the conversation again. */
 async function sendConversation(
   parts: PushParts,
-  one: PreparedConversation,
+  prepared: PreparedConversation,
   planned: PlanAnswer,
   report: PushReport,
 ): Promise<void> {
   const { pushed, hub, now } = parts
-  const known = pushed.get(one.row.ref)
+  const pushedRow = pushed.get(prepared.row.ref)
   let answer = planned
   for (let conflicts = 0; ; conflicts++) {
     // Read again, because the conversation may have been unshared, held back, made private or forgotten meanwhile.
-    const row = await parts.store.conversation(one.row.ref)
+    const row = await parts.store.conversation(prepared.row.ref)
     if (!row || typeof (await sharingConsent(parts, row)) === "string") return
     if (answer.state === "gone")
-      return pushed.put({ ...rowOf(one, known, now()), state: "gone", why: "It was deleted on the hub." })
+      return pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "gone", why: "It was deleted on the hub." })
     if (answer.state === "refused") {
       report.refused++
-      return pushed.put({ ...rowOf(one, known, now()), state: "refused", why: answer.why })
+      return pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "refused", why: answer.why })
     }
-    if (answer.state === "have") return pushed.put({ ...rowOf(one, known, now()), state: "sent", rev: answer.rev })
+    if (answer.state === "have")
+      return pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "sent", rev: answer.rev })
     try {
-      const { rev } = await send(parts, one, answer, report)
-      pushed.put({ ...rowOf(one, known, now()), state: "sent", rev })
+      const { rev } = await send(parts, prepared, answer, report)
+      pushed.put({ ...rowOf(prepared, pushedRow, now()), state: "sent", rev })
       report.sent++
       return
     } catch (error) {
       if (!isHubError(error) || error.trouble !== "conflict" || conflicts >= MAX_CONFLICTS) throw error
     }
-    answer = (await plan({ ...parts, hub }, [one]))[0]!
+    answer = (await plan({ ...parts, hub }, [prepared]))[0]!
   }
 }
 
@@ -438,11 +442,11 @@ function isConversationProblem(error: unknown): error is HubError {
   return isHubError(error) && ["secret", "refused", "denied", "conflict"].includes(error.trouble)
 }
 
-function refuse({ pushed, now }: PushParts, one: PreparedConversation, error: HubError, report: PushReport): void {
+function refuse({ pushed, now }: PushParts, prepared: PreparedConversation, error: HubError, report: PushReport): void {
   report.refused++
-  const known = pushed.get(one.row.ref)
+  const pushedRow = pushed.get(prepared.row.ref)
   pushed.put({
-    ...rowOf(one, known, now()),
+    ...rowOf(prepared, pushedRow, now()),
     state: "refused",
     why: error.message,
     rules: error.trouble === "secret" ? REDACTION_VERSION : undefined,

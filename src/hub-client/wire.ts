@@ -5,22 +5,22 @@ import { codeOf } from "../core/error.ts"
 import type { Usage } from "../core/usage.ts"
 import type { StoredMessage } from "../store/history/store.ts"
 
+// The protocol between a laptop and a hub. Both import this file; docs/hub.md lists every call.
+
 /**
- * The protocol between a laptop and a hub. Both import this file; docs/hub.md lists every call.
- *
  * The number of characters after which a chunk ends. Larger chunks compress better; smaller ones cost less to send again when a
  * conversation grows.
  */
 const CHUNK_CHARS = 128 << 10
-/** The limits of one chunk, compressed and uncompressed. */
+/** The limits of one chunk in bytes, compressed and uncompressed. */
 export const MAX_CHUNK_BYTES = 8 << 20
 export const MAX_CHUNK_PLAIN = 4 << 20
-/** The size of chunks that earlier versions sent, and that hubs still have. */
+/** The maximum uncompressed size of chunks from earlier versions, which hubs still store. */
 const MAX_STORED_PLAIN = 64 << 20
-/** A chunk may always decompress to this size. Beyond it, it may decompress to MAX_RATIO times the sent size. */
+/** A chunk may always decompress to this many bytes. Larger ones may decompress to at most MAX_RATIO times the sent size. */
 const ALWAYS_ALLOWED_PLAIN = 256 << 10
 const MAX_RATIO = 50
-/** The most conversations in one plan. */
+/** The maximum number of conversations in one plan. */
 export const MAX_PLANNED = 100
 
 /** A shared message. Its `number` never changes; its `version` changes whenever its content does. */
@@ -66,7 +66,9 @@ export type PlanAnswer =
   | { state: "refused"; why: string }
 export type PlanResponse = { conversations: PlanAnswer[] }
 
-/** `parent_rev` is the `rev` from the plan. If the hub has another revision by now, plan again. */
+/**
+ * `parent_rev` is the `rev` from the plan. If the hub has another revision by now, it answers 409, and the client plans again.
+ */
 export type CommitRequest = {
   project: string
   digest: string
@@ -111,7 +113,7 @@ export function* chunksOf(messages: Iterable<WireMessage>): Generator<WireChunk>
   let chars = 0
   for (const message of messages) {
     const line = JSON.stringify(message)
-    // The earlier lines have few characters, each of at most four bytes.
+    // The size of the earlier lines is estimated: each of their characters has at most four bytes.
     if (lines.length > 0 && chars * 4 + Buffer.byteLength(line) > MAX_CHUNK_PLAIN) {
       yield packChunk(lines)
       lines = []
@@ -147,22 +149,22 @@ function padChunk(data: Buffer, plainBytes: number): Buffer {
 /** The magic number of a skippable frame (RFC 8878). */
 const SKIPPABLE_FRAME = 0x184d2a50
 
-/** The limit for the uncompressed size of a chunk with this many sent bytes. */
+/** The maximum uncompressed size of a chunk for which this many bytes were sent. */
 export function maxPlain(sentBytes: number): number {
   return Math.min(MAX_CHUNK_PLAIN, Math.max(ALWAYS_ALLOWED_PLAIN, sentBytes * MAX_RATIO))
 }
 
-/** Throws if the bytes are damaged, or decompress to more than `most`. The receiver must check the hash. */
+/** Throws if the bytes are damaged, or decompress to more than `maxBytes`. The caller must check the hash. */
 export function unpackChunk(
   data: Uint8Array,
-  most = MAX_STORED_PLAIN,
+  maxBytes = MAX_STORED_PLAIN,
 ): { hash: string; messages: WireMessage[]; plainBytes: number } {
-  const plain = decompress(data, most)
+  const plain = decompress(data, maxBytes)
   const messages = linesIn(plain).map((line) => JSON.parse(line) as WireMessage)
   return { hash: sha256(plain), messages, plainBytes: plain.length }
 }
 
-/** True if decompression stopped at the limit. */
+/** True if decompression failed because the result exceeds the limit. */
 export function isTooLarge(error: unknown): boolean {
   return codeOf(error) === "ERR_BUFFER_TOO_LARGE"
 }
@@ -172,8 +174,8 @@ export function chunkLines(data: Uint8Array): string[] {
   return linesIn(decompress(data))
 }
 
-function decompress(data: Uint8Array, most = MAX_STORED_PLAIN): Buffer {
-  return zstdDecompressSync(data, { maxOutputLength: most })
+function decompress(data: Uint8Array, maxBytes = MAX_STORED_PLAIN): Buffer {
+  return zstdDecompressSync(data, { maxOutputLength: maxBytes })
 }
 
 function linesIn(plain: Buffer): string[] {

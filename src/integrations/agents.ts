@@ -21,11 +21,11 @@ export async function loadWirings(): Promise<WirableAgent[]> {
 /** Resolves the names that people type. Throws a DexError for an unknown name. */
 export function resolveAgents(names: readonly string[]): SourceId[] {
   const chosen = names.map((name) => {
-    const plain = name.toLowerCase().replaceAll("-", "_")
-    const found = wirableAgents.find(({ source, aliases }) => source === plain || aliases?.includes(plain))
-    if (found === undefined)
+    const normalised = name.toLowerCase().replaceAll("-", "_")
+    const agent = wirableAgents.find(({ source, aliases }) => source === normalised || aliases?.includes(normalised))
+    if (agent === undefined)
       throw new DexError("usage", `dex does not know the agent "${name}". It knows ${wirableNames.join(", ")}.`)
-    return found.source
+    return agent.source
   })
   return wirableNames.filter((name) => chosen.includes(name))
 }
@@ -35,18 +35,18 @@ export function isInstalled(agent: Wiring, machine: Machine): boolean {
   return paths.some((path) => existsSync(path)) || (program !== undefined && isOnPath(program, machine))
 }
 
-/** The program of an agent whose settings exist, if the program is not on PATH. */
+/** The name of the agent's program, if it has one that is not on PATH. */
 export function missingProgram(agent: Wiring, machine: Machine): string | undefined {
   const { program } = agent.signs(machine)
   return program === undefined || isOnPath(program, machine) ? undefined : program
 }
 
 export function isOnPath(program: string, { env, platform }: Pick<Machine, "env" | "platform">): boolean {
-  const endings = platform === "win32" ? [".exe", ".cmd", ".bat"] : [""]
+  const extensions = platform === "win32" ? [".exe", ".cmd", ".bat"] : [""]
   return (env.PATH ?? "")
     .split(delimiter)
     .filter(Boolean)
-    .some((folder) => endings.some((ending) => isExecutable(join(folder, program + ending))))
+    .some((folder) => extensions.some((extension) => isExecutable(join(folder, program + extension))))
 }
 
 function isExecutable(path: string): boolean {

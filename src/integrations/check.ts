@@ -32,12 +32,12 @@ export async function checkWiring(
   { dexHome, machine, program }: Pick<WiringContext, "dexHome" | "machine" | "program">,
   names: readonly string[],
 ): Promise<WiringCheck> {
-  const named = resolveAgents(names)
+  const namedAgents = resolveAgents(names)
   const record = Object.entries(readRecord(recordFile(dexHome)))
-  const about = (await loadWirings()).filter(({ agent }) => named.length === 0 || named.includes(agent))
+  const selected = (await loadWirings()).filter(({ agent }) => namedAgents.length === 0 || namedAgents.includes(agent))
   const bin = binOf(dexHome, machine, program.node)
   const commands = new Map<string, SourceId[]>()
-  const checked = about.map((wiring) => {
+  const checkedAgents = selected.map((wiring) => {
     const { agent, title } = wiring
     const files = record.filter(([, added]) => added.agent === agent)
     for (const command of new Set(files.flatMap(([, added]) => commandsOf(added))))
@@ -48,28 +48,28 @@ export async function checkWiring(
       found: isInstalled(wiring, machine),
       wired: files.length > 0,
       problems: files.flatMap(([path, added]) => problemsOf(path, added)),
-      ...(files.length > 0 && subagentOf(wiring.files(machine, bin))),
+      ...(files.length > 0 && subagentState(wiring.files(machine, bin))),
     }
   })
-  const env = bareEnvironment(machine)
+  const env = minimalEnvironment(machine)
   const servers = await Promise.all(
     [...commands].map(async ([key, users]) => {
       const command = JSON.parse(key) as string[]
       return { command, agents: users, ...(await probeServer(command, env)) }
     }),
   )
-  return { agents: checked, servers }
+  return { agents: checkedAgents, servers }
 }
 
-/** The minimal environment of an agent that was started from a desktop. */
-function bareEnvironment({ home, env, platform }: Machine): Record<string, string> {
+/** The minimal environment of an agent that was started from a desktop. On Windows, that is the complete environment. */
+function minimalEnvironment({ home, env, platform }: Machine): Record<string, string> {
   if (platform !== "win32") return { HOME: home, PATH: "/usr/bin:/bin" }
   return Object.fromEntries(
     Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )
 }
 
-function subagentOf(files: WantedFile[]): Pick<WiringCheck["agents"][number], "subagent"> {
+function subagentState(files: WantedFile[]): Pick<WiringCheck["agents"][number], "subagent"> {
   const file = files.find(({ role }) => role === "subagent")
   if (file === undefined) return {}
   try {
@@ -86,8 +86,8 @@ function problemsOf(path: string, { additions }: FileAdditions): string[] {
   try {
     const text = readEditable(path)
     if (text === undefined) return [`${path} is gone.`]
-    const lost = additions.filter((addition) => !hasAddition(text, addition))
-    return lost.map((addition) =>
+    const missing = additions.filter((addition) => !hasAddition(text, addition))
+    return missing.map((addition) =>
       addition.type === "file"
         ? `${path} was changed since dex wrote it.`
         : `${path} no longer contains ${additionName(addition)} as dex wrote it.`,
@@ -98,7 +98,7 @@ function problemsOf(path: string, { additions }: FileAdditions): string[] {
   }
 }
 
-/** The commands as JSON, so that equal commands are started once. */
+/** The commands as JSON, so that equal commands can be recognised and are started only once. */
 function commandsOf({ additions }: FileAdditions): string[] {
   return additions.flatMap((addition) => {
     const entry =
@@ -119,26 +119,26 @@ export function probeServer(command: readonly string[], env: Record<string, stri
   return new Promise((resolve) => {
     const child = spawn(program!, args, { env, stdio: ["pipe", "pipe", "pipe"], windowsHide: true })
     let errors = ""
-    let greeted: string | undefined
-    let answered = false
+    let serverName: string | undefined
+    let isDone = false
     const answer = (result: ServerProbe) => {
-      if (answered) return
-      answered = true
-      clearTimeout(patience)
+      if (isDone) return
+      isDone = true
+      clearTimeout(timer)
       child.stdin.end()
-      const goodbye = setTimeout(() => child.kill("SIGKILL"), EXIT_TIMEOUT_MS)
+      const killTimer = setTimeout(() => child.kill("SIGKILL"), EXIT_TIMEOUT_MS)
       const finish = () => {
-        clearTimeout(goodbye)
+        clearTimeout(killTimer)
         resolve(result)
       }
       if (child.exitCode !== null || child.pid === undefined) finish()
       else child.once("exit", finish)
     }
-    const patience = setTimeout(
+    const timer = setTimeout(
       () =>
         answer({
           works: false,
-          message: `The server did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.${lastWords(errors)}`,
+          message: `The server did not answer within ${ANSWER_TIMEOUT_MS / 1000} s.${lastErrorLine(errors)}`,
         }),
       ANSWER_TIMEOUT_MS,
     )
@@ -153,7 +153,7 @@ export function probeServer(command: readonly string[], env: Record<string, stri
     child.once("close", (code, signal) =>
       answer({
         works: false,
-        message: `The server ended with ${signal ?? code} before it answered.${lastWords(errors)}`,
+        message: `The server ended with ${signal ?? code} before it answered.${lastErrorLine(errors)}`,
       }),
     )
     createInterface({ input: child.stdout }).on("line", (line) => {
@@ -161,13 +161,14 @@ export function probeServer(command: readonly string[], env: Record<string, stri
       if (reply === undefined)
         return answer({ works: false, message: "The server printed something that is not JSON-RPC." })
       if (reply.id === 1) {
-        if (reply.error !== undefined) return answer({ works: false, message: `The server refused: ${reply.error}` })
-        greeted = reply.server ?? "A server"
+        if (reply.error !== undefined)
+          return answer({ works: false, message: `The server refused the request: ${reply.error}` })
+        serverName = reply.server ?? "The server"
         send({ method: "notifications/initialized" })
         send({ id: 2, method: "tools/list" })
       }
-      if (reply.id === 2 && greeted !== undefined)
-        answer({ works: true, message: `${greeted} answers.`, tools: reply.tools })
+      if (reply.id === 2 && serverName !== undefined)
+        answer({ works: true, message: `${serverName} answers.`, tools: reply.tools })
     })
     send({
       id: 1,
@@ -202,7 +203,7 @@ function readReply(line: string): Reply | undefined {
   }
 }
 
-function lastWords(errors: string): string {
+function lastErrorLine(errors: string): string {
   const last = errors.trim().split("\n").at(-1)
-  return last ? ` It said: ${last}` : ""
+  return last ? ` It printed: ${last}` : ""
 }

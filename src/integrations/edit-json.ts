@@ -4,52 +4,54 @@ import type { JsonAddition } from "../agents/kit/wiring.ts"
 import { isRecord } from "../core/record.ts"
 import { applyEdit, EditProblem, lineNumber, newlineOf, type TextEdit } from "./edit.ts"
 
-/** `more`: the complete entry is present, with additions. `other`: the name is taken. */
+/** `more`: the entry is present, but somebody extended it. `other`: a different entry has the name. */
 export type Presence = "absent" | "same" | "more" | "other"
 
 export function findInJson(text: string, { type, path, value }: JsonAddition): Presence {
   const node = nodeAt(jsonTree(text), path)
-  const found = node && plainValue(node)
+  const presentValue = node && plainValue(node)
   if (type === "property") {
-    if (found === undefined) return "absent"
-    if (isDeepStrictEqual(found, value)) return "same"
-    return isRecord(found) && isRecord(value) && isDeepStrictEqual(found, { ...found, ...value }) ? "more" : "other"
+    if (presentValue === undefined) return "absent"
+    if (isDeepStrictEqual(presentValue, value)) return "same"
+    return isRecord(presentValue) && isRecord(value) && isDeepStrictEqual(presentValue, { ...presentValue, ...value })
+      ? "more"
+      : "other"
   }
-  if (!Array.isArray(found)) return "absent"
-  if (found.some((item) => isDeepStrictEqual(item, value))) return "same"
-  const wanted = stringsIn(value)
-  const hasAll = (strings: string[]) => wanted.every((text) => strings.includes(text))
-  return found.some((item) => hasAll(stringsIn(item))) ? "more" : "absent"
+  if (!Array.isArray(presentValue)) return "absent"
+  if (presentValue.some((item) => isDeepStrictEqual(item, value))) return "same"
+  const wantedStrings = stringsIn(value)
+  const hasAll = (strings: string[]) => wantedStrings.every((text) => strings.includes(text))
+  return presentValue.some((item) => hasAll(stringsIn(item))) ? "more" : "absent"
 }
 
 /**
  * Inserts the addition at the end of its parent, and creates missing parents. Comments, order, indentation and line endings stay
- * as they are. `made` is the number of names in the path that existed before.
+ * as they are. `made` is the number of names in the path that already existed.
  */
 export function addToJson(text: string, { type, path, value }: JsonAddition): { edits: TextEdit[]; made: number } {
   const root = jsonTree(text)
-  const wrapped = (from: number): unknown =>
+  const nestedFrom = (from: number): unknown =>
     path.slice(from).reduceRight<unknown>((inner, key) => ({ [key]: inner }), type === "item" ? [value] : value)
-  if (root === undefined) return { edits: [fillEmpty(text, wrapped(0))], made: 0 }
+  if (root === undefined) return { edits: [fillEmpty(text, nestedFrom(0))], made: 0 }
 
   let made = path.length
   while (nodeAt(root, path.slice(0, made)) === undefined) made--
   const holder = nodeAt(root, path.slice(0, made))!
   const key = path[made]
   if (key === undefined && type === "property") throw new EditProblem(`has ${path.join(".")} already`)
-  const [wanted, what] = key === undefined ? ["array", "a list"] : ["object", "an object"]
-  if (holder.type !== wanted) {
+  const [wantedType, description] = key === undefined ? ["array", "a list"] : ["object", "an object"]
+  if (holder.type !== wantedType) {
     const place = path.slice(0, made).join(".") || "its top"
-    throw new EditProblem(`should have ${what} at ${place}, but has something else`)
+    throw new EditProblem(`should have ${description} at ${place}, but has something else`)
   }
-  return { edits: insertLast(text, root, holder, key, key === undefined ? value : wrapped(made + 1)), made }
+  return { edits: insertLast(text, root, holder, key, key === undefined ? value : nestedFrom(made + 1)), made }
 }
 
-/** Removes the addition and its parents that are now empty, if dex created them according to `made`. */
+/** Removes the addition, and those of its parents that are now empty and that dex created (the names after `made`). */
 export function removeFromJson(text: string, { type, path, value }: JsonAddition, made: number): string {
-  const found = nodeAt(jsonTree(text), path)
+  const node = nodeAt(jsonTree(text), path)
   const isOurs = (item: Node) => isDeepStrictEqual(plainValue(item), value)
-  let member = type === "property" ? found?.parent : found?.children?.findLast(isOurs)
+  let member = type === "property" ? node?.parent : node?.children?.findLast(isOurs)
   if (member === undefined) return text
   let depth = type === "property" ? path.length - 1 : path.length
   for (; depth > made && isAlone(text, member); depth--) member = member.parent!.parent!
@@ -111,26 +113,26 @@ function insertLast(text: string, root: Node, holder: Node, key: string | undefi
   const nl = newlineOf(text)
   const first = root.children![0]
   // Uses the indentation of the file's first level, or two spaces if it has none.
-  const unit = (first && /^[ \t]+$/.exec(lineBefore(text, first))?.[0]) ?? "  "
+  const indentUnit = (first && /^[ \t]+$/.exec(lineBefore(text, first))?.[0]) ?? "  "
   const name = key === undefined ? "" : `${JSON.stringify(key)}: `
   const onOneLine = name + JSON.stringify(value)
   const onLines = (indent: string) =>
-    nl + indent + name + JSON.stringify(value, undefined, unit).replaceAll("\n", nl + indent)
+    nl + indent + name + JSON.stringify(value, undefined, indentUnit).replaceAll("\n", nl + indent)
   const last = holder.children!.at(-1)
 
   if (last === undefined) {
     const start = holder.offset + 1
     const inner = text.slice(start, endOf(holder) - 1)
-    const kept = inner.trimEnd()
-    if (kept === "" && holder !== root && !text.slice(root.offset, endOf(root)).includes("\n"))
+    const content = inner.trimEnd()
+    if (content === "" && holder !== root && !text.slice(root.offset, endOf(root)).includes("\n"))
       return [{ at: start, removed: inner, inserted: onOneLine }]
     const indent = /^[ \t]*/.exec(lineBefore(text, holder))![0]
-    const inserted = onLines(indent + unit) + nl + indent
-    return [{ at: start + kept.length, removed: inner.slice(kept.length), inserted }]
+    const inserted = onLines(indent + indentUnit) + nl + indent
+    return [{ at: start + content.length, removed: inner.slice(content.length), inserted }]
   }
-  const pastComma = commaEnd(text, last)
-  const after = pastComma ?? endOf(last)
-  const comma = pastComma === undefined ? [{ at: endOf(last), removed: "", inserted: "," }] : []
+  const afterComma = commaEnd(text, last)
+  const after = afterComma ?? endOf(last)
+  const comma = afterComma === undefined ? [{ at: endOf(last), removed: "", inserted: "," }] : []
   const indent = lineBefore(text, last)
   if (indent.trim() !== "") return [{ at: after, removed: "", inserted: ` ${onOneLine}` }, ...comma]
   // A comment after a value belongs to the value.
@@ -141,17 +143,17 @@ function insertLast(text: string, root: Node, holder: Node, key: string | undefi
 function removeMember(text: string, member: Node): string {
   const holder = member.parent!
   if (isAlone(text, member)) return cut(text, holder.offset + 1, endOf(holder) - 1)
-  const pastComma = commaEnd(text, member)
-  const end = pastComma ?? endOf(member)
+  const afterComma = commaEnd(text, member)
+  const end = afterComma ?? endOf(member)
   let start = member.offset
   while (" \t".includes(text[start - 1]!)) start--
-  // The rest of the line must not end up after a comment that ends the previous line.
+  // The rest of the line must not become part of a comment at the end of the previous line.
   const isOnOwnLine = text[start - 1] === "\n" && /^[ \t]*(\r?\n|\/\/)/.test(text.slice(end))
   if (isOnOwnLine) start -= text[start - 2] === "\r" ? 2 : 1
-  else if (pastComma !== undefined) return cut(text, member.offset, end + text.slice(end).search(/[^ \t]/))
+  else if (afterComma !== undefined) return cut(text, member.offset, end + text.slice(end).search(/[^ \t]/))
 
   const before = holder.children!.at(-2)
-  if (pastComma !== undefined || before === undefined) return cut(text, start, end)
+  if (afterComma !== undefined || before === undefined) return cut(text, start, end)
   const comma = commaEnd(text, before)! - 1
   return cut(cut(text, start, end), comma, comma + 1)
 }

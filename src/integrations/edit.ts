@@ -8,7 +8,7 @@ export function applyEdit(text: string, edit: TextEdit): string {
 /** The text before the edits, if `text` is exactly what they produced. */
 export function undoEdits(text: string, edits: readonly TextEdit[]): string {
   return edits.reduceRight(
-    (at, { at: position, removed, inserted }) => applyEdit(at, { at: position, removed: inserted, inserted: removed }),
+    (current, { at, removed, inserted }) => applyEdit(current, { at, removed: inserted, inserted: removed }),
     text,
   )
 }
@@ -19,7 +19,7 @@ export function newlineOf(text: string): "\n" | "\r\n" {
   return first > 0 && text[first - 1] === "\r" ? "\r\n" : "\n"
 }
 
-/** A problem with a file's text. The message is meant to follow the file's name. */
+/** A problem with a file that dex should edit. Its message continues a sentence that begins with the file's path. */
 export class EditProblem extends Error {
   override name = "EditProblem"
 }

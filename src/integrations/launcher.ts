@@ -17,8 +17,8 @@ import {
 export type Program = { node: string; script: string }
 
 /**
- * The path of Node that outlives this shell: fnm's folder for a shell is removed with that shell. On systems other than Windows,
- * Node itself knows its real path.
+ * A path of Node that stays valid after this shell ends: fnm creates a folder for each shell, and removes it with the shell. Only
+ * Windows needs this, because elsewhere Node reports its real path.
  */
 export function permanentNodePath(path: string): string {
   return /[\\/]fnm_multishells[\\/]/.test(path) ? realpathSync(path) : path
@@ -26,21 +26,21 @@ export function permanentNodePath(path: string): string {
 
 /** The programs that agents are configured to start; `agents/kit/wiring.ts` defines how. */
 export function binOf(dexHome: string, { platform }: Pick<Machine, "platform">, node: string): Bin {
-  const at = (name: string) => join(dexHome, "bin", name)
+  const binPath = (name: string) => join(dexHome, "bin", name)
   if (platform === "win32")
     return {
-      dex: at("dex.mjs"),
-      sync: at("dex-sync.mjs"),
-      guard: at("dex-reads.mjs"),
-      hook: at("dex-hook.mjs"),
+      dex: binPath("dex.mjs"),
+      sync: binPath("dex-sync.mjs"),
+      guard: binPath("dex-reads.mjs"),
+      hook: binPath("dex-hook.mjs"),
       windows: { node: permanentNodePath(node) },
     }
-  return { dex: at("dex"), sync: at("dex-sync"), guard: at("dex-reads"), hook: at("dex-hook") }
+  return { dex: binPath("dex"), sync: binPath("dex-sync"), guard: binPath("dex-reads"), hook: binPath("dex-hook") }
 }
 
 /**
- * The launchers: small programs with absolute paths, because an agent started from a desktop does not have a shell's PATH, and a
- * folder of npx or of a Node version may disappear. In that case they say what to do.
+ * The launchers: small programs with absolute paths, because an agent started from a desktop does not have a shell's PATH. A
+ * folder of npx or of a Node version may disappear; the launchers then say what to do.
  */
 export function launcherFiles(bin: Bin, program: Program, machine: Machine): WantedFile[] {
   if (bin.windows) return windowsLaunchers(bin, program.script, machine.env.DEX_HOME)
@@ -74,30 +74,30 @@ function homeLines(dexHome: string | undefined): string {
   return dexHome ? `: "\${DEX_HOME:=${dexHome.replace(/["$`\\]/g, "\\$&")}}"\nexport DEX_HOME\n` : ""
 }
 
-/** The number of waiting programs per processor above which Node does not even start within the time limit. */
+/** If more programs than this wait for each processor, Node does not even start within the time limit. */
 const MAX_LOAD_PER_PROCESSOR = 3
 
 /**
  * The program for agents' hooks. If dex is gone, the agent continues undisturbed, because some agents treat a failing hook as a
  * veto. On a busy machine, Node alone takes longer to start than an agent should wait. So this program, which starts in a few
- * milliseconds, watches the time: it prints what Node finds by then, and later results are printed at the session's next event.
+ * milliseconds, watches the time: it prints what Node has found by then, and prints later results at the session's next event.
  */
 function hookProgram({ node, script }: Program, dexHome: string | undefined): string {
   return `#!/bin/sh
-# Agents' hooks ask it what dex knows of this moment; mostly it says nothing. Written by \`dex install\`;
-# \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
+# Agents' hooks call this to get what dex knows about the current work. Usually it prints nothing. Written by
+# \`dex install\`; \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
 node=${quoted(node)}
 script=${quoted(script)}
 unset DEX_HOOK_LATE
 crowd=${MAX_LOAD_PER_PROCESSOR * availableParallelism()}
 ${homeLines(dexHome)}dex=\${DEX_HOME:-$HOME/.dex}
 case "$DEX_QUIET" in "" | 0 | false) ;; *) script= ;; esac
-# What was sent is read: an agent must not find its pipe broken.
+# The input is always read, so that the agent's pipe does not break.
 if [ ! -f "$script" ] || [ ! -f "$dex/history.db" ]; then cat >/dev/null; exit 0; fi
 if [ ! -x "$node" ]; then node=$(command -v node) || { cat >/dev/null; exit 0; }; fi
 asked=$(cat)
 
-# The session's name, which agents say first, becomes part of a file's name.
+# The session's id, which agents send first, becomes part of a file name.
 session=$asked
 if [ "\${#session}" -gt 4000 ]; then session=$(printf '%.4000s' "$asked"); fi
 case $session in
@@ -114,14 +114,14 @@ if [ -z "$session" ] || [ "\${#session}" -gt 100 ] || { [ ! -d "$dex/late" ] && 
   exit 0
 fi
 
-# In a session of its own it is not slowed down by what else was started from here.
+# In a process session of its own, it is not slowed down by other programs that were started from here.
 apart=
 if command -v setsid >/dev/null; then apart=setsid; fi
 export DEX_HOOK_LATE="$dex/late/$session.$$"
 { printf '%s' "$asked" | $apart "$node" "$script" hook "$@"; } >/dev/null 2>&1 &
 asking=$!
 
-# Where it could not be done in time, nobody waits.
+# If the machine is too busy to answer in time, the agent does not wait at all.
 ms=250
 case $DEX_HOOK_MS in
 "" | *[!0-9]* | 0?* | ?????*)
@@ -144,7 +144,7 @@ case $1 in opencode) between="
 " ;; *) between='\\n' ;; esac
 said=
 for one in "$dex/late/$session".*; do
-  # Another of the session's hooks may take it at the same time.
+  # Another hook of the same session may take the file at the same time.
   [ -f "$one" ] && mv "$one" "$one~" 2>/dev/null || continue
   if [ "$(find "$one~" -mmin -10 2>/dev/null)" ]; then said=$said\${said:+$between}$(cat "$one~"); fi
   rm -f "$one~"
@@ -161,8 +161,8 @@ exit 0
 
 function syncProgram(dex: string): string {
   return `#!/bin/sh
-# Syncs in the background: the agent does not wait, nothing is printed, it ends within a minute, and where a sync
-# runs already it leaves it to that. Written by \`dex install\`; \`dex uninstall\` removes it.
+# Syncs in the background: the agent does not wait, nothing is printed, and it ends within a minute. If a sync is
+# already running, it does nothing. Written by \`dex install\`; \`dex uninstall\` removes it.
 trap '' HUP INT
 ${syncLine(quoted(dex))}
 exit 0
@@ -170,15 +170,15 @@ exit 0
 }
 
 /**
- * A hook program for Claude Code that gets JSON with a command on stdin. It allows only dex with a reading command, without any
- * character with which a shell would do more, and of JSON's escapes only that of the quote.
+ * A hook program for Claude Code that gets JSON with a command on stdin. It allows only dex commands that read, without any
+ * character that a shell could use to run something else. Of JSON's escapes, it accepts only the one for a quotation mark.
  */
 function guardProgram(dex: string): string {
   const start = JSON.stringify(shellWord(dex)).slice(1, -1)
   const escaped = start.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")
   const pattern = `"command" *: *"${escaped} (${READ_COMMANDS.join("|")})( ([^"\\;|&$\`<>(){}]|\\\\")*)?"`
   return `#!/bin/sh
-# Lets the ${RETRIEVAL_AGENT} sub-agent run what reads the memory, and nothing else. Written by \`dex install\`;
+# Lets the ${RETRIEVAL_AGENT} sub-agent run only dex commands that read. Written by \`dex install\`;
 # \`dex uninstall\` removes it.
 asked=$(cat)
 named=$(printf %s "$asked" | grep -o '"command" *:' | grep -c .)
@@ -242,11 +242,11 @@ await import(pathToFileURL(script).href)
  * veto.
  */
 function hookScript(start: string): string {
-  return `// Agents' hooks ask it what dex knows of this moment; mostly it says nothing. Written by \`dex install\`;
-// \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
+  return `// Agents' hooks call this to get what dex knows about the current work. Usually it prints nothing. Written by
+// \`dex install\`; \`dex uninstall\` removes it. To silence it: DEX_QUIET=1, or dex config set proactive.enabled false
 ${start}const isQuiet = !["", "0", "false"].includes(process.env.DEX_QUIET ?? "")
 if (isQuiet || !existsSync(script)) {
-  // What was sent is read: an agent must not find its pipe broken.
+  // The input is always read, so that the agent's pipe does not break.
   process.stdin.on("error", () => process.exit(0)).on("end", () => process.exit(0)).resume()
 } else {
   process.argv.splice(1, 1, script, "hook")
@@ -256,8 +256,8 @@ if (isQuiet || !existsSync(script)) {
 }
 
 function syncScript(dex: string): string {
-  return `// Syncs in the background: the agent does not wait, nothing is printed, it ends within a minute, and where a sync
-// runs already it leaves it to that. Written by \`dex install\`; \`dex uninstall\` removes it.
+  return `// Syncs in the background: the agent does not wait, nothing is printed, and it ends within a minute. If a sync is
+// already running, it does nothing. Written by \`dex install\`; \`dex uninstall\` removes it.
 import { spawn } from "node:child_process"
 
 const dex = ${JSON.stringify(dex)}
@@ -266,9 +266,11 @@ spawn(process.execPath, [dex, "sync", "--no-wait", "--max-seconds", "60"], optio
 `
 }
 
-/** Like the guard for sh: allows dex with a reading command, without any character with which a shell would do more. */
+/**
+ * Like the guard for sh: allows only dex commands that read, without any character that a shell could use to run anything else.
+ */
 function guardScript(dex: string): string {
-  return `// Lets the ${RETRIEVAL_AGENT} sub-agent run what reads the memory, and nothing else. Written by \`dex install\`;
+  return `// Lets the ${RETRIEVAL_AGENT} sub-agent run only dex commands that read. Written by \`dex install\`;
 // \`dex uninstall\` removes it.
 const dex = ${JSON.stringify(`${dex} `)}
 let asked = ""
@@ -288,7 +290,7 @@ if (typeof command === "string" && command.startsWith(dex) && reads.test(command
 `
 }
 
-/** A batch file. The console's code page is changed only for a path that needs it. */
+/** A batch file. It changes the console's code page only if the path of Node needs that. */
 function batch(node: string, script: string, end: string): string {
   const isPlain = /^[\x20-\x7e]*$/.test(node)
   const lines = [

@@ -24,7 +24,7 @@ export type FilePlan = {
   needs_launcher?: boolean
 }
 
-/** Plans how dex's additions get into a file. A file that already contains all of them stays unchanged. */
+/** Plans how to add dex's additions to a file. A file that already contains all of them stays unchanged. */
 export function planAdding(
   agent: SourceId | "dex",
   { path, additions }: WantedFile,
@@ -34,7 +34,8 @@ export function planAdding(
   return createPlan({ agent, path, executable }, () => {
     const before = readEditable(path)
     const known = record[path]
-    const isAsRecorded = known !== undefined && JSON.stringify(known.additions.map(plain)) === JSON.stringify(additions)
+    const isAsRecorded =
+      known !== undefined && JSON.stringify(known.additions.map(withoutMade)) === JSON.stringify(additions)
     if (
       before !== undefined &&
       (known === undefined || isAsRecorded) &&
@@ -44,7 +45,7 @@ export function planAdding(
 
     // The launchers belong to dex, whatever their content.
     const base = agent === "dex" ? undefined : known ? withoutAdded(before, known).text : before
-    const { after, edits, kept } = withAdditions(base, additions)
+    const { after, edits, recorded } = withAdditions(base, additions)
     if (after !== before) expectWritable(path)
     const added = {
       agent,
@@ -52,7 +53,7 @@ export function planAdding(
       before_sha256: sha256(base ?? ""),
       after_sha256: sha256(after),
       edits,
-      additions: kept,
+      additions: recorded,
     }
     return { before, after, added }
   })
@@ -102,25 +103,25 @@ function createPlan(
   }
 }
 
-/** Adopts entries that somebody else wrote exactly as dex would have: from now on dex may remove them. */
+/** Adopts entries that somebody else wrote exactly as dex would have. From now on, dex may remove them. */
 function adoptEntries(agent: SourceId | "dex", additions: Addition[]): FilePlan["added"] {
-  const kept = additions.map((addition) => ({ ...addition, made: "path" in addition ? addition.path.length : 0 }))
-  // No text has this hash, so a removal searches for the additions and never cuts by position.
+  const recorded = additions.map((addition) => ({ ...addition, made: "path" in addition ? addition.path.length : 0 }))
+  // An empty hash matches no text, so a removal searches for the additions and never cuts by position.
   return {
     agent,
     existed: !additions.some(({ type }) => type === "file"),
     before_sha256: "",
     after_sha256: "",
     edits: [],
-    additions: kept,
+    additions: recorded,
   }
 }
 
-function plain({ made: _, ...addition }: Addition & { made: number }): Addition {
+function withoutMade({ made: _, ...addition }: Addition & { made: number }): Addition {
   return addition as Addition
 }
 
-/** Throws an EditProblem if the text cannot be read. */
+/** True if the text contains the addition, even if somebody extended it. Throws an EditProblem for invalid JSON or TOML. */
 export function hasAddition(text: string, addition: Addition): boolean {
   return ["same", "more"].includes(presenceOf(text, addition))
 }
@@ -140,17 +141,17 @@ export function additionName(addition: Addition): string {
 function withAdditions(
   base: string | undefined,
   additions: Addition[],
-): { after: string; edits: TextEdit[]; kept: FileAdditions["additions"] } {
+): { after: string; edits: TextEdit[]; recorded: FileAdditions["additions"] } {
   let text = base ?? ""
-  const all: TextEdit[] = []
-  const kept: FileAdditions["additions"] = []
+  const allEdits: TextEdit[] = []
+  const recorded: FileAdditions["additions"] = []
   for (const addition of additions) {
     const { edits, made } = editsFor(base, text, addition)
-    all.push(...edits)
-    kept.push({ ...addition, made })
+    allEdits.push(...edits)
+    recorded.push({ ...addition, made })
     text = applyEdits(text, edits)
   }
-  return { after: text, edits: all, kept }
+  return { after: text, edits: allEdits, recorded }
 }
 
 function editsFor(base: string | undefined, text: string, addition: Addition): { edits: TextEdit[]; made: number } {
@@ -168,7 +169,7 @@ function editsFor(base: string | undefined, text: string, addition: Addition): {
   return addition.type === "table" ? { edits: addToToml(text, addition), made: 0 } : addToJson(text, addition)
 }
 
-/** Restores the file byte for byte if nobody changed it. Otherwise removes only what is still as dex wrote it. */
+/** Restores the file byte for byte if nobody changed it since. Otherwise removes only the additions that nobody changed. */
 function withoutAdded(
   text: string | undefined,
   added: FileAdditions,
@@ -179,11 +180,11 @@ function withoutAdded(
     if (sha256(before) === added.before_sha256) return { text: added.existed ? before : undefined, remaining: [] }
   }
   const changed = added.additions.filter((addition) => ["more", "other"].includes(presenceOf(text, addition)))
-  const cut = added.additions.filter((addition) => !changed.includes(addition)).reduceRight(removeAddition, text)
-  return { text: added.existed || !isBare(cut, added) ? cut : undefined, remaining: changed.map(additionName) }
+  const rest = added.additions.filter((addition) => !changed.includes(addition)).reduceRight(removeAddition, text)
+  return { text: added.existed || !isEmptyFile(rest, added) ? rest : undefined, remaining: changed.map(additionName) }
 }
 
-/** True if the text names one of the launchers, as JSON and TOML write it. */
+/** True if the text contains the path of a launcher, escaped as in JSON and TOML. */
 function namesLauncher(text: string, bin: Bin): boolean {
   const { windows: _, ...programs } = bin
   return Object.values(programs).some((path) => text.includes(JSON.stringify(path).slice(1, -1)))
@@ -194,7 +195,7 @@ function removeAddition(text: string, addition: FileAdditions["additions"][numbe
   return addition.type === "table" ? removeFromToml(text, addition) : removeFromJson(text, addition, addition.made)
 }
 
-function isBare(text: string, { additions }: FileAdditions): boolean {
+function isEmptyFile(text: string, { additions }: FileAdditions): boolean {
   const isJson = additions.some(({ type }) => type === "property" || type === "item")
   return isJson ? isEmptyJson(text) : text.trim() === ""
 }
@@ -205,16 +206,16 @@ const CODEX_NOTES = "tools"
 export function findInToml(text: string, addition: TomlAddition): Presence {
   const statements = tomlStatements(text)
   const { path, values } = addition
-  const about = statements.filter((statement) => startsWith(statement.path, path))
+  const tableStatements = statements.filter((statement) => startsWith(statement.path, path))
   const inline = statements.find((statement) => statement.type === "key" && startsWith(path, statement.path))
   if (inline && inline.path.length < path.length)
     throw new EditProblem(`has ${inline.path.join(".")} on one line, where dex cannot add a table`)
-  if (about.length === 0) return "absent"
-  const first = about.findIndex(({ type, path: own }) => type === "header" && own.length === path.length)
+  if (tableStatements.length === 0) return "absent"
+  const first = tableStatements.findIndex(({ type, path: own }) => type === "header" && own.length === path.length)
   if (first < 0) return "other"
-  const present = new Map(about.map((key) => [key.path.slice(path.length).join("."), key.value]))
+  const present = new Map(tableStatements.map((key) => [key.path.slice(path.length).join("."), key.value]))
   if (!Object.entries(values).every(([name, value]) => present.get(name) === tomlOf(value))) return "other"
-  const isMore = about.some((statement) => {
+  const isMore = tableStatements.some((statement) => {
     const [name] = statement.path.slice(path.length)
     return name !== undefined && name !== CODEX_NOTES && byName(values, name) === undefined
   })
@@ -225,8 +226,8 @@ export function findInToml(text: string, addition: TomlAddition): Presence {
 export function addToToml(text: string, { path, values }: TomlAddition): TextEdit[] {
   const nl = newlineOf(text)
   const lines = [`[${path.join(".")}]`, ...Object.entries(values).map(([name, value]) => `${name} = ${tomlOf(value)}`)]
-  const bare = text === "" || text === "\ufeff"
-  const before = bare ? "" : text.endsWith("\n") ? nl : nl + nl
+  const isEmpty = text === "" || text === "\ufeff"
+  const before = isEmpty ? "" : text.endsWith("\n") ? nl : nl + nl
   return [{ at: text.length, removed: "", inserted: `${before}${lines.join(nl)}${nl}` }]
 }
 
@@ -238,8 +239,8 @@ export function removeFromToml(text: string, { path }: TomlAddition): string {
   let last = first
   while (statements[last + 1]?.type === "key") last++
   const before = text.slice(0, statements[first]!.start)
-  const kept = before.replace(/(^|\n)\r?\n$/, "$1")
-  return removeFromToml(kept + text.slice(statements[last]!.end), { type: "table", path, values: {} })
+  const textBefore = before.replace(/(^|\n)\r?\n$/, "$1")
+  return removeFromToml(textBefore + text.slice(statements[last]!.end), { type: "table", path, values: {} })
 }
 
 function startsWith(path: string[], beginning: string[]): boolean {

@@ -11,9 +11,9 @@ import {
 const DESCRIPTION = "The memory that all of your coding agents share: past conversations, found and read back."
 
 /**
- * The files of the Claude Code plugin and the Gemini CLI extension, which are equivalent to `dex install`; JSON files as data. A
- * plugin knows no absolute path, and a bare `dex` needs an installation and a shell's PATH, so both start dex through npx: with a
- * pinned version, so that nothing newer runs unnoticed, and offline once npx has it.
+ * The files of the Claude Code plugin and the Gemini CLI extension, which are equivalent to `dex install`. JSON files are
+ * returned as data. A plugin knows no absolute path, and a bare `dex` needs an installation and a shell's PATH. So both start dex
+ * through npx: with a pinned version, so that nothing newer runs unnoticed, and without the network once npx has it.
  */
 export function pluginFiles(version: string): Record<string, string | object> {
   const npx = ["--prefer-offline", "-y", `dexctx@${version}`]

@@ -22,8 +22,8 @@ export type FileAdditions = {
 export type AdditionsRecord = { [path: string]: FileAdditions }
 
 /**
- * The recorded additions; empty if there is no file. Throws a DexError if it cannot be read: guessing could harm other programs'
- * files.
+ * The recorded additions; empty if there is no file. Throws a DexError if it cannot be read, because guessing could damage other
+ * programs' files.
  */
 export function readRecord(file: string): AdditionsRecord {
   return readIntegrations(file).files
@@ -46,7 +46,7 @@ export function hooksChoice(file: string): HooksChoice | undefined {
   return readIntegrations(file).hooks
 }
 
-/** Records the choice. Repeating a choice keeps its time. */
+/** Records the choice, if dex is added to any agent. Repeating a choice keeps its time. */
 export function noteHooksChoice(file: string, wanted: boolean, at: number): void {
   const current = readIntegrations(file)
   if (current.hooks?.wanted === wanted || Object.keys(current.files).length === 0) return
@@ -67,29 +67,29 @@ function readIntegrations(file: string): IntegrationsFile {
     const { version, files, private_asked, hooks } = JSON.parse(text) as Partial<IntegrationsFile> & {
       version?: unknown
     }
-    if (version !== 1 || typeof files !== "object" || files === null) throw new Error("not of this version")
-    const wrong = Object.entries(files).find(([, added]) => !isAdded(added))
-    if (wrong) throw new Error(`its entry for ${wrong[0]} is incomplete`)
+    if (version !== 1 || typeof files !== "object" || files === null) throw new Error("it has another version")
+    const incomplete = Object.entries(files).find(([, added]) => !isFileAdditions(added))
+    if (incomplete) throw new Error(`its entry for ${incomplete[0]} is incomplete`)
     return {
       files,
       private_asked: private_asked === true || undefined,
-      hooks: isChoice(hooks) ? hooks : undefined,
+      hooks: isHooksChoice(hooks) ? hooks : undefined,
     }
   } catch (error) {
     throw unreadableError(file, messageOf(error))
   }
 }
 
-/** Writes the record. Without entries, the file is removed, and the person may be asked again. */
+/** Writes the record. If it has no entries, removes the file, so that dex may ask the person its questions again. */
 export function writeRecord(file: string, record: AdditionsRecord): void {
   if (Object.keys(record).length === 0) removeFile(file, [])
   else write(file, { ...readIntegrations(file), files: record })
 }
 
-/** Throws a DexError if the file cannot be written: an agent's file is changed only if the change can be undone. */
+/** Throws a DexError if the file cannot be written. Then agents' files are not changed, because that could not be undone. */
 function write(file: string, content: IntegrationsFile): void {
   const text = `${JSON.stringify({ version: 1, ...content }, undefined, 2)}\n`
-  // A repeated install changes little, and every write waits for the disk.
+  // A repeated install usually changes nothing, and every write waits for the disk.
   if (existsSync(file) && readFileSync(file, "utf8") === text) return
   try {
     writeText(file, text)
@@ -101,12 +101,12 @@ function write(file: string, content: IntegrationsFile): void {
   }
 }
 
-function isChoice(value: unknown): value is HooksChoice {
+function isHooksChoice(value: unknown): value is HooksChoice {
   const choice = value as Partial<HooksChoice> | null | undefined
   return typeof choice?.wanted === "boolean" && typeof choice.at === "number"
 }
 
-function isAdded(value: unknown): value is FileAdditions {
+function isFileAdditions(value: unknown): value is FileAdditions {
   const added = value as Partial<FileAdditions> | null
   return (
     typeof added === "object" &&

@@ -1,12 +1,12 @@
 import { EditProblem, lineNumber } from "./edit.ts"
 
-/** A header or a key of a TOML text, with its position from the start of its line to the end. */
+/** A header or a key in a TOML text, with the positions of the lines that it spans. */
 export type TomlStatement = {
   type: "header" | "list_header" | "key"
-  /** For a header, the table; for a key, the table followed by the key's own name. */
+  /** For a header, the name of the table; for a key, that name followed by the name of the key. */
   path: string[]
   start: number
-  /** The position after the line's end. */
+  /** The position after the end of its last line. */
   end: number
   /** The text between = and the end or comment, trimmed; empty for headers. */
   value: string
@@ -16,31 +16,31 @@ export type TomlStatement = {
 export function tomlStatements(text: string): TomlStatement[] {
   const statements: TomlStatement[] = []
   let table: string[] = []
-  let at = text.startsWith("\ufeff") ? 1 : 0
-  while (at < text.length) {
-    const start = at
-    at = skipBlanks(text, at)
-    if (isLineEnd(text, at) || text[at] === "#") {
-      at = nextLine(text, at)
+  let pos = text.startsWith("\ufeff") ? 1 : 0
+  while (pos < text.length) {
+    const start = pos
+    pos = skipBlanks(text, pos)
+    if (isLineEnd(text, pos) || text[pos] === "#") {
+      pos = skipLine(text, pos)
       continue
     }
-    if (text[at] === "[") {
-      const double = text[at + 1] === "["
-      const name = readName(text, at + (double ? 2 : 1))
-      at = name.end
-      if (!text.startsWith(double ? "]]" : "]", at)) throw wrong(text, at)
-      at = lineRest(text, at + (double ? 2 : 1))
+    if (text[pos] === "[") {
+      const isList = text[pos + 1] === "["
+      const name = readName(text, pos + (isList ? 2 : 1))
+      pos = name.end
+      if (!text.startsWith(isList ? "]]" : "]", pos)) throw syntaxProblem(text, pos)
+      pos = skipLineRest(text, pos + (isList ? 2 : 1))
       table = name.path
-      statements.push({ type: double ? "list_header" : "header", path: table, start, end: at, value: "" })
+      statements.push({ type: isList ? "list_header" : "header", path: table, start, end: pos, value: "" })
       continue
     }
-    const name = readName(text, at)
-    if (text[name.end] !== "=") throw wrong(text, name.end)
+    const name = readName(text, pos)
+    if (text[name.end] !== "=") throw syntaxProblem(text, name.end)
     const valueStart = skipBlanks(text, name.end + 1)
-    const valueEnd = pastValue(text, valueStart)
-    at = lineRest(text, valueEnd)
+    const valueEnd = skipValue(text, valueStart)
+    pos = skipLineRest(text, valueEnd)
     const value = text.slice(valueStart, valueEnd).trim()
-    statements.push({ type: "key", path: [...table, ...name.path], start, end: at, value })
+    statements.push({ type: "key", path: [...table, ...name.path], start, end: pos, value })
   }
   return statements
 }
@@ -48,22 +48,22 @@ export function tomlStatements(text: string): TomlStatement[] {
 /** Reads a dotted name such as `a."b c".d`, with blanks around the dots. */
 function readName(text: string, from: number): { path: string[]; end: number } {
   const path: string[] = []
-  let at = from
+  let pos = from
   for (;;) {
-    at = skipBlanks(text, at)
-    if (text[at] === '"' || text[at] === "'") {
-      const end = pastString(text, at)
-      path.push(text[at] === '"' ? unquote(text, at, end) : text.slice(at + 1, end - 1))
-      at = end
+    pos = skipBlanks(text, pos)
+    if (text[pos] === '"' || text[pos] === "'") {
+      const end = skipString(text, pos)
+      path.push(text[pos] === '"' ? unquote(text, pos, end) : text.slice(pos + 1, end - 1))
+      pos = end
     } else {
-      const bare = /^[\w-]+/.exec(text.slice(at, at + 500))?.[0]
-      if (bare === undefined) throw wrong(text, at)
-      path.push(bare)
-      at += bare.length
+      const bareName = /^[\w-]+/.exec(text.slice(pos, pos + 500))?.[0]
+      if (bareName === undefined) throw syntaxProblem(text, pos)
+      path.push(bareName)
+      pos += bareName.length
     }
-    at = skipBlanks(text, at)
-    if (text[at] !== ".") return { path, end: at }
-    at++
+    pos = skipBlanks(text, pos)
+    if (text[pos] !== ".") return { path, end: pos }
+    pos++
   }
 }
 
@@ -75,68 +75,69 @@ function unquote(text: string, start: number, end: number): string {
   }
 }
 
-/** The end of a value: on this line, or on the line where its last bracket or its long string ends. */
-function pastValue(text: string, from: number): number {
-  let at = from
+/** Returns the position after a value. A value with brackets, or in triple quotes, may span several lines. */
+function skipValue(text: string, from: number): number {
+  let pos = from
   let depth = 0
-  while (at < text.length) {
-    const character = text[at]!
-    if (character === '"' || character === "'") at = pastString(text, at)
+  while (pos < text.length) {
+    const character = text[pos]!
+    if (character === '"' || character === "'") pos = skipString(text, pos)
     else if (character === "#") {
-      if (depth === 0) return at
-      at = nextLine(text, at)
-    } else if (depth === 0 && isLineEnd(text, at)) return at
+      if (depth === 0) return pos
+      pos = skipLine(text, pos)
+    } else if (depth === 0 && isLineEnd(text, pos)) return pos
     else {
       if ("[{".includes(character)) depth++
       if ("]}".includes(character)) depth--
-      if (depth < 0) throw wrong(text, at)
-      at++
+      if (depth < 0) throw syntaxProblem(text, pos)
+      pos++
     }
   }
-  if (depth > 0) throw wrong(text, from)
-  return at
+  if (depth > 0) throw syntaxProblem(text, from)
+  return pos
 }
 
-function pastString(text: string, start: number): number {
+function skipString(text: string, start: number): number {
   const quote = text[start]!
-  const long = quote.repeat(3)
-  if (text.startsWith(long, start)) {
-    let at = start + 3
-    while (at < text.length && !text.startsWith(long, at)) at += quote === '"' && text[at] === "\\" ? 2 : 1
-    if (at >= text.length) throw wrong(text, start)
-    at += 3
+  const tripleQuote = quote.repeat(3)
+  if (text.startsWith(tripleQuote, start)) {
+    let pos = start + 3
+    while (pos < text.length && !text.startsWith(tripleQuote, pos)) pos += quote === '"' && text[pos] === "\\" ? 2 : 1
+    if (pos >= text.length) throw syntaxProblem(text, start)
+    pos += 3
     // Up to two quotes may precede the closing three.
-    while (text[at] === quote) at++
-    return at
+    while (text[pos] === quote) pos++
+    return pos
   }
-  let at = start + 1
-  while (at < text.length && text[at] !== quote && text[at] !== "\n") at += quote === '"' && text[at] === "\\" ? 2 : 1
-  if (text[at] !== quote) throw wrong(text, start)
-  return at + 1
+  let pos = start + 1
+  while (pos < text.length && text[pos] !== quote && text[pos] !== "\n")
+    pos += quote === '"' && text[pos] === "\\" ? 2 : 1
+  if (text[pos] !== quote) throw syntaxProblem(text, start)
+  return pos + 1
 }
 
 function skipBlanks(text: string, from: number): number {
-  let at = from
-  while (text[at] === " " || text[at] === "\t") at++
-  return at
+  let pos = from
+  while (text[pos] === " " || text[pos] === "\t") pos++
+  return pos
 }
 
-function isLineEnd(text: string, at: number): boolean {
-  return at >= text.length || text[at] === "\n" || text.startsWith("\r\n", at)
+function isLineEnd(text: string, pos: number): boolean {
+  return pos >= text.length || text[pos] === "\n" || text.startsWith("\r\n", pos)
 }
 
-function nextLine(text: string, at: number): number {
-  const end = text.indexOf("\n", at)
+function skipLine(text: string, pos: number): number {
+  const end = text.indexOf("\n", pos)
   return end < 0 ? text.length : end + 1
 }
 
 /** Skips the rest of the line, which may contain only blanks and a comment. */
-function lineRest(text: string, from: number): number {
-  const at = skipBlanks(text, from)
-  if (!isLineEnd(text, at) && text[at] !== "#") throw wrong(text, at)
-  return nextLine(text, at)
+function skipLineRest(text: string, from: number): number {
+  const pos = skipBlanks(text, from)
+  if (!isLineEnd(text, pos) && text[pos] !== "#") throw syntaxProblem(text, pos)
+  return skipLine(text, pos)
 }
 
-function wrong(text: string, at: number): EditProblem {
-  return new EditProblem(`is not valid TOML at line ${lineNumber(text, Math.min(at, text.length))}`)
+function syntaxProblem(text: string, pos: number): EditProblem {
+  return new EditProblem(`is not valid TOML at line ${lineNumber(text, Math.min(pos, text.length))}`)
 }

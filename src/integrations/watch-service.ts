@@ -18,7 +18,7 @@ export type ServiceChange = {
     commands: string[][]
     note?: string
   }
-  /** True if nothing was changed yet, and the change must be confirmed. */
+  /** True if nothing was changed yet, because the change must be confirmed first. */
   asked?: boolean
 }
 
@@ -40,23 +40,23 @@ function install(context: ServiceContext, yes: boolean): ServiceChange {
     )
   const change = before === undefined ? "create" : before === manager.content ? "none" : "edit"
   const { path, content } = manager
-  // The running process is the earlier dex, even if the file is unchanged.
+  // A running service still uses the old dex, even if the file is unchanged, so it is restarted.
   const commands = before === undefined ? manager.start : manager.restart
   const service = { change, path, content, commands, note: manager.note || undefined } as const
   if (!yes) return { service, asked: true }
   if (change !== "none") {
     const known = readRecord(context)
-    const made = foldersToMake(path)
+    const newFolders = foldersToMake(path)
     writeText(path, content)
-    record(context, { path, sha256: sha256(content), made_folders: known?.made_folders ?? made })
+    writeRecord(context, { path, sha256: sha256(content), made_folders: known?.made_folders ?? newFolders })
   }
   try {
     for (const command of commands) {
-      if (command === manager.takeOut) ask(command, context)
-      else run(command, context, before !== undefined && manager.takeOut ? END_TIMEOUT_MS : 0)
+      if (command === manager.unload) execute(command, context)
+      else run(command, context, before !== undefined && manager.unload ? END_TIMEOUT_MS : 0)
     }
   } catch (error) {
-    if (change === "create") takeOut(context, path)
+    if (change === "create") removeServiceFile(context, path)
     throw error
   }
   return { service }
@@ -75,7 +75,7 @@ function uninstall(context: ServiceContext, yes: boolean): ServiceChange {
   const commands = [...stop, ...manager.reload]
   if (!yes) return { service: { change: "remove", path, commands }, asked: true }
   for (const command of stop) run(command, context)
-  takeOut(context, path)
+  removeServiceFile(context, path)
   for (const command of manager.reload) run(command, context)
   return { service: { change: "remove", path, commands } }
 }
@@ -86,8 +86,10 @@ type Manager = {
   start: string[][]
   /** The commands to use instead of `start` if the service is already installed, whether it runs or not. */
   restart: string[][]
-  /** Part of `restart`: fails if no service runs, and returns before the running one has ended. */
-  takeOut?: string[]
+  /**
+   * The command in `restart` that stops the service. It fails if no service is running, and returns before the service has ended.
+   */
+  unload?: string[]
   stop: string[][]
   reload: string[][]
   note?: string
@@ -101,13 +103,13 @@ function managerOf(context: ServiceContext): Manager {
     "no_service",
     platform === "linux"
       ? "There is no systemd session here (systemctl --user does not answer), as in most containers. Nothing was written. Start `dex watch` in a terminal or in tmux, or let this machine's init system start it."
-      : `dex makes services for systemd and launchd only, and this is ${platform}. Nothing was written. Start \`dex watch\` in a terminal, or let the system's own scheduler start it when you log in.`,
+      : `dex can create services only for systemd and launchd, and this is ${platform}. Nothing was written. Start \`dex watch\` in a terminal, or let the system's own scheduler start it when you log in.`,
   )
 }
 
-/** How long to wait for `dex watch` to end, in milliseconds. It ends sooner when it is stopped. */
+/** How long to wait for the previous `dex watch` to end, in milliseconds. Usually it ends sooner. */
 const END_TIMEOUT_MS = 5_000
-const TRY_EVERY_MS = 200
+const RETRY_EVERY_MS = 200
 
 const UNIT = "dex-watch.service"
 const LABEL = "dev.dexctx.watch"
@@ -127,7 +129,7 @@ function systemd(context: ServiceContext): Manager {
   }
 }
 
-/** The file for systemd. The memory limit is for two processes, of which the reading one is limited to 300 MB by design. */
+/** The file for systemd. Its memory limit covers two processes. The one that reads is designed to stay below 300 MB. */
 export function unitText(context: ServiceContext): string {
   const { machine, program } = context
   return `# Written by \`dex watch --install\`; \`dex watch --uninstall\` removes it.
@@ -154,7 +156,7 @@ WantedBy=default.target
 `
 }
 
-/** A word in quotes, in which only these characters have a meaning for systemd. */
+/** Quotes a word for systemd, and escapes the characters that have a meaning inside quotes. */
 function unitWord(word: string): string {
   return `"${word.replace(/["\\]/g, "\\$&").replaceAll("%", "%%").replaceAll("$", "$$$$")}"`
 }
@@ -163,17 +165,17 @@ function launchd(context: ServiceContext): Manager {
   const { machine, dexHome } = context
   const path = join(machine.home, "Library", "LaunchAgents", `${LABEL}.plist`)
   const domain = `gui/${userInfo().uid}`
-  const [takeIn, takeOut] = [
+  const [load, unload] = [
     ["launchctl", "bootstrap", domain, path],
     ["launchctl", "bootout", `${domain}/${LABEL}`],
   ]
   return {
     path,
     content: plistText(context),
-    start: [takeIn],
-    restart: [takeOut, takeIn],
-    takeOut,
-    stop: [takeOut],
+    start: [load],
+    restart: [unload, load],
+    unload,
+    stop: [unload],
     reload: [],
     note: `Errors are written to ${join(dexHome, "watch.log")}`,
   }
@@ -206,7 +208,7 @@ export function plistText(context: ServiceContext): string {
 }
 
 function escapeXml(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`)
+  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
 /**
@@ -224,11 +226,11 @@ const NEEDED_VARIABLES = [
 ]
 
 function environmentOf({ machine }: ServiceContext): Record<string, string> {
-  const set = NEEDED_VARIABLES.flatMap((name): [string, string][] => {
+  const entries = NEEDED_VARIABLES.flatMap((name): [string, string][] => {
     const value = machine.env[name]
     return value && !/[\r\n]/.test(value) ? [[name, value]] : []
   })
-  return Object.fromEntries(set)
+  return Object.fromEntries(entries)
 }
 
 type WrittenService = { path: string; sha256: string; made_folders: string[] }
@@ -237,7 +239,7 @@ function recordFile({ dexHome }: ServiceContext): string {
   return join(dexHome, "watch-service.json")
 }
 
-function record(context: ServiceContext, written: WrittenService): void {
+function writeRecord(context: ServiceContext, written: WrittenService): void {
   writeText(recordFile(context), `${JSON.stringify(written, undefined, 2)}\n`)
 }
 
@@ -250,7 +252,7 @@ function readRecord(context: ServiceContext): WrittenService | undefined {
     if (typeof path !== "string" || typeof sha256 !== "string" || !Array.isArray(made_folders)) return undefined
     return { path, sha256, made_folders: made_folders.filter((folder) => typeof folder === "string") }
   } catch {
-    return undefined // the file is then treated as somebody else's
+    return undefined // the service file is then treated as somebody else's
   }
 }
 
@@ -258,7 +260,7 @@ function isOurs(context: ServiceContext, content: string): boolean {
   return readRecord(context)?.sha256 === sha256(content)
 }
 
-function takeOut(context: ServiceContext, path: string): void {
+function removeServiceFile(context: ServiceContext, path: string): void {
   removeFile(path, readRecord(context)?.made_folders ?? [])
   removeFile(recordFile(context), [])
 }
@@ -269,21 +271,23 @@ function hasSystemd({ machine }: ServiceContext): boolean {
 }
 
 /**
- * Runs a command, and retries for `withinMs`: launchd rejects a service while its predecessor is still ending, and does not
- * report the end.
+ * Runs a command, and retries it for up to `retryMs`: launchd rejects a service while its predecessor is still ending, and does
+ * not report when that has ended.
  */
-function run(command: string[], context: ServiceContext, withinMs = 0): void {
-  const until = performance.now() + withinMs
-  let ran = ask(command, context)
-  while (ran.status !== 0 && performance.now() < until) {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_EVERY_MS)
-    ran = ask(command, context)
+function run(command: string[], context: ServiceContext, retryMs = 0): void {
+  const until = performance.now() + retryMs
+  let result = execute(command, context)
+  while (result.status !== 0 && performance.now() < until) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_EVERY_MS)
+    result = execute(command, context)
   }
-  if (ran.status === 0) return
-  const why = ran.error ? messageOf(ran.error) : (ran.stderr || ran.stdout).trim() || `exit ${ran.status}`
+  if (result.status === 0) return
+  const why = result.error
+    ? messageOf(result.error)
+    : (result.stderr || result.stdout).trim() || `exit ${result.status}`
   throw new DexError("service", `\`${command.join(" ")}\` failed: ${why}`)
 }
 
-function ask([program, ...args]: string[], { machine }: ServiceContext) {
+function execute([program, ...args]: string[], { machine }: ServiceContext) {
   return spawnSync(program!, args, { env: machine.env as NodeJS.ProcessEnv, encoding: "utf8" })
 }

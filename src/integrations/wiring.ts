@@ -26,7 +26,7 @@ export type WiringContext = { machine: Machine; dexHome: string; program: Progra
 type WiringReport = {
   agents: { agent: SourceId; title: string; found: boolean; absent?: string; trust?: string; note?: string }[]
   files: FileChange[]
-  /** True if nothing was changed yet, and the changes must be confirmed. */
+  /** True if nothing was changed yet, because the changes must be confirmed first. */
   asked: boolean
   /** When installing: true if agents' hooks call dex. */
   hooks?: boolean
@@ -56,9 +56,9 @@ export async function wireAgents(
   hooks: boolean | undefined = undefined,
 ): Promise<WiringReport> {
   const { machine, dexHome, program } = context
-  const named = resolveAgents(names)
-  const listed = (await loadWirings()).map((wiring) => ({ wiring, found: isInstalled(wiring, machine) }))
-  const missing = listed.filter(({ wiring, found }) => named.includes(wiring.agent) && !found)
+  const namedAgents = resolveAgents(names)
+  const agentsWithState = (await loadWirings()).map((wiring) => ({ wiring, found: isInstalled(wiring, machine) }))
+  const missing = agentsWithState.filter(({ wiring, found }) => namedAgents.includes(wiring.agent) && !found)
   if (missing.length > 0) {
     const { wiring } = missing[0]!
     const { paths, program: binary } = wiring.signs(machine)
@@ -67,33 +67,35 @@ export async function wireAgents(
       `${wiring.title} is not on this machine: there is no ${paths.join(", no ")}${binary ? ` and no \`${binary}\` on the path` : ""}. Start it once, then run this again.`,
     )
   }
-  const chosen = listed.filter(({ wiring, found }) => found && (named.length === 0 || named.includes(wiring.agent)))
+  const chosen = agentsWithState.filter(
+    ({ wiring, found }) => found && (namedAgents.length === 0 || namedAgents.includes(wiring.agent)),
+  )
   const wantsHooks = hooks ?? hooksChoice(recordFile(dexHome))?.wanted ?? true
   const fullBin = binOf(dexHome, machine, program.node)
   const { hook, ...others } = fullBin
   const bin = wantsHooks ? fullBin : others
   const record = readRecord(recordFile(dexHome))
-  const shared = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
-  const fleeting = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX_NOTE }
+  const launchers = chosen.length > 0 ? launcherFiles(bin, program, machine) : []
+  const npxNote = /[\\/]_npx[\\/]/.test(program.script) && { note: NPX_NOTE }
   const plans: FilePlan[] = [
-    ...shared.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && fleeting) })),
+    ...launchers.map((file, i) => ({ ...planAdding("dex", file, record), ...(i === 0 && npxNote) })),
     ...chosen.flatMap(({ wiring: { agent, files } }) =>
       files(machine, bin).map((file) => planAdding(agent, file, record)),
     ),
   ]
-  if (!wantsHooks) plans.push(...withoutHooks(record, plans, named, fullBin))
+  if (!wantsHooks) plans.push(...withoutHooks(record, plans, namedAgents, fullBin))
   const outcome = carryOutPlans(context, plans, yes)
   if (yes && chosen.length > 0) noteHooksChoice(recordFile(dexHome), wantsHooks, context.now)
   return {
-    agents: listed
-      .filter(({ wiring }) => named.length === 0 || named.includes(wiring.agent))
+    agents: agentsWithState
+      .filter(({ wiring }) => namedAgents.length === 0 || namedAgents.includes(wiring.agent))
       .map(({ wiring, wiring: { agent, title, trust, note }, found }) => ({
         agent,
         title,
         found,
-        ...(found && absentOf(missingProgram(wiring, machine))),
+        ...(found && absentField(missingProgram(wiring, machine))),
         trust: found ? trust : undefined,
-        ...(found && noteOf(note?.(machine, bin))),
+        ...(found && noteField(note?.(machine, bin))),
       })),
     ...outcome,
     hooks: wantsHooks,
@@ -103,43 +105,47 @@ export async function wireAgents(
 
 /** Removes dex's additions from the named agents, or from all agents. The launchers are removed with the last one. */
 export function unwireAgents(context: WiringContext, names: readonly string[], yes: boolean): WiringReport {
-  const named = resolveAgents(names)
+  const namedAgents = resolveAgents(names)
   const record = readRecord(recordFile(context.dexHome))
   const bin = binOf(context.dexHome, context.machine, context.program.node)
-  const isMeant = (agent: SourceId | "dex") => agent !== "dex" && (named.length === 0 || named.includes(agent))
-  const hasOtherAgents = Object.values(record).some(({ agent }) => agent !== "dex" && !isMeant(agent))
+  const isSelected = (agent: SourceId | "dex") =>
+    agent !== "dex" && (namedAgents.length === 0 || namedAgents.includes(agent))
+  const hasOtherAgents = Object.values(record).some(({ agent }) => agent !== "dex" && !isSelected(agent))
   const plans = Object.entries(record)
-    .filter(([, { agent }]) => (agent === "dex" ? !hasOtherAgents : isMeant(agent)))
+    .filter(([, { agent }]) => (agent === "dex" ? !hasOtherAgents : isSelected(agent)))
     .map(([path, added]) => planRemoving(path, added, bin))
     // In reverse order, so that the launchers and the folders that were created first are removed last.
     .reverse()
-  const isNeeded = plans.some(({ needs_launcher }) => needs_launcher)
-  const isStuck = isNeeded || plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
+  const isLauncherNeeded = plans.some(({ needs_launcher }) => needs_launcher)
+  const keepsLaunchers =
+    isLauncherNeeded || plans.some(({ agent, problem }) => agent !== "dex" && problem !== undefined)
   const wired = new Set(plans.map(({ agent }) => agent))
   return {
     agents: agents
       .filter(({ source }) => wired.has(source))
       .map(({ source, name }) => ({ agent: source, title: name, found: true })),
     // The launcher stays for agents that still start it.
-    ...carryOutPlans(context, isStuck ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
-    launcher_kept: isNeeded || undefined,
+    ...carryOutPlans(context, keepsLaunchers ? plans.filter(({ agent }) => agent !== "dex") : plans, yes),
+    launcher_kept: isLauncherNeeded || undefined,
   }
 }
 
-/** Plans to remove the files that exist only for hooks. The hook program is removed with the last agent's. */
+/** Plans to remove what exists only for hooks. The hook program is shared, so it is removed only if no agents were named. */
 function withoutHooks(record: AdditionsRecord, plans: FilePlan[], named: SourceId[], bin: Bin): FilePlan[] {
-  const wanted = new Set(plans.map(({ path }) => path))
+  const wantedPaths = new Set(plans.map(({ path }) => path))
   const agents = new Set(plans.map(({ agent }) => agent))
   return Object.entries(record)
-    .filter(([path, { agent }]) => !wanted.has(path) && agents.has(agent) && (agent !== "dex" || named.length === 0))
+    .filter(
+      ([path, { agent }]) => !wantedPaths.has(path) && agents.has(agent) && (agent !== "dex" || named.length === 0),
+    )
     .map(([path, added]) => planRemoving(path, added, bin))
 }
 
-function absentOf(absent: string | undefined): { absent?: string } {
+function absentField(absent: string | undefined): { absent?: string } {
   return absent === undefined ? {} : { absent }
 }
 
-function noteOf(note: string | undefined): { note?: string } {
+function noteField(note: string | undefined): { note?: string } {
   return note === undefined ? {} : { note }
 }
 
@@ -148,8 +154,8 @@ export function recordFile(dexHome: string): string {
 }
 
 function carryOutPlans(context: WiringContext, plans: FilePlan[], yes: boolean): Pick<WiringReport, "files" | "asked"> {
-  const waits = plans.some((plan) => kindOf(plan) !== "none" && kindOf(plan) !== "problem")
-  const needsYes = waits && !yes
+  const hasChanges = plans.some((plan) => changeOf(plan) !== "none" && changeOf(plan) !== "problem")
+  const needsYes = hasChanges && !yes
   return { files: plans.map((plan) => (needsYes ? describePlan(plan) : carryOutFile(context, plan))), asked: needsYes }
 }
 
@@ -173,15 +179,14 @@ function carryOutFile(context: WiringContext, plan: FilePlan): FileChange {
         ? saveBackup(backups, plan, plan.before, context.now)
         : undefined
     if (plan.added) {
-      const kept = backup ?? known?.backup
-      const toMake = plan.after === plan.before ? [] : foldersToMake(plan.path)
+      const newFolders = plan.after === plan.before ? [] : foldersToMake(plan.path)
       record[plan.path] = {
         ...plan.added,
         made_folders:
-          toMake.length > 0
-            ? toMake.filter((folder) => !`${context.dexHome}${sep}`.startsWith(folder + sep))
+          newFolders.length > 0
+            ? newFolders.filter((folder) => !`${context.dexHome}${sep}`.startsWith(folder + sep))
             : (known?.made_folders ?? []),
-        backup: kept,
+        backup: backup ?? known?.backup,
       }
       writeRecord(file, record)
       if (plan.after !== plan.before) writeText(plan.path, plan.after!, plan.executable)
@@ -198,12 +203,12 @@ function carryOutFile(context: WiringContext, plan: FilePlan): FileChange {
     else delete record[plan.path]
     writeRecord(file, record)
     // The other files would have the same problem, so it is reported once.
-    if (diskError(error.cause, plan.path, () => false)) throw diskStopped(plan.path, error)
+    if (diskError(error.cause, plan.path, () => false)) throw diskFullProblem(plan.path, error)
     return { ...change, change: "problem", problem: `${plan.path} ${error.message}.` }
   }
 }
 
-function diskStopped(path: string, cause: EditProblem): DexError {
+function diskFullProblem(path: string, cause: EditProblem): DexError {
   return new DexError(
     "disk_full",
     `${path} ${cause.message}. This file was not changed. Free some space and run this again; files that were already written stay.`,
@@ -216,7 +221,7 @@ function describePlan(plan: FilePlan): FileChange {
   return {
     agent,
     path,
-    change: kindOf(plan),
+    change: changeOf(plan),
     // The diff is redacted, because settings may contain keys.
     diff: problem === undefined ? unifiedDiff(path, before, after, redactText) : "",
     problem,
@@ -224,7 +229,7 @@ function describePlan(plan: FilePlan): FileChange {
   }
 }
 
-function kindOf({ before, after, problem }: FilePlan): FileChange["change"] {
+function changeOf({ before, after, problem }: FilePlan): FileChange["change"] {
   if (problem !== undefined) return "problem"
   if (before === after) return "none"
   if (before === undefined) return "create"
@@ -233,12 +238,12 @@ function kindOf({ before, after, problem }: FilePlan): FileChange["change"] {
 
 const CONTEXT = 3
 
-/** A unified diff; empty if nothing differs. `shown` may hide secrets. */
+/** A unified diff; empty if nothing differs. `transformLine` may hide secrets. */
 function unifiedDiff(
   path: string,
   before: string | undefined,
   after: string | undefined,
-  shown: (line: string) => string = (line) => line,
+  transformLine: (line: string) => string = (line) => line,
 ): string {
   if (before === after) return ""
   const { hunks } = structuredPatch(path, path, before ?? "", after ?? "", "", "", { context: CONTEXT })
@@ -246,7 +251,7 @@ function unifiedDiff(
   for (const hunk of hunks) {
     lines.push(`@@ -${range(hunk.oldStart, hunk.oldLines)} +${range(hunk.newStart, hunk.newLines)} @@`)
     for (const line of hunk.lines)
-      lines.push(line.startsWith("\\") ? line : line.slice(0, 1) + shown(line.slice(1).replace(/\r$/, "")))
+      lines.push(line.startsWith("\\") ? line : line.slice(0, 1) + transformLine(line.slice(1).replace(/\r$/, "")))
   }
   return `${lines.join("\n")}\n`
 }

@@ -732,7 +732,7 @@ describe("the programs that agents start", () => {
     expect(broken.code).toBe(1)
     expect(broken.stdout).toContain("no longer contains [mcp_servers.dex]")
     expect(broken.stdout).toContain("dex-retrieval sub-agent is missing")
-    expect(broken.stdout).toMatch(/ended with 3 before it answered\. It said: broken/)
+    expect(broken.stdout).toMatch(/ended with 3 before it answered\. It printed: broken/)
     expect((await run(home, "install", "--yes")).code).toBe(0)
     const mended = await run(home, "install", "--check")
     expect(mended.code).toBe(0)

@@ -13,7 +13,7 @@ import { type Commands, say } from "./commands.ts"
 
 type Finding = { what: string; problems: string[] }
 
-/** The number of changes from which a shard counts as behind. Every shard is behind for a moment after a push. */
+/** A shard is reported if it is behind by more changes than this. Every shard is behind for a moment after a push. */
 const MAX_LAG = 1_000
 const MIN_FREE_BYTES = 2e9
 
@@ -36,9 +36,11 @@ export const checkCommands: Commands = {
   recount: async () => {
     const db = openDatabase({ ...settingsFrom(process.env), connections: 1 })
     try {
-      const done = await asOwner(ownerFrom(process.env), (query) => recount(db, query))
+      const corrected = await asOwner(ownerFrom(process.env), (query) => recount(db, query))
       say(
-        done === 0 ? "All counts are plausible." : `The messages of ${count(done, "conversation")} were counted again.`,
+        corrected === 0
+          ? "All counts are plausible."
+          : `The messages of ${count(corrected, "conversation")} were counted again.`,
       )
     } finally {
       await db.close()
@@ -47,11 +49,11 @@ export const checkCommands: Commands = {
 }
 
 function filesOf({ data }: Settings, keyFile: string): Finding[] {
-  const isOpen = process.platform !== "win32" && (statSync(keyFile).mode & 0o077) !== 0
+  const isReadableByOthers = process.platform !== "win32" && (statSync(keyFile).mode & 0o077) !== 0
   return [
     {
       what: "only its user can read the master key's file",
-      problems: isOpen ? [`Others can read the master key. Run: chmod 600 ${keyFile}`] : [],
+      problems: isReadableByOthers ? [`Others can read the master key. Run: chmod 600 ${keyFile}`] : [],
     },
     { what: "there is room for the shards", problems: roomProblems(data) },
   ]
@@ -75,11 +77,11 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
   const server = await serverVersion(db).catch((error: { code?: string }) => error)
   if (!("version" in server)) return [{ what: "PostgreSQL", problems: [databaseProblem(server.code)] }]
   const version = await versionProblems(db)
-  const before = [
+  const basicFindings = [
     { what: `PostgreSQL ${server.version} answers`, problems: server.problems },
     { what: "the tables have the version that this dex-hub needs", problems: version },
   ]
-  if (version.length > 0) return before
+  if (version.length > 0) return basicFindings
   const tenants = await feeds(db)
   const keys = await Promise.all(tenants.map(({ tenant }) => keyProblems(db, tenant)))
   const counts = await Promise.all(tenants.map(({ tenant }) => countProblems(db, tenant)))
@@ -90,7 +92,7 @@ async function databaseOf(db: Database, { data, node }: Settings): Promise<Findi
     shards.filter(isHere).map((shard) => lagOf(data, shard, seqs.get(shard.tenant) ?? 0)),
   )
   return [
-    ...before,
+    ...basicFindings,
     { what: "neither role can bypass row-level security", problems: await roleProblems(db) },
     { what: "row-level security is on for every table", problems: await rowSecurityProblems(db) },
     { what: `the master key opens the keys of ${count(tenants.length, "tenant")}`, problems: keys.flat() },
@@ -121,20 +123,20 @@ async function lagOf(data: string, { tenant, shard }: ShardName, seq: number): P
   ]
 }
 
-/** Problems of other nodes. The operator of this node knows whether it runs. */
+/** Problems with other nodes. This node is not checked, because the operator who runs the command knows whether it is running. */
 function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): string[] {
-  const seen = new Map(nodes.map((node) => [node.name, node]))
-  const silence = (name: string): string | undefined => {
-    const node = seen.get(name)
+  const nodesByName = new Map(nodes.map((node) => [node.name, node]))
+  const whySilent = (name: string): string | undefined => {
+    const node = nodesByName.get(name)
     if (!node) return "was never started"
     return node.silent_s > SILENT_S ? `was last seen ${node.silent_s} seconds ago` : undefined
   }
   const nameOf = ({ tenant, shard }: ShardName) => `${tenant}/${shard}`
   const elsewhere = shards.filter(({ node }) => node !== null && node !== self)
-  const unheard = [...Map.groupBy(elsewhere, ({ node }) => node!)].flatMap(([node, own]) => {
-    const why = silence(node)
+  const unreachable = [...Map.groupBy(elsewhere, ({ node }) => node!)].flatMap(([node, own]) => {
+    const why = whySilent(node)
     const names = own.map(nameOf).join(", ")
-    const url = seen.get(node)?.url
+    const url = nodesByName.get(node)?.url
     if (!why && url === null)
       return [`The others cannot reach node ${node}, which has ${names}. Start it with DEX_HUB_NODE_URL.`]
     return why
@@ -144,14 +146,14 @@ function nodeProblems(shards: PlacedShard[], nodes: SeenNode[], self: string): s
       : []
   })
   const stuck = shards.flatMap((shard) => {
-    const why = shard.moving_to === null ? undefined : silence(shard.moving_to)
+    const why = shard.moving_to === null ? undefined : whySilent(shard.moving_to)
     return why
       ? [
           `Shard ${nameOf(shard)} moves to ${shard.moving_to}, which ${why}; ${shard.node} still answers. Start it, or run: dex-hub shard move ${nameOf(shard)} ${shard.node}`,
         ]
       : []
   })
-  return [...unheard, ...stuck]
+  return [...unreachable, ...stuck]
 }
 
 function count(n: number, noun: string): string {

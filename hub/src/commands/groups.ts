@@ -7,7 +7,7 @@ import { inTenant } from "./people.ts"
 const ROLES = ["auditor", "admin", "member"] as const
 const LEVELS = ["read", "write", "own"]
 
-/** Commands for who may log in with an identity provider, and what access their groups have. */
+/** Commands that set who may log in with an identity provider, and what access groups give. */
 export const groupCommands: Commands = {
   "tenant oidc": async ([name = "", off], { issuer = process.env.DEX_HUB_OIDC_ISSUER, domain, group, everyone }) => {
     if (off !== undefined && off !== "off") throw new SettingsProblem(`To turn it off: dex-hub tenant oidc ${name} off`)
@@ -19,10 +19,10 @@ export const groupCommands: Commands = {
       throw new SettingsProblem("--domain is the part after the @, in lower case: example.com")
     const rules = off ? undefined : { issuer: issuer!, domain: domain || undefined, group: group || undefined }
     await inTenant(name, (query, id) => setProvider(query, id, rules))
-    const who = [domain && `an address of ${domain}`, group && `the group ${group}`].filter(Boolean).join(" and ")
+    const condition = [domain && `an address of ${domain}`, group && `the group ${group}`].filter(Boolean).join(" and ")
     say(
       rules
-        ? `People of ${rules.issuer} can log in to ${name}${who && `, with ${who}`}.`
+        ? `People of ${rules.issuer} can log in to ${name}${condition && `, with ${condition}`}.`
         : `Nobody can log in to ${name} with an identity provider any more. Existing tokens keep working.`,
     )
   },

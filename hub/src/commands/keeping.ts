@@ -7,7 +7,7 @@ import { setMemberQuota, setTenantQuota } from "../store/quota.ts"
 import { forgetExpired, setRetention } from "../store/retention.ts"
 import { type Commands, say } from "./commands.ts"
 
-/** Commands for how long and how much a hub stores. */
+/** Commands that set how long and how much a hub stores. */
 export const keepingCommands: Commands = {
   "tenant quota": async ([name = "", size = ""]) => {
     const bytes = bytesOf(size, "dex-hub tenant quota NAME SIZE")
@@ -17,20 +17,20 @@ export const keepingCommands: Commands = {
   "member quota": async ([name = "", size = ""], { tenant = "" }) => {
     const bytes = bytesOf(size, "dex-hub member quota NAME SIZE --tenant T")
     await asOwner(ownerFrom(process.env), async (query) => {
-      const of = await tenantNamed(query, tenant)
-      await setMemberQuota(query, of, (await memberNamed(query, of, name)).id, bytes)
+      const tenantId = await tenantNamed(query, tenant)
+      await setMemberQuota(query, tenantId, (await memberNamed(query, tenantId, name)).id, bytes)
     })
     say(bytes === undefined ? `${name} has no limit of their own.` : `${name} may store ${size}.`)
   },
   "project keep": async ([key = "", days = ""], { tenant = "" }) => {
     if (!/^[1-9][0-9]{0,4}$|^forever$/.test(days))
       throw new SettingsProblem("Give a number of days, or `forever`: dex-hub project keep KEY DAYS --tenant T")
-    const kept = days === "forever" ? undefined : Number(days)
+    const retentionDays = days === "forever" ? undefined : Number(days)
     await asOwner(ownerFrom(process.env), async (query) =>
-      setRetention(query, await tenantNamed(query, tenant), key, kept),
+      setRetention(query, await tenantNamed(query, tenant), key, retentionDays),
     )
     say(
-      kept === undefined
+      retentionDays === undefined
         ? `${key} keeps everything.`
         : `${key} keeps a conversation for ${days} days after its end. \`dex-hub expire\` deletes what is older: run it every day.`,
     )

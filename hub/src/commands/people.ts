@@ -79,7 +79,7 @@ export const peopleCommands: Commands = {
   "token revoke": async ([id = ""], { tenant }) => {
     if (!/^\d{1,15}$/.test(id))
       throw new SettingsProblem("Which token? Give its number. `dex-hub token list` lists them.")
-    await inTenant(tenant, (query, of) => revokeToken(query, of, Number(id)))
+    await inTenant(tenant, (query, tenantId) => revokeToken(query, tenantId, Number(id)))
     say(`Token ${id} is revoked.`)
   },
   grant: async ([name = "", key = ""], { tenant, level: typed = "write", new: isNew }) => {

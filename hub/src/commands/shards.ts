@@ -7,12 +7,12 @@ export const shardCommands: Commands = {
   "shard list": async () => {
     for (const shard of await asOwner(ownerFrom(process.env), listShards)) say(JSON.stringify(shard))
   },
-  "shard move": async ([named = "", node = ""]) => {
-    const { from, stays } = await asOwner(ownerFrom(process.env), (query) => moveShard(query, named, node))
+  "shard move": async ([shardName = "", node = ""]) => {
+    const { from, stays } = await asOwner(ownerFrom(process.env), (query) => moveShard(query, shardName, node))
     say(
       stays
-        ? `${named} stays on ${node}.`
-        : `${node} builds ${named} and then takes it over; until then ${from ?? "no node"} answers. \`dex-hub shard list\` shows when that is done.`,
+        ? `${shardName} stays on ${node}.`
+        : `${node} will build ${shardName} and then take it over. Until then, ${from ?? "no node"} answers searches. \`dex-hub shard list\` shows when the move is done.`,
     )
   },
 }

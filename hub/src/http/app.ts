@@ -47,10 +47,10 @@ type HubParts = {
   log(event: Record<string, unknown>): void
   metrics?: Metrics
   /** Called after a deletion. Returns when the key will be gone from PostgreSQL's files; absent if the hub cannot remove keys. */
-  forgot?(): Date
+  onForgotten?(): Date
   ready?: Readiness
   limits?: RequestLimits & LoginLimits & UnknownLimits
-  /** The number of messages from which a shard gets no further project. */
+  /** A shard that has this many messages gets no further project. */
   shardMessages?: number
   /** Absent if no identity provider is set. */
   login?: HubLogin
@@ -61,11 +61,11 @@ type HubParts = {
 /** The values that the first handlers set for the later ones. */
 type Env = { Variables: { identity?: Identity } & Spending }
 
-/** The most bytes of a JSON body. */
+/** The maximum size of a JSON body, in bytes. */
 const MAX_JSON_BYTES = 8 << 20
-/** An access token of an identity provider is longer than the hub's own tokens. */
+/** Matches a token. The limit allows for access tokens of identity providers, which are longer than the hub's own tokens. */
 const BEARER = /^Bearer (\S{1,8192})$/i
-/** The most lines of the audit log in one answer. */
+/** The maximum number of lines of the audit log in one answer. */
 const MAX_LINES = 1_000
 
 /** The hub's routes. All except the front page, the health checks and the logins identify the caller first. */
@@ -76,7 +76,7 @@ export function createHubApp({
   version,
   log,
   metrics,
-  forgot,
+  onForgotten,
   ready,
   limits,
   shardMessages,
@@ -85,39 +85,43 @@ export function createHubApp({
 }: HubParts) {
   const app = new Hono<Env>()
   app.use(async (c, next) => {
-    const began = Date.now()
+    const startedAt = Date.now()
     await next()
     // Logs the route's pattern, never the path, which names conversations and projects.
-    const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - began]
+    const [route, { status }, ms] = [c.req.routePath, c.res, Date.now() - startedAt]
     const { tenant, member } = c.get("identity")?.viewer ?? {}
     // Successful requests of nodes are not logged, because a search makes many of them.
-    const isOfNode = route.startsWith("/internal/") && status < 400
-    if (!isOfNode) log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
+    const isSuccessOfNode = route.startsWith("/internal/") && status < 400
+    if (!isSuccessOfNode)
+      log({ level: "info", event: "request", method: c.req.method, route, status, ms, tenant, member })
     metrics?.count("hub_requests_total", { route, status })
-    metrics?.took("hub_request_seconds", ms, { route })
-    if (route === "/v1/tools/:name" || route === "/mcp") metrics?.took("hub_search_seconds", ms)
+    metrics?.recordDuration("hub_request_seconds", ms, { route })
+    if (route === "/v1/tools/:name" || route === "/mcp") metrics?.recordDuration("hub_search_seconds", ms)
   })
   app.get("/", (c) => c.html(frontPage(login?.settings.url), 200, PAGE_HEADERS))
   app.get("/healthz", (c) => c.text("ok\n"))
   app.get("/readyz", async (c) => {
-    const why = await ready?.look()
+    const why = await ready?.check()
     return why === undefined ? c.text("ready\n") : c.text(`${why}\n`, 503)
   })
   app.use(async (c, next) => {
-    const why = await ready?.tables()
-    return why === undefined ? next() : problem(c, new HubProblem(503, "not_ready", why))
+    const why = await ready?.checkTables()
+    return why === undefined ? next() : problemResponse(c, new HubProblem(503, "not_ready", why))
   })
 
-  const json = bodyLimit({ maxSize: MAX_JSON_BYTES, onError: tooLarge })
-  const ask = auditedAsk(db, shards)
+  const limitJson = bodyLimit({ maxSize: MAX_JSON_BYTES, onError: tooLargeResponse })
+  const ask = createAuditedAsk(db, shards)
   const mcp = createTeamMcp({ ask, version, log })
-  const identifiedBy = (lookUp: (token: string) => Promise<Identity | undefined>) => {
+  const identifyWith = (lookUp: (token: string) => Promise<Identity | undefined>) => {
     const holderOf = limitUnknown(limits?.unknownTokensPerMinute ?? 0, lookUp)
     return async (c: Context<Env>, next: () => Promise<void>) => {
       const [, token] = BEARER.exec(c.req.header("authorization") ?? "") ?? []
       const identity = token === undefined ? undefined : await holderOf(token)
       if (!identity)
-        return problem(c, new HubProblem(401, "unauthorized", "Send a token of this hub. `dex hub login` gets one."))
+        return problemResponse(
+          c,
+          new HubProblem(401, "unauthorized", "Send a token of this hub. `dex hub login` gets one."),
+        )
       c.set("identity", identity)
       return next()
     }
@@ -129,7 +133,7 @@ export function createHubApp({
   }
   app.get("/v1/login", (c) => c.json({ methods: [...(login ? ["device"] : []), "token", "invitation"] }))
   if (limits) app.use("/v1/login/invitation", limitLogins(limits))
-  app.post("/v1/login/invitation", json, async (c) => {
+  app.post("/v1/login/invitation", limitJson, async (c) => {
     const { code } = await jsonOf<{ code?: unknown }>(c)
     return c.json({ token: await redeemInvitation(db, String(code)) })
   })
@@ -137,33 +141,34 @@ export function createHubApp({
     const { devices, settings, holderOf } = login
     if (limits) app.use("/v1/login/device", limitLogins(limits))
     app.post("/v1/login/device", async (c) => c.json(await devices.begin()))
-    app.post("/v1/login/device/token", json, async (c) =>
+    app.post("/v1/login/device/token", limitJson, async (c) =>
       c.json(await devices.ask((await jsonOf<DevicePoll>(c)).login)),
     )
     app.get("/.well-known/oauth-protected-resource/mcp", (c) => c.json(resourceMetadata(settings)))
-    const eitherKind = identifiedBy((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
-    app.use("/mcp", withChallenge(settings), eitherKind)
+    const identifyByAnyToken = identifyWith((token) => (isOwnToken(token) ? identify(db, token) : holderOf(token)))
+    app.use("/mcp", withChallenge(settings), identifyByAnyToken)
   }
-  const identified = identifiedBy((token) => identify(db, token))
-  app.use("/v1/*", identified)
-  if (!login) app.use("/mcp", identified)
+  const identifyByOwnToken = identifyWith((token) => identify(db, token))
+  app.use("/v1/*", identifyByOwnToken)
+  if (!login) app.use("/mcp", identifyByOwnToken)
   if (limits) {
-    const limited = limitRequests(limits)
-    app.use("/v1/*", limited)
-    app.use("/mcp", limited)
+    const limitByToken = limitRequests(limits)
+    app.use("/v1/*", limitByToken)
+    app.use("/mcp", limitByToken)
   }
   const quotas = createQuotas(db)
-  const may =
+  const requireScope =
     (scope: Scope, ...roles: MemberRole[]) =>
     async (c: Context<Env>, next: () => Promise<void>) => {
       const { scopes, viewer } = c.get("identity")!
-      if (!scopes.includes(scope)) return problem(c, new HubProblem(403, "forbidden", `This token may not ${scope}.`))
+      if (!scopes.includes(scope))
+        return problemResponse(c, new HubProblem(403, "forbidden", `This token does not have the scope ${scope}.`))
       if (roles.includes(viewer.role)) return next()
-      return problem(c, new HubProblem(403, "forbidden", `The role ${viewer.role} may not do this.`))
+      return problemResponse(c, new HubProblem(403, "forbidden", `The role ${viewer.role} may not do this.`))
     }
-  const push = may("push", "member", "admin")
-  const read = may("read", "member", "admin", "service")
-  const chunk = bodyLimit({ maxSize: MAX_CHUNK_BYTES, onError: tooLarge })
+  const requirePush = requireScope("push", "member", "admin")
+  const requireRead = requireScope("read", "member", "admin", "service")
+  const limitChunk = bodyLimit({ maxSize: MAX_CHUNK_BYTES, onError: tooLargeResponse })
 
   app.get("/v1/me", async (c) => {
     const { viewer, tenant, scopes } = c.get("identity")!
@@ -175,80 +180,82 @@ export function createHubApp({
   })
   app.get("/v1/tokens", async (c) => c.json({ tokens: await ownTokens(db, viewerOf(c)) }))
   app.delete("/v1/tokens/:id{[0-9]{1,15}}", async (c) => {
-    await revokeOwnToken(db, viewerOf(c), Number(named(c, "id")))
+    await revokeOwnToken(db, viewerOf(c), Number(pathParam(c, "id")))
     return c.body(null, 204)
   })
-  app.put("/v1/consents/:key", push, json, async (c) => {
-    await consentTo(db, viewerOf(c), named(c, "key"), readConsent(await jsonOf(c)), shardMessages)
+  app.put("/v1/consents/:key", requirePush, limitJson, async (c) => {
+    await consentTo(db, viewerOf(c), pathParam(c, "key"), readConsent(await jsonOf(c)), shardMessages)
     return c.body(null, 204)
   })
-  app.delete("/v1/consents/:key", push, async (c) => {
-    await withdrawConsent(db, viewerOf(c), named(c, "key"))
+  app.delete("/v1/consents/:key", requirePush, async (c) => {
+    await withdrawConsent(db, viewerOf(c), pathParam(c, "key"))
     return c.body(null, 204)
   })
-  app.get("/v1/requests", push, async (c) => {
+  app.get("/v1/requests", requirePush, async (c) => {
     const { viewer, isAdmin } = deciderOf(c)
     return c.json({ requests: await requestsFor(db, viewer, isAdmin) })
   })
-  app.put("/v1/requests/:key/:name", push, json, async (c) => {
+  app.put("/v1/requests/:key/:name", requirePush, limitJson, async (c) => {
     const decision = readDecision(await jsonOf(c))
-    return c.json(await decideRequest(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), decision }))
+    return c.json(
+      await decideRequest(db, deciderOf(c), { key: pathParam(c, "key"), name: pathParam(c, "name"), decision }),
+    )
   })
-  app.get("/v1/projects/:key/members", push, async (c) =>
-    c.json({ members: await membersOf(db, deciderOf(c), named(c, "key")) }),
+  app.get("/v1/projects/:key/members", requirePush, async (c) =>
+    c.json({ members: await membersOf(db, deciderOf(c), pathParam(c, "key")) }),
   )
-  app.put("/v1/projects/:key/members/:name", push, json, async (c) => {
+  app.put("/v1/projects/:key/members/:name", requirePush, limitJson, async (c) => {
     const level = readLevel(await jsonOf(c))
-    return c.json(await grantAccess(db, deciderOf(c), { key: named(c, "key"), name: named(c, "name"), level }))
+    return c.json(await grantAccess(db, deciderOf(c), { key: pathParam(c, "key"), name: pathParam(c, "name"), level }))
   })
-  app.post("/v1/push/plan", push, json, async (c) =>
+  app.post("/v1/push/plan", requirePush, limitJson, async (c) =>
     c.json({ conversations: await planPush(db, viewerOf(c), readPlan(await jsonOf(c)), quotas) }),
   )
-  app.put("/v1/conversations/:source/:id/chunks/:hash", push, chunk, async (c) => {
-    const [of, hash] = [conversationIn(c), named(c, "hash")]
+  app.put("/v1/conversations/:source/:id/chunks/:hash", requirePush, limitChunk, async (c) => {
+    const [conversation, hash] = [conversationIn(c), pathParam(c, "hash")]
     const data = Buffer.from(await c.req.arrayBuffer())
     const checked = await checker.check(hash, data)
     c.get("spend")?.(checked.plainBytes)
-    await storeChunk(db, viewerOf(c), of, { hash, data, ...checked })
+    await storeChunk(db, viewerOf(c), conversation, { hash, data, ...checked })
     return c.body(null, 204)
   })
-  app.post("/v1/push/commit", push, json, async (c) => {
+  app.post("/v1/push/commit", requirePush, limitJson, async (c) => {
     const commit = readCommit(await jsonOf(c))
     const receipt = await commitPush(db, viewerOf(c), commit)
     metrics?.count("hub_pushes_total")
     metrics?.count("hub_pushed_messages_total", {}, commit.head.message_count)
     return c.json(receipt)
   })
-  app.delete("/v1/conversations/:source/:id", push, async (c) => {
+  app.delete("/v1/conversations/:source/:id", requirePush, async (c) => {
     const { forgotten, receipt } = await forgetPushed(db, viewerOf(c), [conversationIn(c)])
-    const keyGoneBy = receipt && forgot?.()
+    const keyGoneBy = receipt && onForgotten?.()
     return c.json({ forgotten, receipt: receipt && { ...receipt, key_gone_by: keyGoneBy?.toISOString() } })
   })
   app.get("/v1/mine", async (c) =>
     c.json({ receipts: await receiptsOf(db, viewerOf(c)), quarantined: await quarantinedOf(db, viewerOf(c)) }),
   )
 
-  app.post("/v1/tools/:name", read, json, async (c) =>
-    c.json((await ask({ viewer: viewerOf(c), tool: named(c, "name"), input: await jsonOf(c) })) as object),
+  app.post("/v1/tools/:name", requireRead, limitJson, async (c) =>
+    c.json((await ask({ viewer: viewerOf(c), tool: pathParam(c, "name"), input: await jsonOf(c) })) as object),
   )
 
-  app.get("/v1/audit", may("read", "auditor", "admin"), async (c) => {
+  app.get("/v1/audit", requireScope("read", "auditor", "admin"), async (c) => {
     const { before, limit } = c.req.query()
     return c.json(await auditLines(db, viewerOf(c), { before, limit: limitOf(limit) }))
   })
-  app.post("/v1/break-glass", may("admin", "admin"), json, async (c) =>
+  app.post("/v1/break-glass", requireScope("admin", "admin"), limitJson, async (c) =>
     c.json(await breakGlass(db, viewerOf(c), await jsonOf(c))),
   )
 
-  app.all("/mcp", read, (c) => mcp.fetch(c.req.raw, viewerOf(c)))
+  app.all("/mcp", requireRead, (c) => mcp.fetch(c.req.raw, viewerOf(c)))
 
-  app.notFound((c) => problem(c, new HubProblem(404, "not_found", "There is nothing here.")))
+  app.notFound((c) => problemResponse(c, new HubProblem(404, "not_found", "There is nothing here.")))
   app.onError((error, c) => {
     if (error instanceof HubProblem) {
       for (const rule of error.rules ?? []) metrics?.count("hub_refused_total", { rule })
-      return problem(c, error)
+      return problemResponse(c, error)
     }
-    const gone = databaseUnavailable(error)
+    const unavailable = databaseUnavailable(error)
     // Only the kind of error is logged, because the message of a database error may quote what a client sent.
     log({
       level: "error",
@@ -257,7 +264,10 @@ export function createHubApp({
       code: codeOf(error) || undefined,
       at: throwLocation(error.stack ?? ""),
     })
-    return problem(c, gone ?? new HubProblem(500, "failed", "Unexpected error. The hub's log shows the details."))
+    return problemResponse(
+      c,
+      unavailable ?? new HubProblem(500, "failed", "Unexpected error. The hub's log shows the details."),
+    )
   })
   return app
 }
@@ -275,25 +285,25 @@ function deciderOf(c: Context<Env>): Decider {
   return { viewer, isAdmin: viewer.role === "admin" && scopes.includes("admin") }
 }
 
-function named(c: Context, part: string): string {
-  const name = c.req.param(part) ?? ""
+function pathParam(c: Context, key: string): string {
+  const name = c.req.param(key) ?? ""
   // A text in PostgreSQL cannot contain NUL.
   if (name.includes("\0")) throw new HubProblem(400, "invalid", "A name cannot contain a NUL character.")
   return name
 }
 
 /** The number of lines that the request asks for. */
-function limitOf(typed = "100"): number {
-  const limit = Number(typed)
+function limitOf(text = "100"): number {
+  const limit = Number(text)
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LINES) return limit
   throw new HubProblem(400, "invalid", `limit must be a number from 1 to ${MAX_LINES}.`)
 }
 
 /** The conversation in the path of the request. */
 function conversationIn(c: Context): { source: string; id: string } {
-  const of = { source: named(c, "source"), id: named(c, "id") }
-  checkName(of.source, of.id)
-  return of
+  const conversation = { source: pathParam(c, "source"), id: pathParam(c, "id") }
+  checkName(conversation.source, conversation.id)
+  return conversation
 }
 
 async function jsonOf<T>(c: Context): Promise<T> {
@@ -304,14 +314,14 @@ async function jsonOf<T>(c: Context): Promise<T> {
   }
 }
 
-/** The body of an answer that is not a success. */
-function problem(c: Context, { status, code, message, rules, afterSeconds }: HubProblem) {
+/** Answers a request that was refused or failed. */
+function problemResponse(c: Context, { status, code, message, rules, afterSeconds }: HubProblem) {
   const body: WireProblem = { error: { code, message, rules } }
   return c.json(body, status as 400, afterSeconds === undefined ? {} : { "Retry-After": String(afterSeconds) })
 }
 
-function tooLarge(c: Context) {
-  return problem(c, new HubProblem(413, "too_large", "The request has too many bytes."))
+function tooLargeResponse(c: Context) {
+  return problemResponse(c, new HubProblem(413, "too_large", "The request is too large."))
 }
 
 /** The metadata of the hub's MCP as an OAuth resource server (RFC 9728): whose tokens it accepts. */
@@ -331,8 +341,8 @@ function withChallenge({ url, mcpScope }: OidcSettings): MiddlewareHandler {
   return async (c, next) => {
     await next()
     const { status } = c.res
-    const isScope = c.error instanceof HubProblem && c.error.code === "insufficient_scope"
-    if (isScope) c.res.headers.set("WWW-Authenticate", `Bearer error="insufficient_scope", ${challenge}`)
+    const lacksScope = c.error instanceof HubProblem && c.error.code === "insufficient_scope"
+    if (lacksScope) c.res.headers.set("WWW-Authenticate", `Bearer error="insufficient_scope", ${challenge}`)
     if (status !== 401) return
     const error = c.req.header("authorization") === undefined ? "" : 'error="invalid_token", '
     c.res.headers.set("WWW-Authenticate", `Bearer ${error}${challenge}`)
@@ -340,9 +350,10 @@ function withChallenge({ url, mcpScope }: OidcSettings): MiddlewareHandler {
 }
 
 /**
- * Asks the shards. Before the viewer gets the answer, records which conversations are in it. The question itself is not recorded.
+ * Returns a function that asks the shards and records which conversations are in the answer, before the viewer gets it. The
+ * question itself is not recorded.
  */
-function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
+function createAuditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQuestion) => Promise<unknown> {
   return async (question) => {
     const { viewer, tool } = question
     if (viewer.role === "auditor")
@@ -357,12 +368,12 @@ function auditedAsk(db: Database, shards: Pick<Shards, "ask">): (question: TeamQ
 }
 
 /** The refs of the conversations in an answer. Every tool calls them `id`. */
-function refsIn(value: unknown, found = new Set<string>()): Set<string> {
-  if (typeof value !== "object" || value === null) return found
+function refsIn(value: unknown, refs = new Set<string>()): Set<string> {
+  if (typeof value !== "object" || value === null) return refs
   for (const [key, inner] of Object.entries(value)) {
     const ref = key === "id" && typeof inner === "string" ? parseCompleteRef(inner) : undefined
-    if (ref) found.add(formatRef(conversationRefOf(ref)))
-    else refsIn(inner, found)
+    if (ref) refs.add(formatRef(conversationRefOf(ref)))
+    else refsIn(inner, refs)
   }
-  return found
+  return refs
 }

@@ -22,9 +22,9 @@ export type LoginLimits = { loginsPerMinute: number; loginsAtOnce: number }
 export type UnknownLimits = { unknownTokensPerMinute: number }
 
 const MINUTE_MS = 60_000
-/** The number of entries from which unused ones are removed. */
+/** When there are more entries than this, unused ones are removed. */
 const MAX_ENTRIES = 10_000
-/** Matches the route of chunks. Only chunks count against the bytes, so that a push that was sent can always be committed. */
+/** Matches the route of chunks. Only chunks count against the bytes, so that a push with all its chunks can be committed. */
 const CHUNKS = /^\/v1\/conversations\/.+\/chunks\//
 const PUSHES = /^\/v1\/(push|conversations|consents)\//
 
@@ -33,7 +33,7 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
   const { pushedMbPerMinute: mb = 0 } = limits
   const rates = { push: limits.pushesPerMinute, read: limits.readsPerMinute }
   const tokens = new Map<string, { push: Bucket; read: Bucket; bytes: Bucket; use: TokenUse; usedAt: number }>()
-  const known = (key: string) => {
+  const entryOf = (key: string) => {
     const token = tokens.get(key) ?? {
       push: createBucket(rates.push, now),
       read: createBucket(rates.read, now),
@@ -51,11 +51,11 @@ export function limitRequests(limits: RequestLimits, now: () => number = Date.no
   return async (c: Context<{ Variables: Spending }>, next: () => Promise<void>) => {
     if (tokens.size > MAX_ENTRIES) removeUnused()
     const kind = PUSHES.test(c.req.path) ? "push" : "read"
-    const { use, bytes, [kind]: bucket } = known(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
+    const { use, bytes, [kind]: bucket } = entryOf(tokenHash(c.req.header("authorization") ?? "").toString("hex"))
     const seconds = CHUNKS.test(c.req.path) ? bytes.take(0) : 0
     if (seconds > 0) throw tooMany(`This token has pushed more than ${mb} MB in a minute.`, seconds)
     c.set("spend", bytes.spend)
-    await within(next, use, bucket, {
+    await runLimited(next, use, bucket, {
       atOnce: limits.atOnce,
       busy: `This token has ${limits.atOnce} requests in progress. Wait until one of them is done.`,
       often: `This token has sent more than ${rates[kind]} requests to ${kind} in a minute.`,
@@ -68,7 +68,7 @@ export function limitLogins({ loginsPerMinute, loginsAtOnce }: LoginLimits, now:
   const use = { running: 0 }
   const bucket = createBucket(loginsPerMinute, now)
   return (_: Context, next: () => Promise<void>) =>
-    within(next, use, bucket, {
+    runLimited(next, use, bucket, {
       atOnce: loginsAtOnce,
       busy: "Too many people are starting to log in at once. Try again in a moment.",
       often: `More than ${loginsPerMinute} logins were started on this hub in a minute. Try again in a minute.`,
@@ -85,34 +85,34 @@ export function limitUnknown<T>(
   now: () => number = Date.now,
 ): (token: string) => Promise<T | undefined> {
   const bucket = createBucket(perMinute, now)
-  const known = new Set<string>()
+  const validTokens = new Set<string>()
   return async (token) => {
     const key = tokenHash(token).toString("hex")
-    const wasKnown = known.has(key)
+    const wasKnown = validTokens.has(key)
     // Counted before the lookup, because many requests may arrive at once.
     const seconds = wasKnown ? 0 : bucket.take()
     if (seconds > 0) throw tooMany(`This hub received more than ${perMinute} unknown tokens in a minute.`, seconds)
-    const giveBack = () => void (wasKnown || bucket.spend(-1))
+    const refund = () => void (wasKnown || bucket.spend(-1))
     const holder = await holderOf(token).catch((error: unknown) => {
-      giveBack() // the lookup failed, so the token may be valid
+      refund() // the lookup failed, so the token may be valid
       throw error
     })
-    known.delete(key)
+    validTokens.delete(key)
     if (holder === undefined) {
       if (wasKnown) bucket.spend(1)
       return undefined
     }
-    giveBack()
-    known.add(key)
+    refund()
+    validTokens.add(key)
     // A Set keeps its order, so the first entry is the least recently used one.
-    if (known.size > MAX_ENTRIES) known.delete(known.values().next().value!)
+    if (validTokens.size > MAX_ENTRIES) validTokens.delete(validTokens.values().next().value!)
     return holder
   }
 }
 
 type TokenUse = { running: number }
 
-async function within(
+async function runLimited(
   work: () => Promise<void>,
   use: TokenUse,
   bucket: Bucket,

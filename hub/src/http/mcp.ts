@@ -16,8 +16,7 @@ import { throwLocation } from "../shards/pool.ts"
 import { databaseUnavailable, type Viewer } from "../store/connection.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// The instructions of the hub's MCP server, for agents on machines without dex. There are no sessions: every request identifies
-// its viewer.
+// The hub's MCP server is for agents on machines without dex. It has no sessions: every request identifies its viewer.
 
 const INSTRUCTIONS =
   "What a team's coding agents said and did, shared by its members. Search when something may have been solved, decided or tried by a colleague before."
@@ -31,8 +30,8 @@ export type TeamMcpParts = {
 }
 
 export function createTeamMcp({ ask, version, log }: TeamMcpParts) {
-  const answer = async (viewer: Viewer, tool: OfferedTool, given: Record<string, unknown>): Promise<CallToolResult> => {
-    const read = readInput(agentInputOf(tool), tool, given)
+  const answer = async (viewer: Viewer, tool: OfferedTool, args: Record<string, unknown>): Promise<CallToolResult> => {
+    const read = readInput(agentInputOf(tool), tool, args)
     if ("wrong" in read) return failure(`${read.wrong}.`)
     const output = await ask({ viewer, tool: tool.name, input: read.ok })
     const tokens = estimateTokens(toJson(output))

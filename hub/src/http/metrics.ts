@@ -14,7 +14,7 @@ export function createMetricsApp({ db, shards, metrics }: { db: Database; shards
         value,
       })),
     )
-    const now = [
+    const gauges = [
       { name: "hub_questions_waiting", value: waiting },
       { name: "hub_second_wall_drops_total", value: drops },
       ...lags.map(({ tenant, shard, lag }) => ({
@@ -24,6 +24,6 @@ export function createMetricsApp({ db, shards, metrics }: { db: Database; shards
       })),
       ...pools,
     ]
-    return c.text(metrics.text(now), 200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" })
+    return c.text(metrics.text(gauges), 200, { "Content-Type": "text/plain; version=0.0.4; charset=utf-8" })
   })
 }

@@ -7,8 +7,8 @@ export type RunningServer = {
   /** Closes each connection after its next answer, so that a proxy switches to another hub. */
   drain(): void
   /**
-   * Accepts no new connections, waits up to `graceMs` for open requests, then cuts them. Returns the number of requests that were
-   * cut.
+   * Accepts no new connections, waits up to `graceMs` for open requests, then aborts them. Returns the number of aborted
+   * requests.
    */
   close(graceMs?: number): Promise<number>
 }
@@ -24,14 +24,14 @@ export async function serveApp(
   app: Pick<Hono, "fetch">,
   { host, port }: { host: string; port: number },
 ): Promise<RunningServer> {
-  const listener = getRequestListener(app.fetch)
-  const open = new Set<ServerResponse>()
+  const handleRequest = getRequestListener(app.fetch)
+  const openResponses = new Set<ServerResponse>()
   let isDraining = false
   const server = createServer((request, response) => {
-    open.add(response)
-    response.once("close", () => open.delete(response))
+    openResponses.add(response)
+    response.once("close", () => openResponses.delete(response))
     if (isDraining) response.shouldKeepAlive = false
-    void listener(request, response)
+    void handleRequest(request, response)
   })
   server.keepAliveTimeout = IDLE_MS
   server.headersTimeout = IDLE_MS + 1_000
@@ -42,23 +42,23 @@ export async function serveApp(
   const address = server.address()
   const drain = () => {
     isDraining = true
-    for (const response of open) response.shouldKeepAlive = false
+    for (const response of openResponses) response.shouldKeepAlive = false
   }
   return {
     port: typeof address === "object" && address ? address.port : port,
     drain,
     close: async (graceMs = GRACE_MS) => {
       drain()
-      let cut = 0
+      let aborted = 0
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       server.closeIdleConnections()
-      const late = setTimeout(() => {
-        cut = open.size
+      const timer = setTimeout(() => {
+        aborted = openResponses.size
         server.closeAllConnections()
       }, graceMs)
       await closed
-      clearTimeout(late)
-      return cut
+      clearTimeout(timer)
+      return aborted
     },
   }
 }

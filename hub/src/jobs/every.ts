@@ -5,23 +5,23 @@ export type Job = {
   stop(): Promise<void>
 }
 
-/** Runs `work` repeatedly, never twice at once. A failed run is reported to `failed`, and the next one starts normally. */
-export function runEvery(everyMs: number, work: () => Promise<unknown>, failed: (error: unknown) => void): Job {
+/** Runs `work` repeatedly, never twice at once. A failed run is reported to `onFailure`, and the next one starts normally. */
+export function runEvery(everyMs: number, work: () => Promise<unknown>, onFailure: (error: unknown) => void): Job {
   let running: Promise<void> | undefined
   let isStopped = false
-  let isWanted = false
+  let isRequested = false
   const run = () => {
     if (isStopped) return
     if (running) {
-      isWanted = true
+      isRequested = true
       return
     }
-    isWanted = false
+    isRequested = false
     running = work()
-      .then(() => {}, failed)
+      .then(() => {}, onFailure)
       .then(() => {
         running = undefined
-        if (isWanted) run()
+        if (isRequested) run()
       })
   }
   const timer = setInterval(run, everyMs)

@@ -6,8 +6,8 @@ const EVERY_MS = 60_000
 /** How long after a deletion to start, in milliseconds. By then, most readers of the deleted rows are done. */
 const FIRST_DELAY_MS = 500
 /**
- * The time within which keys are gone, as promised to the person who deletes: two rounds, in case the table is in use during the
- * first.
+ * The time within which keys are gone, as promised to the person who deletes. It allows for two runs, in case the table is in use
+ * during the first.
  */
 const GONE_WITHIN_MS = 2 * EVERY_MS + FIRST_DELAY_MS
 
@@ -15,14 +15,14 @@ const GONE_WITHIN_MS = 2 * EVERY_MS + FIRST_DELAY_MS
 export function createKeyRemover(address: string, log: (event: Record<string, unknown>) => void) {
   let timer: NodeJS.Timeout | undefined
   const work = async () => {
-    const done = await rewriteForgottenKeys(address, { intervalMs: EVERY_MS - FIRST_DELAY_MS })
-    if (done.state !== "nothing") log({ level: "info", event: "forget_keys", ...done })
+    const result = await rewriteForgottenKeys(address, { intervalMs: EVERY_MS - FIRST_DELAY_MS })
+    if (result.state !== "nothing") log({ level: "info", event: "forget_keys", ...result })
   }
   const job = runEvery(EVERY_MS, work, (error) =>
     log({ level: "error", event: "forget_keys", code: codeOf(error) || undefined }),
   )
   return {
-    forgot: (): Date => {
+    onForgotten: (): Date => {
       clearTimeout(timer)
       timer = setTimeout(job.soon, FIRST_DELAY_MS)
       timer.unref()

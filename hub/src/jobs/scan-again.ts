@@ -17,9 +17,9 @@ export function scanByNewerRules(
   let isStopped = false
   const work = async () => {
     while (!isStopped) {
-      const done = await scanAgain(db, { version: REDACTION_VERSION, secretsIn, rulesIn })
-      if (done.scanned === 0) return
-      log({ level: "info", event: "scan_again", ...done })
+      const result = await scanAgain(db, { version: REDACTION_VERSION, secretsIn, rulesIn })
+      if (result.scanned === 0) return
+      log({ level: "info", event: "scan_again", ...result })
     }
   }
   const job = runEvery(EVERY_MS, work, (error) =>

@@ -7,7 +7,7 @@ import { HubProblem } from "../store/problem.ts"
 import { type HubLogin, resourceOf } from "./login.ts"
 import type { Provider } from "./provider.ts"
 
-/** The accepted algorithms: only signatures with a key pair, because a shared secret or a missing signature proves nothing. */
+/** The accepted algorithms. All of them sign with a key pair, because a shared secret proves nothing about the issuer. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519"]
 
 /** Errors of the token itself, as opposed to failures to fetch the provider's keys. */

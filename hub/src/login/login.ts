@@ -12,7 +12,7 @@ export type HubLogin = {
 
 export type DeviceLogins = {
   begin(): Promise<DeviceLogin>
-  /** Returns the person's token once they have agreed. It is shown only this once. */
+  /** Returns the person's token once they have agreed. It is returned only once. */
   ask(login: unknown): Promise<DeviceLoginState>
 }
 

@@ -28,7 +28,7 @@ export function openLogin({ settings, db, masterKey, log }: LoginParts): HubLogi
 
 const MAX_GROUPS = 1_000
 const MAX_LENGTH = 200
-/** The most characters of a name. It is less than a name may have, because a number is appended if the name is taken. */
+/** The maximum length of a name. Names may be longer than this, because a number is appended if the name is taken. */
 const MAX_NAME_LENGTH = 50
 
 /** The person whom the claims describe. An unverified e-mail address is ignored, because anybody can type one. */
@@ -47,8 +47,8 @@ function personIn(issuer: string, claims: Record<string, unknown>): Person {
 }
 
 function groupsIn(claim: unknown): string[] {
-  const named = typeof claim === "string" ? [claim] : Array.isArray(claim) ? claim : []
-  return [...new Set(named.filter((one): one is string => textIn(one) === one))].slice(0, MAX_GROUPS)
+  const groups = typeof claim === "string" ? [claim] : Array.isArray(claim) ? claim : []
+  return [...new Set(groups.filter((one): one is string => textIn(one) === one))].slice(0, MAX_GROUPS)
 }
 
 function textIn(claim: unknown): string | undefined {
@@ -59,7 +59,7 @@ function textIn(claim: unknown): string | undefined {
 
 /** A name that is valid in refs: ann.lee for Ann.Lee@example.com. */
 function nameFrom(text = ""): string | undefined {
-  const plain = text
+  const name = text
     .replace(/@.*$/s, "")
     .normalize("NFKD")
     .replace(/\p{M}/gu, "")
@@ -68,32 +68,32 @@ function nameFrom(text = ""): string | undefined {
     .replace(/^[^a-z0-9]+/, "")
     .slice(0, MAX_NAME_LENGTH)
     .replace(/[-.]+$/, "")
-  return plain === "" ? undefined : plain
+  return name === "" ? undefined : name
 }
 
 type Parts = { db: Database; provider: Provider; settings: OidcSettings; masterKey: Buffer; now?: () => number }
 
 const SEAL_PURPOSE = "device login"
-/** How often a client may ask about one login per minute. dex asks every five seconds. */
+/** How many times per minute a client may ask about one login. dex asks every five seconds. */
 const POLLS_PER_MINUTE = 30
-/** The most logins to remember: more than start within two hours. */
+/** The maximum number of logins to remember: more than are started within two hours. */
 const MAX_LOGINS = 10_000
 
-/** Device logins. No state is needed between the two calls: the client returns the provider's code, sealed, to any node. */
+/** Handles device logins. A node stores nothing between the two calls: the client keeps the provider's code, sealed. */
 function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now }: Parts): DeviceLogins {
   const key = sealedName(masterKey, SEAL_PURPOSE)
-  const asks = createRecentCache<Bucket>(MAX_LOGINS, () => 1)
-  const isTooOften = (code: string) => {
-    const bucket = asks.get(code) ?? createBucket(POLLS_PER_MINUTE, now)
-    asks.set(code, bucket)
+  const buckets = createRecentCache<Bucket>(MAX_LOGINS, () => 1)
+  const asksTooOften = (code: string) => {
+    const bucket = buckets.get(code) ?? createBucket(POLLS_PER_MINUTE, now)
+    buckets.set(code, bucket)
     return bucket.take() > 0
   }
   return {
     begin: async () => {
       const { code, userCode, address, addressWithCode, seconds, interval } = await provider.beginDevice()
-      const kept = JSON.stringify({ code, until: now() + seconds * 1_000 })
+      const state = JSON.stringify({ code, until: now() + seconds * 1_000 })
       return {
-        login: seal(key, Buffer.from(kept), SEAL_PURPOSE).toString("base64url"),
+        login: seal(key, Buffer.from(state), SEAL_PURPOSE).toString("base64url"),
         user_code: userCode,
         verification_uri: address,
         verification_uri_complete: addressWithCode,
@@ -102,9 +102,9 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
       }
     },
     ask: async (login) => {
-      const { code, until } = opened(key, login)
+      const { code, until } = openSealed(key, login)
       if (until < now()) throw expiredProblem()
-      if (isTooOften(code)) return { state: "slow_down" }
+      if (asksTooOften(code)) return { state: "slow_down" }
       const answer = await provider.askDevice(code)
       if (answer.state !== "done") return answer
       return { state: "done", token: await logInPerson(db, personIn(settings.issuer, answer.claims), settings.days) }
@@ -112,7 +112,7 @@ function createDeviceLogins({ db, provider, settings, masterKey, now = Date.now 
   }
 }
 
-function opened(key: Buffer, login: unknown): { code: string; until: number } {
+function openSealed(key: Buffer, login: unknown): { code: string; until: number } {
   try {
     return JSON.parse(unseal(key, Buffer.from(String(login), "base64url"), SEAL_PURPOSE).toString("utf8"))
   } catch {

@@ -2,7 +2,7 @@ import * as oidc from "openid-client"
 import type { OidcSettings } from "../settings.ts"
 import { HubProblem } from "../store/problem.ts"
 
-/** The code to enter on the provider's page, and how often to ask whether that was done. */
+/** The code to enter on the provider's page, and the interval in seconds at which to ask whether that was done. */
 export type DeviceCode = {
   code: string
   userCode: string
@@ -31,15 +31,15 @@ const DEFAULT_INTERVAL_SECONDS = 5
 
 /** The identity provider. It is contacted only when somebody logs in, so everything else works while it is down. */
 export function openProvider(settings: OidcSettings, log: Log): Provider {
-  let found: Promise<oidc.Configuration> | undefined
+  let discovered: Promise<oidc.Configuration> | undefined
   const configuration = () => {
-    found ??= discover(settings).catch((error: unknown) => {
-      found = undefined
+    discovered ??= discover(settings).catch((error: unknown) => {
+      discovered = undefined
       throw error
     })
-    return found
+    return discovered
   }
-  const guarded = async <T>(work: (config: oidc.Configuration) => Promise<T>): Promise<T> => {
+  const withProvider = async <T>(work: (config: oidc.Configuration) => Promise<T>): Promise<T> => {
     try {
       return await work(await configuration())
     } catch (error) {
@@ -48,19 +48,19 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
   }
   return {
     beginDevice: () =>
-      guarded(async (config) => {
-        const begun = await oidc.initiateDeviceAuthorization(config, { scope: settings.scopes })
+      withProvider(async (config) => {
+        const response = await oidc.initiateDeviceAuthorization(config, { scope: settings.scopes })
         return {
-          code: begun.device_code,
-          userCode: begun.user_code,
-          address: begun.verification_uri,
-          addressWithCode: begun.verification_uri_complete,
-          seconds: begun.expires_in,
-          interval: begun.interval ?? DEFAULT_INTERVAL_SECONDS,
+          code: response.device_code,
+          userCode: response.user_code,
+          address: response.verification_uri,
+          addressWithCode: response.verification_uri_complete,
+          seconds: response.expires_in,
+          interval: response.interval ?? DEFAULT_INTERVAL_SECONDS,
         }
       }),
     askDevice: (code) =>
-      guarded(async (config) => {
+      withProvider(async (config) => {
         try {
           const tokens = await oidc.genericGrantRequest(config, DEVICE_GRANT, { device_code: code })
           return { state: "done", claims: await claimsOf(config, tokens) }
@@ -69,7 +69,7 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
         }
       }),
     keys: () =>
-      guarded(async (config) => {
+      withProvider(async (config) => {
         const { jwks_uri } = config.serverMetadata()
         if (jwks_uri === undefined) throw new Error("no keys")
         return new URL(jwks_uri)
@@ -78,11 +78,11 @@ export function openProvider(settings: OidcSettings, log: Log): Provider {
 }
 
 function discover({ issuer, clientId, clientSecret }: OidcSettings): Promise<oidc.Configuration> {
-  const isPlain = issuer.startsWith("http:") // the settings allow that on this machine only
+  const isUnencrypted = issuer.startsWith("http:") // the settings allow that on this machine only
   const auth = clientSecret === undefined ? oidc.None() : oidc.ClientSecretBasic(clientSecret)
   return oidc.discovery(new URL(issuer), clientId, undefined, auth, {
     timeout: TIMEOUT_SECONDS,
-    execute: [oidc.enableNonRepudiationChecks, ...(isPlain ? [oidc.allowInsecureRequests] : [])],
+    execute: [oidc.enableNonRepudiationChecks, ...(isUnencrypted ? [oidc.allowInsecureRequests] : [])],
   })
 }
 
@@ -113,7 +113,7 @@ export function expiredProblem(): HubProblem {
   return new HubProblem(410, "expired", "The code has expired. Log in again.")
 }
 
-/** The problem to report. Only the kind of the error is logged, because its text may quote what was sent. */
+/** The problem to report to the client. Only the kind of the error is logged, because its text may quote what was sent. */
 function providerProblem(error: unknown, log: Log): HubProblem {
   const { code, error: oauthError, name } = error as { code?: unknown; error?: unknown; name?: unknown }
   const kinds = [name, code, oauthError].filter((one) => typeof one === "string" && /^\w{1,60}$/.test(one))

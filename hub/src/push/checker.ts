@@ -21,11 +21,11 @@ export type CheckerOptions = {
 
 const MAX_CHECK_MS = 10_000
 /**
- * How many times longer the check of a stored chunk may take: those of earlier versions decompress to 64 MB, and nobody waits for
- * them.
+ * How many times longer the check of a stored chunk may take. Chunks of earlier versions decompress to up to 64 MB, and nobody
+ * waits for the result.
  */
 const STORED_TIME_FACTOR = 12
-/** The most waiting chunks, because they are in memory. */
+/** The maximum number of waiting chunks. It is limited because they are in memory. */
 const MAX_QUEUE = 128
 const MEMORY_MB = 256
 
@@ -37,29 +37,29 @@ type WaitingChunk = { chunk: ChunkToCheck; resolve(answer: Answer): void; reject
 export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: CheckerOptions = {}): ChunkChecker {
   const queue: WaitingChunk[] = []
   const idle: CheckThread[] = []
-  const all = new Set<CheckThread>()
+  const running = new Set<CheckThread>()
   const start = (): CheckThread => {
     const limits = { maxOldGenerationSizeMb: MEMORY_MB }
     const file = subprocessFile("./check-thread.ts", import.meta.url)
     const thread: CheckThread = startThread(file, { limits, isUnref: true })
-    all.add(thread)
+    running.add(thread)
     thread.ended.then(() => {
-      all.delete(thread)
-      next()
+      running.delete(thread)
+      assignWaiting()
     })
     return thread
   }
-  const next = (): void => {
-    while (queue.length > 0 && (idle.length > 0 || all.size < threads)) {
+  const assignWaiting = (): void => {
+    while (queue.length > 0 && (idle.length > 0 || running.size < threads)) {
       const thread = idle.pop() ?? start()
-      if (!thread.hasEnded()) give(thread, queue.shift()!)
+      if (!thread.hasEnded()) assign(thread, queue.shift()!)
     }
   }
-  const give = async (thread: CheckThread, { chunk, resolve, reject }: WaitingChunk): Promise<void> => {
-    let why = { code: "failed", message: "The hub could not check this chunk." }
+  const assign = async (thread: CheckThread, { chunk, resolve, reject }: WaitingChunk): Promise<void> => {
+    let failure = { code: "failed", message: "The hub could not check this chunk." }
     const timer = setTimeout(
       () => {
-        why = { code: "too_slow", message: "The hub could not check this chunk in time." }
+        failure = { code: "too_slow", message: "The hub could not check this chunk in time." }
         thread.kill()
       },
       longestMs * (chunk.hash === undefined ? STORED_TIME_FACTOR : 1),
@@ -69,20 +69,20 @@ export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: Chec
       if ("problem" in answer) reject(problemOf(answer))
       else resolve(answer)
     } catch (error) {
-      log?.({ level: "error", event: "chunk", code: why.code, bytes: chunk.data.length })
-      reject(new HubProblem(422, why.code, why.message))
+      log?.({ level: "error", event: "chunk", code: failure.code, bytes: chunk.data.length })
+      reject(new HubProblem(422, failure.code, failure.message))
       if (!isSubprocessEnded(error)) await thread.kill()
     }
     clearTimeout(timer)
     if (!thread.hasEnded()) idle.push(thread)
-    next()
+    assignWaiting()
   }
   const ask = (chunk: ChunkToCheck): Promise<Answer> => {
     if (queue.length >= MAX_QUEUE)
       throw new HubProblem(503, "busy", "Too many pushes at once. Try again in a moment.", { afterSeconds: 1 })
     return new Promise((resolve, reject) => {
       queue.push({ chunk, resolve, reject })
-      next()
+      assignWaiting()
     })
   }
   return {
@@ -92,7 +92,7 @@ export function openChecker({ threads = 2, longestMs = MAX_CHECK_MS, log }: Chec
     },
     rulesIn: async (data) => ((await ask({ data })) as { rules: string[] }).rules,
     close: async () => {
-      await Promise.all([...all].map((thread) => thread.kill()))
+      await Promise.all([...running].map((thread) => thread.kill()))
     },
   }
 }

@@ -17,8 +17,9 @@ import { redactRecord } from "../../../src/redact/redact.ts"
 import { LEVELS, type Level } from "../store/access.ts"
 import { HubProblem } from "../store/problem.ts"
 
-// Matches the id of a source. Clients are not trusted: the shape of everything they send is checked before it is used.
+// Clients are not trusted: the shape of everything they send is checked before it is used.
 
+/** Matches the id of a source. */
 const SOURCE = /^[a-z][a-z0-9_]{0,40}$/
 const HASH = /^[0-9a-f]{64}$/
 
@@ -31,12 +32,12 @@ const PLAN = object({
 export const MAX_COUNTED = 1_000_000
 const count = () => integer(undefined, { minimum: 0, maximum: MAX_COUNTED })
 const size = () => integer(undefined, { minimum: 0, maximum: 2_000_000_000 })
-/** The last time that is accepted, in milliseconds: the end of the year 9999. */
+/** The latest time that is accepted, in milliseconds: the end of the year 9999. */
 const LAST_TIME = 253_402_300_799_999
 const time = () => integer(undefined, { minimum: 0, maximum: LAST_TIME })
 const MAX_USAGE_NUMBER = 1e15
 
-/** The counts and price details of the provider, as the laptop has them. */
+/** The usage as the laptop recorded it. Providers count different things, so only the numbers in it are checked. */
 const USAGE: Schema<Record<string, unknown>> = { type: "object", additionalProperties: true }
 
 const HEAD = object({
@@ -88,7 +89,7 @@ export function readDecision(body: unknown): "approve" | "deny" {
 
 export function readPlan(body: unknown): PlanRequest {
   const plan = readShape<PlanRequest>(PLAN, body)
-  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan has at most ${MAX_PLANNED} conversations.`)
+  if (plan.conversations.length > MAX_PLANNED) throw invalid(`A plan can have at most ${MAX_PLANNED} conversations.`)
   for (const { source, id, digest, chunks } of plan.conversations) {
     checkName(source, id)
     checkHashes([digest, ...chunks])
@@ -100,10 +101,10 @@ export function readCommit(body: unknown): CommitRequest {
   const commit = readShape<CommitRequest>(commitSchema, body)
   const { head } = commit
   if (!everyNumber(head.usage, (value) => value >= 0 && value <= MAX_USAGE_NUMBER))
-    throw invalid("usage has an impossible number.")
+    throw invalid("usage contains an impossible number.")
   checkName(head.source, head.id)
   checkHashes([commit.digest, ...commit.chunks])
-  // Only the title and other text is searched for secrets; the other fields are names that no person wrote.
+  // Only the head is searched for secrets: it has the title and other text. The other fields are names and hashes.
   refuseSecrets(secretsIn([head]))
   return commit
 }
@@ -114,27 +115,27 @@ export function checkName(source: string, id: string): void {
     throw invalid(`${JSON.stringify(`${source}:${id}`.slice(0, 100))} is not a valid name of a conversation.`)
 }
 
-/** The most messages in a chunk. A laptop starts another chunk long before this. */
+/** The maximum number of messages in a chunk. A laptop starts another chunk long before this. */
 const MAX_MESSAGES = 4_000
 
-/** The messages of a chunk, after its hash, shape and text were checked. This takes processor time; see checker.ts. */
+/** Returns the messages of a chunk after checking its hash, shape and text. This takes processor time; see checker.ts. */
 export function readMessages(hash: string, data: Uint8Array): { messages: WireMessage[]; plainBytes: number } {
-  const chunk = unpacked(data)
+  const chunk = unpack(data)
   if (chunk.hash !== hash) throw invalid("The chunk does not have this hash.")
-  if (chunk.messages.length > MAX_MESSAGES) throw tooLarge(`A chunk has at most ${MAX_MESSAGES} messages.`)
-  const wrong = chunk.messages.findIndex((message) => !isMessage(message))
-  if (wrong >= 0) throw invalid(`Line ${wrong + 1} of the chunk is not a message.`)
+  if (chunk.messages.length > MAX_MESSAGES) throw tooLarge(`A chunk can have at most ${MAX_MESSAGES} messages.`)
+  const wrongIndex = chunk.messages.findIndex((message) => !isMessage(message))
+  if (wrongIndex >= 0) throw invalid(`Line ${wrongIndex + 1} of the chunk is not a message.`)
   refuseSecrets(secretsIn(chunk.messages))
   return chunk
 }
 
-/** The checks that do not need the chunk decompressed. */
+/** Makes the checks for which the chunk need not be decompressed. */
 export function checkSent(hash: string, data: Uint8Array): void {
   checkHashes([hash])
-  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk has at most ${MAX_CHUNK_BYTES} bytes.`)
+  if (data.length > MAX_CHUNK_BYTES) throw tooLarge(`A chunk can have at most ${MAX_CHUNK_BYTES} bytes.`)
 }
 
-function unpacked(data: Uint8Array): ReturnType<typeof unpackChunk> {
+function unpack(data: Uint8Array): ReturnType<typeof unpackChunk> {
   try {
     return unpackChunk(data, maxPlain(data.length))
   } catch (error) {
@@ -184,15 +185,15 @@ function isWithin(value: unknown, most: number): boolean {
 }
 
 /** True if all numbers in a value, at any depth, pass. JSON.parse reads 1e400 as Infinity. */
-function everyNumber(value: unknown, isRight: (number: number) => boolean): boolean {
-  if (typeof value === "number") return isRight(value)
-  return typeof value !== "object" || value === null || Object.values(value).every((one) => everyNumber(one, isRight))
+function everyNumber(value: unknown, isValid: (number: number) => boolean): boolean {
+  if (typeof value === "number") return isValid(value)
+  return typeof value !== "object" || value === null || Object.values(value).every((one) => everyNumber(one, isValid))
 }
 
 /** The names of the rules that match something in `values`, which this call changes. Uses this hub's version of the rules. */
 export function secretsIn(values: readonly object[]): string[] {
-  const found = values.flatMap((value) => Object.keys(redactRecord(value as RawRecord).redactions))
-  return [...new Set(found)]
+  const rules = values.flatMap((value) => Object.keys(redactRecord(value as RawRecord).redactions))
+  return [...new Set(rules)]
 }
 
 function refuseSecrets(rules: string[]): void {
@@ -204,7 +205,7 @@ function refuseSecrets(rules: string[]): void {
 }
 
 function checkHashes(hashes: string[]): void {
-  if (!hashes.every((hash) => HASH.test(hash))) throw invalid("A digest is 64 hexadecimal digits.")
+  if (!hashes.every((hash) => HASH.test(hash))) throw invalid("A digest must be 64 hexadecimal digits.")
 }
 
 function readShape<T>(schema: Schema, body: unknown): T {

@@ -20,7 +20,7 @@ import { hasHistory } from "../store/feeds.ts"
 import { openTenantHistory, withQuestionHistory } from "../store/history.ts"
 import { createReadable } from "../store/readable.ts"
 import { type ShardToAsk, shardOfProject, shardsOf, shardsWithProject } from "../store/shards.ts"
-import { linesWithin } from "./lines.ts"
+import { limitLines } from "./lines.ts"
 import { openLocalShards } from "./local.ts"
 import { isShardUnavailable, type MergedShard, mergedIndex, ShardUnavailableError } from "./merged.ts"
 import type { CallNode, NodeAddress } from "./node-call.ts"
@@ -29,13 +29,13 @@ import { answerCall, remoteIndex, type ShardAnswer, type ShardQuestion } from ".
 /** The tools of a team's history. They only read; other tools work only on a laptop. */
 export const teamTools: readonly Tool<Dex>[] = [search, list, show, timeline, stats]
 
-/** The tools, and the queries with which a laptop builds an answer of its own. Agents do not see these. */
+/** The tools, and further queries from which a laptop builds its own answers. Agents do not see those queries. */
 export const teamQuestions: readonly TeamQuestionKind[] = [
   ...teamTools,
   ...answerQuestions,
   linesQuery as TeamQuestionKind,
 ]
-/** Tools that use the search index. What they find is then read with the viewer's permissions. */
+/** The tools that use the search index. Their results are then read with the viewer's permissions. */
 const INDEX_TOOLS = ["search", "passages"]
 const SHARD_TOOLS = [...INDEX_TOOLS, "lines"]
 
@@ -44,7 +44,7 @@ export type TeamAnswer =
   | { output: unknown; drops: number }
   | { problem: { status: number; code: string; message: string } }
 
-/** The problem to report while there is no index: a search would have to read all of a team's history, which takes minutes. */
+/** The problem to report while there is no index. Without one, a search would read all of a team's history for minutes. */
 const INDEX_BUILDING = {
   status: 503,
   code: "building",
@@ -52,8 +52,8 @@ const INDEX_BUILDING = {
 }
 
 /**
- * The problem to report if a node is missing: all lines of a project are in one shard, so there is no partial answer without its
- * node.
+ * The problem to report if the node with a project's lines does not answer. All lines of a project are in one shard, so no other
+ * node can give a partial answer.
  */
 const LINES_UNAVAILABLE = {
   status: 503,
@@ -61,7 +61,7 @@ const LINES_UNAVAILABLE = {
   message: "The hub's node that knows who wrote these lines does not answer. Try again in a minute.",
 }
 
-/** The problem to report if no shard answers: "nothing was found" would suggest that the search took place. */
+/** The problem to report if no shard answers. The answer "Nothing was found" would suggest that the search took place. */
 const SEARCH_UNAVAILABLE = {
   status: 503,
   code: "node_missing",
@@ -70,8 +70,8 @@ const SEARCH_UNAVAILABLE = {
 }
 
 /**
- * For tests that each of the two access checks works alone: `scope` replaces what a member may read, `index` opens a complete
- * shard.
+ * For tests which show that each of the two access checks works without the other. `scope` replaces the condition for what a
+ * member may read; `index` opens complete shards.
  */
 export type AccessCheckOverrides = { scope?: string; index?: "all" }
 type AnswerParts = {
@@ -79,7 +79,7 @@ type AnswerParts = {
   data: string
   folder: string
   version: string
-  walls?: AccessCheckOverrides
+  accessChecks?: AccessCheckOverrides
   /** How shards of other nodes are called. Absent if this node answers only from its own. */
   others?: { self: string; call: CallNode }
 }
@@ -89,29 +89,31 @@ const CALL_MS = 3_000
 const QUESTION_MS = 10_000
 
 /** Answers questions from the shards, each for one viewer. */
-export function createAnswers({ db, data, folder, version, walls = {}, others }: AnswerParts) {
+export function createAnswers({ db, data, folder, version, accessChecks = {}, others }: AnswerParts) {
   const readable = createReadable(db)
   const local = openLocalShards(data)
-  const elsewhere = ({ node, url }: ShardToAsk): NodeAddress | undefined =>
+  const remoteNodeOf = ({ node, url }: ShardToAsk): NodeAddress | undefined =>
     others && node !== null && node !== others.self ? { name: node, url } : undefined
   /**
-   * The first access check: an index of only what the viewer may read. `project` is the part of a key that the question names.
+   * The first access check: opens an index of only what the viewer may read. If the question names a project, `project` is that
+   * part of its key.
    */
   const indexFor = async (viewer: Viewer, project: string | undefined): Promise<SearchIndex | undefined> => {
     const { tenant } = viewer
     const time = { callMs: CALL_MS, until: Date.now() + QUESTION_MS }
-    const mine = await readable(viewer)
-    const named = project === undefined ? undefined : await shardsWithProject(db, tenant, project)
+    const readableNow = await readable(viewer)
+    const namedShards = project === undefined ? undefined : await shardsWithProject(db, tenant, project)
     const placements = (await shardsOf(db, tenant)).filter(
-      ({ shard }) => mine.shards.has(shard) || walls.index === "all",
+      ({ shard }) => readableNow.shards.has(shard) || accessChecks.index === "all",
     )
     const indexes = placements.map(async (placed): Promise<MergedShard> => {
-      const of = { tenant, shard: placed.shard }
-      const scope = { of: viewer, version: mine.version, names: mine.shards.get(of.shard) ?? [] }
-      const isNamed = named?.has(of.shard) ?? true
-      const node = elsewhere(placed)
-      if (node) return { index: remoteIndex(others!.call, node, { of, scope, ms: CALL_MS }), isNamed, isFar: true }
-      const index = await local.open(of, walls.index === "all" ? undefined : scope)
+      const shardName = { tenant, shard: placed.shard }
+      const scope = { of: viewer, version: readableNow.version, names: readableNow.shards.get(shardName.shard) ?? [] }
+      const isNamed = namedShards?.has(shardName.shard) ?? true
+      const node = remoteNodeOf(placed)
+      if (node)
+        return { index: remoteIndex(others!.call, node, { of: shardName, scope, ms: CALL_MS }), isNamed, isFar: true }
+      const index = await local.open(shardName, accessChecks.index === "all" ? undefined : scope)
       return { index: index === "scope" ? undefined : index, isNamed }
     })
     const shards = await Promise.all(indexes)
@@ -119,17 +121,17 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     return shards.length === 1 && !shards[0]!.isFar ? shards[0]!.index : mergedIndex(shards, time)
   }
   /** The node with a project's lines, if that is another node. */
-  const linesElsewhere = async ({ tenant }: Viewer, project: string): Promise<NodeAddress | undefined> => {
+  const remoteNodeOfLines = async ({ tenant }: Viewer, project: string): Promise<NodeAddress | undefined> => {
     if (!others) return undefined
     const shard = await shardOfProject(db, tenant, project)
     const placed = (await shardsOf(db, tenant)).find((one) => one.shard === shard)
-    return placed && elsewhere(placed)
+    return placed && remoteNodeOf(placed)
   }
   const linesOf = async (viewer: Viewer, project: string) => {
     const shard = await shardOfProject(db, viewer.tenant, project)
-    const known = shard === undefined ? undefined : local.lines({ tenant: viewer.tenant, shard })
-    if (walls.index === "all") return linesWithin(known, undefined)
-    return linesWithin(known, (await readable(viewer)).shards.get(shard ?? -1) ?? new Set())
+    const knowledge = shard === undefined ? undefined : local.lines({ tenant: viewer.tenant, shard })
+    if (accessChecks.index === "all") return limitLines(knowledge, undefined)
+    return limitLines(knowledge, (await readable(viewer)).shards.get(shard ?? -1) ?? new Set())
   }
   const answer = async ({ viewer, tool: name, input }: TeamQuestion): Promise<TeamAnswer> => {
     const tool = teamQuestions.find((one) => one.name === name)
@@ -137,7 +139,7 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     const read = readInput(tool.input, tool, input)
     if ("wrong" in read) return { problem: { status: 400, code: "invalid", message: `${read.wrong}.` } }
     const names = read.ok as SearchNames
-    const node = name === "lines" ? await linesElsewhere(viewer, names.project ?? "") : undefined
+    const node = name === "lines" ? await remoteNodeOfLines(viewer, names.project ?? "") : undefined
     // The other node answers the complete question, with both access checks.
     if (node)
       try {
@@ -150,14 +152,14 @@ export function createAnswers({ db, data, folder, version, walls = {}, others }:
     if (INDEX_TOOLS.includes(name) && !index && (await hasHistory(db, viewer.tenant)))
       return { problem: INDEX_BUILDING }
     const lines = () => linesOf(viewer, names.project ?? "")
-    const options = walls.scope === undefined ? {} : { scope: walls.scope }
+    const options = accessChecks.scope === undefined ? {} : { scope: accessChecks.scope }
     return withQuestionHistory(db, viewer, options, async (history) => {
-      const watched = SHARD_TOOLS.includes(name) ? watchSecondWall(db, viewer, history) : { history, drops: () => 0 }
+      const checked = SHARD_TOOLS.includes(name) ? countDrops(db, viewer, history) : { history, drops: () => 0 }
       try {
         const { output } = withVisibleTexts(
-          await tool.run(teamDex(folder, version, watched.history, index), read.ok, lines),
+          await tool.run(teamDex(folder, version, checked.history, index), read.ok, lines),
         )
-        return index?.isUnanswered?.() ? { problem: SEARCH_UNAVAILABLE } : { output, drops: watched.drops() }
+        return index?.isUnanswered?.() ? { problem: SEARCH_UNAVAILABLE } : { output, drops: checked.drops() }
       } catch (error) {
         if (!isDexError(error)) throw error
         return { problem: { status: 400, code: error.code, message: error.message } }
@@ -191,10 +193,10 @@ function projectNamed({ query = "", project }: SearchNames): string | undefined 
 }
 
 /**
- * The second access check: what was found is read with the viewer's permissions. If a conversation exists that they may not read,
- * it passed the first check. It is dropped and counted. This should never happen.
+ * Counts the conversations that only the second access check drops. In that check, results are read with the viewer's
+ * permissions. If a result exists that the viewer may not read, the first check has failed, which should never happen.
  */
-function watchSecondWall(
+function countDrops(
   db: Database,
   viewer: Viewer,
   history: HistoryReader,
@@ -205,13 +207,13 @@ function watchSecondWall(
     history: {
       ...history,
       list: async (filter) => {
-        const found = await history.list(filter)
+        const result = await history.list(filter)
         const { among = [], limit, offset } = filter
-        const names = new Set(found.rows.map(({ ref }) => formatRef(ref)))
+        const names = new Set(result.rows.map(({ ref }) => formatRef(ref)))
         const missing = limit < among.length || offset > 0 ? [] : among.filter((ref) => !names.has(formatRef(ref)))
         if (missing.length > 0)
           dropped += (await openTenantHistory(db, viewer.tenant).list({ ...filter, among: missing })).rows.length
-        return found
+        return result
       },
       conversation: async (ref) => {
         const row = await history.conversation(ref)
@@ -223,8 +225,8 @@ function watchSecondWall(
 }
 
 /**
- * The context in which the tools run on a team's history. It has no home of its own: `folder` is empty, so that nothing from this
- * machine appears in an answer.
+ * The context in which the tools run on a team's history. Its home is `folder`, which is empty, so that nothing from this machine
+ * appears in an answer.
  */
 function teamDex(folder: string, version: string, history: HistoryReader, index: SearchIndex | undefined): Dex {
   const refuse = () => Promise.reject(new Error("A hub's history can be changed only by pushing to it."))

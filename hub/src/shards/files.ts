@@ -13,7 +13,8 @@ export function shardFile(data: string, name: ShardName): string {
 }
 
 /**
- * Identifies the file. Changes if the file was removed and created again: a process that still has it open reads a deleted file.
+ * Identifies a file. The identity changes if the file is removed and created again. A process that still has the old file open
+ * must open it again.
  */
 export function fileIdentity(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false })

@@ -8,7 +8,7 @@ import { allShards, nodeSeen, type PlacedShard, type ShardNode, shardArrived } f
 import { type ShardName, shardFile, shardFolder } from "./files.ts"
 import { openShardLines, type ShardLines } from "./lines.ts"
 
-/** How long a shard is read before the others get a turn, in milliseconds. */
+/** How long one shard is updated before the others get a turn, in milliseconds. */
 const TURN_MS = 2_000
 /**
  * How many bytes of text are read and indexed together. Batches of 64 conversations of any length made a hub 70 to 90 MB larger.
@@ -16,7 +16,7 @@ const TURN_MS = 2_000
 const MAX_BYTES = 2_000_000
 /** How often a node reports that it runs, in milliseconds. */
 const REPORT_EVERY_MS = 5_000
-/** How long a moved shard is kept, in milliseconds. By then, everyone who asked while the shard was here has an answer. */
+/** How long a moved shard is kept, in milliseconds. By then, all questions that arrived while it was here are answered. */
 const DELETE_AFTER_MS = 15_000
 
 export const ONLY_NODE: ShardNode = { name: "main" }
@@ -35,35 +35,35 @@ export type Follower = {
 export function createFollower(db: Database, data: string, node = ONLY_NODE): Follower {
   const shards = new Map<string, OpenShard>()
   let lags: ShardLag[] = []
-  let seenAt = 0
-  const leftAt = new Map<string, number>()
-  const saySeen = async () => {
-    if (Date.now() - seenAt <= REPORT_EVERY_MS) return
+  let reportedAt = 0
+  const movedAt = new Map<string, number>()
+  const reportRunning = async () => {
+    if (Date.now() - reportedAt <= REPORT_EVERY_MS) return
     await nodeSeen(db, node)
-    seenAt = Date.now()
+    reportedAt = Date.now()
   }
   /** Closes a shard that now belongs to another node, and deletes its folder after a while. */
-  const leave = (name: ShardName): void => {
+  const closeMovedShard = (name: ShardName): void => {
     const key = keyOf(name)
     shards.get(key)?.close()
     shards.delete(key)
     const folder = shardFolder(data, name)
     if (!existsSync(folder)) return
-    const since = leftAt.get(key) ?? Date.now()
-    leftAt.set(key, since)
+    const since = movedAt.get(key) ?? Date.now()
+    movedAt.set(key, since)
     if (Date.now() - since < DELETE_AFTER_MS) return
     rmSync(folder, { recursive: true, force: true })
-    leftAt.delete(key)
+    movedAt.delete(key)
   }
-  const followed = (name: ShardName): OpenShard => {
+  const openedShard = (name: ShardName): OpenShard => {
     const key = keyOf(name)
-    leftAt.delete(key)
-    const known = shards.get(key) ?? openShard(shardFile(data, name))
-    shards.set(key, known)
-    return known
+    movedAt.delete(key)
+    const shard = shards.get(key) ?? openShard(shardFile(data, name))
+    shards.set(key, shard)
+    return shard
   }
   const follow = async (name: ShardName, seq: number): Promise<boolean> => {
-    const shard = followed(name)
+    const shard = openedShard(name)
     if (shard.seq === seq && shard.linesSeq === seq) return true
     const history = openShardHistory(db, name.tenant, name.shard)
     const { complete } = await shard.index.follow(history, { deadline: Date.now() + TURN_MS, mostBytes: MAX_BYTES })
@@ -76,22 +76,22 @@ export function createFollower(db: Database, data: string, node = ONLY_NODE): Fo
   }
   return {
     step: async () => {
-      await saySeen()
+      await reportRunning()
       const heads = new Map((await feeds(db)).map(({ tenant, seq }) => [tenant, seq]))
       const all = await allShards(db)
       const isOwn = (shard: PlacedShard) => shard.node === node.name || shard.moving_to === node.name
-      const own = all.filter(isOwn)
-      for (const shard of all) if (shard.node !== null && !isOwn(shard)) leave(shard)
+      const ownShards = all.filter(isOwn)
+      for (const shard of all) if (shard.node !== null && !isOwn(shard)) closeMovedShard(shard)
       const seqOf = ({ tenant }: ShardName) => heads.get(tenant) ?? 0
       let isDone = true
-      for (const shard of own) {
-        await saySeen()
-        const isThere = await follow(shard, seqOf(shard))
-        if (isThere && shard.moving_to === node.name) await shardArrived(db, shard, node.name)
-        isDone &&= isThere
+      for (const shard of ownShards) {
+        await reportRunning()
+        const isCurrent = await follow(shard, seqOf(shard))
+        if (isCurrent && shard.moving_to === node.name) await shardArrived(db, shard, node.name)
+        isDone &&= isCurrent
       }
-      lags = own.map(({ tenant, shard }) => {
-        const { seq } = followed({ tenant, shard })
+      lags = ownShards.map(({ tenant, shard }) => {
+        const { seq } = openedShard({ tenant, shard })
         return { tenant, shard, lag: seqOf({ tenant, shard }) - Math.max(0, seq) }
       })
       return isDone

@@ -5,9 +5,10 @@ import type { HistoryReader } from "../../../src/store/history/store.ts"
 import { type Knowledge, openKnowledge, readKnowledge } from "../../../src/store/knowledge/knowledge.ts"
 import type { LineWorker } from "../../../src/store/knowledge/lines.ts"
 
-// How long to wait for another process that writes, in milliseconds. The file with who wrote which line is derived for a shard as
-// on a laptop. It is next to the index and contains no text of conversations except the subjects of commits.
+// The file that records who wrote which line is derived for a shard in the same way as on a laptop. It is next to the index, and
+// contains no text of conversations except the subjects of commits.
 
+/** How long to wait for another process that writes, in milliseconds. */
 const BUSY_MS = 5_000
 
 export function linesFile(indexFile: string): string {
@@ -42,25 +43,25 @@ export function readShardLines(indexFile: string): Knowledge | undefined {
 const NO_LINES: LineRows = { lineWorkers: () => [], lineFiles: () => [], editsOfFiles: () => [], ranCommits: () => [] }
 
 /**
- * The first access check: a shard's lines from the conversations in `names` (as the feed calls them), or from all without
- * `names`.
+ * The first access check: limits a shard's lines to those from the conversations in `names` (their names in the feed). Without
+ * `names`, nothing is limited.
  */
-export function linesWithin(knowledge: Knowledge | undefined, names: ReadonlySet<string> | undefined): LineRows {
+export function limitLines(knowledge: Knowledge | undefined, names: ReadonlySet<string> | undefined): LineRows {
   if (!knowledge) return NO_LINES
   const { lines } = knowledge
   if (!names) return lines
   const allowed = new Set<number>()
-  const known = new Map<string, LineWorker[]>()
+  const workersByProject = new Map<string, LineWorker[]>()
   const workersIn = (project: string) => {
-    const rows = known.get(project) ?? lines.lineWorkers(project).filter(({ name }) => names.has(name))
-    known.set(project, rows)
+    const rows = workersByProject.get(project) ?? lines.lineWorkers(project).filter(({ name }) => names.has(name))
+    workersByProject.set(project, rows)
     for (const { conversation } of rows) allowed.add(conversation)
     return rows
   }
   const isAllowed = ({ conversation }: { conversation: number }) => allowed.has(conversation)
   return {
     lineWorkers: workersIn,
-    // These are only numbers for paths. A file's edits are filtered below.
+    // Returns only numbers that stand for paths. The edits of a file are filtered below.
     lineFiles: (project) => {
       workersIn(project)
       return lines.lineFiles(project)

@@ -7,8 +7,8 @@ import { fileIdentity, type ShardName, shardFile } from "./files.ts"
 import { linesFile, readShardLines } from "./lines.ts"
 
 /**
- * The part of a shard that a member may read. `version` changes with it, counted by the node that computed it (`by`, if that is
- * another node). Without names, it works only if they are still cached.
+ * The part of a shard that a member may read. `version` changes whenever it does, and is counted by the thread `by` (of another
+ * node) or by this one. Without `names`, the scope can be used only while it is cached.
  */
 export type ShardScope = {
   of: { member: number }
@@ -17,18 +17,18 @@ export type ShardScope = {
   names?: ReadonlySet<string> | readonly string[]
 }
 
-/** The most conversations in all cached scopes of all members and shards together. */
+/** The maximum number of conversations in all cached scopes together, for all members and shards. */
 const MAX_CACHED_NAMES = 2_000_000
 
 type CachedScope = { version: number; index: SearchIndex; followed: string | undefined; scope: IndexScope }
 
-/** How often to check whether a file was deleted, in milliseconds. Its disk space is not freed while it is open. */
+/** How often to check for deleted files, in milliseconds. The disk space of a deleted file is not freed while it is open. */
 const SWEEP_MS = 10_000
 
 /** This node's shards, opened for reading. */
 export function openLocalShards(data: string) {
   const indexes = createFileCache<SearchIndex>()
-  const derived = createFileCache<Knowledge>()
+  const knowledgeFiles = createFileCache<Knowledge>()
   const scopes = createRecentCache<CachedScope>(
     MAX_CACHED_NAMES,
     ({ scope }) => scope.ids.length + scope.others.length + 1,
@@ -40,20 +40,22 @@ export function openLocalShards(data: string) {
       return typeof index === "string" ? undefined : index
     })
   }
-  const sweeping = setInterval(() => {
+  const sweepTimer = setInterval(() => {
     indexes.closeGone()
-    derived.closeGone()
+    knowledgeFiles.closeGone()
   }, SWEEP_MS).unref()
   return {
-    /** Undefined if there is no index yet; "scope" if the names are needed. Without a scope, returns the complete index. */
+    /**
+     * Returns undefined if there is no index yet, and "scope" if the names are needed. Without a scope, opens the complete index.
+     */
     open: async (name: ShardName, wanted: ShardScope | undefined): Promise<SearchIndex | "scope" | undefined> => {
       const index = indexOf(name)
       if (!index || !wanted) return index
       const followed = await index.followed()
       const key = [name.tenant, name.shard, wanted.of.member, wanted.by].join(" ")
-      const known = scopes.get(key)
-      if (known?.version === wanted.version && known.index === index && known.followed === followed)
-        return scopedIndex(index, known.scope)
+      const cached = scopes.get(key)
+      if (cached?.version === wanted.version && cached.index === index && cached.followed === followed)
+        return scopedIndex(index, cached.scope)
       if (!wanted.names) return "scope"
       const scope = await index.scope(new Set(wanted.names))
       scopes.set(key, { version: wanted.version, index, followed, scope })
@@ -62,12 +64,12 @@ export function openLocalShards(data: string) {
     /** Who wrote which line. Undefined if nothing was derived yet. */
     lines: (name: ShardName): Knowledge | undefined => {
       const path = shardFile(data, name)
-      return derived.at(linesFile(path), () => readShardLines(path))
+      return knowledgeFiles.at(linesFile(path), () => readShardLines(path))
     },
     close: () => {
-      clearInterval(sweeping)
+      clearInterval(sweepTimer)
       indexes.close()
-      derived.close()
+      knowledgeFiles.close()
     },
   }
 }
@@ -78,9 +80,9 @@ function createFileCache<T extends { close(): void }>() {
   return {
     at: (path: string, open: () => T | undefined): T | undefined => {
       const identity = fileIdentity(path)
-      const known = files.get(path)
-      if (known && known.identity === identity) return known.opened
-      known?.opened.close()
+      const cachedFile = files.get(path)
+      if (cachedFile && cachedFile.identity === identity) return cachedFile.opened
+      cachedFile?.opened.close()
       files.delete(path)
       const opened = open()
       if (opened) files.set(path, { identity, opened })

@@ -20,12 +20,13 @@ export type MergedShard = {
   index: SearchIndex | undefined
   /** True if it may contain something of the projects that the question names. */
   isNamed: boolean
+  /** True if the index is on another node. */
   isFar?: boolean
 }
 
 /**
- * `callMs` limits one call, so that a silent shard does not use up the time of the others. `until` is the end for all calls, in
- * milliseconds since 1970.
+ * The time limits of a question. `callMs` limits one call, so that a silent shard does not use up the time of the others. `until`
+ * is the end of all calls, in milliseconds since 1970.
  */
 export type ShardsTime = { callMs: number; until: number }
 
@@ -36,11 +37,11 @@ export type ShardsTime = { callMs: number; until: number }
 export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime): SearchIndex {
   const queried = new Set<number>()
   const missing = new Set<number>()
-  const sized = new Map<number, number>()
-  const named = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
+  const sizes = new Map<number, number>()
+  const namedShards = new Set(shards.keys().filter((k) => shards[k]!.isNamed))
   const isFar = (k: number) => shards[k]!.isFar === true
-  /** The answers of the shards that answer. Other nodes are called first, so that local shards are read while they answer. */
-  const each = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
+  /** Asks several shards. Returns the answers of those that answer in time. */
+  const askShards = async <T>(among: Iterable<number>, ask: (index: SearchIndex, k: number) => Promise<T>) => {
     const end = Math.min(until, Date.now() + callMs)
     const askOne = async (k: number) => {
       queried.add(k)
@@ -56,75 +57,77 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       }
     }
     const all = [...among]
-    const far = all.filter(isFar)
-    const near = all.filter((k) => !isFar(k))
-    // Reading a file blocks this thread, so calls to other nodes are sent first.
+    const remote = all.filter(isFar)
+    const local = all.filter((k) => !isFar(k))
+    // Calls to other nodes are sent first, because reading a local file blocks this thread.
     const afterFar = async (k: number) => {
-      if (far.length > 0) await new Promise(setImmediate)
+      if (remote.length > 0) await new Promise(setImmediate)
       return askOne(k)
     }
-    const answers = await Promise.all([...far.map(askOne), ...near.map(afterFar)])
+    const answers = await Promise.all([...remote.map(askOne), ...local.map(afterFar)])
     return answers.flat().sort((a, b) => a.k - b.k)
   }
-  /** Asks only the shards that have the projects that a question names. */
-  const eachFor = <T>(
+  /** Asks only the shards that may have the projects that a question names; all shards if it names none. */
+  const askNamedShards = <T>(
     { projects }: Pick<IndexFilter, "projects">,
     ask: (index: SearchIndex, k: number) => Promise<T>,
-  ) => each(projects ? named : shards.keys(), ask)
+  ) => askShards(projects ? namedShards : shards.keys(), ask)
   /** Splits `newest` among the shards in proportion to their sizes. */
   const newestOf = ({ newest }: IndexFilter, k: number): { newest?: number } => {
     if (newest === undefined) return {}
-    const all = [...sized.values()].reduce((sum, messages) => sum + messages, 0)
-    return { newest: Math.max(1, Math.ceil((newest * (sized.get(k) ?? 0)) / Math.max(1, all))) }
+    const all = [...sizes.values()].reduce((sum, messages) => sum + messages, 0)
+    return { newest: Math.max(1, Math.ceil((newest * (sizes.get(k) ?? 0)) / Math.max(1, all))) }
   }
   return {
     ...unsupportedMethods,
-    // Another node decides what it leaves out.
+    // This node does not know whether an index on another node leaves anything out.
     ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
-    isUnanswered: () => named.size > 0 && [...named].every((k) => missing.has(k)),
+    isUnanswered: () => namedShards.size > 0 && [...namedShards].every((k) => missing.has(k)),
     shards: () => ({ searched: queried.size - missing.size, of: queried.size }),
     find: async (query) => {
-      const found = await eachFor(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))
-      const hits = found.flatMap(({ k, answer }) =>
+      const answers = await askNamedShards(query, (index, k) => index.find({ ...query, ...newestOf(query, k) }))
+      const hits = answers.flatMap(({ k, answer }) =>
         answer.map((hit) => ({ ...hit, doc: mergedDocId(hit.doc, k, shards.length) })),
       )
       return hits.sort(byScore).slice(0, query.limit)
     },
     newest: async (query) => {
-      const found = await eachFor(query, (index) => index.newest(query))
-      return interleave(found.map(({ answer }) => answer)).slice(0, query.limit)
+      const answers = await askNamedShards(query, (index) => index.newest(query))
+      return interleave(answers.map(({ answer }) => answer)).slice(0, query.limit)
     },
     containing: async (term, docs) => {
-      const own = Map.groupBy(docs, (doc) => shardOf(doc, shards.length))
-      const found = await each(own.keys(), (index, k) =>
+      const docsByShard = Map.groupBy(docs, (doc) => shardOf(doc, shards.length))
+      const answers = await askShards(docsByShard.keys(), (index, k) =>
         index.containing(
           term,
-          own.get(k)!.map((doc) => ownDoc(doc, shards.length)),
+          docsByShard.get(k)!.map((doc) => docInShard(doc, shards.length)),
         ),
       )
-      return new Set(found.flatMap(({ k, answer }) => [...answer].map((doc) => mergedDocId(doc, k, shards.length))))
+      return new Set(answers.flatMap(({ k, answer }) => [...answer].map((doc) => mergedDocId(doc, k, shards.length))))
     },
     unspoken: async (ref, numbers, terms) => {
-      const found = await each(named, (index) => index.unspoken(ref, numbers, terms))
-      return new Set(found.flatMap(({ answer }) => [...answer]))
+      const answers = await askShards(namedShards, (index) => index.unspoken(ref, numbers, terms))
+      return new Set(answers.flatMap(({ answer }) => [...answer]))
     },
     count: async (query) => {
-      const found = await eachFor(query, (index, k) => index.count({ ...query, ...newestOf(query, k) }))
-      return sumCounts(found.map(({ answer }) => answer))
+      const answers = await askNamedShards(query, (index, k) => index.count({ ...query, ...newestOf(query, k) }))
+      return sumCounts(answers.map(({ answer }) => answer))
     },
     countConversations: async (query) => {
-      const answers = await eachFor(query, (index, k) => index.countConversations({ ...query, ...newestOf(query, k) }))
-      const found = answers.map(({ answer }) => answer)
+      const answers = await askNamedShards(query, (index, k) =>
+        index.countConversations({ ...query, ...newestOf(query, k) }),
+      )
+      const counts = answers.map(({ answer }) => answer)
       const kinds: CountByKind["kinds"] = {}
-      for (const kind of found.flatMap((one) => Object.keys(one.kinds) as Kind[]))
-        kinds[kind] ??= found.reduce((sum, one) => sum + (one.kinds[kind] ?? 0), 0)
-      return { ...sumCounts(found), kinds }
+      for (const kind of counts.flatMap((one) => Object.keys(one.kinds) as Kind[]))
+        kinds[kind] ??= counts.reduce((sum, one) => sum + (one.kinds[kind] ?? 0), 0)
+      return { ...sumCounts(counts), kinds }
     },
     sizes: async (terms) => {
-      const found = await each(named, (index) => index.sizes(terms))
-      for (const { k, answer } of found) sized.set(k, answer.messages)
+      const answers = await askShards(namedShards, (index) => index.sizes(terms))
+      for (const { k, answer } of answers) sizes.set(k, answer.messages)
       const sum = (of: (sizes: { messages: number; sample: number; shares: number[] }) => number) =>
-        found.reduce((all, { answer }) => all + of(answer), 0)
+        answers.reduce((all, { answer }) => all + of(answer), 0)
       const messages = sum((one) => one.messages)
       return {
         messages,
@@ -133,13 +136,15 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
       }
     },
     words: async (beginning, limit) => {
-      const words = sumWordCounts(await each(named, (index) => index.words(beginning, limit)))
+      const words = sumWordCounts(await askShards(namedShards, (index) => index.words(beginning, limit)))
       return limit === undefined ? words : words.slice(0, limit)
     },
-    wordsOfLength: async (least, most) => sumWordCounts(await each(named, (index) => index.wordsOfLength(least, most))),
-    followed: async () => oldestToken((await each(named, (index) => index.followed())).map(({ answer }) => answer)),
+    wordsOfLength: async (least, most) =>
+      sumWordCounts(await askShards(namedShards, (index) => index.wordsOfLength(least, most))),
+    followed: async () =>
+      oldestToken((await askShards(namedShards, (index) => index.followed())).map(({ answer }) => answer)),
     isBehind: async (store) => {
-      const tokens = (await each(named, (index) => index.followed())).map(({ answer }) => answer)
+      const tokens = (await askShards(namedShards, (index) => index.followed())).map(({ answer }) => answer)
       if (tokens.length === 0) return false
       const { changes, rebuild } = await store.changes(oldestToken(tokens), 1)
       return rebuild || changes.length > 0
@@ -155,11 +160,11 @@ async function inTime<T>(end: number, ask: () => Promise<T>): Promise<T> {
   const left = end - Date.now()
   if (left <= 0) throw new ShardUnavailableError()
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new ShardUnavailableError()), left)
   })
   try {
-    return await Promise.race([ask(), late])
+    return await Promise.race([ask(), timeout])
   } finally {
     clearTimeout(timer)
   }
@@ -175,7 +180,7 @@ function shardOf(doc: DocId, of: number): number {
   return ((rowOf(doc) % of) + of) % of
 }
 
-function ownDoc(doc: DocId, of: number): DocId {
+function docInShard(doc: DocId, of: number): DocId {
   return docId(Math.floor(rowOf(doc) / of))
 }
 

@@ -9,8 +9,8 @@ import type { AnyQuestion, ThreadAnswer, ThreadData, ThreadEvent, ThreadOrder, T
 export type Shards = {
   ask(question: TeamQuestion): Promise<unknown>
   /**
-   * The number of questions that wait or are being answered, of documents that the second access check dropped since the start,
-   * and each shard's lag.
+   * `waiting` is the number of questions that wait or are being answered. `drops` is the number of documents that the second
+   * access check has dropped since the start.
    */
   state(): { waiting: number; drops: number; lags: ShardLag[] }
   close(): Promise<void>
@@ -24,12 +24,14 @@ export type NodeShards = {
 
 export type ShardsOptions = Omit<ThreadData, "work"> & {
   threads?: number
-  /** The most waiting questions. Further ones are refused and must be repeated. */
+  /** The maximum number of waiting questions. Further ones are refused and must be repeated. */
   longestQueue?: number
   log(event: Record<string, unknown>): void
 }
 
-/** The megabytes for short-lived objects in each thread. Node's default is up to 48 MB, and a small hub has four threads. */
+/**
+ * The memory for short-lived objects in each thread, in megabytes. Node's default is up to 48, and a small hub has four threads.
+ */
 const YOUNG_MB = 8
 
 type ShardThread = Subprocess<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>
@@ -39,8 +41,8 @@ type WaitingQuestion = { question: AnyQuestion; resolve(output: unknown): void; 
 type Lane = { queue: WaitingQuestion[]; idle: ((one: WaitingQuestion) => void)[]; answering: number }
 
 /**
- * Starts threads that answer, more of them for other nodes if these can reach this one, and one that writes. Restarts dead
- * threads.
+ * Starts threads that answer questions, as many again for other nodes if those can reach this one, and one thread that writes the
+ * shards. Restarts threads that end.
  */
 export function openShards({ threads = 2, longestQueue = 64, log, ...data }: ShardsOptions): Shards & NodeShards {
   const lanes: Record<"answer" | "asked", Lane> = {
@@ -51,23 +53,23 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
   let lags: ShardLag[] = []
   let isClosing = false
   const running: ShardThread[] = []
-  const next = ({ idle, queue }: Lane) => {
+  const dispatch = ({ idle, queue }: Lane) => {
     while (idle.length > 0 && queue.length > 0) idle.pop()!(queue.shift()!)
   }
-  const start = (work: ThreadWork, at: number) => {
+  const start = (work: ThreadWork, slot: number) => {
     const lane = work === "follow" ? undefined : lanes[work]
     const workerData: ThreadData = { ...data, work }
     const file = subprocessFile("./thread.ts", import.meta.url)
     const thread: ShardThread = startThread(file, { data: workerData, limits: { maxYoungGenerationSizeMb: YOUNG_MB } })
-    running[at] = thread
-    const failed = (stack: string) => log({ level: "error", event: work, at: throwLocation(stack) })
-    const take = async ({ question, resolve, reject }: WaitingQuestion) => {
+    running[slot] = thread
+    const logFailure = (stack: string) => log({ level: "error", event: work, at: throwLocation(stack) })
+    const answerOne = async ({ question, resolve, reject }: WaitingQuestion) => {
       lane!.answering++
       try {
         const answer = (await thread.ask(question))!
         lane!.answering--
         if ("failed" in answer) {
-          failed(answer.failed)
+          logFailure(answer.failed)
           reject(new Error("A search failed."))
         } else if ("problem" in answer) reject(problemOf(answer))
         else {
@@ -75,8 +77,8 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
           if (answer.drops > 0) log({ level: "error", event: "second_wall", drops: answer.drops })
           resolve(answer.output)
         }
-        lane!.idle.push(take)
-        next(lane!)
+        lane!.idle.push(answerOne)
+        dispatch(lane!)
       } catch (error) {
         lane!.answering--
         reject(isSubprocessEnded(error) ? new Error("The search thread ended unexpectedly. Try again.") : error)
@@ -84,29 +86,29 @@ export function openShards({ threads = 2, longestQueue = 64, log, ...data }: Sha
     }
     thread.ended.then(({ cause }) => {
       if (cause instanceof Error) log({ level: "error", event: `${work} thread`, at: throwLocation(cause.stack ?? "") })
-      const place = lane?.idle.indexOf(take) ?? -1
-      if (place >= 0) lane!.idle.splice(place, 1)
-      if (!isClosing) start(work, at)
+      const idleIndex = lane?.idle.indexOf(answerOne) ?? -1
+      if (idleIndex >= 0) lane!.idle.splice(idleIndex, 1)
+      if (!isClosing) start(work, slot)
     })
     if (lane) {
-      lane.idle.push(take)
-      return next(lane)
+      lane.idle.push(answerOne)
+      return dispatch(lane)
     }
     const onEvent = (event: ThreadEvent) => {
       if ("lags" in event) lags = event.lags
-      else failed(event.failed)
+      else logFailure(event.failed)
     }
     thread.ask("follow", { onEvent }).catch(() => {}) // the thread is restarted
   }
   const works: ThreadWork[] = ["follow"]
   for (let i = 0; i < threads; i++) works.push("answer", ...(data.node.url === undefined ? [] : ["asked" as const]))
-  for (const [at, work] of works.entries()) start(work, at)
+  for (const [slot, work] of works.entries()) start(work, slot)
   const askIn = (lane: Lane, question: AnyQuestion): Promise<unknown> => {
     if (lane.queue.length >= longestQueue)
       return Promise.reject(new HubProblem(503, "busy", "Too many searches at once. Try again in a moment."))
     return new Promise((resolve, reject) => {
       lane.queue.push({ question, resolve, reject })
-      next(lane)
+      dispatch(lane)
     })
   }
   const { answer, asked: forNodes } = lanes

@@ -7,9 +7,10 @@ import { ShardUnavailableError } from "./merged.ts"
 import type { CallNode, NodeAddress } from "./node-call.ts"
 import { unsupportedMethods } from "./not-offered.ts"
 
-// The methods of an index on another node. Each call is one request to that node.
-
-// The names that nodes send to each other. `holding` is the name on the wire of `containing`.
+/**
+ * The methods of an index on another node, with the names that nodes send to each other. `containing` is called `holding` there.
+ * Each call is one request.
+ */
 const REMOTE_METHODS = [
   ...["find", "newest", "holding", "unspoken", "count", "countConversations", "sizes", "words", "wordsOfLength"],
   "followed",
@@ -18,7 +19,7 @@ type RemoteMethod = (typeof REMOTE_METHODS)[number]
 
 /**
  * A call to a shard of another node. `scope` is the result of the first access check. Its names are sent only if the other node
- * does not have this version of it.
+ * does not have this version of the scope.
  */
 export type ShardQuestion = ShardName & {
   method: string
@@ -27,7 +28,7 @@ export type ShardQuestion = ShardName & {
 }
 export type ShardAnswer = { answer: unknown } | { missing: "shard" | "scope" }
 
-/** Distinguishes the versions of this thread from those of others. */
+/** Identifies this thread, because every thread counts the versions of its scopes itself. */
 const THREAD_ID = randomUUID()
 
 export function remoteIndex(
@@ -35,12 +36,12 @@ export function remoteIndex(
   node: NodeAddress,
   { of, scope, ms }: { of: ShardName; scope: ShardScope; ms: number },
 ): SearchIndex {
-  const known = { by: THREAD_ID, member: scope.of.member, version: scope.version }
+  const scopeName = { by: THREAD_ID, member: scope.of.member, version: scope.version }
   const ask = async (method: RemoteMethod, args: unknown[]): Promise<unknown> => {
     const send = (sent: ShardQuestion["scope"]) =>
       call(node, "index", { ...of, method, args, scope: sent } satisfies ShardQuestion, ms) as Promise<ShardAnswer>
-    let reply = await send(known)
-    if ("missing" in reply && reply.missing === "scope") reply = await send({ ...known, names: [...scope.names!] })
+    let reply = await send(scopeName)
+    if ("missing" in reply && reply.missing === "scope") reply = await send({ ...scopeName, names: [...scope.names!] })
     if ("missing" in reply) throw new ShardUnavailableError()
     return reply.answer
   }
@@ -62,8 +63,8 @@ export async function answerCall(index: SearchIndex, { method, args }: ShardQues
   if (!(REMOTE_METHODS as readonly string[]).includes(method))
     throw new Error("Another node called a method that this one does not know.")
   // JSON has no undefined, so null stands for it.
-  const given = args.map((arg) => arg ?? undefined)
-  const own = method === "holding" ? "containing" : (method as Exclude<RemoteMethod, "holding">)
-  const answer = await (index[own] as (...of: unknown[]) => Promise<unknown>)(...given)
+  const values = args.map((arg) => arg ?? undefined)
+  const ownMethod = method === "holding" ? "containing" : (method as Exclude<RemoteMethod, "holding">)
+  const answer = await (index[ownMethod] as (...of: unknown[]) => Promise<unknown>)(...values)
   return answer instanceof Set ? [...answer] : (answer ?? null)
 }

@@ -5,7 +5,7 @@ import { type DatabaseOptions, databaseUnavailable, openDatabase } from "../stor
 import type { ShardNode } from "../store/shards.ts"
 import { createAnswers, type TeamAnswer, type TeamQuestion } from "./answer.ts"
 import { createFollower, type ShardLag } from "./follow.ts"
-import { nodeCaller } from "./node-call.ts"
+import { createNodeCaller } from "./node-call.ts"
 import type { ShardQuestion } from "./remote.ts"
 
 /**
@@ -21,7 +21,7 @@ export type ThreadData = DatabaseOptions & {
   node: ShardNode
 }
 export type AnyQuestion = { team: TeamQuestion } | { shard: ShardQuestion }
-/** `follow` is one order that never ends. `failed` is the location where an error was thrown. */
+/** `follow` is one order that never ends. `failed` has the stack of an error. */
 export type ThreadOrder = AnyQuestion | "follow"
 export type ThreadAnswer = TeamAnswer | { failed: string }
 export type ThreadEvent = { failed: string } | { lags: ShardLag[] }
@@ -35,24 +35,24 @@ const { work, data, folder, version, node, ...options } = workerData as ThreadDa
 const masterKey = Buffer.from(options.masterKey)
 const db = openDatabase({ ...options, masterKey })
 
-const failedAt = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error))
+const stackOf = (error: unknown) => (error instanceof Error ? (error.stack ?? error.message) : String(error))
 
-const answer = work === "follow" ? undefined : answersHere()
+const answer = work === "follow" ? undefined : createAnswer()
 
 serveOrders<ThreadOrder, ThreadAnswer | undefined, ThreadEvent>(async (order, { emit, signal }) => {
   if (order === "follow") return follow(emit, signal)
   try {
     return await answer!(order)
   } catch (error) {
-    const gone = databaseUnavailable(error)
-    return gone
-      ? { problem: { status: gone.status, code: gone.code, message: gone.message } }
-      : { failed: failedAt(error) }
+    const unavailable = databaseUnavailable(error)
+    return unavailable
+      ? { problem: { status: unavailable.status, code: unavailable.code, message: unavailable.message } }
+      : { failed: stackOf(error) }
   }
 })
 
-function answersHere(): (question: AnyQuestion) => Promise<TeamAnswer> {
-  const others = work === "answer" ? { others: { self: node.name, call: nodeCaller(masterKey) } } : {}
+function createAnswer(): (question: AnyQuestion) => Promise<TeamAnswer> {
+  const others = work === "answer" ? { others: { self: node.name, call: createNodeCaller(masterKey) } } : {}
   const answers = createAnswers({ db, data, folder, version, ...others })
   return async (question) =>
     "team" in question ? answers.answer(question.team) : { output: await answers.answerShard(question.shard), drops: 0 }
@@ -66,7 +66,7 @@ async function follow(emit: (event: ThreadEvent) => void, signal: AbortSignal): 
       emit({ lags: follower.lags() })
       if (isDone) await pause(LOOK_MS)
     } catch (error) {
-      emit({ failed: failedAt(error) })
+      emit({ failed: stackOf(error) })
       await pause(RETRY_AFTER_MS)
     }
   follower.close()

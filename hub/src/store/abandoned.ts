@@ -3,24 +3,25 @@ import type { Keyring } from "./keyring.ts"
 import { asOwner } from "./owner.ts"
 import { SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 
-// How many days after the plan unfinished data is removed. A plan gives a conversation a row and a key before its content
-// arrives, and chunks arrive before a commit names them. If no commit follows, they have to be removed.
+// A plan gives a conversation a row and a key before its content arrives, and chunks arrive before a commit names them. If no
+// commit follows, all of these have to be removed.
 
+/** The number of days after a plan until unfinished data is removed. */
 const DAYS = 7
 /** The number of rows per transaction, so that pushes wait only for a moment. */
 const ROWS_PER_TRANSACTION = 100
 
-/** The condition that nobody is about to send something of the conversation. */
+/** The condition that no push of the conversation was planned recently. */
 const IS_IDLE = "coalesce(planned_at, received_at) < $1::timestamptz - make_interval(days => $2)"
-const FOUND = `select id from hub.conversation where rev = 0 and ${IS_IDLE} for update skip locked`
+const ABANDONED = `select id from hub.conversation where rev = 0 and ${IS_IDLE} for update skip locked`
 
 /**
- * Removes what was planned a week ago and never committed. A client that returns must plan again. Returns the number of removed
- * rows.
+ * Removes conversations that were planned a week ago and never committed. A client that returns must plan again. Returns the
+ * number of removed conversations.
  */
 export async function removeAbandoned(owner: string, now = new Date()): Promise<number> {
   return asOwner(owner, async (query) => {
-    const ids = (await query<{ id: number }>(FOUND, [now, DAYS])).map(({ id }) => id)
+    const ids = (await query<{ id: number }>(ABANDONED, [now, DAYS])).map(({ id }) => id)
     await query("delete from hub_key.conversation_key where conversation = any ($1)", [ids])
     await query("delete from hub.chunk where conversation = any ($1)", [ids])
     await query("delete from hub.conversation where id = any ($1)", [ids])
@@ -43,19 +44,24 @@ type Candidate = { tenant: number; id: number; head: Buffer; wrapped: Buffer; sl
 /** Removes chunks that no revision names, a week after they arrived. Returns the number of removed chunks. */
 export async function removeUnnamedChunks(owner: string, keys: Keyring, now = new Date()): Promise<number> {
   let removed = 0
-  for (let after: number | undefined = 0; after !== undefined; )
-    after = await asOwner(owner, async (query) => {
-      const some: Candidate[] = await query<Candidate>(WITH_LATER_CHUNKS, [now, DAYS, after, ROWS_PER_TRANSACTION])
-      for (const one of some) removed += await removeFrom(query, keys, one, now)
-      return some.at(-1)?.id
+  for (let afterId: number | undefined = 0; afterId !== undefined; )
+    afterId = await asOwner(owner, async (query) => {
+      const candidates: Candidate[] = await query<Candidate>(WITH_LATER_CHUNKS, [
+        now,
+        DAYS,
+        afterId,
+        ROWS_PER_TRANSACTION,
+      ])
+      for (const candidate of candidates) removed += await removeFrom(query, keys, candidate, now)
+      return candidates.at(-1)?.id
     })
   return removed
 }
 
 /** The caller has locked the row, so no commit is in progress. */
-async function removeFrom(query: Query, keys: Keyring, one: Candidate, now: Date): Promise<number> {
-  const key = keys.tenantKey(one).conversationKey(one.wrapped)
-  const { chunks } = unsealJson<SealedHead>(key, one.head, `${SEAL_PURPOSES.head} ${one.id}`)
-  const named = chunks.map((hash) => Buffer.from(hash, "hex"))
-  return (await query(REMOVE_UNNAMED, [one.tenant, one.id, named, now, DAYS])).length
+async function removeFrom(query: Query, keys: Keyring, candidate: Candidate, now: Date): Promise<number> {
+  const key = keys.tenantKey(candidate).conversationKey(candidate.wrapped)
+  const { chunks } = unsealJson<SealedHead>(key, candidate.head, `${SEAL_PURPOSES.head} ${candidate.id}`)
+  const namedHashes = chunks.map((hash) => Buffer.from(hash, "hex"))
+  return (await query(REMOVE_UNNAMED, [candidate.tenant, candidate.id, namedHashes, now, DAYS])).length
 }

@@ -5,9 +5,10 @@ import type { Database, Query, Viewer } from "./connection.ts"
 import { HubProblem } from "./problem.ts"
 import { DECIDED_SCOPE, OWNED_SCOPE, REQUEST_SCOPE } from "./scope.ts"
 
-// The levels of access to a project. Its owners decide, and so do admins. Everybody else gets the same answer as if the project
-// did not exist.
+// The owners of a project and admins decide who has access to it. Everybody else gets the same answer as if the project did not
+// exist.
 
+/** The levels of access to a project. */
 export const LEVELS = ["read", "write", "own", "none"] as const
 export type Level = (typeof LEVELS)[number]
 
@@ -17,7 +18,7 @@ export type AccessDecision = { member: string; project: string; level?: Level }
 export type Decider = { viewer: Viewer; isAdmin: boolean }
 
 const MAX_LISTED = 200
-/** The most requests of one member in 30 days that were not approved. */
+/** The maximum number of requests that a member can make in 30 days, without those that were approved. */
 const MAX_REQUESTS = 20
 
 /** The requests that the viewer can decide, oldest first. */
@@ -40,7 +41,7 @@ export async function membersOf(db: Database, { viewer, isAdmin }: Decider, key:
   })
 }
 
-/** Sets the level that people have given this member. */
+/** Sets the level that a person grants to a member. Levels from groups stay. */
 export async function grantAccess(
   db: Database,
   { viewer, isAdmin }: Decider,
@@ -116,7 +117,7 @@ export async function grantOrRequest(
   )
 }
 
-/** Sets the level that people have given. Levels from groups stay. */
+/** Sets or removes the level that a person granted. Returns "group" if the member's only level is from a group, which stays. */
 export async function setLevel(
   query: Query,
   { tenant, project, member, level }: { tenant: number; project: number; member: number; level: Level },
@@ -125,31 +126,31 @@ export async function setLevel(
     await query(SET_LEVEL, [tenant, project, member, level])
     return "changed"
   }
-  const [had] = await query<{ by_group: boolean }>(BY_GROUP, [tenant, project, member])
-  if (!had) return "nothing"
-  if (had.by_group) return "group"
+  const [grant] = await query<{ by_group: boolean }>(BY_GROUP, [tenant, project, member])
+  if (!grant) return "nothing"
+  if (grant.by_group) return "group"
   await query(KEEP_GROUP_LEVEL, [tenant, project, member])
   await query(REMOVE_LEVEL, [tenant, project, member])
   return "changed"
 }
 
-type OneProject = { id: number; key: string; is_owner: boolean }
+type DecidedProject = { id: number; key: string; is_owner: boolean }
 
-/** Throws the same HubProblem (404) if the project does not exist and if others decide about it. */
-async function decidedProject(query: Query, key: string, isAdmin: boolean): Promise<OneProject> {
+/** The project, if the viewer decides about it. Otherwise throws a HubProblem (404), as if the project did not exist. */
+async function decidedProject(query: Query, key: string, isAdmin: boolean): Promise<DecidedProject> {
   const [row] = await query<{ id: number; is_owner: boolean }>(DECIDED, [key, isAdmin])
   if (row) return { ...row, key }
-  const own = await query<{ key: string }>(OWNED_KEYS)
-  const near = nearestNames(
+  const ownedProjects = await query<{ key: string }>(OWNED_KEYS)
+  const suggestions = nearestNames(
     key,
-    own.map((one) => one.key),
+    ownedProjects.map((one) => one.key),
   )
-  const hint = near.length === 0 ? "" : ` Did you mean ${near.join(" or ")}?`
+  const hint = suggestions.length === 0 ? "" : ` Did you mean ${suggestions.join(" or ")}?`
   throw new HubProblem(404, "not_found", `There is no project ${key} that you own.${hint}`)
 }
 
 /** Locks the project, so that of two concurrent decisions the second sees the result of the first. */
-async function lockedProject(query: Query, viewer: Viewer, key: string, isAdmin: boolean): Promise<OneProject> {
+async function lockedProject(query: Query, viewer: Viewer, key: string, isAdmin: boolean): Promise<DecidedProject> {
   const { id } = await decidedProject(query, key, isAdmin)
   await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, id])
   return decidedProject(query, key, isAdmin)
@@ -163,27 +164,27 @@ async function memberToGrant(query: Query, { tenant }: Viewer, name: string): Pr
 
 async function changeLevel(
   query: Query,
-  change: { by: Viewer; project: OneProject; member: { id: number; name: string }; level: Level },
+  change: { by: Viewer; project: DecidedProject; member: { id: number; name: string }; level: Level },
 ): Promise<void> {
   const { by, project, member, level } = change
   if (member.id === by.member && !project.is_owner)
     throw new HubProblem(403, "refused", "Admins cannot grant themselves access to a project. Ask one of its owners.")
-  const at = { tenant: by.tenant, project: project.id, member: member.id }
-  if (level !== "own" && (await isLastOwner(query, at)))
+  const grantKey = { tenant: by.tenant, project: project.id, member: member.id }
+  if (level !== "own" && (await isLastOwner(query, grantKey)))
     throw new HubProblem(
       409,
       "last_owner",
       `${project.key} would have no owner. Make somebody else its owner first: dex hub grant NAME ${project.key} --level own`,
     )
-  const done = await setLevel(query, { ...at, level })
-  if (done === "nothing") throw new HubProblem(404, "not_found", `${member.name} has no access to ${project.key}.`)
-  if (done === "group")
+  const outcome = await setLevel(query, { ...grantKey, level })
+  if (outcome === "nothing") throw new HubProblem(404, "not_found", `${member.name} has no access to ${project.key}.`)
+  if (outcome === "group")
     throw new HubProblem(
       409,
       "group",
       `${member.name} has access to ${project.key} through a group. Only the hub's operator can change the access of groups.`,
     )
-  if (level !== "none") await query(ANSWERED, [at.tenant, at.project, at.member])
+  if (level !== "none") await query(ANSWERED, [grantKey.tenant, grantKey.project, grantKey.member])
 }
 
 async function isLastOwner(

@@ -1,9 +1,9 @@
 import type { Database, Query, Viewer } from "./connection.ts"
 import { AUDIT_SCOPE } from "./scope.ts"
 
-// The actions that the audit log records: who did what, for auditors, without questions or message text. Lines are only added,
-// never changed.
+// The audit log shows auditors who did what. It contains no questions and no message text. Lines are only added, never changed.
 
+/** The actions that are recorded. */
 export type AuditAction =
   | "read"
   | "forget"

@@ -17,12 +17,12 @@ export async function breakGlass(
 ): Promise<{ ref: string; until: string }> {
   if (viewer.role !== "admin") throw new HubProblem(403, "forbidden", "Only an admin can do this.")
   const { ref, reason, hours } = checkRequest(request)
-  const found = await db.asIndex(viewer.tenant, (query) =>
+  const rows = await db.asIndex(viewer.tenant, (query) =>
     query<{ id: number; author: number }>(NAMED, [viewer.tenant, ref.owner, ref.source, ref.id]),
   )
   const name = formatRef(ref)
-  if (!found[0]) throw new HubProblem(404, "not_found", `There is no conversation ${name} here.`)
-  const { id, author } = found[0]
+  if (!rows[0]) throw new HubProblem(404, "not_found", `There is no conversation ${name} here.`)
+  const { id, author } = rows[0]
   return db.as(viewer, async (query) => {
     const [row] = await query<{ until: Date }>(OPEN, [
       ...[viewer.tenant, id, viewer.member, author, name, reason, hours],
@@ -46,14 +46,14 @@ export async function noticesFor(db: Database, viewer: Viewer): Promise<WireNoti
 }
 
 function checkRequest({ ref, reason, hours = 1 }: { ref?: unknown; reason?: unknown; hours?: unknown }) {
-  const named = typeof ref === "string" ? parseCompleteRef(ref) : undefined
-  if (named?.owner === undefined)
+  const parsedRef = typeof ref === "string" ? parseCompleteRef(ref) : undefined
+  if (parsedRef?.owner === undefined)
     throw new HubProblem(400, "invalid", "Give a conversation with its owner: ann/claude_code:1f3c…")
   if (typeof reason !== "string" || reason.trim() === "" || reason.length > MAX_REASON_LENGTH || CONTROL.test(reason))
     throw new HubProblem(400, "invalid", `Give a reason, in one line of up to ${MAX_REASON_LENGTH} characters.`)
   if (!Number.isInteger(hours) || (hours as number) < 1 || (hours as number) > MAX_HOURS)
     throw new HubProblem(400, "invalid", `hours must be a number from 1 to ${MAX_HOURS}.`)
-  const { owner, source, id } = named
+  const { owner, source, id } = parsedRef
   return { ref: { owner, source, id }, reason: reason.trim(), hours: hours as number }
 }
 

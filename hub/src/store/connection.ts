@@ -38,7 +38,7 @@ export type DatabaseOptions = {
   prepared?: boolean
 }
 
-/** The type of ids and milliseconds, which never exceed 2^53, so they are read as numbers. */
+/** PostgreSQL's type of ids and milliseconds. They never exceed 2^53, so they are read as numbers. */
 const BIGINT = 20
 
 export function openDatabase({ app, index, masterKey, connections = 8, prepared = true }: DatabaseOptions): Database {
@@ -57,22 +57,22 @@ export function openDatabase({ app, index, masterKey, connections = 8, prepared 
   const keys = openKeyring(masterKey)
   return {
     as: ({ tenant, member, role }, work) =>
-      inTransaction(pools.app, prepared, filled(BEGIN_AS, [tenant, member, role]), async (query, opened) => {
-        if (!opened?.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
+      inTransaction(pools.app, prepared, fillIn(BEGIN_AS, [tenant, member, role]), async (query, openingRow) => {
+        if (!openingRow?.is_theirs) throw new HubProblem(401, "unauthorized", "Your access to this hub has ended.")
         return work(query)
       }),
     asIndex: (tenant, work, shard) => {
       const settings = { "hub.tenant": String(tenant), ...(shard !== undefined && { "hub.shard": String(shard) }) }
-      return inTransaction(pools.index, prepared, setting(settings), work)
+      return inTransaction(pools.index, prepared, settingsStatement(settings), work)
     },
-    asNobody: (settings, work) => inTransaction(pools.app, prepared, setting(settings), work),
+    asNobody: (settings, work) => inTransaction(pools.app, prepared, settingsStatement(settings), work),
     keys,
-    pools: () => ({ app: stateOf(pools.app), index: stateOf(pools.index) }),
+    pools: () => ({ app: countsOf(pools.app), index: countsOf(pools.index) }),
     close: async () => void (await Promise.all([pools.app.end(), pools.index.end()])),
   }
 }
 
-/** How long to wait for a connection, in milliseconds, including one of the pool. */
+/** How long to wait for a connection, in milliseconds, also for a free one of the pool. */
 const CONNECT_MS = 10_000
 
 /** Ignores a broken connection: the next query fails anyway, and without a listener the event would end the process. */
@@ -81,12 +81,12 @@ export function ignoreBrokenConnection(client: { on(event: "error", listener: ()
 }
 
 /**
- * Matches the codes of a server that shuts down or is now read-only, so that the next connection may reach another one. Class 08
- * is a broken connection.
+ * Matches the error codes of a server that is shutting down, has become read-only or cannot be reached. The next connection may
+ * reach another server. Codes that begin with 08 are broken connections.
  */
 const UNAVAILABLE_CODE =
   /^(57P0\d|25006|53300|08...|ECONN\w+|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT)$/
-/** Matches messages of pg that have no code. */
+/** Matches the messages of pg's errors that have no code. */
 const UNAVAILABLE_MESSAGE =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/
 
@@ -100,7 +100,7 @@ export function databaseUnavailable(error: unknown): HubProblem | undefined {
   })
 }
 
-function stateOf({ totalCount, idleCount, waitingCount }: pg.Pool) {
+function countsOf({ totalCount, idleCount, waitingCount }: pg.Pool) {
   return { open: totalCount, idle: idleCount, waiting: waitingCount }
 }
 
@@ -113,8 +113,8 @@ function parserOf(oid: number, format?: "text" | "binary") {
 const names = new Map<string, string>()
 
 /**
- * The name of a statement. A named statement is planned once per connection. Because of the access checks, planning is most of
- * the cost of a short statement.
+ * The name of a prepared statement, which is planned once per connection. Because of the access checks, planning is most of the
+ * cost of a short statement.
  */
 function statementName(text: string): string {
   const name = names.get(text) ?? `hub_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`
@@ -122,35 +122,35 @@ function statementName(text: string): string {
   return name
 }
 
-/** Starts acting for a member; false if they have left. */
+/** Starts to act for a member. Returns false if they have left. */
 export const BEGIN_AS = "select hub.begin_as($1, $2, $3) as is_theirs"
 
-/** The settings as a statement, which is sent together with `begin` to save a request. */
-function setting(settings: Record<string, string>): string {
+/** A statement that applies the settings. It is sent together with `begin` to save a round trip. */
+function settingsStatement(settings: Record<string, string>): string {
   return Object.entries(settings)
-    .map((one) => filled("select set_config($1, $2, true)", one))
+    .map((one) => fillIn("select set_config($1, $2, true)", one))
     .join("; ")
 }
 
-function filled(text: string, values: readonly (string | number)[]): string {
+function fillIn(text: string, values: readonly (string | number)[]): string {
   return text.replaceAll(/\$(\d)/g, (_, n: string) => pg.escapeLiteral(String(values[Number(n) - 1])))
 }
 
 /**
- * Because of the access checks, planning costs more than running most statements, and PostgreSQL would plan those with a list
- * again each time, expecting that a plan for few names is worth it.
+ * Begins a transaction that uses generic plans. By default, PostgreSQL would plan statements with a list as a parameter again
+ * each time. Because of the access checks, that costs more than running most of them.
  */
 const BEGIN = "begin; set local plan_cache_mode = force_generic_plan"
 
 /**
  * Runs a transaction. Settings end with it, so that a pooler may give the connection to anybody next. `opening` is the first
- * statement, and `work` gets the last row of its result.
+ * statement. `work` gets the first row of its last result.
  */
 async function inTransaction<T>(
   pool: pg.Pool,
   prepared: boolean,
   opening: string,
-  work: (query: Query, opened: { is_theirs?: boolean } | undefined) => Promise<T>,
+  work: (query: Query, openingRow: { is_theirs?: boolean } | undefined) => Promise<T>,
 ): Promise<T> {
   const client = await pool.connect()
   let broken: unknown

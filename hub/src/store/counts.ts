@@ -4,7 +4,7 @@ import { countsIn } from "./push.ts"
 import { type MessageFacts, SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-/** The highest plausible number of messages of a conversation. Earlier hubs trusted the counts of the client. */
+/** The highest plausible number of messages in a conversation. It is checked because earlier hubs trusted the clients' counts. */
 const MAX_COUNT = 1_000_000
 const IS_WRONG = `rev > 0 and (message_count not between 0 and ${MAX_COUNT} or copied_count not between 0 and message_count
   or estimated_tokens < 0 or text_bytes < 0)`
@@ -14,8 +14,9 @@ export async function countProblems(db: Database, tenant: number): Promise<strin
   const [row] = await db.asIndex(tenant, (query) => query<{ wrong: number }>(COUNT, [tenant]))
   const { wrong } = row!
   if (wrong === 0) return []
-  const have = wrong === 1 ? "conversation" : "conversations"
-  return [`${wrong} ${have} of tenant ${tenant} have impossible counts. Run: dex-hub recount`]
+  const subject = wrong === 1 ? "One conversation" : `${wrong} conversations`
+  const verb = wrong === 1 ? "has" : "have"
+  return [`${subject} of tenant ${tenant} ${verb} impossible counts. Run: dex-hub recount`]
 }
 
 const WRONG = `select c.id, c.head, k.wrapped from hub.conversation c
@@ -25,22 +26,22 @@ const CORRECT = `update hub.conversation set message_count = $3, copied_count = 
 
 type WrongCount = { id: number; head: Buffer; wrapped: Buffer }
 
-/** Counts again from the chunks, as the tables' owner. Returns how many conversations were wrong. */
+/** Corrects impossible counts from the chunks. `query` runs as the owner of the tables. Returns the number of corrections. */
 export async function recount(db: Database, query: Query): Promise<number> {
-  let done = 0
+  let corrected = 0
   for (const { tenant } of await feeds(db)) {
     await query("select set_config('hub.tenant', $1, true)", [String(tenant)])
     const key = await tenantKeyOf(db, query)
-    for (const one of await query<WrongCount>(WRONG, [tenant])) {
-      const { messages, copied } = await counted(query, tenant, one, key.conversationKey(one.wrapped))
-      await query(CORRECT, [tenant, one.id, messages, copied])
-      done++
+    for (const row of await query<WrongCount>(WRONG, [tenant])) {
+      const { messages, copied } = await countFromChunks(query, tenant, row, key.conversationKey(row.wrapped))
+      await query(CORRECT, [tenant, row.id, messages, copied])
+      corrected++
     }
   }
-  return done
+  return corrected
 }
 
-async function counted(query: Query, tenant: number, { id, head }: WrongCount, key: Buffer) {
+async function countFromChunks(query: Query, tenant: number, { id, head }: WrongCount, key: Buffer) {
   const { chunks } = unsealJson<SealedHead>(key, head, `${SEAL_PURPOSES.head} ${id}`)
   const rows = await query<{ facts: Buffer }>(
     "select facts from hub.chunk where tenant = $1 and conversation = $2 and encode(hash, 'hex') = any ($3)",

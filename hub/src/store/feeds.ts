@@ -7,7 +7,7 @@ export async function hasHistory(db: Database, tenant: number): Promise<boolean>
 
 const PUSHED = `select from hub.feed where tenant = ${TENANT} and seq > 0`
 
-/** Each tenant's current number in the feed. Nothing else of a tenant is visible here. */
+/** The current number in each tenant's feed. The transaction can see nothing else of a tenant. */
 export async function feeds(db: Database): Promise<{ tenant: number; seq: number }[]> {
   return db.asIndex(0, (query) => query("select tenant, seq from hub.feed order by tenant"))
 }

@@ -4,8 +4,8 @@ import { ignoreBrokenConnection } from "./connection.ts"
 
 /**
  * The result of rewriting the table of keys. PostgreSQL keeps the bytes of a deleted row until its table is rewritten, so the
- * small table of keys is rewritten after every forget; then no file of it contains the key of what was forgotten. `nothing`: no
- * key was deleted since. `soon`: another node did it a moment ago. `busy`: the table is still being read.
+ * small table of keys is rewritten after every forget; then no file of it contains a deleted key. `nothing`: no key was deleted
+ * since the last time. `soon`: another node did it a moment ago. `busy`: the table is still being read.
  */
 export type RewriteResult = { state: "done"; receipts: number } | { state: "nothing" | "soon" | "busy" }
 
@@ -25,24 +25,24 @@ const GONE = "update hub.receipt set key_gone_at = now() where key_gone_at is nu
  */
 export async function rewriteForgottenKeys(address: string, { intervalMs = 0 } = {}): Promise<RewriteResult> {
   const client = new pg.Client({ connectionString: address, application_name: "dex-hub forget-keys" })
-  let notGone = Number.NaN
+  let remainingRows = Number.NaN
   client.on("notice", ({ message = "", detail = "" }) => {
-    if (message.includes("conversation_key")) notGone = Number(/\d+/.exec(detail)?.[0])
+    if (message.includes("conversation_key")) remainingRows = Number(/\d+/.exec(detail)?.[0])
   })
   ignoreBrokenConnection(client)
   await client.connect()
   try {
     const { rows } = await client.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK])
     if (!rows[0]!.locked) return { state: "busy" }
-    const due = (await client.query<{ id: string }>(DUE)).rows.map(({ id }) => id)
-    if (due.length === 0) return { state: "nothing" }
+    const dueIds = (await client.query<{ id: string }>(DUE)).rows.map(({ id }) => id)
+    if (dueIds.length === 0) return { state: "nothing" }
     if ((await client.query(RECENT, [intervalMs])).rowCount) return { state: "soon" }
     await client.query("select set_config('lock_timeout', $1, false)", [LOCK_TIMEOUT])
     await client.query("vacuum (full, verbose) hub_key.conversation_key")
     // A transaction that began before the forget may still read the row, so PostgreSQL kept it.
-    if (notGone !== 0) return { state: "busy" }
-    await client.query(GONE, [due])
-    return { state: "done", receipts: due.length }
+    if (remainingRows !== 0) return { state: "busy" }
+    await client.query(GONE, [dueIds])
+    return { state: "done", receipts: dueIds.length }
   } catch (error) {
     if (codeOf(error) === LOCK_NOT_AVAILABLE) return { state: "busy" }
     throw error

@@ -2,8 +2,8 @@ import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { makeProject } from "./people.ts"
 
-// The operator's rules for an identity provider: who may log in to a tenant, and what access their groups have. Rules also apply
-// at once to members who logged in before, with the groups that they had then.
+// The operator's rules for an identity provider: who may log in to a tenant, and what access their groups have. A change
+// applies at once, also to members who have already logged in, with the groups that they had then.
 
 export type ProviderRules = { issuer: string; domain?: string; group?: string }
 
@@ -24,18 +24,18 @@ export async function grantToGroup(
   await makeProject(query, tenant, key)
   await query(GRANT, [tenant, group, level, key])
   await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level } })
-  await applyTo(query, tenant, group)
+  await applyGroupRules(query, tenant, group)
 }
 
 export async function revokeFromGroup(
   query: Query,
   { tenant, group, key }: { tenant: number; group: string; key: string },
 ): Promise<void> {
-  const gone = await query(REVOKE, [tenant, group, key])
-  if (gone.length === 0)
+  const revoked = await query(REVOKE, [tenant, group, key])
+  if (revoked.length === 0)
     throw new Error(`${group} has no access to that project. \`dex-hub group list\` lists the access of groups.`)
   await recordAudit(query, { tenant }, { action: "group_grant", target: key, detail: { group, level: "none" } })
-  await applyTo(query, tenant, group)
+  await applyGroupRules(query, tenant, group)
 }
 
 export async function setGroupRole(
@@ -46,7 +46,7 @@ export async function setGroupRole(
     await query("delete from hub.group_role where tenant = $1 and group_name = $2", [tenant, group])
   else await query(SET_ROLE, [tenant, group, role])
   await recordAudit(query, { tenant }, { action: "group_role", target: group, detail: { role } })
-  await applyTo(query, tenant, group)
+  await applyGroupRules(query, tenant, group)
 }
 
 export type GroupLine = { group: string; project?: string; level?: string; role?: string }
@@ -60,7 +60,7 @@ export async function groupLines(query: Query, tenant: number): Promise<GroupLin
   ]
 }
 
-async function applyTo(query: Query, tenant: number, group: string): Promise<void> {
+async function applyGroupRules(query: Query, tenant: number, group: string): Promise<void> {
   await query("select hub.apply_groups(tenant, id) from hub.member where tenant = $1 and $2 = any (groups)", [
     tenant,
     group,

@@ -5,8 +5,7 @@ import { MIGRATIONS } from "./migrations.ts"
 import { TENANT } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// The oldest version of PostgreSQL that works.
-
+/** The oldest major version of PostgreSQL that works. */
 const MIN_POSTGRES_VERSION = 15
 
 const ROLE = `select r.rolname as name, r.rolsuper or r.rolbypassrls as bypasses, exists (select from pg_class c
@@ -46,7 +45,7 @@ export async function roleProblems(db: Database): Promise<string[]> {
 }
 type RoleRow = { name: string; bypasses: boolean; owns: boolean }
 
-/** PostgreSQL's codes for a missing table, a missing schema and a missing permission. */
+/** PostgreSQL's error codes for a missing table, a missing schema and a missing permission. */
 const MISSING_CODES = ["42P01", "3F000", "42501"]
 
 /**

@@ -5,12 +5,15 @@ import { beginReading, openHubHistory, type ReaderOptions, type Transaction } fr
 import { MEMBER_SCOPE, SHARD_SCOPE, TENANT_SCOPE } from "./scope.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-/** The history as one person may read it. */
+/** Opens the history as one person may read it. */
 export function openViewerHistory(db: Database, viewer: Viewer, options: Partial<ReaderOptions> = {}): HistoryReader {
-  return openHubHistory((work) => db.as(viewer, async (query) => work(await reading(db, query))), ofMember(options))
+  return openHubHistory(
+    (work) => db.as(viewer, async (query) => work(await beginTransaction(db, query))),
+    withMemberScope(options),
+  )
 }
 
-/** The history as one person may read it, for one question. It is one transaction, and nothing is read twice. */
+/** Opens the history as one person may read it, for one question. It uses one transaction, and reads nothing twice. */
 export function withQuestionHistory<T>(
   db: Database,
   viewer: Viewer,
@@ -18,19 +21,20 @@ export function withQuestionHistory<T>(
   work: (history: HistoryReader) => Promise<T>,
 ): Promise<T> {
   return db.as(viewer, async (query) => {
-    const transaction = await reading(db, query)
-    return work(openHubHistory((read) => read(transaction), ofMember(options)))
+    const transaction = await beginTransaction(db, query)
+    return work(openHubHistory((read) => read(transaction), withMemberScope(options)))
   })
 }
 
 export function openTenantHistory(db: Database, tenant: number): HistoryReader {
-  return openHubHistory((work) => db.asIndex(tenant, async (query) => work(await reading(db, query))), {
+  return openHubHistory((work) => db.asIndex(tenant, async (query) => work(await beginTransaction(db, query))), {
     scope: TENANT_SCOPE,
   })
 }
 
 /**
- * The contents of one shard of a tenant, for the follower of its changes. Each statement is a transaction, so that none is long.
+ * Opens the contents of one shard of a tenant, for the follower of its changes. Each statement is a transaction of its own, so
+ * that none is long.
  * Rows and heads of conversations are read once for each batch of changes.
  */
 export function openShardHistory(db: Database, tenant: number, shard: number): HistoryReader {
@@ -54,10 +58,10 @@ export function openShardHistory(db: Database, tenant: number, shard: number): H
   }
 }
 
-async function reading(db: Database, query: Query): Promise<Transaction> {
+async function beginTransaction(db: Database, query: Query): Promise<Transaction> {
   return beginReading(query, await tenantKeyOf(db, query))
 }
 
-function ofMember({ self, scope = MEMBER_SCOPE }: Partial<ReaderOptions>): ReaderOptions {
+function withMemberScope({ self, scope = MEMBER_SCOPE }: Partial<ReaderOptions>): ReaderOptions {
   return { scope, self }
 }

@@ -21,10 +21,10 @@ export async function redeemInvitation(db: Database, code: string): Promise<stri
     const [invited] = await query<{ tenant: number; member: number }>(USE, [hash])
     if (!invited) throw invitationProblem()
     const { tenant, member } = invited
-    const [found] = await query<{ role: MemberRole }>(ROLE_OF, [tenant, member])
-    const [begun] = await query<{ is_theirs: boolean }>(BEGIN_AS, [tenant, member, found?.role ?? ""])
-    if (!found || !begun!.is_theirs) throw invitationProblem()
-    const scopes = defaultScopes(found.role)
+    const [memberRow] = await query<{ role: MemberRole }>(ROLE_OF, [tenant, member])
+    const [begun] = await query<{ is_theirs: boolean }>(BEGIN_AS, [tenant, member, memberRow?.role ?? ""])
+    if (!memberRow || !begun!.is_theirs) throw invitationProblem()
+    const scopes = defaultScopes(memberRow.role)
     return addToken(query, { tenant, member, kind: "personal", scopes, name: "invitation" }, member)
   })
 }

@@ -11,21 +11,21 @@ export type TenantKey = {
   newConversationKey(): { key: Buffer; wrapped: Buffer }
   conversationKey(wrapped: Buffer): Buffer
   /** A keyed hash of a name. It identifies a conversation after it was forgotten. */
-  name(of: string): Buffer
+  name(plainName: string): Buffer
 }
 
 const CONVERSATION = "conversation key"
 
 export function openKeyring(masterKey: Buffer): Keyring {
   if (masterKey.length !== KEY_BYTES) throw new Error(`The master key has ${masterKey.length} bytes; it needs 32.`)
-  const opened = new Map<string, TenantKey>()
+  const tenantKeys = new Map<string, TenantKey>()
   return {
     newTenantKey: (slug) => seal(masterKey, newKey(), `tenant ${slug}`),
     tenantKey: ({ slug, wrapped_key }) => {
-      const known = opened.get(slug)
-      if (known) return known
+      const unwrapped = tenantKeys.get(slug)
+      if (unwrapped) return unwrapped
       const tenant = withTenantKey(unseal(masterKey, wrapped_key, `tenant ${slug}`))
-      opened.set(slug, tenant)
+      tenantKeys.set(slug, tenant)
       return tenant
     },
   }
@@ -38,6 +38,6 @@ function withTenantKey(tenant: Buffer): TenantKey {
       return { key, wrapped: seal(tenant, key, CONVERSATION) }
     },
     conversationKey: (wrapped) => unseal(tenant, wrapped, CONVERSATION),
-    name: (of) => sealedName(tenant, of),
+    name: (plainName) => sealedName(tenant, plainName),
   }
 }

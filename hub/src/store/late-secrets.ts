@@ -4,9 +4,10 @@ import { unseal } from "./keys.ts"
 import { SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
-// A scan of stored conversations by newer rules. Nothing is edited: if a rule finds something, only the author can read the
-// conversation until they send a revision without it.
+// Newer rules may find secrets in stored conversations. Nothing is edited: if a rule finds something, only the author can read
+// the conversation until they send a revision without it.
 
+/** A scan of stored conversations by the rules of one version. */
 export type Scan = {
   version: number
   /** The names of the rules that match. */
@@ -29,15 +30,15 @@ const CHUNKS =
   "select hash, data from hub.chunk where tenant = $1 and conversation = $2 and (scanned < $3 or found is not null)"
 
 /**
- * Scans the newest conversations of each tenant that these rules have not seen. Returns how many were scanned and how many were
- * hidden.
+ * Scans the newest conversations of each tenant that were not scanned by these rules yet. Returns how many were scanned and how
+ * many were hidden.
  */
 export async function scanAgain(
   db: Database,
   scan: Scan,
-  most = 20,
+  maxPerTenant = 20,
 ): Promise<{ scanned: number; quarantined: number }> {
-  const done = { scanned: 0, quarantined: 0 }
+  const counts = { scanned: 0, quarantined: 0 }
   for (const { tenant } of await feeds(db))
     await db.asIndex(tenant, async (query) => {
       const [lock] = await query<{ locked: boolean }>("select pg_try_advisory_xact_lock($1, $2) as locked", [
@@ -46,13 +47,13 @@ export async function scanAgain(
       ])
       if (!lock!.locked) return
       const key = await tenantKeyOf(db, query)
-      for (const one of await query<DueConversation>(DUE, [tenant, scan.version, most])) {
-        const rules = await scanOne(query, tenant, one, key.conversationKey(one.wrapped), scan)
-        done.scanned++
-        if (rules.length > 0) done.quarantined++
+      for (const conversation of await query<DueConversation>(DUE, [tenant, scan.version, maxPerTenant])) {
+        const rules = await scanOne(query, tenant, conversation, key.conversationKey(conversation.wrapped), scan)
+        counts.scanned++
+        if (rules.length > 0) counts.quarantined++
       }
     })
-  return done
+  return counts
 }
 
 async function scanOne(

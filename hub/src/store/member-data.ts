@@ -29,9 +29,9 @@ export async function memberData(
   ]
 }
 
-type Written = { source: string; id: string; quarantined_at: Date | null; quarantined_by: string[] | null }
+type OwnConversation = { source: string; id: string; quarantined_at: Date | null; quarantined_by: string[] | null }
 
-/** Runs as the tables' owner, because neither a member who left nor the shards can read quarantined conversations. */
+/** Reads as the tables' owner, because neither a member who left nor the shards can read quarantined conversations. */
 async function* conversationsOf(
   db: Database,
   query: Query,
@@ -41,7 +41,10 @@ async function* conversationsOf(
   await query(AS_MEMBER, [String(tenant), String(member)])
   const key = await tenantKeyOf(db, query)
   const history = openHubHistory((read) => read(beginReading(query, key)), { scope: AUTHOR_SCOPE })
-  for (const { source, id, quarantined_at, quarantined_by } of await query<Written>(WRITTEN, [tenant, member])) {
+  for (const { source, id, quarantined_at, quarantined_by } of await query<OwnConversation>(OWN_CONVERSATIONS, [
+    tenant,
+    member,
+  ])) {
     const ref = { owner, source, id }
     const row = await history.conversation(ref)
     if (!row) continue
@@ -53,7 +56,7 @@ async function* conversationsOf(
 const PERSON =
   "select name, role, email, subject, display, groups, created_at, disabled_at from hub.member where tenant = $1 and id = $2"
 const AS_MEMBER = "select set_config('hub.tenant', $1, true), set_config('hub.member', $2, true)"
-const WRITTEN = `select source, native_id as id, quarantined_at, quarantined_by from hub.conversation
+const OWN_CONVERSATIONS = `select source, native_id as id, quarantined_at, quarantined_by from hub.conversation
   where tenant = $1 and author = $2 and rev > 0 order by hub.conversation.id`
 const CONSENTS = `select p.key as project, c.since, c.until, c.what from hub.consent c
   join hub.project p on p.tenant = c.tenant and p.id = c.project where c.tenant = $1 and c.member = $2 order by c.since`

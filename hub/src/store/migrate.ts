@@ -11,7 +11,7 @@ export type MigrateOptions = {
   steps?: readonly MigrationStep[]
 }
 
-/** Selects the version of the tables, and how many steps a hub must know to work with them. */
+/** Selects the version of the tables, and the number of migration steps that a hub must know to work with them. */
 export const TABLES = `select coalesce(max(version), 0) as version,
   coalesce(max((to_jsonb(m) ->> 'least_hub')::int), 1) as least_hub from hub.migration m`
 export type TablesRow = { version: number; least_hub: number }
@@ -20,13 +20,13 @@ export type TablesRow = { version: number; least_hub: number }
 const LOCK = 7_238_451
 const POLL_MS = 200
 
-/** How long a step waits for its table. If it cannot lock it, it lets the waiting queries pass, and is retried. */
+/** How long a step waits to lock its table. After that, it lets the waiting queries pass, and is retried later. */
 const LOCK_TIMEOUT = "1s"
 const LOCK_NOT_AVAILABLE = "55P03"
 const MAX_TRIES = 10
 const PAUSE_MS = 1_000
 
-/** Brings the tables to this version. It may run twice, and two may run at once. */
+/** Brings the tables to this version. It may run again at any time, even while another one is running. */
 export async function migrate(options: MigrateOptions): Promise<{ from: number; to: number }> {
   const { owner, passwords, steps = MIGRATIONS } = options
   const client = new pg.Client({ connectionString: owner, application_name: "dex-hub migrate" })
@@ -80,11 +80,11 @@ async function withRetries(version: number, work: () => Promise<void>): Promise<
 }
 
 async function run(client: pg.Client, version: number, step: MigrationStep): Promise<void> {
-  const isDone = "insert into hub.migration (version) values ($1)"
+  const recordVersion = "insert into hub.migration (version) values ($1)"
   if (typeof step === "string")
     return inTransaction(client, async () => {
       await client.query(step)
-      await client.query(isDone, [version])
+      await client.query(recordVersion, [version])
     })
   if ("drops" in step)
     return inTransaction(client, async () => {
@@ -93,11 +93,11 @@ async function run(client: pg.Client, version: number, step: MigrationStep): Pro
     })
   if ("alone" in step) await client.query(step.alone)
   else
-    for (let changed = 1; changed > 0; )
+    for (let changedRows = 1; changedRows > 0; )
       await inTransaction(client, async () => {
-        changed = (await client.query(step.batches)).rowCount ?? 0
+        changedRows = (await client.query(step.batches)).rowCount ?? 0
       })
-  await client.query(isDone, [version])
+  await client.query(recordVersion, [version])
 }
 
 async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {

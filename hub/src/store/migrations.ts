@@ -2,31 +2,32 @@
 // working while a step runs and after it: docs/hub-design.md has the rules ("Changing the tables").
 
 /**
- * A text only adds, in one transaction. `batches` changes a few rows in its own transaction, and is repeated until it changes
- * none. `alone` cannot run in a transaction of PostgreSQL, and may run twice. `drops` removes what hubs that know `leastHub`
- * steps or more do not use.
+ * A string only adds to the tables, in one transaction. `batches` changes a few rows in each transaction, and is repeated until
+ * it changes none. `alone` is a statement that PostgreSQL cannot run in a transaction; it must be safe to run twice. `drops`
+ * removes things that hubs no longer use if they know at least `leastHub` steps.
  */
 export type MigrationStep = string | { batches: string } | { alone: string } | { drops: string; leastHub: number }
 
-/** The viewer of the transaction. In a subquery, so that it is evaluated once instead of for every row. */
+/** The viewer of the transaction. Each value is a subquery, so that PostgreSQL evaluates it once instead of for every row. */
 const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
 const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
 const ROLE = "(select current_setting('hub.role', true))"
 
 /**
- * The conversations that a member may read: their own, and those shared with everybody or with a project that they were granted.
- * A service reads what it was granted, an auditor nothing, and an admin also what they broke the glass for.
+ * The condition for a conversation that a member may read: it is their own, or shared with everybody or with a project that they
+ * were granted. A service may read only the projects that it was granted, and an auditor nothing. An admin may also read the
+ * conversations for which they broke the glass.
  */
-const READABLE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (
+const IS_READABLE = `tenant = ${TENANT} and rev > 0 and ${ROLE} <> 'auditor' and (
   author = ${MEMBER}
   or (visibility <> 'private' and quarantined_at is null and (
     project in (select project from hub.project_grant where member = ${MEMBER})
     or (${ROLE} <> 'service' and (visibility = 'org' or project in (select id from hub.project where visibility = 'org')))))
   or (${ROLE} = 'admin' and quarantined_at is null and id in (select conversation from hub.break_glass where member = ${MEMBER} and until > now())))`
 
-const OWN = `tenant = ${TENANT} and author = ${MEMBER} and ${ROLE} in ('member', 'admin')`
-/** Rows that belong to a conversation can be read by those who may read the conversation. */
-const OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = of.tenant and c.id = of.conversation)`
+const IS_OWN = `tenant = ${TENANT} and author = ${MEMBER} and ${ROLE} in ('member', 'admin')`
+/** The condition for a row that belongs to a conversation: everybody who may read the conversation may read the row. */
+const IS_OF_READABLE = `tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = of.tenant and c.id = of.conversation)`
 
 const MAY_GRANT = `(${ROLE} = 'admin' or hub.level_in(GRANTED) = 'own')`
 
@@ -35,7 +36,7 @@ export const MIGRATIONS: MigrationStep[] = [
 create table hub.tenant (
   id int primary key generated always as identity,
   slug text not null unique check (slug ~ '^[a-z0-9][a-z0-9-]{0,62}$'),
-  /** Identifies its history: a shard that was built from another one is useless. */
+  /** Identifies the tenant's history. A shard that was built from another history is useless. */
   history uuid not null default gen_random_uuid(),
   wrapped_key bytea not null,
   settings jsonb not null default '{}',
@@ -59,7 +60,7 @@ create table hub.member (
 );
 create table hub.token (
   hash bytea primary key,
-  /** Its public name, without the secret. */
+  /** Identifies the token without revealing its secret. */
   id bigint not null unique generated always as identity,
   tenant int not null,
   member int not null,
@@ -72,7 +73,7 @@ create table hub.token (
   revoked_at timestamptz,
   foreign key (tenant, member) references hub.member on delete cascade
 );
-/** Can be exchanged for one token of a member, once. */
+/** An invitation can be exchanged once, for one token of its member. */
 create table hub.invitation (
   hash bytea primary key,
   tenant int not null,
@@ -120,7 +121,7 @@ create table hub.conversation (
   native_id text not null,
   project int not null,
   visibility text not null check (visibility in ('private', 'project', 'org')),
-  /** 0 until its first commit: nobody can read it yet. */
+  /** 0 until the first commit. Until then, nobody can read the conversation. */
   rev bigint not null default 0,
   digest bytea,
   seq bigint,
@@ -133,19 +134,19 @@ create table hub.conversation (
   superseded bool not null default false,
   estimated_tokens bigint not null default 0,
   text_bytes bigint not null default 0,
-  /** First the agent's times in milliseconds, then those of its messages. */
+  /** In milliseconds: the start and end that the agent recorded, then the times of the first and last message. */
   started_at bigint,
   ended_at bigint,
   first_at bigint,
   last_at bigint,
   redaction_version int not null,
-  /** Since when only its author can read it, and the newer rules that found what looks like a secret. */
+  /** If newer rules found what looks like a secret: since when only the author can read it, and the names of these rules. */
   quarantined_at timestamptz,
   quarantined_by text[],
-  /** The version of the rules that all of it was scanned with. */
+  /** The version of the redaction rules with which the complete conversation was scanned. */
   scanned int not null default 0,
   received_at timestamptz not null default now(),
-  /** Everything that is not needed to find it, sealed with its own key. */
+  /** Everything that is not needed to find the conversation, sealed with the conversation's key. */
   head bytea,
   primary key (tenant, id),
   unique (tenant, author, source, native_id)
@@ -156,13 +157,13 @@ create index on hub.conversation (tenant, source, parent_id) where parent_id is 
 create table hub.chunk (
   tenant int not null,
   conversation bigint not null,
-  /** Made from its plain bytes with the conversation's key, so that it reveals nothing elsewhere. */
+  /** A hash of the plain bytes, keyed with the conversation's key. Without that key, it reveals nothing. */
   hash bytea not null,
   bytes int not null,
   data bytea not null,
   facts bytea not null,
   stored_at timestamptz not null default now(),
-  /** The version of the rules that it was scanned with, and those that found something. */
+  /** The version of the redaction rules with which the chunk was scanned, and the rules that found something. */
   scanned int not null default 0,
   found text[],
   primary key (tenant, conversation, hash)
@@ -175,7 +176,7 @@ create table hub_key.conversation_key (
   wrapped bytea not null,
   primary key (tenant, conversation)
 );
-/** A counter for each tenant, increased last in a transaction, so that a follower misses nothing. */
+/** A counter for each tenant. A transaction increases it last, so that a follower of the feed misses nothing. */
 create table hub.feed (
   tenant int primary key references hub.tenant on delete cascade,
   seq bigint not null default 0
@@ -207,12 +208,12 @@ create table hub.audit (
   detail jsonb,
   primary key (tenant, at, id)
 );
-/** Records a deletion, but nothing of the content. */
+/** The record of a deletion. It contains nothing of the deleted content. */
 create table hub.receipt (
   tenant int not null references hub.tenant on delete cascade,
   id bigint not null generated always as identity,
   at timestamptz not null default now(),
-  /** Whose it was, and who deleted it: null if the hub did. */
+  /** The author of the conversations, and the member who deleted them: null if the hub did. */
   member int not null,
   by_member int,
   conversations int not null,
@@ -227,7 +228,7 @@ create table hub.break_glass (
   tenant int not null,
   conversation bigint not null,
   member int not null,
-  /** Who is notified, and the ref to show: the conversation may be gone by then. */
+  /** The author, who is notified, and the ref for that notice, because the conversation may be deleted by then. */
   author int not null,
   ref text not null,
   reason text not null,
@@ -246,20 +247,20 @@ do $$ declare name text; begin
   end loop;
 end $$;
 
-/** For the policy on project_grant itself: it cannot query the table, because that would evaluate the policy again. */
+/** Used in the policies on project_grant, which cannot query the table, because that would evaluate the policies again. */
 create function hub.level_in(of_project int) returns text language sql stable security definer set search_path = '' as
   $$ select level from hub.project_grant where tenant = ${TENANT} and project = of_project and member = ${MEMBER} $$;
 create function hub.is_granted(of_project int) returns bool language sql stable security definer set search_path = '' as
   $$ select exists (select from hub.project_grant where tenant = ${TENANT} and project = of_project) $$;
 
-/** Begins a transaction on behalf of a member: false if they have left, or have another role by now. */
+/** Begins a transaction on behalf of a member. Returns false if they have left, or if their role has changed. */
 create function hub.begin_as(of_tenant int, of_member int, as_role text) returns bool language plpgsql security definer set search_path = '' as $$
 begin
   perform pg_catalog.set_config('hub.tenant', of_tenant::text, true), pg_catalog.set_config('hub.member', of_member::text, true),
     pg_catalog.set_config('hub.role', as_role, true);
   return exists (select from hub.member where tenant = of_tenant and id = of_member and role = as_role and disabled_at is null);
 end $$;
-/** The only changes that a scan by newer rules may make. False if the conversation has changed in the meantime. */
+/** Makes the only changes that a scan by newer rules may make. Returns false if the conversation has changed meanwhile. */
 create function hub.mark_scanned(of_conversation bigint, of_rev bigint, version int, hashes bytea[], secret bytea[], rules text[])
 returns bool language plpgsql security definer set search_path = '' as $$
 declare next_seq bigint; begin
@@ -299,7 +300,7 @@ create policy used on hub.token for update to dex_hub_app
   using (hash = (select decode(nullif(current_setting('hub.token', true), ''), 'hex')));
 create policy own on hub.token for select to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
 create policy revoked on hub.token for update to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
-/** The member whose invitation was redeemed in this transaction. */
+/** A token may be added for the member whose invitation was redeemed in this transaction. */
 create policy invited on hub.token for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER}
   and exists (select from hub.invitation i where i.tenant = token.tenant and i.member = token.member and i.used_at = now()));
 grant select, update (used_at) on hub.invitation to dex_hub_app;
@@ -332,16 +333,16 @@ create policy own on hub.consent to dex_hub_app
   using (tenant = ${TENANT} and member = ${MEMBER}) with check (tenant = ${TENANT} and member = ${MEMBER});
 
 grant select, insert, update, delete on hub.conversation to dex_hub_app;
-create policy readable on hub.conversation for select to dex_hub_app using (${READABLE});
-create policy own on hub.conversation to dex_hub_app using (${OWN}) with check (${OWN}
+create policy readable on hub.conversation for select to dex_hub_app using (${IS_READABLE});
+create policy own on hub.conversation to dex_hub_app using (${IS_OWN}) with check (${IS_OWN}
   and project in (select project from hub.project_grant where member = ${MEMBER} and level in ('write', 'own')));
 grant select, insert, delete on hub.chunk to dex_hub_app;
-create policy of_readable on hub.chunk as permissive for select to dex_hub_app using (${OF_READABLE.replaceAll("of.", "chunk.")});
+create policy of_readable on hub.chunk as permissive for select to dex_hub_app using (${IS_OF_READABLE.replaceAll("of.", "chunk.")});
 create policy of_own on hub.chunk to dex_hub_app
   using (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = chunk.tenant and c.id = chunk.conversation and c.author = ${MEMBER}))
   with check (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = chunk.tenant and c.id = chunk.conversation and c.author = ${MEMBER}));
 grant select, insert, delete on hub_key.conversation_key to dex_hub_app;
-create policy of_readable on hub_key.conversation_key for select to dex_hub_app using (${OF_READABLE.replaceAll("of.", "conversation_key.")});
+create policy of_readable on hub_key.conversation_key for select to dex_hub_app using (${IS_OF_READABLE.replaceAll("of.", "conversation_key.")});
 create policy of_own on hub_key.conversation_key to dex_hub_app
   using (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = conversation_key.tenant and c.id = conversation_key.conversation and c.author = ${MEMBER}))
   with check (tenant = ${TENANT} and exists (select from hub.conversation c where c.tenant = conversation_key.tenant and c.id = conversation_key.conversation and c.author = ${MEMBER}));
@@ -359,7 +360,7 @@ grant select, insert on hub.receipt to dex_hub_app;
 create policy own on hub.receipt for select to dex_hub_app using (tenant = ${TENANT} and member = ${MEMBER});
 create policy new on hub.receipt for insert to dex_hub_app with check (tenant = ${TENANT} and member = ${MEMBER} and key_gone_at is null);
 
-/** Rewrites the table of keys, which only its owner may do. It cannot read a key: no policy allows that. */
+/** dex_hub_keys owns the table of keys, because only its owner may rewrite it. No policy lets it read a key. */
 grant usage on schema hub, hub_key to dex_hub_keys;
 grant create on schema hub_key to dex_hub_keys;
 alter table hub_key.conversation_key owner to dex_hub_keys;
@@ -379,7 +380,7 @@ create policy admin on hub.break_glass for insert to dex_hub_app
   /** Hubs that know fewer steps than this can no longer work with the tables. */
   "alter table hub.migration add column least_hub int not null default 1",
   `
-/** The compressed size of its chunks. Null if a hub wrote it that did not count. */
+/** The size of the conversation's chunks. Null if the row was written by a hub that did not count it. */
 alter table hub.conversation add column stored_bytes bigint;
 alter table hub.member add column quota_bytes bigint;
 `,
@@ -388,10 +389,10 @@ alter table hub.member add column quota_bytes bigint;
       (select coalesce(sum(k.bytes), 0) from hub.chunk k where k.tenant = c.tenant and k.conversation = c.id)
       where (c.tenant, c.id) in (select tenant, id from hub.conversation where stored_bytes is null and rev > 0 limit 500)`,
   },
-  /** When a client last planned to send something. Nothing that it may need is removed until a week later. */
+  /** When a client last planned a push of the conversation. Its unfinished data is kept for a week after that. */
   "alter table hub.conversation add column planned_at timestamptz",
   `
-/** Somebody owns, shares or has shared it, so it no longer belongs to the first member who shares it. */
+/** True if somebody owns, shares or has shared the project. Otherwise, the next member who shares it becomes its owner. */
 create function hub.is_taken(of_project int) returns bool language sql stable security definer set search_path = '' as $$
   select exists (select from hub.project_grant where tenant = ${TENANT} and project = of_project and level = 'own')
     or exists (select from hub.consent where tenant = ${TENANT} and project = of_project) $$;
@@ -401,20 +402,20 @@ create policy first_of_granted on hub.project_grant for update to dex_hub_app
   using (tenant = ${TENANT} and member = ${MEMBER} and ${ROLE} in ('member', 'admin') and not hub.is_taken(project));
 `,
   `
-/** A process that has search shards. */
+/** A process of the hub that stores search shards. */
 create table hub.node (
   name text primary key check (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
-  /** How the others reach it; null if there are no others. */
+  /** The address at which other nodes reach it; null if they cannot. */
   url text,
   seen_at timestamptz not null default now()
 );
-/** A part of a tenant's projects, searched as one file. */
+/** A group of a tenant's projects that share one search index. */
 create table hub.shard (
   tenant int not null references hub.tenant on delete cascade,
   id int not null,
   /** The node that answers from it; null until one takes it. */
   node text,
-  /** The node that builds it, and will answer from it next. */
+  /** The node that is building the shard and will then take it over. */
   moving_to text,
   moving_since timestamptz,
   made_at timestamptz not null default now(),
@@ -434,22 +435,22 @@ grant select on hub.node, hub.shard to dex_hub_index;
 create policy index on hub.node for select to dex_hub_index using (true);
 create policy index on hub.shard for select to dex_hub_index using (true);
 
-/** The running node with the fewest shards; null if none runs. */
+/** The running node with the fewest shards; null if no node is running. */
 create function hub.node_with_room() returns text language sql stable security definer set search_path = '' as
   $$ select n.name from hub.node n left join hub.shard s on s.node = n.name where n.seen_at > now() - interval '1 minute'
      group by n.name order by count(s.id), n.name limit 1 $$;
 revoke execute on function hub.node_with_room from public;
-/** Records that a node runs. It takes shards without a node, including those of tenants that an older hub added. */
+/** Records that a node is running. It takes the shards without a node, also those of tenants that an older hub added. */
 create function hub.node_seen(of_name text, at_url text) returns void language sql security definer set search_path = '' as $$
   insert into hub.node (name, url) values (of_name, at_url) on conflict (name) do update set url = excluded.url, seen_at = now();
   insert into hub.shard (tenant, id) select id, 0 from hub.tenant on conflict do nothing;
   update hub.shard set node = of_name where node is null $$;
 revoke execute on function hub.node_seen from public;
 grant execute on function hub.node_seen to dex_hub_index;
-/** Places a new project in the tenant's newest shard while it has room, otherwise in a new one. */
+/** Places a new project in the tenant's newest shard if that has room, otherwise in a new shard. */
 create function hub.place_project_of(of_tenant int, of_project int, most bigint) returns void language plpgsql security definer set search_path = '' as $$
 declare newest int; held bigint; begin
-  -- Two that are made at once are placed one after the other.
+  -- Projects that are created at the same time are placed one after the other.
   perform from hub.tenant where id = of_tenant for no key update;
   select max(id) into newest from hub.shard where tenant = of_tenant;
   select coalesce(sum(c.message_count), 0) into held from hub.conversation c
@@ -462,18 +463,18 @@ declare newest int; held bigint; begin
     and not exists (select from hub.conversation c where c.tenant = of_tenant and c.project = of_project);
 end $$;
 revoke execute on function hub.place_project_of from public;
-/** The same in the transaction's tenant. */
+/** Places a new project of the transaction's tenant. */
 create function hub.place_project(of_project int, most bigint) returns void language sql security definer set search_path = '' as
   $$ select hub.place_project_of(${TENANT}, of_project, most) $$;
 revoke execute on function hub.place_project from public;
 grant execute on function hub.place_project to dex_hub_app;
 `,
   `
-/** Who may log in to a tenant. An issuer belongs to one tenant, and its people are members of no other. */
+/** Determines who may log in to a tenant. An issuer serves one tenant, so its people are members of no other. */
 create table hub.identity_provider (
   tenant int primary key references hub.tenant on delete cascade,
   issuer text not null unique,
-  /** If one is named, nobody else may log in. */
+  /** If set, only people with an address in this domain, or in this group, may log in. */
   email_domain text,
   required_group text
 );
@@ -501,12 +502,12 @@ do $$ declare name text; begin
 end $$;
 
 alter table hub.member
-  /** As of the last login, from the identity provider. */
+  /** The member's groups at their last login, as the identity provider reported them. */
   add column groups text[] not null default '{}',
   add column role_by_group bool not null default false;
 /**
- * The level from groups, and the level that a person granted in addition. The higher one applies. If groups gave nothing, the level is
- * the one that a person granted.
+ * group_level is the level that groups grant, and person_level the level that a person granted in addition. level is the higher
+ * of the two. If no group grants anything, it is the level that a person granted.
  */
 alter table hub.project_grant
   add column group_level text check (group_level in ('read', 'write', 'own')),
@@ -514,7 +515,7 @@ alter table hub.project_grant
 create function hub.higher_level(one text, other text) returns text language sql immutable set search_path = '' as
   $$ select (array['own', 'write', 'read'])[least(array_position(array['own', 'write', 'read'], one), array_position(array['own', 'write', 'read'], other))] $$;
 
-/** Gives a member what their groups give, and removes what came from groups that they are no longer in. */
+/** Grants a member what their groups grant, and revokes what was granted by groups that they have left. */
 create function hub.apply_groups(of_tenant int, of_member int) returns void language plpgsql security definer set search_path = '' as $$
 declare who hub.member; new_role text; begin
   select * into who from hub.member m where m.tenant = of_tenant and m.id = of_member for update;
@@ -554,13 +555,13 @@ end $$;
 revoke execute on function hub.apply_groups from public;
 
 /**
- * Stores a token for a person whom an identity provider authenticated, and adds the member at their first login. The hub's role may
- * do nothing else of this. The tenant is the one to which the operator gave the issuer. The e-mail address is verified.
+ * Stores a token for a person whom an identity provider authenticated, and adds them as a member at their first login. The hub's
+ * role can add members only with this function. The operator has assigned the issuer to a tenant. The e-mail address is verified.
  */
 create function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
   token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
 declare provider hub.identity_provider; who hub.member; tries int := 0; token_scopes text[]; begin
-  -- One login of a tenant at a time, so that two of one new person make one member.
+  -- Handles one login of a tenant at a time, so that two logins of one new person add only one member.
   select * into provider from hub.identity_provider p where p.issuer = of_issuer for update;
   if not found then return 'no_tenant'; end if;
   if provider.email_domain is not null
@@ -605,22 +606,22 @@ revoke execute on function hub.shard_arrived from public;
 grant execute on function hub.shard_arrived to dex_hub_index;
 `,
   `
-/** The title, sealed separately from the head, which also has it: a search ranks many titles and reads few heads. */
+/** The title, which the head also contains. It is sealed separately, because a search ranks many titles but reads few heads. */
 alter table hub.conversation add column title bytea,
-  /** The revision of this title: a hub that does not know the column leaves an old title. */
+  /** The revision to which the title belongs. A hub that does not know these columns leaves an old title in place. */
   add column title_rev bigint;
 alter table hub.conversation alter column title set storage external;
 `,
   { alone: "create index concurrently if not exists project_grant_of_member on hub.project_grant (tenant, member)" },
   `
 /**
- * As before, and a member whom the operator added with an e-mail address is recognised at their first login with that address. Only
- * an operator writes the address of somebody who never logged in, and the address of a login was verified.
+ * Like the previous version, but recognises a member whom the operator added with an e-mail address when they first log in with
+ * it. This is safe: only an operator writes the address of somebody who never logged in, and the address of a login was verified.
  */
 create or replace function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
   token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
 declare provider hub.identity_provider; who hub.member; is_by_email bool := false; tries int := 0; token_scopes text[]; begin
-  -- One login of a tenant at a time, so that two of one new person make one member.
+  -- Handles one login of a tenant at a time, so that two logins of one new person add only one member.
   select * into provider from hub.identity_provider p where p.issuer = of_issuer for update;
   if not found then return 'no_tenant'; end if;
   if provider.email_domain is not null
@@ -629,7 +630,7 @@ declare provider hub.identity_provider; who hub.member; is_by_email bool := fals
   select * into who from hub.member m where m.tenant = provider.tenant and m.subject = of_issuer || ' ' || of_subject;
   if who.disabled_at is not null then return 'left'; end if;
   if who.id is null then
-    -- Two of one address are left alone: nobody can say which of them it is.
+    -- If two members have the address, neither is chosen, because nobody can say which of them logs in.
     update hub.member m set subject = of_issuer || ' ' || of_subject where m.tenant = provider.tenant and m.subject is null and m.id = (
       select min(o.id) from hub.member o where o.tenant = provider.tenant and o.subject is null and o.disabled_at is null
         and o.role <> 'service' and lower(o.email) = lower(of_email) having count(*) = 1) returning * into who;
@@ -659,13 +660,13 @@ end $$;
 `,
   `
 /**
- * As before, but a member whom the operator disabled before their first login is refused, and is not added again, unless a member
- * who is not disabled has the address.
+ * Like the previous version, but refuses a member whom the operator disabled before their first login, instead of adding them
+ * again. They are accepted if a member who is not disabled has the same address.
  */
 create or replace function hub.log_in(of_issuer text, of_subject text, of_email text, of_display text, wanted_name text, of_groups text[],
   token_hash bytea, token_days int) returns text language plpgsql security definer set search_path = '' as $$
 declare provider hub.identity_provider; who hub.member; is_by_email bool := false; tries int := 0; token_scopes text[]; begin
-  -- One login of a tenant at a time, so that two of one new person make one member.
+  -- Handles one login of a tenant at a time, so that two logins of one new person add only one member.
   select * into provider from hub.identity_provider p where p.issuer = of_issuer for update;
   if not found then return 'no_tenant'; end if;
   if provider.email_domain is not null
@@ -674,7 +675,7 @@ declare provider hub.identity_provider; who hub.member; is_by_email bool := fals
   select * into who from hub.member m where m.tenant = provider.tenant and m.subject = of_issuer || ' ' || of_subject;
   if who.disabled_at is not null then return 'left'; end if;
   if who.id is null then
-    -- Two of one address are left alone: nobody can say which of them it is.
+    -- If two members have the address, neither is chosen, because nobody can say which of them logs in.
     update hub.member m set subject = of_issuer || ' ' || of_subject where m.tenant = provider.tenant and m.subject is null and m.id = (
       select min(o.id) from hub.member o where o.tenant = provider.tenant and o.subject is null and o.disabled_at is null
         and o.role <> 'service' and lower(o.email) = lower(of_email) having count(*) = 1) returning * into who;
@@ -705,24 +706,24 @@ declare provider hub.identity_provider; who hub.member; is_by_email bool := fals
 end $$;
 `,
   `
-/** A chunk's unpacked size, which counts for a quota. Null if a hub wrote it that counted compressed bytes. */
+/** A chunk's uncompressed size, which counts for a quota. Null if it was written by a hub that counted compressed bytes. */
 alter table hub.chunk add column plain_bytes bigint;
 `,
   `
-/** A share that was refused and waits for the owners' decision. Approved requests are deleted. */
+/** A request to share a project, which waits for its owners' decision. Approved requests are deleted. */
 create table hub.access_request (
   tenant int not null,
   project int not null,
   member int not null,
   at timestamptz not null default now(),
-  /** After a denial, the owners are not asked again for a while. */
+  /** When the request was denied. For a while after that, the member cannot send the owners another one. */
   denied_at timestamptz,
   primary key (tenant, project, member),
   foreign key (tenant, project) references hub.project on delete cascade,
   foreign key (tenant, member) references hub.member on delete cascade
 );
 create index on hub.access_request (tenant, member);
-/** A member who shares a project below such a folder is granted it at once. */
+/** A member who shares a project whose key matches the pattern gets access to it at once. */
 create table hub.project_rule (
   tenant int not null references hub.tenant on delete cascade,
   pattern text not null check (pattern ~ '^[^*]+/[*]$'),
@@ -735,21 +736,24 @@ do $$ declare name text; begin
     execute format('create policy owner on %s to current_user using (true) with check (true)', name);
   end loop;
 end $$;
-/** Members add requests only with the function below, and cannot read them. */
+/** Members add requests only with the function below. Only those who decide about the project can read them. */
 grant select, delete, update (denied_at) on hub.access_request to dex_hub_app;
 create policy decides on hub.access_request to dex_hub_app
   using (tenant = ${TENANT} and ${MAY_GRANT.replace("GRANTED", "access_request.project")});
-/** An admin may grant every project of a tenant, but not to themselves. */
+/** An admin may grant access to every project of a tenant, but not to themselves. */
 create policy not_oneself on hub.project_grant as restrictive for insert to dex_hub_app
   with check (member <> ${MEMBER} or hub.level_in(project) = 'own' or not hub.is_taken(project));
 create policy not_oneself_again on hub.project_grant as restrictive for update to dex_hub_app
   using (member <> ${MEMBER} or hub.level_in(project) = 'own' or not hub.is_taken(project));
 
-/** Sends the owners a request. 'known': there is one already. 'too_many': this many requests of the member were not approved. */
+/**
+ * Sends the owners a request. Returns 'known' if there is one already, and 'too_many' if the member already has this many
+ * requests that were not approved.
+ */
 create function hub.request_access(of_project int, most int) returns text language plpgsql security definer set search_path = '' as $$
 begin
   if ${ROLE} not in ('member', 'admin') or not hub.is_taken(of_project) then return 'refused'; end if;
-  -- One of a member at a time, so that all are counted.
+  -- Handles one request of a member at a time, so that all are counted.
   perform from hub.member where tenant = ${TENANT} and id = ${MEMBER} for no key update;
   delete from hub.access_request where tenant = ${TENANT} and member = ${MEMBER} and coalesce(denied_at, at) < now() - interval '30 days';
   if exists (select from hub.access_request where tenant = ${TENANT} and member = ${MEMBER} and project = of_project) then return 'known'; end if;
@@ -757,7 +761,7 @@ begin
   insert into hub.access_request (tenant, project, member) values (${TENANT}, of_project, ${MEMBER});
   return 'asked';
 end $$;
-/** Grants a project to the member if a rule of their tenant does. Returns the rule, or null. */
+/** Grants a project to the member if a rule of their tenant allows it. Returns the rule, or null. */
 create function hub.join_by_rule(of_project int) returns text language plpgsql security definer set search_path = '' as $$
 declare rule text; begin
   if ${ROLE} not in ('member', 'admin') then return null; end if;

@@ -2,8 +2,7 @@ import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 import { SILENT_S } from "./shards.ts"
 
-// A shard in the operator's list.
-
+/** A row of the list of shards for the operator. */
 export type ListedShard = {
   tenant: string
   shard: number
@@ -36,17 +35,18 @@ const MOVE = "update hub.shard set moving_to = $3, moving_since = now() where te
 const STAY = "update hub.shard set moving_to = null, moving_since = null where tenant = $1 and id = $2"
 
 /**
- * Starts the move: the node builds the shard, and then takes it over. `stays`: the shard is already there, and a pending move is
- * cancelled.
+ * Starts to move a shard: the node builds it, and then takes it over. `stays` is true if the shard is already on that node; a
+ * pending move is then cancelled.
  */
 export async function moveShard(
   query: Query,
-  named: string,
+  shardName: string,
   node: string,
 ): Promise<{ from: string | null; stays: boolean }> {
-  const [, tenant, id] = /^(.+)\/(\d{1,9})$/.exec(named) ?? []
+  const [, tenant, id] = /^(.+)\/(\d{1,9})$/.exec(shardName) ?? []
   const [shard] = tenant === undefined ? [] : await query<NamedShard>(NAMED, [tenant, id])
-  if (!shard) throw new Error(`There is no shard ${JSON.stringify(named)}. \`dex-hub shard list\` shows them: acme/0.`)
+  if (!shard)
+    throw new Error(`There is no shard ${JSON.stringify(shardName)}. \`dex-hub shard list\` shows them: acme/0.`)
   const record = () => {
     const target = `${shard.slug}/${shard.shard}`
     const detail = { from: shard.node, to: node }
@@ -57,11 +57,11 @@ export async function moveShard(
     if (shard.moving_to !== null) await record()
     return { from: node, stays: true }
   }
-  const [found] = await query<{ url: string | null; silent_s: number }>(NODE, [node])
-  if (!found) throw new Error(`There is no node ${JSON.stringify(node)}. Start one with DEX_HUB_NODE=${node}.`)
-  if (found.url === null) throw new Error(`The other nodes cannot reach ${node}. Start it with DEX_HUB_NODE_URL.`)
-  if (found.silent_s > SILENT_S)
-    throw new Error(`${node} was last seen ${found.silent_s} seconds ago. Start it, then move the shard again.`)
+  const [nodeRow] = await query<{ url: string | null; silent_s: number }>(NODE, [node])
+  if (!nodeRow) throw new Error(`There is no node ${JSON.stringify(node)}. Start one with DEX_HUB_NODE=${node}.`)
+  if (nodeRow.url === null) throw new Error(`The other nodes cannot reach ${node}. Start it with DEX_HUB_NODE_URL.`)
+  if (nodeRow.silent_s > SILENT_S)
+    throw new Error(`${node} was last seen ${nodeRow.silent_s} seconds ago. Start it, then move the shard again.`)
   await query(MOVE, [shard.tenant, shard.shard, node])
   await record()
   return { from: shard.node, stays: false }

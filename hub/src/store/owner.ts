@@ -1,7 +1,7 @@
 import pg from "pg"
 import { ignoreBrokenConnection, type Query, TYPES } from "./connection.ts"
 
-/** One transaction as the tables' owner, for the operator's commands. */
+/** Runs one transaction as the tables' owner, for the operator's commands. */
 export async function asOwner<T>(owner: string, work: (query: Query) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: owner, types: TYPES, application_name: "dex-hub" })
   ignoreBrokenConnection(client)

@@ -6,8 +6,7 @@ import type { MemberRole, Query } from "./connection.ts"
 import type { Keyring } from "./keyring.ts"
 import { addFirstShard, placeProjectOf } from "./shards.ts"
 
-// Adds a tenant, as the tables' owner, and returns its id.
-
+/** Adds a tenant and returns its id. `query` runs as the owner of the tables. */
 export async function addTenant(query: Query, keys: Keyring, slug: string): Promise<number> {
   const [row] = await query<{ id: number }>(
     "insert into hub.tenant (slug, wrapped_key) values ($1, $2) on conflict do nothing returning id",
@@ -79,7 +78,7 @@ export function newToken(): string {
   return `${PREFIX}${randomBytes(32).toString("base64url")}`
 }
 
-/** True if a hub issued the token. Other tokens are not looked up in the tables. */
+/** True if the token looks like one that a hub issued. Other tokens are not looked up in the tables. */
 export function isOwnToken(token: string): boolean {
   return token.startsWith(PREFIX)
 }
@@ -117,7 +116,7 @@ export async function disableMember(query: Query, tenant: number, name: string):
   await recordAudit(query, { tenant }, { action: "member_disable", target: name })
 }
 
-/** The member with this name, who is added if there is none. A member who has left is refused. */
+/** Finds the member with this name, or adds one. Throws if the member has left. */
 export async function memberOrNew(
   query: Query,
   member: { tenant: number; name: string; role: MemberRole; email?: string },
@@ -163,9 +162,9 @@ async function changeGrant(
     tenant,
     key,
   ])
-  const done = await setLevel(query, { tenant, project: project!.id, member, level })
-  if (done === "group") throw new Error("That access comes from a group. `dex-hub group revoke` revokes it.")
-  if (done === "nothing") throw new Error(`They have no access to ${key}.`)
+  const outcome = await setLevel(query, { tenant, project: project!.id, member, level })
+  if (outcome === "group") throw new Error("That access comes from a group. `dex-hub group revoke` revokes it.")
+  if (outcome === "nothing") throw new Error(`They have no access to ${key}.`)
   const detail = level === "none" ? {} : { level }
   await recordAudit(
     query,
@@ -179,20 +178,20 @@ export async function requireProject(query: Query, tenant: number, key: string):
   const rows = await query<{ key: string }>("select key from hub.project where tenant = $1", [tenant])
   const keys = rows.map((row) => row.key)
   if (keys.includes(key)) return
-  const [of] = await query<{ slug: string }>("select slug from hub.tenant where id = $1", [tenant])
-  const near = nearestNames(key, keys)
+  const [tenantRow] = await query<{ slug: string }>("select slug from hub.tenant where id = $1", [tenant])
+  const suggestions = nearestNames(key, keys)
   const hint =
-    near.length === 0
+    suggestions.length === 0
       ? " The first member who shares it creates it; `--new` creates it now."
-      : ` Did you mean ${near.join(" or ")}?`
-  throw new Error(`${of!.slug} has no project ${key}.${hint}`)
+      : ` Did you mean ${suggestions.join(" or ")}?`
+  throw new Error(`${tenantRow!.slug} has no project ${key}.${hint}`)
 }
 
 /** Creates the project unless there is one with this key. */
 export async function makeProject(query: Query, tenant: number, key: string): Promise<void> {
-  const [made] = await query<{ id: number }>(
+  const [added] = await query<{ id: number }>(
     "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
     [tenant, key],
   )
-  if (made) await placeProjectOf(query, tenant, made.id)
+  if (added) await placeProjectOf(query, tenant, added.id)
 }

@@ -11,7 +11,7 @@ export type ProjectOnHub = {
   shared: boolean
 }
 
-/** The projects of which the member can read something, and those that they share. */
+/** The projects to which the member has access. `shared` is true if they share conversations of the project. */
 export async function projectsOf(db: Database, viewer: Viewer): Promise<ProjectOnHub[]> {
   return db.as(viewer, (query) =>
     query<ProjectOnHub>(
@@ -29,7 +29,7 @@ const KEY = /^[\p{L}\p{N}][\p{L}\p{N}._~/:@+-]{0,199}$/u
 
 /**
  * Records that the member shares this project from now on. If nobody owns or has shared a project with this key, they become its
- * owner. If it is not shared with them, its owners get a request, and this throws a HubProblem (403).
+ * owner. If they have no access to it, its owners get a request, and this throws a HubProblem (403).
  */
 export async function consentTo(
   db: Database,
@@ -80,17 +80,17 @@ async function projectId(query: Query, key: string): Promise<number | undefined>
 }
 
 async function newProject(query: Query, viewer: Viewer, key: string, shardMessages: number): Promise<number> {
-  const [made] = await query<{ id: number }>(
+  const [added] = await query<{ id: number }>(
     "insert into hub.project (tenant, key) values ($1, $2) on conflict do nothing returning id",
     [viewer.tenant, key],
   )
-  if (made) await placeProject(query, made.id, shardMessages)
-  return made?.id ?? (await projectId(query, key))!
+  if (added) await placeProject(query, added.id, shardMessages)
+  return added?.id ?? (await projectId(query, key))!
 }
 
 /**
- * Makes the member the owner if nobody has shared the project, even if an operator has granted it to others. Two members who
- * share it at once take turns.
+ * Makes the member the owner if nobody has shared the project, even if an operator has granted it to others. If two
+ * members share it at once, only the first becomes its owner.
  */
 async function ownIfFirst(query: Query, viewer: Viewer, project: number, key: string): Promise<void> {
   await query("select pg_advisory_xact_lock($1, $2)", [viewer.tenant, project])

@@ -12,11 +12,11 @@ import { type DeletionReason, type Receipt, writeReceipt } from "./receipts.ts"
 import { type MessageFacts, SEAL_PURPOSES, sealedHead, sealJson, unsealJson } from "./sealed.ts"
 import { tenantKeyOf } from "./tenant.ts"
 
+// A conversation arrives in three steps: the answer to a plan lists what is missing, the chunks follow, and a commit makes the
+// conversation readable. Each request can be repeated at any time, and does nothing the second time.
+
 /**
- * The most messages of a conversation. Its head lists all messages, and is built on the thread that answers requests.
- *
- * A conversation arrives in three steps: a plan says what is missing, the chunks follow, and a commit makes it readable. Each
- * request can be repeated at any time and does nothing the second time.
+ * The maximum number of messages in a conversation. Its head lists all of them, and is built on the thread that answers requests.
  */
 const MAX_MESSAGES = 250_000
 /** The number of chunks after which other requests get a turn. */
@@ -31,7 +31,7 @@ type StoredConversation = {
   wrapped: Buffer
 }
 
-/** Plans a push. If something is missing and `quotas` allow no more, nothing is planned. */
+/** Plans a push. Throws a HubProblem (507) if something is missing but the quotas allow no more. Then nothing is planned. */
 export async function planPush(
   db: Database,
   viewer: Viewer,
@@ -42,46 +42,56 @@ export async function planPush(
     const project = await projectToWrite(query, viewer, request.project)
     if ("why" in project) return request.conversations.map(() => ({ state: "refused", why: project.why }))
     const tenant = await tenantKeyOf(db, query)
-    const gone = await goneAmong(query, tenant, viewer, request.conversations)
-    const live = request.conversations.filter((_, i) => !gone[i])
+    const forgotten = await whichAreForgotten(query, tenant, viewer, request.conversations)
+    const live = request.conversations.filter((_, i) => !forgotten[i])
     await reserve(query, tenant, viewer, project.id, live)
-    const kept = new Map((await storedOf(query, viewer, live)).map((one) => [nameOf(one.source, one.native_id), one]))
-    const keys = new Map([...kept.values()].map((one) => [one.id, tenant.conversationKey(one.wrapped)]))
-    const stored = await storedChunks(query, [...keys.keys()])
+    const conversations = new Map(
+      (await storedOf(query, viewer, live)).map((row) => [nameOf(row.source, row.native_id), row]),
+    )
+    const keys = new Map(
+      [...conversations.values()].map((conversation) => [
+        conversation.id,
+        tenant.conversationKey(conversation.wrapped),
+      ]),
+    )
+    const storedHashes = await storedChunks(query, [...keys.keys()])
     const answers = request.conversations.map(({ source, id, digest, chunks }, i): PlanAnswer => {
-      if (gone[i]) return { state: "gone" }
-      const one = kept.get(nameOf(source, id))!
-      const key = keys.get(one.id)!
-      if (one.digest?.equals(sealedName(key, digest))) return { state: "have", rev: one.rev }
-      const missing = chunks.filter((hash) => !stored.has(`${one.id} ${sealedName(key, hash).toString("hex")}`))
-      return { state: "send", rev: one.rev, chunks: [...new Set(missing)] }
+      if (forgotten[i]) return { state: "gone" }
+      const conversation = conversations.get(nameOf(source, id))!
+      const key = keys.get(conversation.id)!
+      if (conversation.digest?.equals(sealedName(key, digest))) return { state: "have", rev: conversation.rev }
+      const missing = chunks.filter(
+        (hash) => !storedHashes.has(`${conversation.id} ${sealedName(key, hash).toString("hex")}`),
+      )
+      return { state: "send", rev: conversation.rev, chunks: [...new Set(missing)] }
     })
     if (answers.some((answer) => answer.state === "send" && answer.chunks.length > 0)) await quotas?.checkRoom(viewer)
-    const due = request.conversations.filter((_, i) => answers[i]!.state === "send")
-    await query(PLANNED, [viewer.tenant, due.map(({ source, id }) => kept.get(nameOf(source, id))!.id)])
+    const unsent = request.conversations.filter((_, i) => answers[i]!.state === "send")
+    await query(RECORD_PLAN, [viewer.tenant, unsent.map(({ source, id }) => conversations.get(nameOf(source, id))!.id)])
     return answers
   })
 }
 
-/** Stores a chunk. `facts` are those of its messages, packed. The caller has already decompressed, checked and scanned them. */
+/** Stores a chunk, which the caller has already checked and scanned for secrets. `facts` are the packed facts of its messages. */
 export async function storeChunk(
   db: Database,
   viewer: Viewer,
-  of: { source: string; id: string },
+  conversation: { source: string; id: string },
   chunk: { hash: string; data: Buffer; facts: Uint8Array; plainBytes: number },
 ): Promise<void> {
   await db.as(viewer, async (query) => {
     const tenant = await tenantKeyOf(db, query)
-    const [one] = await storedOf(query, viewer, [of])
-    if (!one) throw new HubProblem(409, "conflict", `${of.source}:${of.id} is not planned. Plan the push again.`)
-    const key = tenant.conversationKey(one.wrapped)
+    const [stored] = await storedOf(query, viewer, [conversation])
+    const { source, id } = conversation
+    if (!stored) throw new HubProblem(409, "conflict", `${source}:${id} is not planned. Plan the push again.`)
+    const key = tenant.conversationKey(stored.wrapped)
     await query(
       `insert into hub.chunk (tenant, conversation, hash, bytes, data, facts, scanned, plain_bytes)
        values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`,
       [
-        ...[viewer.tenant, one.id, sealedName(key, chunk.hash), chunk.data.length],
-        seal(key, chunk.data, `${SEAL_PURPOSES.chunk} ${one.id}`),
-        seal(key, chunk.facts, `${SEAL_PURPOSES.facts} ${one.id}`),
+        ...[viewer.tenant, stored.id, sealedName(key, chunk.hash), chunk.data.length],
+        seal(key, chunk.data, `${SEAL_PURPOSES.chunk} ${stored.id}`),
+        seal(key, chunk.facts, `${SEAL_PURPOSES.facts} ${stored.id}`),
         ...[REDACTION_VERSION, chunk.plainBytes],
       ],
     )
@@ -94,48 +104,48 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     const project = await projectToWrite(query, viewer, request.project)
     if ("why" in project) throw new HubProblem(403, "refused", project.why)
     const tenant = await tenantKeyOf(db, query)
-    const [isGone] = await goneAmong(query, tenant, viewer, [head])
+    const [isGone] = await whichAreForgotten(query, tenant, viewer, [head])
     if (isGone)
       throw new HubProblem(410, "gone", `${head.source}:${head.id} was forgotten here and is not accepted again.`)
     await query(LOCK_CONVERSATION, [viewer.tenant, viewer.member, head.source, head.id])
-    const [one] = await storedOf(query, viewer, [head])
-    if (!one) throw new HubProblem(409, "conflict", `${head.source}:${head.id} is not planned. Plan the push again.`)
-    const key = tenant.conversationKey(one.wrapped)
+    const [stored] = await storedOf(query, viewer, [head])
+    if (!stored) throw new HubProblem(409, "conflict", `${head.source}:${head.id} is not planned. Plan the push again.`)
+    const key = tenant.conversationKey(stored.wrapped)
     const digest = sealedName(key, request.digest)
     const receipt = (rev: number, seq: number) => ({
       ...{ rev, seq },
-      receipt: createHmac("sha256", key).update(`${one.id} ${rev} ${seq} ${request.digest}`).digest("base64url"),
+      receipt: createHmac("sha256", key).update(`${stored.id} ${rev} ${seq} ${request.digest}`).digest("base64url"),
     })
-    if (one.digest?.equals(digest)) {
-      const [{ seq }] = (await query<{ seq: number }>("select seq from hub.conversation where id = $1", [one.id])) as [
-        { seq: number },
-      ]
-      return receipt(one.rev, seq)
+    if (stored.digest?.equals(digest)) {
+      const [{ seq }] = (await query<{ seq: number }>("select seq from hub.conversation where id = $1", [
+        stored.id,
+      ])) as [{ seq: number }]
+      return receipt(stored.rev, seq)
     }
-    if (one.rev !== request.parent_rev)
+    if (stored.rev !== request.parent_rev)
       throw new HubProblem(
         409,
         "conflict",
-        `${head.source}:${head.id} has revision ${one.rev} by now. Plan the push again.`,
+        `${head.source}:${head.id} has revision ${stored.rev} by now. Plan the push again.`,
       )
-    const chunks = await chunkFacts(query, one.id, key, request.chunks)
+    const chunks = await chunkFacts(query, stored.id, key, request.chunks)
     const rules = [...new Set(chunks.flatMap(({ found }) => found ?? []))]
     if (rules.length > 0)
       throw new HubProblem(422, "secret", `It contains what looks like a secret (${rules.join(", ")}).`, { rules })
     const facts = chunks.flatMap((chunk) => chunk.facts)
     const counted = countsIn(facts)
     if (counted.messages > MAX_MESSAGES)
-      throw new HubProblem(413, "too_large", `A conversation has at most ${MAX_MESSAGES} messages.`)
+      throw new HubProblem(413, "too_large", `A conversation can have at most ${MAX_MESSAGES} messages.`)
     const times = facts.flatMap(({ at }) => at ?? []).sort((a, b) => a - b)
-    const sealed = sealJson(key, sealedHead(head, chunks), `${SEAL_PURPOSES.head} ${one.id}`)
-    const title = seal(key, Buffer.from(head.title?.text ?? ""), `${SEAL_PURPOSES.title} ${one.id}`)
+    const sealed = sealJson(key, sealedHead(head, chunks), `${SEAL_PURPOSES.head} ${stored.id}`)
+    const title = seal(key, Buffer.from(head.title?.text ?? ""), `${SEAL_PURPOSES.title} ${stored.id}`)
     await query("delete from hub.chunk where conversation = $1 and hash <> all ($2)", [
-      one.id,
+      stored.id,
       chunks.map(({ hash }) => hash),
     ])
     const seq = await nextSeq(query, viewer.tenant)
     await query(COMMIT, [
-      ...[one.id, project.id, request.visibility, one.rev + 1, digest, seq, head.kind, head.parent?.id ?? null],
+      ...[stored.id, project.id, request.visibility, stored.rev + 1, digest, seq, head.kind, head.parent?.id ?? null],
       ...[head.models, counted.messages, counted.copied, commitsIn(facts), head.superseded],
       ...[head.estimated_tokens, head.text_bytes, head.started_at ?? null, head.ended_at ?? null],
       ...[times[0] ?? null, times.at(-1) ?? null, head.redaction_version, sealed],
@@ -144,16 +154,16 @@ export async function commitPush(db: Database, viewer: Viewer, request: CommitRe
     await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, false)", [
       viewer.tenant,
       seq,
-      one.id,
+      stored.id,
     ])
-    return receipt(one.rev + 1, seq)
+    return receipt(stored.rev + 1, seq)
   })
 }
 
-/** `forgotten` is the number of readable conversations among them. There is a receipt if anything was stored. */
+/** `forgotten` is the number of deleted conversations that were readable. There is a receipt if anything was stored. */
 export type ForgetResult = { forgotten: number; receipt?: Receipt }
 
-/** Forgets conversations permanently. Without their keys, their data in backups is unreadable too. */
+/** Deletes conversations and their keys permanently. Without the keys, their data in backups is unreadable too. */
 export async function forgetPushed(
   db: Database,
   viewer: Viewer,
@@ -163,43 +173,43 @@ export async function forgetPushed(
   return db.as(viewer, async (query) => forgetIn(query, await tenantKeyOf(db, query), viewer, conversations, why))
 }
 
-/** Forgets conversations in the caller's transaction. `of` is the author. */
+/** Forgets conversations of one author in the caller's transaction. */
 export async function forgetIn(
   query: Query,
   tenant: TenantKey,
-  of: Viewer,
+  author: Viewer,
   conversations: { source: string; id: string }[],
   why: DeletionReason,
 ): Promise<ForgetResult> {
-  // A commit in progress ends first, because only then is it known whether the conversation is readable.
-  for (const { source, id } of conversations) await query(LOCK_CONVERSATION, [of.tenant, of.member, source, id])
-  const kept = await storedOf(query, of, conversations)
-  const ids = kept.map(({ id }) => id)
+  // The lock waits for a commit in progress, because only after it is it known whether the conversation is readable.
+  for (const { source, id } of conversations) await query(LOCK_CONVERSATION, [author.tenant, author.member, source, id])
+  const stored = await storedOf(query, author, conversations)
+  const ids = stored.map(({ id }) => id)
   await query("delete from hub_key.conversation_key where conversation = any ($1)", [ids])
   await query("delete from hub.chunk where conversation = any ($1)", [ids])
   await query("delete from hub.conversation where id = any ($1)", [ids])
   await query(
     "insert into hub.tombstone (tenant, hash, member) select $1, unnest($2::bytea[]), $3 on conflict do nothing",
-    [of.tenant, conversations.map((one) => tombstoneOf(tenant, of, one)), of.member],
+    [author.tenant, conversations.map((one) => tombstoneOf(tenant, author, one)), author.member],
   )
-  const readable = kept.filter(({ rev }) => rev > 0)
-  const receipt = kept.length > 0 && (await writeReceipt(query, { of, conversations: readable.length, why }))
+  const readable = stored.filter(({ rev }) => rev > 0)
+  const receipt = stored.length > 0 && (await writeReceipt(query, { of: author, conversations: readable.length, why }))
   if (readable.length > 0)
-    await recordAudit(query, why === "person" ? of : { tenant: of.tenant }, {
+    await recordAudit(query, why === "person" ? author : { tenant: author.tenant }, {
       action: why === "retention" ? "retention" : "forget",
-      detail: { conversations: readable.map((one) => `${of.name}/${nameOf(one.source, one.native_id)}`) },
+      detail: { conversations: readable.map((one) => `${author.name}/${nameOf(one.source, one.native_id)}`) },
     })
   for (const { id } of readable)
     await query("insert into hub.change (tenant, seq, conversation, deleted) values ($1, $2, $3, true)", [
-      of.tenant,
-      await nextSeq(query, of.tenant),
+      author.tenant,
+      await nextSeq(query, author.tenant),
       id,
     ])
   return { forgotten: readable.length, receipt: receipt || undefined }
 }
 
-/** Updated at most once a day, because leftovers are removed only after a week. */
-const PLANNED = `update hub.conversation set planned_at = now() where tenant = $1 and id = any ($2)
+/** Records a plan at most once a day, because unfinished data is removed only after a week. */
+const RECORD_PLAN = `update hub.conversation set planned_at = now() where tenant = $1 and id = any ($2)
   and (planned_at is null or planned_at < now() - interval '1 day')`
 
 const LOCK_CONVERSATION =
@@ -212,7 +222,7 @@ const COMMIT = `update hub.conversation set project = $2, visibility = $3, rev =
   stored_bytes = (select coalesce(sum(coalesce(k.plain_bytes, k.bytes)), 0) from hub.chunk k where k.tenant = conversation.tenant and k.conversation = $1),
   quarantined_at = null, quarantined_by = null, received_at = now() where id = $1`
 
-/** The next number in the feed. Called last, so that two concurrent commits wait for each other as briefly as possible. */
+/** Takes the next number in the feed. Called last, so that two concurrent commits wait for each other as briefly as possible. */
 async function nextSeq(query: Query, tenant: number): Promise<number> {
   const [row] = await query<{ seq: number }>(
     "insert into hub.feed (tenant, seq) values ($1, 1) on conflict (tenant) do update set seq = feed.seq + 1 returning seq",
@@ -245,7 +255,7 @@ function tombstoneOf(tenant: TenantKey, viewer: Viewer, { source, id }: { source
   return tenant.name(`${sourceWithOwner({ owner: String(viewer.member), source })}:${id}`)
 }
 
-async function goneAmong(
+async function whichAreForgotten(
   query: Query,
   tenant: TenantKey,
   viewer: Viewer,
@@ -253,8 +263,8 @@ async function goneAmong(
 ): Promise<boolean[]> {
   const names = conversations.map((one) => tombstoneOf(tenant, viewer, one))
   const rows = await query<{ hash: Buffer }>("select hash from hub.tombstone where hash = any ($1)", [names])
-  const gone = new Set(rows.map(({ hash }) => hash.toString("hex")))
-  return names.map((name) => gone.has(name.toString("hex")))
+  const forgottenHashes = new Set(rows.map(({ hash }) => hash.toString("hex")))
+  return names.map((name) => forgottenHashes.has(name.toString("hex")))
 }
 
 /** Gives new conversations a key, and a row that nobody can read yet. */
@@ -267,17 +277,17 @@ async function reserve(
 ): Promise<void> {
   const sources = conversations.map(({ source }) => source)
   const ids = conversations.map(({ id }) => id)
-  const made = await query<{ id: number }>(
+  const added = await query<{ id: number }>(
     `insert into hub.conversation (tenant, author, source, native_id, project, visibility, kind, redaction_version)
      select $1, $2, source, native_id, $3, 'private', 'person', 0
      from unnest($4::text[], $5::text[]) as one (source, native_id)
      on conflict do nothing returning id`,
     [viewer.tenant, viewer.member, project, sources, ids],
   )
-  if (made.length === 0) return
+  if (added.length === 0) return
   await query(
     "insert into hub_key.conversation_key (tenant, conversation, wrapped) select $1, unnest($2::bigint[]), unnest($3::bytea[])",
-    [viewer.tenant, made.map(({ id }) => id), made.map(() => tenant.newConversationKey().wrapped)],
+    [viewer.tenant, added.map(({ id }) => id), added.map(() => tenant.newConversationKey().wrapped)],
   )
 }
 
@@ -317,10 +327,10 @@ async function chunkFacts(
     "select hash, facts, scanned, found from hub.chunk where conversation = $1 and hash = any ($2)",
     [id, names],
   )
-  const known = new Map(rows.map((row) => [row.hash.toString("hex"), row]))
+  const rowsByHash = new Map(rows.map((row) => [row.hash.toString("hex"), row]))
   const chunks: Awaited<ReturnType<typeof chunkFacts>> = []
   for (const [i, hash] of names.entries()) {
-    const row = known.get(hash.toString("hex"))
+    const row = rowsByHash.get(hash.toString("hex"))
     if (!row) throw new HubProblem(409, "conflict", "Some of its chunks are missing. Plan the push again.")
     chunks.push({ ...row, hash, facts: unsealJson<MessageFacts[]>(key, row.facts, `${SEAL_PURPOSES.facts} ${id}`) })
     if (i % CHUNKS_AT_ONCE === CHUNKS_AT_ONCE - 1) await new Promise(setImmediate)

@@ -5,8 +5,8 @@ import { HubProblem } from "./problem.ts"
 import { TENANT, TENANT_SCOPE } from "./scope.ts"
 
 /**
- * The stored bytes, if there is a limit. The uncompressed size of chunks counts, because well compressed text costs as much to
- * search. A revision counts once it is committed.
+ * How much is stored, and how much may be stored. The uncompressed size of chunks counts, because well compressed text costs as
+ * much to search. A revision counts once it is committed.
  */
 export type StoredBytes = { bytes: number; quota_bytes: number }
 export type ViewerStorage = { yours?: StoredBytes; team?: StoredBytes }
@@ -25,14 +25,14 @@ const TEAM_QUOTA = `select (settings ->> 'quota_bytes')::bigint as quota from hu
 const MEMBER_QUOTAS = `select id, quota_bytes as quota from hub.member where tenant = ${TENANT} and quota_bytes is not null`
 const STORED = `select author, coalesce(sum(stored_bytes), 0)::bigint as bytes from hub.conversation where ${TENANT_SCOPE} group by author`
 
-/** Reads at most once a minute: a quota need not be exact, and a plan must not read all of a tenant. */
+/** Reads the sizes at most once a minute: a quota need not be exact, and not every plan should add up a tenant's sizes. */
 export function createQuotas(db: Database, now: () => number = Date.now): Quotas {
-  const known = new Map<number, Promise<Usage>>()
+  const usages = new Map<number, Promise<Usage>>()
   const usageOf = async (tenant: number): Promise<Usage> => {
-    const before = await known.get(tenant)?.catch(() => undefined)
-    if (before && now() - before.at < MAX_AGE_MS) return before
+    const cached = await usages.get(tenant)?.catch(() => undefined)
+    if (cached && now() - cached.at < MAX_AGE_MS) return cached
     const usage = db.asIndex(tenant, async (query) => ({ at: now(), ...(await read(query)) }))
-    known.set(tenant, usage)
+    usages.set(tenant, usage)
     return usage
   }
   const storedFor = async ({ tenant, member }: Viewer): Promise<ViewerStorage> => {
@@ -80,7 +80,7 @@ function quotaProblem(what: string, todo: string): HubProblem {
   return new HubProblem(507, "quota", `${what}. Ask the hub's operator for more, or ${todo}.`)
 }
 
-/** Undefined bytes mean no limit. */
+/** Sets the limit for a tenant. Without `bytes`, there is none. */
 export async function setTenantQuota(query: Query, tenant: number, bytes: number | undefined): Promise<void> {
   await query(
     `update hub.tenant set settings = case when $2::bigint is null then settings - 'quota_bytes'

@@ -18,7 +18,7 @@ import { TENANT } from "./scope.ts"
 import { type MessageFacts, SEAL_PURPOSES, type SealedHead, unsealJson } from "./sealed.ts"
 import { type Statements, statementsIn } from "./statements.ts"
 
-/** One transaction for one viewer. It sees only what their access checks allow, and reads nothing twice. */
+/** One transaction for one viewer. It sees only what the access checks allow, and caches what it has read. */
 export type Transaction = {
   query: Query
   tenant: TenantKey
@@ -28,7 +28,7 @@ export type Transaction = {
   chunks: Map<string, string[]>
   projects?: Promise<{ key: string }[]>
 }
-export type ReadingScope = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
+export type RunInTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
 
 export function beginReading(query: Query, tenant: TenantKey): Transaction {
   return { query, tenant, rows: new Map(), heads: new Map(), chunks: new Map() }
@@ -41,34 +41,38 @@ export type ReaderOptions = {
   scope: string
 }
 
-/** A tenant's conversations as one person may read them, or all of them, for its shards. */
-export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOptions): HistoryReader {
+/** A tenant's conversations: those that one person may read, or all of them, for the tenant's shards. */
+export function openHubHistory(inTransaction: RunInTransaction, { self, scope }: ReaderOptions): HistoryReader {
   const sql = statementsIn(scope)
-  const refOf = ({ owner, source, native_id }: Named): Ref =>
+  const refOf = ({ owner, source, native_id }: ConversationName): Ref =>
     owner === self ? { source, id: native_id } : { owner, source, id: native_id }
-  const rowOf = (row: Row, within: Transaction): ConversationRow => toRow(row, refOf(row), headOf(row, within))
-  const find = async (within: Transaction, ref: Ref): Promise<Row | undefined> =>
-    (await named(sql, within, [ref], self))[0]
-  const factsIn = async (within: Transaction, ref: Ref): Promise<MessageFacts[]> => {
-    const row = await find(within, ref)
-    return row ? ((await factsOf(within, [row])).get(row.id) ?? []) : []
+  const rowOf = (row: Row, transaction: Transaction): ConversationRow =>
+    toRow(row, refOf(row), headOf(row, transaction))
+  const findRow = async (transaction: Transaction, ref: Ref): Promise<Row | undefined> =>
+    (await findRows(sql, transaction, [ref], self))[0]
+  const factsIn = async (transaction: Transaction, ref: Ref): Promise<MessageFacts[]> => {
+    const row = await findRow(transaction, ref)
+    return row ? ((await factsOf(transaction, [row])).get(row.id) ?? []) : []
   }
   const effectsIn = (ref: Ref) =>
-    reading(async (within) =>
-      (await factsIn(within, ref)).flatMap(({ n, effects = [] }) => effects.map((effect) => ({ number: n, effect }))),
+    inTransaction(async (transaction) =>
+      (await factsIn(transaction, ref)).flatMap(({ n, effects = [] }) =>
+        effects.map((effect) => ({ number: n, effect })),
+      ),
     )
 
   return {
-    id: () => reading(({ query }) => historyId(query)),
-    revision: () => reading(async ({ query }) => `${await historyId(query)}@${await seqOf(query)}`),
+    id: () => inTransaction(({ query }) => historyId(query)),
+    revision: () => inTransaction(async ({ query }) => `${await historyId(query)}@${await seqOf(query)}`),
     changes: (after, limit) =>
-      reading(async ({ query }) => {
+      inTransaction(async ({ query }) => {
         const id = await historyId(query)
-        const [of, from] = after?.split("@") ?? [id, "0"]
+        const [historyOfToken, from] = after?.split("@") ?? [id, "0"]
         const last = await seqOf(query)
-        if (of !== id || Number(from) > last) return { changes: [], token: `${id}@0`, more: true, rebuild: true }
+        if (historyOfToken !== id || Number(from) > last)
+          return { changes: [], token: `${id}@0`, more: true, rebuild: true }
         if (Number(from) === last) return { changes: [], token: `${id}@${last}`, more: false, rebuild: false }
-        const rows = await query<Partial<Named> & { conversation: number; seq: number; deleted: boolean }>(
+        const rows = await query<Partial<ConversationName> & { conversation: number; seq: number; deleted: boolean }>(
           sql.CHANGES,
           [Number(from), limit],
         )
@@ -84,37 +88,42 @@ export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOpt
         }
       }),
 
-    resolve: (wanted) =>
-      reading(async (within) => {
-        const rows = await resolved(sql, within.query, wanted, self)
-        const exact = rows.filter(({ native_id }) => native_id === wanted.prefix)
-        return (exact.length > 0 ? exact : rows).map((row) => rowOf(row, within))
+    resolve: (refQuery) =>
+      inTransaction(async (transaction) => {
+        const rows = await resolveRows(sql, transaction.query, refQuery, self)
+        const exact = rows.filter(({ native_id }) => native_id === refQuery.prefix)
+        return (exact.length > 0 ? exact : rows).map((row) => rowOf(row, transaction))
       }),
     conversation: (ref) =>
-      reading(async (within) => {
-        const row = await find(within, ref)
-        return row && rowOf(row, within)
+      inTransaction(async (transaction) => {
+        const row = await findRow(transaction, ref)
+        return row && rowOf(row, transaction)
       }),
     titles: (refs) =>
-      reading(async (within) => {
-        const rows = await within.query<TitleRow>(sql.TITLES, columnsOf(refs, self))
-        const titles = new Map(rows.map((row) => [nameOf(row), titleOf(row, within)]))
+      inTransaction(async (transaction) => {
+        const rows = await transaction.query<TitleRow>(sql.TITLES, columnsOf(refs, self))
+        const titles = new Map(rows.map((row) => [nameOf(row), titleOf(row, transaction)]))
         return refs.map((ref) => titles.get(keyOf(ref, self)) ?? "")
       }),
     list: (filter) =>
-      reading(async (within) => {
+      inTransaction(async (transaction) => {
         const values = listValues(filter, self)
-        const counts = await within.query<{ kind: Kind; count: number }>(sql.COUNT_LISTED, values)
+        const counts = await transaction.query<{ kind: Kind; count: number }>(sql.COUNT_LISTED, values)
         const isShown = ({ kind }: { kind: Kind }) => filter.kinds?.includes(kind) ?? true
-        const rows = await within.query<Row>(sql.LISTED, [...values, filter.kinds ?? null, filter.limit, filter.offset])
+        const rows = await transaction.query<Row>(sql.LISTED, [
+          ...values,
+          filter.kinds ?? null,
+          filter.limit,
+          filter.offset,
+        ])
         return {
-          rows: rows.map((row) => rowOf(row, within)),
+          rows: rows.map((row) => rowOf(row, transaction)),
           total: sum(counts.filter(isShown).map(({ count }) => count)),
           left_out: Object.fromEntries(counts.filter((one) => !isShown(one)).map(({ kind, count }) => [kind, count])),
         }
       }),
     spans: ({ kinds, ...filter }) =>
-      reading(async ({ query }) => {
+      inTransaction(async ({ query }) => {
         const values = listValues({ ...filter, limit: 0, offset: 0 }, self)
         const rows = await query<Row>(sql.SPANS, [...values, kinds ?? null])
         return rows.map(({ source, project, started_at, ended_at }) =>
@@ -122,51 +131,53 @@ export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOpt
         )
       }),
     messages: (ref, numbers) =>
-      reading(async (within) => {
-        const row = await find(within, ref)
-        return row ? messagesOf(within, row, numbers) : []
+      inTransaction(async (transaction) => {
+        const row = await findRow(transaction, ref)
+        return row ? messagesOf(transaction, row, numbers) : []
       }),
     readAhead: (refs) =>
-      reading(async (within) => {
-        const rows = await named(sql, within, refs, self)
+      inTransaction(async (transaction) => {
+        const rows = await findRows(sql, transaction, refs, self)
         const wanted = rows.flatMap(({ place, ...row }) =>
-          placesOf(headOf(row, within), ({ number }) => number === refs[place]!.number).map(({ hash }) => ({
+          placesOf(headOf(row, transaction), ({ number }) => number === refs[place]!.number).map(({ hash }) => ({
             row,
             hash,
           })),
         )
-        await readChunks(within, wanted)
+        await readChunks(transaction, wanted)
       }),
     versions: (ref) =>
-      reading(async (within) => {
-        const row = await find(within, ref)
+      inTransaction(async (transaction) => {
+        const row = await findRow(transaction, ref)
         if (!row) return []
-        return headOf(row, within)
+        return headOf(row, transaction)
           .messages.map(([number, version, copied]) => ({ number, version, copied: copied === 1 }))
           .sort((a, b) => a.number - b.number)
       }),
 
     touching: (file) =>
-      reading(async (within) => {
+      inTransaction(async (transaction) => {
         const wanted = file.replaceAll("\\", "/")
-        const rows = await within.query<Row>(sql.ALL)
-        const facts = await factsOf(within, rows)
+        const rows = await transaction.query<Row>(sql.ALL)
+        const facts = await factsOf(transaction, rows)
         const contains = (row: Row, path: string) =>
           (isAbsolute(path) ? path : `${row.project}/${path}`).includes(wanted)
         return rows.filter((row) => touchedFiles(facts.get(row.id)).some(({ path }) => contains(row, path))).map(refOf)
       }),
     usingModel: (model) =>
-      reading(async ({ query }) => (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row))),
+      inTransaction(async ({ query }) =>
+        (await query<Row>(sql.USING_MODEL, [model.toLowerCase()])).map((row) => refOf(row)),
+      ),
     filesOf: (ref) =>
-      reading(async (within) => {
-        const all = touchedFiles(await factsIn(within, ref))
+      inTransaction(async (transaction) => {
+        const all = touchedFiles(await factsIn(transaction, ref))
         const edited = all.filter(({ action }) => action === "edited")
         return [...new Set([...edited, ...all].map(({ path }) => path))]
       }),
     editedFiles: (ref, limit) =>
-      reading(async (within) => {
+      inTransaction(async (transaction) => {
         const times = new Map<string, number>()
-        for (const { path, action } of touchedFiles(await factsIn(within, ref)))
+        for (const { path, action } of touchedFiles(await factsIn(transaction, ref)))
           if (action === "edited") times.set(path, (times.get(path) ?? 0) + 1)
         return [...times]
           .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
@@ -187,44 +198,50 @@ export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOpt
         return [withoutUndefined({ number, kind: effect.type, name, subject, branch })]
       }),
     commits: ({ limit, inside }) =>
-      reading(async (within) => {
-        const rows = await within.query<Row>(sql.COMMITTING, [inside ?? null])
-        const facts = await factsOf(within, rows)
+      inTransaction(async (transaction) => {
+        const rows = await transaction.query<Row>(sql.COMMITTING, [inside ?? null])
+        const facts = await factsOf(transaction, rows)
         return rows
           .flatMap((row) => commitsIn(refOf(row), facts.get(row.id)))
           .sort((a, b) => (b.at ?? 0) - (a.at ?? 0))
           .slice(0, limit)
       }),
     work: (refs) =>
-      reading(async (within) => {
-        const rows = await named(sql, within, refs, self)
-        const facts = await factsOf(within, rows)
+      inTransaction(async (transaction) => {
+        const rows = await findRows(sql, transaction, refs, self)
+        const facts = await factsOf(transaction, rows)
         const places = new Map(rows.map((row) => [row.place, row.id]))
         return refs.map((_, i) => workIn(facts.get(places.get(i) ?? -1)))
       }),
     around: ({ number, ...ref }, before, after) =>
-      reading(async (within) => {
-        const own = await find(within, ref)
-        if (!own) return []
-        const at = (await factsOf(within, [own])).get(own.id)?.find(({ n }) => n === number)
-        if (!at) return []
-        if (at.at === undefined || at.copied || at.superseded) return [{ ...ref, number }]
-        const mates = await within.query<Row>(sql.AROUND, [own.project_id, at.at, before, after, own.id])
-        const facts = await factsOf(within, mates)
+      inTransaction(async (transaction) => {
+        const center = await findRow(transaction, ref)
+        if (!center) return []
+        const message = (await factsOf(transaction, [center])).get(center.id)?.find(({ n }) => n === number)
+        if (!message) return []
+        if (message.at === undefined || message.copied || message.superseded) return [{ ...ref, number }]
+        const mates = await transaction.query<Row>(sql.AROUND, [
+          center.project_id,
+          message.at,
+          before,
+          after,
+          center.id,
+        ])
+        const facts = await factsOf(transaction, mates)
         const timed = mates
           .flatMap((row) => countedFacts(facts.get(row.id)).map(({ n, at: time }) => ({ row, n, time })))
           .filter(({ time }) => time !== undefined)
           .sort((a, b) => a.time! - b.time! || a.row.id - b.row.id || a.n - b.n)
-        const place = timed.findIndex(({ row, n }) => row.id === own.id && n === number)
+        const place = timed.findIndex(({ row, n }) => row.id === center.id && n === number)
         return timed
           .slice(Math.max(0, place - before), place + after + 1)
           .map(({ row, n }) => ({ ...refOf(row), number: n }))
       }),
 
     stats: () =>
-      reading(async ({ query }) => {
-        const [all] = await query<StatsRow>(sql.STATS)
-        const { conversations, messages, estimated_tokens, text_bytes, earliest, latest, sources, kinds } = all!
+      inTransaction(async ({ query }) => {
+        const [totals] = await query<StatsRow>(sql.STATS)
+        const { conversations, messages, estimated_tokens, text_bytes, earliest, latest, sources, kinds } = totals!
         return withoutUndefined({
           ...{ conversations, messages, estimated_tokens, text_bytes },
           earliest: earliest ?? undefined,
@@ -234,9 +251,9 @@ export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOpt
         })
       }),
     storedSources: () =>
-      reading(async ({ query }) => (await query<{ source: string }>(sql.SOURCES)).map(({ source }) => source)),
+      inTransaction(async ({ query }) => (await query<{ source: string }>(sql.SOURCES)).map(({ source }) => source)),
     sourceReport: () =>
-      reading(async ({ query }) =>
+      inTransaction(async ({ query }) =>
         (await query<SourceRow>(sql.SOURCE_REPORT)).map(({ last_at, ...row }) => ({
           ...row,
           last_at: last_at ?? undefined,
@@ -252,26 +269,27 @@ export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOpt
     collections: async () => [],
     documentsIn: async () => ({ documents: 0, sections: 0, estimated_tokens: 0 }),
     projects: () =>
-      reading(async (within) => {
-        within.projects ??= within.query<{ key: string }>(sql.PROJECTS)
-        return (await within.projects).map(({ key }) => ({ path: key, private: false }))
+      inTransaction(async (transaction) => {
+        transaction.projects ??= transaction.query<{ key: string }>(sql.PROJECTS)
+        return (await transaction.projects).map(({ key }) => ({ path: key, private: false }))
       }),
     busiestProjects: (limit) =>
-      reading(async ({ query }) =>
+      inTransaction(async ({ query }) =>
         (await query<{ key: string }>(sql.BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
       ),
 
-    withSubagents: (refs) => reading((within) => withRelatives(sql, within, refs, self, refOf, childrenOf(sql))),
+    withSubagents: (refs) =>
+      inTransaction((transaction) => withRelatives(sql, transaction, refs, self, refOf, childrenOf(sql))),
     family: (refs) =>
-      reading((within) =>
-        withRelatives(sql, within, refs, self, refOf, async (of, row) => [
+      inTransaction((transaction) =>
+        withRelatives(sql, transaction, refs, self, refOf, async (of, row) => [
           ...(await childrenOf(sql)(of, row)),
           ...(await forksOf(sql, of, row)),
         ]),
       ),
-    // Includes quarantined conversations, because a shard contains no word of either.
+    // Quarantined conversations count as forgotten, because a shard contains no word of them either.
     forgotten: () =>
-      reading(
+      inTransaction(
         async ({ query }) =>
           (
             await query<{ count: number }>(
@@ -285,8 +303,8 @@ export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOpt
   }
 }
 
-type Named = { owner: string; source: string; native_id: string }
-type Row = Named & {
+type ConversationName = { owner: string; source: string; native_id: string }
+type Row = ConversationName & {
   id: number
   project: string
   project_id: number
@@ -333,8 +351,8 @@ async function seqOf(query: Query): Promise<number> {
   return (await query<{ seq: number }>(`select seq from hub.feed where tenant = ${TENANT}`))[0]?.seq ?? 0
 }
 
-/** The refs that exist. `place` is the index in `refs`. */
-async function named(
+/** Finds the rows of those refs that exist. `place` is the index of the ref in `refs`. */
+async function findRows(
   sql: Statements,
   { query, rows }: Transaction,
   refs: Ref[],
@@ -347,20 +365,20 @@ async function named(
   return keys.flatMap((key, i) => (rows.has(key) ? [{ ...rows.get(key)!, place: i }] : []))
 }
 
-/** The same name, made from a row or from a ref. */
-function nameOf({ owner, source, native_id }: Named): string {
+/** Names a conversation. `nameOf` takes a row and `keyOf` a ref; both return the same text for the same conversation. */
+function nameOf({ owner, source, native_id }: ConversationName): string {
   return formatRef({ owner, source, id: native_id })
 }
 function keyOf({ owner, source, id }: Ref, self: string | undefined): string {
   return formatRef({ owner: owner ?? self ?? "", source, id })
 }
 
-/** Owners, sources and ids as parameters of the statements. */
+/** The owners, sources and ids of refs, as three parameters of a statement. */
 function columnsOf(refs: readonly Ref[], self: string | undefined): string[][] {
   return [refs.map(({ owner }) => owner ?? self ?? ""), refs.map(({ source }) => source), refs.map(({ id }) => id)]
 }
 
-async function resolved(
+async function resolveRows(
   sql: Statements,
   query: Query,
   { prefix, source, owner }: RefQuery,
@@ -368,8 +386,8 @@ async function resolved(
 ): Promise<Row[]> {
   const rows = await query<Row>(sql.RESOLVED, [prefix, source ?? null, owner ?? null])
   // Without an owner, the viewer's own conversation takes precedence over others with the same id.
-  const own = owner === undefined ? rows.filter((row) => row.owner === self && row.native_id === prefix) : []
-  return own.length > 0 ? own : rows
+  const ownRows = owner === undefined ? rows.filter((row) => row.owner === self && row.native_id === prefix) : []
+  return ownRows.length > 0 ? ownRows : rows
 }
 
 function listValues(filter: ListFilter, self: string | undefined): unknown[] {
@@ -383,16 +401,18 @@ function listValues(filter: ListFilter, self: string | undefined): unknown[] {
 }
 
 function headOf({ id, head, wrapped }: Row, { tenant, heads }: Transaction): SealedHead {
-  const known =
+  const unsealed =
     heads.get(id) ?? unsealJson<SealedHead>(tenant.conversationKey(wrapped), head, `${SEAL_PURPOSES.head} ${id}`)
-  heads.set(id, known)
-  return known
+  heads.set(id, unsealed)
+  return unsealed
 }
 
-type TitleRow = Named & Pick<Row, "id" | "wrapped"> & ({ title: Buffer; head: null } | { title: null; head: Buffer })
+type TitleRow = ConversationName &
+  Pick<Row, "id" | "wrapped"> &
+  ({ title: Buffer; head: null } | { title: null; head: Buffer })
 
-function titleOf(row: TitleRow, within: Transaction): string {
-  const key = within.tenant.conversationKey(row.wrapped)
+function titleOf(row: TitleRow, transaction: Transaction): string {
+  const key = transaction.tenant.conversationKey(row.wrapped)
   if (row.title !== null) return unseal(key, row.title, `${SEAL_PURPOSES.title} ${row.id}`).toString("utf8")
   return unsealJson<SealedHead>(key, row.head, `${SEAL_PURPOSES.head} ${row.id}`).title?.text ?? ""
 }
@@ -424,16 +444,16 @@ function toRow(row: Row, ref: Ref, { title, git_branch, agent_version, parent, f
 }
 
 /** Reads only the chunks that contain a requested message. */
-async function messagesOf(within: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
+async function messagesOf(transaction: Transaction, row: Row, numbers: number[] | undefined): Promise<StoredMessage[]> {
   const wanted = numbers && new Set(numbers)
   const isWanted = ({ number }: { number: number }) => wanted?.has(number) ?? true
-  const places = placesOf(headOf(row, within), isWanted)
+  const places = placesOf(headOf(row, transaction), isWanted)
   await readChunks(
-    within,
+    transaction,
     places.map(({ hash }) => ({ row, hash })),
   )
   return places.flatMap(({ hash, line }) => {
-    const text = within.chunks.get(chunkName(row.id, hash))?.[line]
+    const text = transaction.chunks.get(chunkName(row.id, hash))?.[line]
     if (text === undefined) return []
     const { version: _, ...message } = JSON.parse(text) as WireMessage
     return [message satisfies StoredMessage]
@@ -481,15 +501,15 @@ async function readChunks({ query, tenant, chunks }: Transaction, wanted: { row:
 }
 
 /** The facts of these conversations' messages, in order. */
-async function factsOf(within: Transaction, rows: Row[]): Promise<Map<number, MessageFacts[]>> {
-  const stored = await within.query<{ conversation: number; hash: Buffer; facts: Buffer }>(FACTS, [
+async function factsOf(transaction: Transaction, rows: Row[]): Promise<Map<number, MessageFacts[]>> {
+  const stored = await transaction.query<{ conversation: number; hash: Buffer; facts: Buffer }>(FACTS, [
     rows.map(({ id }) => id),
   ])
   const chunks = new Map(stored.map((chunk) => [`${chunk.conversation} ${chunk.hash.toString("hex")}`, chunk.facts]))
   return new Map(
     rows.map((row) => {
-      const key = within.tenant.conversationKey(row.wrapped)
-      const facts = headOf(row, within).chunks.flatMap((hash) => {
+      const key = transaction.tenant.conversationKey(row.wrapped)
+      const facts = headOf(row, transaction).chunks.flatMap((hash) => {
         const sealed = chunks.get(`${row.id} ${hash}`)
         return sealed ? unsealJson<MessageFacts[]>(key, sealed, `${SEAL_PURPOSES.facts} ${row.id}`) : []
       })
@@ -530,26 +550,26 @@ function workIn(facts: MessageFacts[] | undefined): Work {
   }
 }
 
-/** These conversations and, step by step, all that belong to them. */
+/** The given conversations and, step by step, all their relatives. */
 async function withRelatives(
   sql: Statements,
-  within: Transaction,
+  transaction: Transaction,
   refs: Ref[],
   self: string | undefined,
-  refOf: (row: Named) => Ref,
-  relatives: (within: Transaction, row: Row) => Promise<Row[]>,
+  refOf: (row: ConversationName) => Ref,
+  relatives: (transaction: Transaction, row: Row) => Promise<Row[]>,
 ): Promise<Ref[]> {
-  const found = [...refs]
-  const seen = new Set<number>()
-  let next: Row[] = await named(sql, within, refs, self)
-  for (const { id } of next) seen.add(id)
+  const family = [...refs]
+  const seenIds = new Set<number>()
+  let next: Row[] = await findRows(sql, transaction, refs, self)
+  for (const { id } of next) seenIds.add(id)
   while (next.length > 0) {
     const related: Row[] = []
-    for (const row of next) related.push(...(await relatives(within, row)))
-    next = related.filter(({ id }) => !seen.has(id) && seen.add(id))
-    found.push(...next.map(refOf))
+    for (const row of next) related.push(...(await relatives(transaction, row)))
+    next = related.filter(({ id }) => !seenIds.has(id) && seenIds.add(id))
+    family.push(...next.map(refOf))
   }
-  return found
+  return family
 }
 
 function childrenOf(sql: Statements) {
@@ -558,12 +578,12 @@ function childrenOf(sql: Statements) {
 }
 
 /** Forks of the conversation and the one it was forked from, if they have copies of the same messages. */
-async function forksOf(sql: Statements, within: Transaction, row: Row): Promise<Row[]> {
-  const beside = await within.query<Row>(sql.BESIDE, [row.owner, row.source])
-  const origin = row.copied_count > 0 ? headOf(row, within).fork_of : undefined
-  return beside.filter(
+async function forksOf(sql: Statements, transaction: Transaction, row: Row): Promise<Row[]> {
+  const siblings = await transaction.query<Row>(sql.OF_OWNER_AND_SOURCE, [row.owner, row.source])
+  const origin = row.copied_count > 0 ? headOf(row, transaction).fork_of : undefined
+  return siblings.filter(
     (other) =>
-      other.native_id === origin || (other.copied_count > 0 && headOf(other, within).fork_of === row.native_id),
+      other.native_id === origin || (other.copied_count > 0 && headOf(other, transaction).fork_of === row.native_id),
   )
 }
 

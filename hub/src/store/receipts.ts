@@ -1,8 +1,10 @@
 import { withoutUndefined } from "../../../src/core/defined.ts"
 import type { Database, Query, Viewer } from "./connection.ts"
 
-// Why something was deleted. Every deletion leaves a receipt: whose it was, when, how many and why, but nothing of the content.
+// Every deletion leaves a receipt, which says whose conversations were deleted, when, how many and why, but nothing of the
+// content.
 
+/** Why something was deleted. */
 export type DeletionReason = "person" | "retention" | "admin" | "quarantine"
 
 export type Receipt = {
@@ -19,7 +21,7 @@ export type Receipt = {
 const COLUMNS = `r.id, r.at, r.conversations, r.why, m.name as by, r.key_gone_at
   from hub.receipt r left join hub.member m on m.tenant = r.tenant and m.id = r.by_member`
 
-/** `of` is the author. Deletions by a rule name nobody. */
+/** Records a deletion. `of` is the author. The receipt says who deleted the conversations only if it was the author. */
 export async function writeReceipt(
   query: Query,
   { of, conversations, why }: { of: Viewer; conversations: number; why: DeletionReason },

@@ -18,15 +18,15 @@ const EXPIRED = `select c.tenant, c.author as member, m.role, m.name, c.source, 
 type ExpiredConversation = Viewer & { source: string; id: string; slug: string; wrapped_key: Buffer }
 
 /**
- * Forgets conversations that are older than their project keeps, as if their authors had done it, even if they have left. Returns
- * how many there were.
+ * Forgets conversations that are older than their project keeps, as if their authors had done it, even if they have left.
+ * Returns the number of forgotten conversations.
  */
 export async function forgetExpired(owner: string, keys: Keyring, now = Date.now()): Promise<number> {
-  let all = 0
+  let total = 0
   for (;;) {
-    const done = await asOwner(owner, async (query) => forgetSome(query, keys, now))
-    all += done
-    if (done < CONVERSATIONS_PER_TRANSACTION) return all
+    const count = await asOwner(owner, async (query) => forgetSome(query, keys, now))
+    total += count
+    if (count < CONVERSATIONS_PER_TRANSACTION) return total
   }
 }
 
@@ -40,7 +40,7 @@ async function forgetSome(query: Query, keys: Keyring, now: number): Promise<num
   return rows.length
 }
 
-/** Undefined days mean that everything is kept. */
+/** Sets how long a project keeps conversations. Without `days`, it keeps everything. */
 export async function setRetention(query: Query, tenant: number, key: string, days: number | undefined): Promise<void> {
   await requireProject(query, tenant, key)
   await query("update hub.project set retention_days = $3 where tenant = $1 and key = $2", [tenant, key, days ?? null])

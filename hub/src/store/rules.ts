@@ -1,8 +1,7 @@
 import { recordAudit } from "./audit.ts"
 import type { Query } from "./connection.ts"
 
-// Adds a rule: a member who shares a project in this folder is granted access to it.
-
+/** Adds a rule: a member who shares a project in this folder is granted access to it. */
 export async function addRule(query: Query, tenant: number, pattern: string): Promise<void> {
   await query("insert into hub.project_rule (tenant, pattern) values ($1, $2) on conflict do nothing", [
     tenant,
@@ -11,15 +10,15 @@ export async function addRule(query: Query, tenant: number, pattern: string): Pr
   await recordAudit(query, { tenant }, { action: "rule", target: pattern, detail: { level: "write" } })
 }
 
-/** Returns false if there was no such rule. What it granted stays. */
+/** Removes a rule. What it granted stays. Returns false if there was no such rule. */
 export async function removeRule(query: Query, tenant: number, pattern: string): Promise<boolean> {
-  const gone = await query("delete from hub.project_rule where tenant = $1 and pattern = $2 returning pattern", [
+  const removed = await query("delete from hub.project_rule where tenant = $1 and pattern = $2 returning pattern", [
     tenant,
     pattern,
   ])
-  if (gone.length > 0)
+  if (removed.length > 0)
     await recordAudit(query, { tenant }, { action: "rule", target: pattern, detail: { level: "none" } })
-  return gone.length > 0
+  return removed.length > 0
 }
 
 export function rulesOf(query: Query, tenant: number): Promise<{ pattern: string }[]> {

@@ -1,8 +1,8 @@
+// The conditions in this file are the first access check, in the hub's own queries. The second is row-level security, in
+// migrations.ts. Each works without the other.
+
 /**
- * The tenant and member of the transaction. They are in a subquery, so that it is evaluated once instead of for every row.
- *
- * The conditions in this file are the first access check, in the hub's own queries. The second is row-level security, in
- * migrations.ts. Each works without the other.
+ * The tenant and member of the transaction. Each is a subquery, so that PostgreSQL evaluates it once instead of for every row.
  */
 export const TENANT = "(select nullif(current_setting('hub.tenant', true), '')::int)"
 export const MEMBER = "(select nullif(current_setting('hub.member', true), '')::int)"
@@ -29,11 +29,11 @@ export const NOTICE_SCOPE = `b.tenant = ${TENANT} and b.author = ${MEMBER}`
 /** Rows of `hub.token`: the member's own. */
 export const TOKEN_SCOPE = `t.tenant = ${TENANT} and t.member = ${MEMBER}`
 
-/** Rows of `hub.project`: those whose members the viewer decides about. */
+/** Rows of `hub.project`: the projects that the viewer owns. */
 export const OWNED_SCOPE = `p.tenant = ${TENANT} and ${ROLE} in ('member', 'admin') and p.id in (
   select project from hub.project_grant where tenant = ${TENANT} and member = ${MEMBER} and level = 'own')`
 
-/** The same projects, and for an admin all projects of the tenant. */
+/** Rows of `hub.project`: the same as in OWNED_SCOPE, and for an admin all projects of the tenant. */
 export const DECIDED_SCOPE = `((p.tenant = ${TENANT} and ${ROLE} = 'admin') or (${OWNED_SCOPE}))`
 
 /** Rows of `hub.access_request`, for those who decide. */

@@ -14,7 +14,7 @@ export type MessageFacts = {
   effects?: Effect[]
 }
 
-/** `messages` has each message's number, version, whether it is a copy, and the index of its chunk. */
+/** `messages` lists for each message its number, its version, whether it is a copy, and the index of its chunk. */
 export type SealedHead = {
   title?: Title
   git_branch?: string
@@ -60,5 +60,5 @@ export function unsealJson<T>(key: Buffer, sealed: Uint8Array, about: string): T
   return JSON.parse(zstdDecompressSync(unseal(key, sealed, about)).toString("utf8")) as T
 }
 
-/** The purposes to which sealed bytes are bound. */
+/** The purposes of sealed bytes. Bytes that were sealed for one purpose cannot be unsealed for another. */
 export const SEAL_PURPOSES = { head: "head", title: "title", facts: "facts", chunk: "chunk" } as const

@@ -1,7 +1,7 @@
 import type { Database, Query } from "./connection.ts"
 import { TENANT } from "./scope.ts"
 
-/** The number of messages from which a shard gets no further project. A project stays in its shard. */
+/** A shard that has this many messages gets no further project. A project stays in its shard. */
 export const SHARD_MESSAGES = 5_000_000
 
 export type PlacedShard = { tenant: number; shard: number; node: string | null; moving_to: string | null }
@@ -10,8 +10,8 @@ export type ShardToAsk = { shard: number; node: string | null; url: string | nul
 export type ShardNode = { name: string; url?: string }
 
 /** Puts a project into a shard. Runs in a transaction of its tenant. */
-export async function placeProject(query: Query, project: number, most = SHARD_MESSAGES): Promise<void> {
-  await query("select hub.place_project($1, $2)", [project, most])
+export async function placeProject(query: Query, project: number, maxMessages = SHARD_MESSAGES): Promise<void> {
+  await query("select hub.place_project($1, $2)", [project, maxMessages])
 }
 
 /** Puts a project into a shard for an operator, whose transactions have no tenant. */
@@ -45,19 +45,19 @@ export async function shardOfProject(db: Database, tenant: number, key: string):
   return (await db.asIndex(tenant, (query) => query<{ shard: number }>(sql, [key])))[0]?.shard
 }
 
-/** The shards of all tenants. Only numbers and nodes are visible here. */
+/** The shards of all tenants. The transaction can see only the numbers of shards and the names of nodes. */
 export async function allShards(db: Database): Promise<PlacedShard[]> {
   return db.asIndex(0, (query) =>
     query<PlacedShard>("select tenant, id as shard, node, moving_to from hub.shard order by tenant, id"),
   )
 }
 
-/** Records that a node runs. It takes the shards that no node has. */
+/** Records that a node is running. It takes the shards that no node has. */
 export async function nodeSeen(db: Database, { name, url }: ShardNode): Promise<void> {
   await db.asIndex(0, (query) => query("select hub.node_seen($1, $2)", [name, url ?? null]))
 }
 
-/** Records that a node has built the shard that moves to it. From this statement on, it answers. */
+/** Records that a node has built the shard that was moving to it. From this statement on, the node answers from it. */
 export async function shardArrived(db: Database, { tenant, shard }: ShardKey, node: string): Promise<void> {
   await db.asIndex(0, (query) => query("select hub.shard_arrived($1, $2, $3)", [tenant, shard, node]))
 }

@@ -14,24 +14,24 @@ export function statementsIn(SCOPE: string) {
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
   const ALL = `select ${COLUMNS} from ${FROM} where c.rev > 0 order by c.id`
   /**
-   * The parameters are owners ($1), sources ($2) and ids ($3). Each is looked up separately, regardless of how many conversations
-   * there are.
+   * Selects from the conversations of refs: their owners ($1), sources ($2) and ids ($3). Each ref is looked up separately, so
+   * the number of other conversations does not matter.
    */
-  const AMONG = `unnest($1::text[], $2::text[], $3::text[]) as one (owner, source, native_id)
+  const FROM_REFS = `unnest($1::text[], $2::text[], $3::text[]) as one (owner, source, native_id)
     join hub.member m on m.tenant = ${TENANT} and m.name = one.owner
     cross join lateral (select * from ${VISIBLE} visible where tenant = m.tenant and author = m.id and source = one.source
       and native_id = one.native_id and rev > 0 limit 1) c
     join hub.project p on p.tenant = c.tenant and p.id = c.project
     join hub_key.conversation_key k on k.tenant = c.tenant and k.conversation = c.id`
-  const NAMED = `select ${COLUMNS} from ${AMONG}`
+  const NAMED = `select ${COLUMNS} from ${FROM_REFS}`
   /** Reads the head only if the title column is out of date. */
   const TITLES = `select c.id, m.name as owner, c.source, c.native_id, k.wrapped, case when c.title_rev = c.rev then c.title end as title,
-    case when c.title_rev = c.rev then null else c.head end as head from ${AMONG}`
+    case when c.title_rev = c.rev then null else c.head end as head from ${FROM_REFS}`
   const RESOLVED = `select ${COLUMNS} from ${FROM} where c.rev > 0 and starts_with(c.native_id, $1)
     and ($2::text is null or c.source = $2) and ($3::text is null or m.name = $3) order by c.id limit 200`
   /**
-   * The last change of each conversation, with its name if it still exists. The parameters are the last number ($1) and the limit
-   * ($2).
+   * The last change of each conversation, with the conversation's name if it still exists. The parameters are the number after
+   * which to start ($1) and the limit ($2).
    */
   const CHANGES = `select ch.conversation, ch.seq, ch.deleted, c.owner, c.source, c.native_id from (
       select * from hub.change ch where ch.tenant = ${TENANT} and ch.seq > $1 and not exists (select from hub.change later
@@ -43,7 +43,7 @@ export function statementsIn(SCOPE: string) {
     order by ch.seq`
   /**
    * The condition that a conversation may be listed. A private one is listed only from inside its project ($1), as on a laptop.
-   * Questions to the hub have no project ($1 is empty), and list the member's own.
+   * Questions to the hub have no project ($1 is empty), and also list the member's own private conversations.
    */
   const IS_OPEN = `(c.visibility <> 'private' or p.key = $1 or ($1 = '' and c.author = ${MEMBER}))`
   const IS_LISTED = `c.rev > 0 and c.kind <> 'document' and ${IS_OPEN}
@@ -62,7 +62,7 @@ export function statementsIn(SCOPE: string) {
     and exists (select from unnest(c.models) as model where position($1 in lower(model)) > 0) order by c.id`
   const COMMITTING = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.commit_count > 0
     and ${IS_OPEN} order by c.id`
-  /** Conversations in progress at that time, and as many before and after as there can be messages. */
+  /** Conversations in progress at a time, and enough of those before and after it for the requested number of messages. */
   const AROUND = `select ${COLUMNS} from ${FROM} where c.rev > 0 and c.project = $1 and c.last_at is not null and (
     (c.first_at <= $2 and c.last_at >= $2) or c.id = $5
     or c.id in (select id from ${VISIBLE} visible where rev > 0 and project = $1 and last_at < $2 order by last_at desc limit $3 + 100)
@@ -84,7 +84,7 @@ export function statementsIn(SCOPE: string) {
   const BUSIEST = `select p.key from ${VISIBLE} c join hub.project p on p.tenant = c.tenant and p.id = c.project
     where c.rev > 0 and c.kind not in ('subagent', 'document') group by p.key order by count(*) desc, p.key limit $1`
   const CHILDREN = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2 and c.parent_id = $3`
-  const BESIDE = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2`
+  const OF_OWNER_AND_SOURCE = `select ${COLUMNS} from ${FROM} where c.rev > 0 and m.name = $1 and c.source = $2`
   return {
     ALL,
     NAMED,
@@ -103,6 +103,6 @@ export function statementsIn(SCOPE: string) {
     PROJECTS,
     BUSIEST,
     CHILDREN,
-    BESIDE,
+    OF_OWNER_AND_SOURCE,
   }
 }

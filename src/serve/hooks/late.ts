@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 
-/** How long a text stays useful, in milliseconds. `dex-hook` does not print an older one either. */
+/** How long a late text is kept, in milliseconds. `dex-hook` does not print older texts either. */
 const STALE_MS = 600_000
 
 /** Writes the text atomically where `dex-hook` looks for it, and deletes texts that nobody collected. */
@@ -14,7 +14,7 @@ export function saveLateText(file: string, text: string, now: number): void {
   }
   for (const name of readdirSync(folder)) {
     const path = join(folder, name)
-    const written = statSync(path, { throwIfNoEntry: false })?.mtimeMs
-    if (written !== undefined && now - written > STALE_MS) rmSync(path, { force: true })
+    const writtenAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs
+    if (writtenAt !== undefined && now - writtenAt > STALE_MS) rmSync(path, { force: true })
   }
 }

@@ -23,13 +23,15 @@ import { RELEVANCE_FLOOR, RELEVANCE_WEIGHTS } from "../../suggest/relevance.ts"
 import type { Session } from "../../suggest/session.ts"
 import { suggestItems } from "../../suggest/suggest.ts"
 
-/** The longest that an agent waits for dex, in milliseconds from the start of the process, unless its user allows more. */
+/** How long an agent waits for dex at most, in milliseconds from the start of the process, unless the user allows more. */
 const HARD_STOP_MS = 250
-/** The most that a user can allow, in milliseconds. Agents end a hook after a second. */
+/** The longest time that a user can allow, in milliseconds. Agents end a hook after a second. */
 const MAX_MS = 900
-/** The time limit in milliseconds if nobody waits for the answer. */
+/** The time limit if nobody waits for the answer, in milliseconds. */
 const LATE_MS = 10_000
-/** The most bytes of input. An agent's input is small, except for a file that it is about to write. */
+/**
+ * The maximum size of the input, in bytes. An agent's input is small, unless it contains a file that the agent is about to write.
+ */
 const MAX_INPUT_BYTES = 4 << 20
 
 /** Runs `dex hook <source> <event>` and ends the process, always with 0. Whatever goes wrong, the agent can continue. */
@@ -39,14 +41,14 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
     try {
       logFailure(dexHome(process.env).dir, `${source} ${event}`, problem, Date.now())
     } catch {
-      // No home is known, so this cannot be logged.
+      // The home folder is unknown, so this cannot be logged.
     }
     process.exit(0)
   }
-  const late = process.env.DEX_HOOK_LATE
-  const limit = late === undefined ? limitOf(process.env.DEX_HOOK_MS) : LATE_MS
-  const stop = () => fail(`stopped after ${limit} ms`)
-  setTimeout(stop, Math.max(0, limit - performance.now()))
+  const lateFile = process.env.DEX_HOOK_LATE
+  const limitMs = lateFile === undefined ? limitFrom(process.env.DEX_HOOK_MS) : LATE_MS
+  const stop = () => fail(`stopped after ${limitMs} ms`)
+  setTimeout(stop, Math.max(0, limitMs - performance.now()))
   process.on("uncaughtException", (error) => fail(messageOf(error)))
   try {
     const stdin = await readAll()
@@ -58,12 +60,12 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
       env: process.env,
       now: Date.now(),
       started,
-      left: () => limit - performance.now(),
-      late,
+      left: () => limitMs - performance.now(),
+      lateFile,
     })
     // Synchronous work may have taken longer than the timer allows.
-    if (performance.now() > limit) return stop()
-    if (late !== undefined) (await import("./late.ts")).saveLateText(late, output, Date.now())
+    if (performance.now() > limitMs) return stop()
+    if (lateFile !== undefined) (await import("./late.ts")).saveLateText(lateFile, output, Date.now())
     // Creating Node's own stream takes longer than writing the text.
     else if (output !== "") writeSync(1, output)
     process.exit(0)
@@ -72,12 +74,14 @@ export async function hookCommand([source = "", event = ""]: string[]): Promise<
   }
 }
 
-function limitOf(value: string | undefined): number {
+function limitFrom(value: string | undefined): number {
   const ms = value !== undefined && /^\d{1,4}$/.test(value) ? Number(value) : HARD_STOP_MS
   return Math.min(ms, MAX_MS)
 }
 
-/** Undefined if the input is too large. It is read to the end anyway, so that the agent's pipe does not break. */
+/**
+ * Reads the input. Returns undefined if it is too large; it is read to the end anyway, so that the agent's pipe does not break.
+ */
 async function readAll(): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -88,8 +92,8 @@ async function readAll(): Promise<string | undefined> {
   return bytes > MAX_INPUT_BYTES ? undefined : Buffer.concat(chunks).toString("utf8")
 }
 
-/** The size of a log file, in bytes. Both files together are at most twice as large. */
-const MAX_BYTES = 64 << 10
+/** The size in bytes at which a new log file is started. One older file is kept. */
+const MAX_LOG_BYTES = 64 << 10
 const MAX_PROBLEM_LENGTH = 300
 
 /** A hook fails silently, so that the agent can continue; the reason goes into this log. Never throws. */
@@ -97,11 +101,11 @@ function logFailure(dexHome: string, about: string, problem: string, now: number
   try {
     if (!existsSync(dexHome)) return
     const file = join(dexHome, "hook.log")
-    if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MAX_BYTES) renameSync(file, `${file}.old`)
+    if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) > MAX_LOG_BYTES) renameSync(file, `${file}.old`)
     const line = `${new Date(now).toISOString()} ${safeLine(about).slice(0, 100)}: ${safeLine(problem).slice(0, MAX_PROBLEM_LENGTH)}\n`
     appendFileSync(file, line, { mode: 0o600 })
   } catch {
-    // Nobody can be told about it.
+    // There is nowhere else to report the failure.
   }
 }
 
@@ -124,9 +128,9 @@ function line({ kind, title, summary, reason, ref }: Item): string {
   return `- ${kind.replaceAll("_", " ")}: ${sentence}${ref === undefined ? "" : ` [${cut(ref, MAX_TITLE_LENGTH)}]`}`
 }
 
-function cut(text: string, longest: number): string {
+function cut(text: string, maxLength: number): string {
   const plain = withoutTags(safeLine(text))
-  return plain.length > longest ? `${plain.slice(0, longest)}…` : plain
+  return plain.length > maxLength ? `${plain.slice(0, maxLength)}…` : plain
 }
 
 /** Turns text that looks like a tag, of dex or of an agent, into plain text. Comparison operators stay. */
@@ -134,7 +138,7 @@ function withoutTags(text: string): string {
   return text.replace(/<(?!=| [\w(])/g, "‹")
 }
 
-/** How long to wait for another dex that is writing, in milliseconds. */
+/** How long to wait for another dex process that is writing, in milliseconds. */
 export const BUSY_MS = 40
 
 type SuggestRequest = {
@@ -148,7 +152,7 @@ type SuggestRequest = {
   seen: ReadonlySet<string>
 }
 
-/** The items to show to this user now. None if nothing has been learned yet. */
+/** The items to show now. None if nothing has been learned yet. */
 function suggestNow({
   knowledge: path,
   suggestions,
@@ -158,7 +162,7 @@ function suggestNow({
   kinds,
   seen,
 }: SuggestRequest): Item[] {
-  // Learning begins when facts are first requested, which is now. The next sync learns.
+  // dex learns only after facts were first requested. Creating the file lets the next sync learn.
   if (!existsSync(path) && !existsSync(olderKnowledge(path))) openKnowledge(path).close()
   const knowledge = readKnowledge(path, BUSY_MS)
   if (!knowledge) return []
@@ -188,23 +192,23 @@ type HookCall = {
   /** How many more milliseconds the agent waits. */
   left(): number
   /** The file in which `dex-hook` looks for the text, now or at the session's next event. If absent, the text is printed. */
-  late?: string
+  lateFile?: string
 }
 
 /**
- * How long saving the shown items may take, in milliseconds. Items that cannot be saved in time are not shown, and may be shown
+ * How long saving the items may take, in milliseconds. Items that cannot be saved in time are not shown, and may be shown
  * later.
  */
 const SAVING_MS = BUSY_MS + 10
 
 /** The text to print, empty if there is nothing to say. Throws if something fails. */
-async function answerHook({ source, event, stdin, env, now, started, left, late }: HookCall): Promise<string> {
+async function answerHook({ source, event, stdin, env, now, started, left, lateFile }: HookCall): Promise<string> {
   if (isQuiet(env)) return ""
   const agent = await agentOf(source)?.hooks?.()
   const described = agent?.moment(event, inputIn(stdin))
   if (!agent || !described) return ""
-  // The file does not belong to this session.
-  if (late !== undefined && !basename(late).startsWith(`${described.session}.`)) return ""
+  // The file was named for another session.
+  if (lateFile !== undefined && !basename(lateFile).startsWith(`${described.session}.`)) return ""
   const { cwd, transcript, ...about } = described
   const home = dexHome(env)
   if (!existsSync(home.history)) return ""
@@ -227,8 +231,8 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
   try {
     const kinds = spokenKinds(settings, suggestions.mutes(), project)
     if (kinds.size === 0) return ""
-    const would = settings["proactive.mode"] !== "speak"
-    const seen = suggestions.seen(source, described.session, would)
+    const isSilent = settings["proactive.mode"] !== "speak"
+    const seenKeys = suggestions.seen(source, described.session, isSilent)
     const items = suggestNow({
       knowledge: home.knowledge,
       suggestions,
@@ -236,10 +240,10 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
       moment,
       transcript,
       kinds,
-      seen,
+      seen: seenKeys,
     })
     if (items.length === 0) return ""
-    // Loaded only here, because most hooks have nothing to say.
+    // Loaded only here, because most hooks have nothing to show.
     redact = (await import("../../redact/redact.ts")).redactText
     if (left() < SAVING_MS) throw new Error(`no time was left to show ${items.length} items`)
     // Items that cannot be saved are not shown, because they would be shown again at the next moment. Items that a slower hook of
@@ -249,14 +253,14 @@ async function answerHook({ source, event, stdin, env, now, started, left, late 
         id: newSuggestionId(),
         moment,
         items,
-        status: would ? "pending" : "shown",
+        status: isSilent ? "pending" : "shown",
         latency_ms: Date.now() - started,
       },
-      { would, once: true },
+      { would: isSilent, once: true },
     )
     if (!saved.kept) throw new Error(saved.why)
-    if (would) return ""
-    return late === undefined ? agent.answer(event, contextText(items)) : agent.piece(contextText(items))
+    if (isSilent) return ""
+    return lateFile === undefined ? agent.answer(event, contextText(items)) : agent.piece(contextText(items))
   } finally {
     suggestions.close()
   }
@@ -278,7 +282,7 @@ const MAX_STATE_BYTES = 512 << 10
 /** Matches a line of a transcript that contains a tool's output. */
 const TOOL_OUTPUT_MARK = new RegExp(`"(?:${agents.flatMap(({ toolOutputMarks = [] }) => toolOutputMarks).join("|")})"`)
 
-/** What the session knows, from the end of its transcript and from its messages that are already in the history. */
+/** Collects what the session knows, from the end of its transcript and from what dex has learned from it. */
 export function sessionOf(
   knowledge: Knowledge,
   moment: Moment,
@@ -286,7 +290,7 @@ export function sessionOf(
   seen: ReadonlySet<string>,
 ): Session {
   const lines = transcript === undefined ? [] : endOf(transcript).split("\n")
-  const [spoken, printed] = [
+  const [spokenLines, printedLines] = [
     lines.filter((line) => !TOOL_OUTPUT_MARK.test(line)),
     lines.filter((line) => TOOL_OUTPUT_MARK.test(line)),
   ]
@@ -298,20 +302,20 @@ export function sessionOf(
       .sort((a, b) => a.at - b.at)
       .map(({ path }) => path),
     prompt,
-    hasMentioned: (name) => prompt.includes(name) || spoken.some((line) => line.includes(name)),
-    hasListed: (name) => printed.some((line) => line.includes(name)),
+    hasMentioned: (name) => prompt.includes(name) || spokenLines.some((line) => line.includes(name)),
+    hasListed: (name) => printedLines.some((line) => line.includes(name)),
     seen,
   }
 }
 
-/** Empty if the transcript cannot be read, because an agent may be writing it. */
+/** The end of a transcript. Empty if it cannot be read, because the hook must not fail. */
 function endOf(path: string): string {
   try {
     const { fd, stat } = openFile(path)
     try {
       const buffer = Buffer.alloc(Math.min(stat.size, MAX_STATE_BYTES))
-      const read = readSync(fd, buffer, 0, buffer.length, stat.size - buffer.length)
-      return buffer.toString("utf8", 0, read)
+      const length = readSync(fd, buffer, 0, buffer.length, stat.size - buffer.length)
+      return buffer.toString("utf8", 0, length)
     } finally {
       closeSync(fd)
     }

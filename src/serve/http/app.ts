@@ -22,10 +22,10 @@ type AppParts = {
   now?: () => number
 }
 
-/** The limit for calls: far more than agents need, but it stops one that calls in a loop. */
+/** The limit for calls: far more than agents need, but it stops an agent that calls in a loop. */
 const RATE: Rate = { burst: 300, perSecond: 50 }
 
-/** The routes and their checks. The origin of a request has been checked before it gets here. */
+/** The routes and their checks. The caller has already checked the origin of a request. */
 export function createApp({
   token,
   createServer,
@@ -69,7 +69,7 @@ function notAllowed(allowed: string) {
   return (c: Context) => c.text("Method not allowed.\n", 405, { Allow: allowed })
 }
 
-/** The most bytes of a request body. A longer one is refused with 413: no valid request needs it. */
+/** The maximum size of a request body, in bytes. A longer one is refused with 413, because no valid request needs it. */
 const MAX_BODY_BYTES = 1 << 20
 const MAX_STREAMS = 64
 
@@ -80,7 +80,7 @@ type McpOverHttp = {
   close(): Promise<void>
 }
 
-/** MCP for the protocol era of each request: with sessions until 2025-11-25, stateless since 2026-07-28. */
+/** Serves each request in its era of the protocol: with sessions up to version 2025-11-25, stateless from 2026-07-28 on. */
 function createMcp(create: McpServerFactory, log: (line: string) => void): McpOverHttp {
   const onerror = (error: Error) => log(error.message)
   const stateless = createMcpHandler(create, { legacy: "reject", onerror, maxSubscriptions: MAX_STREAMS })
@@ -103,20 +103,20 @@ function createMcp(create: McpServerFactory, log: (line: string) => void): McpOv
 const PARSE_ERROR = -32700
 const TOO_LONG = -32000
 
-export type Body = { json: unknown } | { refused: Response }
+export type JsonBody = { json: unknown } | { refused: Response }
 
 /**
- * Reads a request's JSON, up to `most` bytes. The rest is left unread: cancelling would close the connection before the client
- * gets the error.
+ * Reads a request's JSON, up to `maxBytes`. The rest of a longer body is left unread, because cancelling would close the
+ * connection before the client gets the error.
  */
-export async function readBody(request: Request, most: number): Promise<Body> {
+export async function readBody(request: Request, maxBytes: number): Promise<JsonBody> {
   let text: string | undefined
   try {
-    text = Number(request.headers.get("content-length")) > most ? undefined : await bodyText(request, most)
+    text = Number(request.headers.get("content-length")) > maxBytes ? undefined : await bodyText(request, maxBytes)
   } catch {
     return refuse(400, PARSE_ERROR, "The request ended before its body was complete.") // nobody is left to read this answer
   }
-  if (text === undefined) return refuse(413, TOO_LONG, `A request may have at most ${most} bytes.`)
+  if (text === undefined) return refuse(413, TOO_LONG, `A request may have at most ${maxBytes} bytes.`)
   try {
     return { json: JSON.parse(text) }
   } catch {
@@ -124,7 +124,7 @@ export async function readBody(request: Request, most: number): Promise<Body> {
   }
 }
 
-async function bodyText({ body }: Request, most: number): Promise<string | undefined> {
+async function bodyText({ body }: Request, maxBytes: number): Promise<string | undefined> {
   if (!body) return ""
   const chunks: Uint8Array[] = []
   let length = 0
@@ -133,36 +133,36 @@ async function bodyText({ body }: Request, most: number): Promise<string | undef
     const { done, value } = await reader.read()
     if (done) return Buffer.concat(chunks, length).toString("utf8")
     length += value.length
-    if (length > most) return undefined
+    if (length > maxBytes) return undefined
     chunks.push(value)
   }
 }
 
-function refuse(status: number, code: number, message: string): Body {
+function refuse(status: number, code: number, message: string): JsonBody {
   return { refused: Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status }) }
 }
 
 /**
- * The most open sessions. Beyond that, the least recently used one is closed; its client gets 404 and starts a new one, as the
- * protocol requires.
+ * The maximum number of open sessions. Above it, the least recently used one is closed; its client gets 404 and starts a new one,
+ * as the protocol requires.
  */
 const MAX_SESSIONS = 200
 const SESSION_NOT_FOUND = -32001
 
 /** The sessions of clients that begin with `initialize`: one server for each, until it is ended or closed for a newer one. */
 function createSessions(create: McpServerFactory, onerror: (error: Error) => void) {
-  // In the order of their last use.
-  const open = new Map<string, WebStandardStreamableHTTPServerTransport>()
-  const begin = async (request: Request, options: McpHandlerRequestOptions): Promise<Response> => {
+  // A Map keeps its order, so the first session is the least recently used one.
+  const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
+  const startSession = async (request: Request, options: McpHandlerRequestOptions): Promise<Response> => {
     const server = await create({ era: "legacy", requestInfo: request })
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (id) => {
-        open.set(id, transport)
-        const [oldest] = open.entries()
-        if (open.size > MAX_SESSIONS) end(...oldest!)
+        sessions.set(id, transport)
+        const [oldest] = sessions.entries()
+        if (sessions.size > MAX_SESSIONS) closeSession(...oldest!)
       },
-      onsessionclosed: (id) => void open.delete(id),
+      onsessionclosed: (id) => void sessions.delete(id),
     })
     transport.onerror = onerror
     await server.connect(transport)
@@ -170,22 +170,22 @@ function createSessions(create: McpServerFactory, onerror: (error: Error) => voi
     if (transport.sessionId === undefined) await server.close()
     return response
   }
-  const end = (id: string, transport: WebStandardStreamableHTTPServerTransport) => {
-    open.delete(id)
+  const closeSession = (id: string, transport: WebStandardStreamableHTTPServerTransport) => {
+    sessions.delete(id)
     transport.close().catch(onerror)
   }
   return {
     fetch: async (request: Request, options: McpHandlerRequestOptions): Promise<Response> => {
       const id = request.headers.get("mcp-session-id")
-      if (id === null) return begin(request, options)
-      const transport = open.get(id)
+      if (id === null) return startSession(request, options)
+      const transport = sessions.get(id)
       if (!transport) return notFound()
-      open.delete(id)
-      open.set(id, transport)
+      sessions.delete(id)
+      sessions.set(id, transport)
       return transport.handleRequest(request, options)
     },
     close: async () => {
-      for (const [id, transport] of [...open]) end(id, transport)
+      for (const [id, transport] of [...sessions]) closeSession(id, transport)
     },
   }
 }

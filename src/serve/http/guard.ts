@@ -3,7 +3,7 @@ import { closeSync, fstatSync, linkSync, mkdirSync, openSync, readFileSync, rmSy
 import { dirname } from "node:path"
 import { codeOf, DexError, messageOf } from "../../core/error.ts"
 
-/** `publicName`: the name that clients use if a proxy terminates TLS, such as `dex.example.com` or `dex.example.com:8443`. */
+/** `publicName` is the name that clients use if a proxy terminates TLS, such as `dex.example.com` or `dex.example.com:8443`. */
 export type ServerAddress = { host: string; port: number; publicName?: string | undefined }
 
 export function isLoopback(host: string): boolean {
@@ -16,17 +16,19 @@ export function hostInUrl(host: string): string {
 }
 
 /**
- * The header that shows that a request is foreign, if any. A page of another site must not reach this server, neither across
- * origins nor through a name of its own that resolves to this machine (DNS rebinding). Programs send no Origin; a page without an
- * origin of its own sends `null`, which is foreign.
+ * Returns a check that names the header which shows that a request is foreign, if any does. A page of another site must not reach
+ * this server, neither across origins nor through a name of its own that resolves to this machine (DNS rebinding). Programs send
+ * no Origin; a page without an origin of its own sends `null`, which is foreign.
  */
 export function foreignHeader(
-  place: ServerAddress,
+  address: ServerAddress,
 ): (headers: { host?: string; origin?: string }) => "Host" | "Origin" | undefined {
-  const names = ["localhost", "127.0.0.1", "[::1]", ...(isLoopback(place.host) ? [hostInUrl(place.host)] : [])]
-  const hosts = new Set(names.flatMap((name) => (place.port === 80 ? [name, `${name}:80`] : [`${name}:${place.port}`])))
+  const names = ["localhost", "127.0.0.1", "[::1]", ...(isLoopback(address.host) ? [hostInUrl(address.host)] : [])]
+  const hosts = new Set(
+    names.flatMap((name) => (address.port === 80 ? [name, `${name}:80`] : [`${name}:${address.port}`])),
+  )
   const origins = new Set([...hosts].map((host) => `http://${host}`))
-  const name = place.publicName?.toLowerCase()
+  const name = address.publicName?.toLowerCase()
   if (name !== undefined) {
     hosts.add(name)
     if (!/:\d+$/.test(name)) hosts.add(`${name}:443`)
@@ -40,22 +42,22 @@ export function foreignHeader(
 
 /** Returns a check that takes equally long for a wrong token and for the right one, whatever their lengths. */
 export function createTokenCheck(token: string): (authorization: string | undefined) => boolean {
-  const wanted = digest(token)
-  return (authorization = "") => timingSafeEqual(digest(/^Bearer ([!-~]+)$/i.exec(authorization)?.[1] ?? ""), wanted)
+  const expected = digest(token)
+  return (authorization = "") => timingSafeEqual(digest(/^Bearer ([!-~]+)$/i.exec(authorization)?.[1] ?? ""), expected)
 }
 
 export type Rate = { burst: number; perSecond: number }
 
 /** A token bucket. Returns how long to wait, in milliseconds; 0 means no wait. */
 export function createTokenBucket({ burst, perSecond }: Rate, now: () => number): () => number {
-  let left = burst
-  let at = now()
+  let remaining = burst
+  let updatedAt = now()
   return () => {
     const time = now()
-    left = Math.min(burst, left + (Math.max(0, time - at) / 1000) * perSecond)
-    at = time
-    if (left < 1) return Math.ceil(((1 - left) / perSecond) * 1000)
-    left--
+    remaining = Math.min(burst, remaining + (Math.max(0, time - updatedAt) / 1000) * perSecond)
+    updatedAt = time
+    if (remaining < 1) return Math.ceil(((1 - remaining) / perSecond) * 1000)
+    remaining--
     return 0
   }
 }
@@ -100,7 +102,9 @@ function readToken(file: string): string {
   }
 }
 
-/** Writes the token to another file and links it into place: nobody ever reads an incomplete token, and an existing one stays. */
+/**
+ * Writes the token to another file and links it into place, so that nobody reads an incomplete one, and an existing one stays.
+ */
 function makeToken(file: string): void {
   const temporary = `${file}.${process.pid}-${randomBytes(4).toString("hex")}`
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })

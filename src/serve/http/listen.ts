@@ -12,7 +12,7 @@ const HEADERS_TIMEOUT_MS = 5_000
 /** How often to check for late requests, in milliseconds. Node's default is twice a minute. */
 const CHECK_EVERY_MS = 1_000
 const MAX_CONNECTIONS = 256
-const MAX_STRANGERS = 64
+const MAX_UNAUTHENTICATED = 64
 const MAX_REFUSALS_LOGGED = 20
 
 type ListenParts = {
@@ -28,9 +28,9 @@ type ListenParts = {
  * checking anything else, and logs the first few refusals.
  */
 export async function listen({ fetch, place, isOwner, log }: ListenParts): Promise<ListeningServer> {
-  const answer = getRequestListener(fetch, { overrideGlobalObjects: false })
-  let foreign = foreignHeader(place)
-  const strangers = createUnauthenticatedConnections(MAX_STRANGERS)
+  const handleRequest = getRequestListener(fetch, { overrideGlobalObjects: false })
+  let findForeignHeader = foreignHeader(place)
+  const unauthenticated = createUnauthenticatedConnections(MAX_UNAUTHENTICATED)
   let refused = 0
   const server = createServer(
     {
@@ -39,26 +39,26 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
       connectionsCheckingInterval: CHECK_EVERY_MS,
     },
     (incoming, outgoing) => {
-      if (isOwner(incoming.headers)) strangers.admit(incoming.socket)
+      if (isOwner(incoming.headers)) unauthenticated.admit(incoming.socket)
       outgoing.setHeader("X-Content-Type-Options", "nosniff")
       outgoing.setHeader("Cache-Control", "no-store")
-      const what = foreign(incoming.headers)
-      if (what === undefined) return void answer(incoming, outgoing)
+      const header = findForeignHeader(incoming.headers)
+      if (header === undefined) return void handleRequest(incoming, outgoing)
       if (refused++ < MAX_REFUSALS_LOGGED) {
-        const value = incoming.headers[what === "Host" ? "host" : "origin"] ?? ""
-        log(`Refused a request whose ${what}, "${value.slice(0, 100)}", is not this server's.`)
+        const value = incoming.headers[header === "Host" ? "host" : "origin"] ?? ""
+        log(`Refused a request whose ${header}, "${value.slice(0, 100)}", is not this server's.`)
       }
       outgoing.writeHead(403, { Connection: "close", "Content-Length": 0 }).end()
     },
   )
   server.maxConnections = MAX_CONNECTIONS
-  server.on("connection", strangers.add)
+  server.on("connection", unauthenticated.add)
   await new Promise<void>((resolve, reject) => {
     server.once("error", (error) => reject(listenError(error, place)))
     server.listen(place.port, place.host.replace(/^\[|\]$/g, ""), resolve)
   })
   const { port } = server.address() as AddressInfo
-  foreign = foreignHeader({ ...place, port })
+  findForeignHeader = foreignHeader({ ...place, port })
   return {
     url: `http://${hostInUrl(place.host)}:${port}`,
     close: () => {
@@ -69,14 +69,14 @@ export async function listen({ fetch, place, isOwner, log }: ListenParts): Promi
 }
 
 function listenError(error: NodeJS.ErrnoException, { host, port }: ServerAddress): unknown {
-  const where = `${hostInUrl(host)}:${port}`
+  const address = `${hostInUrl(host)}:${port}`
   if (error.code === "EADDRINUSE")
     return new DexError(
       "port",
       `Port ${port} on ${host} is in use. Choose another one, or use --port 0 for any free port.`,
     )
   if (error.code === "EACCES")
-    return new DexError("port", `This user may not listen on ${where}. Choose a port above 1023.`)
+    return new DexError("port", `This user may not listen on ${address}. Choose a port above 1023.`)
   if (error.code === "EADDRNOTAVAIL" || error.code === "ENOTFOUND")
     return new DexError("port", `This machine has no address ${host}. Omit --host to use 127.0.0.1.`)
   return error
@@ -90,19 +90,19 @@ type UnauthenticatedConnections = {
 }
 
 /**
- * Keeps connections that never sent the token from using up the limit. The oldest of them is closed for the next one, so the
- * owner, who sends the token immediately, always gets in.
+ * Keeps connections that never sent the token from using up the limit. The oldest of them is closed to make room for a new one,
+ * so the owner, who sends the token immediately, can always connect.
  */
-function createUnauthenticatedConnections(most: number): UnauthenticatedConnections {
+function createUnauthenticatedConnections(limit: number): UnauthenticatedConnections {
   const waiting = new Set<Socket>()
   return {
     add(socket) {
       waiting.add(socket)
       socket.once("close", () => waiting.delete(socket))
-      const [longest] = waiting
-      if (waiting.size <= most || !longest) return
-      waiting.delete(longest)
-      longest.destroy()
+      const [oldest] = waiting
+      if (waiting.size <= limit || !oldest) return
+      waiting.delete(oldest)
+      oldest.destroy()
     },
     admit: (socket) => void waiting.delete(socket),
   }

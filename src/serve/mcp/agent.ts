@@ -47,11 +47,11 @@ function askDocuments({ collections, noGlobal, model }: AgentBounds) {
     },
     trace: { command: "ask" },
     run: async (dex: Dex, input) => {
-      const outside = input.collections?.find((name) => collections && !collections.includes(name))
-      if (outside !== undefined)
+      const unavailable = input.collections?.find((name) => collections && !collections.includes(name))
+      if (unavailable !== undefined)
         throw new DexError(
           "no_collection",
-          `The collection "${outside}" is not available here. Available: ${collections!.join(", ")}.`,
+          `The collection "${unavailable}" is not available here. Available: ${collections!.join(", ")}.`,
         )
       const { run } = await import("../../answers/ask.run.ts")
       const output = await run(dex, {

@@ -9,43 +9,43 @@ export function formatCall(name: string, input: object): string {
 
 /** The call for a command line that a tool printed, or the command line if agents have no such tool. */
 export function callForCommand(commandLine: string, offered: readonly OfferedTool[]): string {
-  return asCall(commandLine, offered) ?? `in a shell: ${commandLine}`
+  return callFor(commandLine, offered) ?? `in a shell: ${commandLine}`
 }
 
-/** Undefined if agents have no such tool, or if the tool hides one of the fields from them. */
-function asCall(commandLine: string, offered: readonly OfferedTool[]): string | undefined {
-  const [, name, ...typed] = shellWords(commandLine)
-  const { tool, words } = formTyped(name, typed, offered) ?? { tool: toolNamed(name, offered), words: typed }
+/** The call for a command line. Undefined if agents have no such tool, or if the tool hides one of the fields from them. */
+function callFor(commandLine: string, offered: readonly OfferedTool[]): string | undefined {
+  const [, name, ...args] = shellWords(commandLine)
+  const { tool, words } = findForm(name, args, offered) ?? { tool: toolNamed(name, offered), words: args }
   if (!tool) return undefined
   const input: Record<string, unknown> = {}
-  const loose: string[] = []
+  const positionals: string[] = []
   for (let i = 0; i < words.length; i++) {
     const flag = /^--(.+)$/.exec(words[i]!)?.[1]
     if (flag === undefined) {
-      loose.push(words[i]!)
+      positionals.push(words[i]!)
       continue
     }
     const path = (byName(tool.cli.nested ?? {}, flag) ?? flag.replaceAll("-", "_")).split(".")
-    const schema = path.reduce<Schema | undefined>((at, key) => byName(at?.properties ?? {}, key), tool.input)
+    const schema = path.reduce<Schema | undefined>((parent, key) => byName(parent?.properties ?? {}, key), tool.input)
     if (!schema) return undefined
     setArgument(input, path, schema.type === "boolean" ? true : readWord(schema, words[++i] ?? ""))
   }
   const { positional: field, rest } = tool.cli
-  if (field !== undefined && loose.length > 0) {
-    if (tool.input.properties?.[field]?.type === "array") input[field] = loose
-    else input[field] = rest === undefined ? loose.join(" ") : loose.shift()
-    if (rest !== undefined && loose.length > 0) input[rest] = loose.join(",")
+  if (field !== undefined && positionals.length > 0) {
+    if (tool.input.properties?.[field]?.type === "array") input[field] = positionals
+    else input[field] = rest === undefined ? positionals.join(" ") : positionals.shift()
+    if (rest !== undefined && positionals.length > 0) input[rest] = positionals.join(",")
   }
-  const isGiven = (name: string) => byName(tool.input.properties ?? {}, name) && !tool.mcp.omit?.includes(name)
-  return Object.keys(input).every(isGiven) ? formatCall(tool.mcp.name, input) : undefined
+  const isOffered = (name: string) => byName(tool.input.properties ?? {}, name) && !tool.mcp.omit?.includes(name)
+  return Object.keys(input).every(isOffered) ? formatCall(tool.mcp.name, input) : undefined
 }
 
 /** The tool that is a form of the command, if one of the words chooses it, and the remaining words. */
-function formTyped(name: string | undefined, words: string[], offered: readonly OfferedTool[]) {
+function findForm(name: string | undefined, words: string[], offered: readonly OfferedTool[]) {
   for (const tool of offered) {
     const { command, option, word } = tool.cli.formOf ?? {}
-    const at = words.indexOf(option === undefined ? (word ?? "") : `--${option}`)
-    if (command !== undefined && command === name && at >= 0) return { tool, words: words.toSpliced(at, 1) }
+    const index = words.indexOf(option === undefined ? (word ?? "") : `--${option}`)
+    if (command !== undefined && command === name && index >= 0) return { tool, words: words.toSpliced(index, 1) }
   }
   return undefined
 }
@@ -54,7 +54,8 @@ function toolNamed(name: string | undefined, offered: readonly OfferedTool[]): O
   return offered.find((one) => one.name === name || one.cli.aliases?.includes(name ?? ""))
 }
 
-// Matches a command line, up to its backtick or anything that cannot be an argument: '…', <id>, used|dismissed, --flag.
+// Matches a command line, up to its backtick or to a word that cannot be an argument. Arguments look like '…', <id>,
+// used|dismissed or --flag.
 const COMMANDS =
   /`(dex [a-z]+(?: [^`]*)?)`|\b(dex [a-z]+\b(?! ?_)(?: (?:'[^']*'|<[\w-]+>|\w+(?:\|\w+)+|--[a-z-]+))*)|--([a-z]+(?:-[a-z]+)*)/g
 
@@ -67,7 +68,7 @@ export function commandsToCalls(text: string, offered: readonly OfferedTool[]): 
     if (flag !== undefined) return flag.replaceAll("-", "_")
     const line = (quoted ?? bare)!
     const [, name, first] = line.split(" ")
-    const replacement = first === undefined ? toolNamed(name, offered)?.mcp.name : asCall(line, offered)
+    const replacement = first === undefined ? toolNamed(name, offered)?.mcp.name : callFor(line, offered)
     if (replacement === undefined) return match
     return quoted === undefined ? replacement : `\`${replacement}\``
   })

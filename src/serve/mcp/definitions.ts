@@ -14,7 +14,7 @@ import { subscribe } from "../../tools/subscriptions/subscriptions.ts"
 import { suggest } from "../../tools/suggest/suggest.ts"
 import { feedback } from "../../tools/suggestions/suggestions.ts"
 
-/** The largest answer in tokens, whatever was requested: clients cut or refuse larger ones. An estimate, like all sizes. */
+/** The maximum size of an answer in tokens, whatever was requested: clients cut or refuse larger ones. Sizes are estimates. */
 export const MAX_ANSWER_TOKENS = 20_000
 /** The default budgets of answers in tokens: a search, a timeline and a get stay within 5,000 together. */
 export const DEFAULT_TOKENS: Record<string, number> = { dex_search: 1_700, dex_timeline: 1_200, dex_get: 2_000 }
@@ -45,7 +45,7 @@ export function definitionOf(tool: OfferedTool): McpTool {
 }
 
 export function agentInputOf(tool: OfferedTool): Schema {
-  const input = without(tool.input, tool.mcp.omit)
+  const input = withoutFields(tool.input, tool.mcp.omit)
   const budget = input.properties?.max_tokens
   if (!budget) return input
   return {
@@ -71,13 +71,24 @@ const SELF_EXPLANATORY = new Set(["before", "after", "limit", "offset"])
 
 /** The parts that a model needs to call the tool. The rest is still validated, and the error explains it. */
 function publishedSchema(schema: Schema): Schema {
-  const { additionalProperties: _, minLength: __, minimum, default: usual, properties, required, ...more } = schema
+  const {
+    additionalProperties: _,
+    minLength: __,
+    minimum,
+    default: defaultValue,
+    properties,
+    required,
+    ...more
+  } = schema
   return {
     ...more,
     required: required && required.length > 0 ? required : undefined,
     minimum: minimum !== undefined && minimum > 1 ? minimum : undefined,
-    // A default of zero or an empty list is left out, because everybody expects it.
-    default: usual !== undefined && usual !== 0 && !(Array.isArray(usual) && usual.length === 0) ? usual : undefined,
+    // A default of zero or an empty list is left out, because that is what everybody expects.
+    default:
+      defaultValue !== undefined && defaultValue !== 0 && !(Array.isArray(defaultValue) && defaultValue.length === 0)
+        ? defaultValue
+        : undefined,
     ...(properties && {
       properties: Object.fromEntries(
         Object.entries(properties).map(([name, { description, ...one }]) => [
@@ -89,7 +100,7 @@ function publishedSchema(schema: Schema): Schema {
   }
 }
 
-function without(input: Schema, omit: readonly string[] = []): Schema {
+function withoutFields(input: Schema, omit: readonly string[] = []): Schema {
   if (omit.length === 0) return input
   const properties = Object.fromEntries(Object.entries(input.properties ?? {}).filter(([name]) => !omit.includes(name)))
   return { ...input, properties, required: input.required?.filter((name) => !omit.includes(name)) ?? [] }

@@ -15,8 +15,8 @@ export type Freshness = {
   /** Resolves when everything new has been read, or after `withinMs`; reading then continues in the background. Never throws. */
   pickUp(withinMs: number, signal?: AbortSignal): Promise<void>
   /**
-   * Updates the facts, and returns notes about anything that is not known yet. After `withinMs` it continues in the background.
-   * Never throws.
+   * Updates the facts, and returns notes about anything that was not learned yet. After `withinMs`, it continues in the
+   * background. Never throws.
    */
   learn(also: AlsoRead, withinMs: number, signal?: AbortSignal): Promise<string[]>
   /** The time up to which everything has been read. Undefined if this server has not read everything yet. */
@@ -25,28 +25,28 @@ export type Freshness = {
   stop(withinMs: number): Promise<boolean>
 }
 
-/** How long new messages are not looked for again, in milliseconds, so that a burst of calls looks once. */
+/** The minimum time between two looks for new messages, in milliseconds, so that a burst of calls looks only once. */
 const LOOK_EVERY_MS = 1_000
 /** A small heap, because there are as many servers as running agents. */
 const HEAP = { maxYoungGenerationSizeMb: 6 }
-/** How often an embedding process may be started, in milliseconds. Each one embeds for at most a minute. */
+/** The minimum time between two starts of an embedding process, in milliseconds. Each one embeds for at most a minute. */
 const EMBED_EVERY_MS = 60_000
 export const STILL_LEARNING = "dex is still learning, so this answer may be incomplete. Try again in a moment."
 
 /**
- * Looks for new messages in a separate thread, one look at a time, so that answers never wait for it. Calls `onLearned` after
- * each time that it has learned or failed to.
+ * Looks for new messages in a separate thread, so that the server can answer meanwhile. Calls `onLearned` whenever it has
+ * learned, or has failed to learn.
  */
 export function createFreshness(start: ThreadStart, log: (line: string) => void, onLearned = () => {}): Freshness {
   const lock = createThreadLock()
   const stopping = new AbortController()
   let thread: Subprocess<ServeThreadOrder, ThreadAnswer> | undefined
-  let last: Promise<unknown> = Promise.resolve()
+  let lastAnswer: Promise<unknown> = Promise.resolve()
   let looking: Promise<void> | undefined
   let learning: Promise<string[]> | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
   let freshAsOf: number | undefined
-  const running = (): NonNullable<typeof thread> => {
+  const runningThread = (): NonNullable<typeof thread> => {
     if (thread && !thread.hasEnded()) return thread
     // Only JSON-RPC may reach stdout, whatever a thread prints.
     const options = { data: { ...start, lock: lock.shared }, limits: HEAP, log, isUnref: true }
@@ -54,12 +54,12 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     thread.ended.then(() => lock.finish())
     return thread
   }
-  /** Never rejects. */
-  const ask = (order: ServeThreadOrder): Promise<ThreadAnswer | { type: "failed"; problem: string }> => {
-    const answer = running()
+  /** Sends an order to the thread. Never rejects. */
+  const sendOrder = (order: ServeThreadOrder): Promise<ThreadAnswer | { type: "failed"; problem: string }> => {
+    const answer = runningThread()
       .ask(order, { signal: stopping.signal })
       .catch((error: unknown) => ({ type: "failed" as const, problem: messageOf(error) }))
-    last = answer
+    lastAnswer = answer
     return answer
   }
   let embeddedAt = Number.NEGATIVE_INFINITY
@@ -71,20 +71,20 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
   }
   const look = () => {
     if (looking) return looking
-    const since = Date.now() // callers that join a running look get its start time
-    lookedAt = since
-    looking = ask({ type: "look" }).then((answer) => {
+    const startedAt = Date.now() // callers that join a running look get its start time
+    lookedAt = startedAt
+    looking = sendOrder({ type: "look" }).then((answer) => {
       looking = undefined
       if (answer.type === "failed") log(`New messages could not be read: ${answer.problem}`)
       else if (answer.type === "looked") {
-        if (answer.complete) freshAsOf = since
+        if (answer.complete) freshAsOf = startedAt
         if (answer.lacksVectors) embedInBackground()
       }
     })
     return looking
   }
   const learn = (also: AlsoRead) => {
-    learning = ask({ type: "learn", also }).then((answer) => {
+    learning = sendOrder({ type: "learn", also }).then((answer) => {
       learning = undefined
       onLearned()
       if (answer.type === "failed") return [`dex could not learn from new messages: ${answer.problem}`]
@@ -97,32 +97,32 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     stop: async (withinMs) => {
       if (lock.close()) return true
       stopping.abort() // the thread stays, because this process is about to end and must not do so while the thread is working
-      await firstOf(last, withinMs, undefined, undefined)
+      await withTimeout(lastAnswer, withinMs, undefined, undefined)
       return lock.close()
     },
     pickUp: async (withinMs, signal) => {
       // The difference is absolute because the clock may have been set back.
       if (looking === undefined && Math.abs(Date.now() - lookedAt) < LOOK_EVERY_MS) return
-      await firstOf(look(), withinMs, signal, undefined)
+      await withTimeout(look(), withinMs, signal, undefined)
     },
     learn: async (also, withinMs, signal) => {
       if (learning) return [STILL_LEARNING]
-      return firstOf(learn(also), withinMs, signal, [STILL_LEARNING])
+      return withTimeout(learn(also), withinMs, signal, [STILL_LEARNING])
     },
   }
 }
 
-function firstOf<T>(work: Promise<T>, withinMs: number, signal: AbortSignal | undefined, otherwise: T): Promise<T> {
+function withTimeout<T>(work: Promise<T>, withinMs: number, signal: AbortSignal | undefined, fallback: T): Promise<T> {
   return new Promise((resolve) => {
-    const done = (value: T) => {
+    const finish = (value: T) => {
       clearTimeout(timer)
-      signal?.removeEventListener("abort", late)
+      signal?.removeEventListener("abort", giveUp)
       resolve(value)
     }
-    const late = () => done(otherwise)
-    const timer = setTimeout(late, withinMs)
-    signal?.addEventListener("abort", late)
-    if (signal?.aborted) late()
-    work.then(done)
+    const giveUp = () => finish(fallback)
+    const timer = setTimeout(giveUp, withinMs)
+    signal?.addEventListener("abort", giveUp)
+    if (signal?.aborted) giveUp()
+    work.then(finish)
   })
 }

@@ -4,22 +4,22 @@ import type { Dex } from "../../tools/context.ts"
 type Closable = Dex & { close(): void }
 
 /**
- * Keeps the databases open between calls, for as long as they are the same files: another process may forget, rebuild or switch
- * them at any time. They are also reopened after an error. Databases that a running call uses are closed after it.
+ * Keeps the databases open between calls. They are opened again after an error, or if another process has replaced one of their
+ * files. Databases that a running call uses are closed after it.
  */
 export function reuseDex(create: () => Closable): <T>(work: (dex: Dex) => Promise<T>) => Promise<T> {
-  let held: { dex: Closable; files: string; users: number } | undefined
-  const letGo = (one: NonNullable<typeof held>) => {
-    if (held === one) held = undefined
+  let current: { dex: Closable; files: string; users: number } | undefined
+  const release = (one: NonNullable<typeof current>) => {
+    if (current === one) current = undefined
     if (one.users === 0) one.dex.close()
   }
   return async (work) => {
-    if (held && held.files !== filesOf(held.dex)) letGo(held)
-    if (!held) {
+    if (current && current.files !== filesOf(current.dex)) release(current)
+    if (!current) {
       const dex = create()
-      held = { dex, files: filesOf(dex), users: 0 }
+      current = { dex, files: filesOf(dex), users: 0 }
     }
-    const used = held
+    const used = current
     used.users++
     let failed = true
     try {
@@ -28,7 +28,7 @@ export function reuseDex(create: () => Closable): <T>(work: (dex: Dex) => Promis
       return result
     } finally {
       used.users--
-      if (failed || held !== used) letGo(used)
+      if (failed || current !== used) release(used)
     }
   }
 }

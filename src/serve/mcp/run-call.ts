@@ -17,22 +17,22 @@ export type ServerParts = {
   log(line: string): void
 }
 
-/** `client`: the name with which the calling program introduces itself. */
+/** `client` is the name that the calling program gave itself, such as `claude-code`. */
 export type CallContext = { signal: AbortSignal; _meta?: Record<string, unknown>; client?: string }
 
 /** A tool's answer: as data, and as text for a model. */
 export type CallResult = { output: unknown; text: string; fresh_as_of?: string }
 
-/** How long a call waits for new messages, in milliseconds; the rest is read in the background. */
+/** How long a call waits for new messages to be read, in milliseconds; the rest is read in the background. */
 const FRESH_WITHIN_MS = 100
-/** How long the first call waits if nothing was ever read, in milliseconds, because its answer would be empty. */
+/** How long the first call waits if nothing was ever read, in milliseconds. Without waiting, its answer would be empty. */
 const FIRST_READ_MS = 3_500
 /** How long a call waits for learning, in milliseconds; the rest is learned in the background. */
 const LEARN_WITHIN_MS = 1_000
 
 /**
- * Runs a tool for one request, after reading new messages. Throws what the tool throws, and a DexError for invalid input.
- * Undefined if the call was cancelled before it began.
+ * Runs a tool for one request, after reading new messages. Throws the tool's errors, and a DexError for invalid input. Returns
+ * undefined if the call was cancelled before the tool ran.
  */
 export async function runCall(
   tool: OfferedTool,
@@ -53,9 +53,9 @@ export async function runCall(
   })
   if (signal.aborted) return undefined
   return use(async (dex) => {
-    const ran = await runTool(tool, dexForCall(dex, { signal, _meta, client }, fresh), filled.ok)
-    recordLater(ran)
-    return callResult(tool, ran, asOf, filled.ok)
+    const finished = await runTool(tool, dexForCall(dex, { signal, _meta, client }, fresh), filled.ok)
+    recordLater(finished)
+    return callResult(tool, finished, asOf, filled.ok)
   })
 }
 
@@ -86,8 +86,8 @@ function callResult(
 }
 
 /**
- * The dex for one call. A server has no terminal and so no last listing. It learns in the background, while it answers other
- * calls.
+ * The context for one call. A server has no terminal, and therefore no last listing. It learns in the background while it answers
+ * other calls.
  */
 function dexForCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Freshness): Dex {
   return Object.create(dex, {
@@ -100,10 +100,10 @@ function dexForCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Fre
 }
 
 async function freshAsOf(dex: Dex, fresh: Freshness): Promise<number | undefined> {
-  const own = fresh.asOf()
-  if (own !== undefined || !dex.hasHistory()) return own
-  const last = await (await dex.store()).progress()
-  return last && last.done >= last.total ? last.at : undefined
+  const asOf = fresh.asOf()
+  if (asOf !== undefined || !dex.hasHistory()) return asOf
+  const progress = await (await dex.store()).progress()
+  return progress && progress.done >= progress.total ? progress.at : undefined
 }
 
 /** Some clients send null for every field that was left out. */

@@ -13,8 +13,8 @@ import { createThreadLock } from "./thread-lock.ts"
 // have been replaced.
 
 /**
- * The most bytes to read in this thread. More is read in a separate process: reading a few megabytes here would make the server
- * 50 to 90 MB larger permanently.
+ * The maximum number of bytes to read in this thread. More is read in a separate process, because reading a few megabytes here
+ * would make the server 50 to 90 MB larger permanently.
  */
 const MAX_BYTES_HERE = 256 << 10
 
@@ -22,11 +22,11 @@ const { lock: shared, ...start } = workerData as ThreadStart & { lock: SharedArr
 const lock = createThreadLock(shared)
 
 serveOrders(async (order: ServeThreadOrder, { signal }): Promise<ThreadAnswer> => {
-  if (!lock.begin()) throw serverEnds()
+  if (!lock.begin()) throw serverEndingError()
   try {
     return await runOrder(order, signal)
   } finally {
-    // Runs after the databases are closed, because a thread that ends inside one crashes the process.
+    // Lets the databases close first, because the process crashes if a thread ends inside one.
     await new Promise(setImmediate)
     lock.finish()
   }
@@ -42,7 +42,7 @@ async function runOrder(order: ServeThreadOrder, signal: AbortSignal): Promise<T
     }
   }
   if (order.type === "learn" && order.also.only === "spending")
-    // A sync also records spending. If another sync is running, that one does so.
+    // A sync also records spending. If another sync is already running, that one records it.
     return { type: "learned", notes: (await readInSubprocess(signal)) ? [] : [ANOTHER_IS_LEARNING] }
   if (order.type === "learn")
     return withDex(async (dex) => ({ type: "learned", notes: await learnNow(dex, order.also) }))
@@ -52,26 +52,26 @@ async function runOrder(order: ServeThreadOrder, signal: AbortSignal): Promise<T
   return withDex(async (dex) => ({ type: "looked", complete, lacksVectors: await lacksVectors(dex) }))
 }
 
-/** Undefined if there is too much to read in this thread. */
+/** Reads new messages. Returns undefined if there are too many to read in this thread. */
 async function look(dex: Dex, signal: AbortSignal): Promise<ThreadAnswer | undefined> {
-  const little = { mostBytes: MAX_BYTES_HERE, quick: true, signal }
-  const read = await syncHistory(await dex.syncDeps(), little)
-  if ("largestUnitBytes" in read) return undefined
-  if (!read.busy && dex.hasKnowledge()) await learnNow(dex)
-  return { type: "looked", complete: read.complete, lacksVectors: await lacksVectors(dex) }
+  const limits = { mostBytes: MAX_BYTES_HERE, quick: true, signal }
+  const result = await syncHistory(await dex.syncDeps(), limits)
+  if ("largestUnitBytes" in result) return undefined
+  if (!result.busy && dex.hasKnowledge()) await learnNow(dex)
+  return { type: "looked", complete: result.complete, lacksVectors: await lacksVectors(dex) }
 }
 
 /**
- * True if another process has read everything. No database is open here meanwhile: the server may end at any time, and that
- * process ends with it.
+ * Reads in another process, which ends if the server ends. Returns true if it has read everything. Meanwhile, no database is open
+ * in this thread, so the server can end at any time.
  */
 async function readInSubprocess(signal: AbortSignal): Promise<boolean> {
   lock.finish()
   const { complete } = await runInSubprocess("read", { ...start, signal })
-  if (!lock.begin()) throw serverEnds()
+  if (!lock.begin()) throw serverEndingError()
   return complete
 }
 
-function serverEnds(): Error {
-  return new Error("the server ends")
+function serverEndingError(): Error {
+  return new Error("the server is ending")
 }

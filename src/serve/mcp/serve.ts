@@ -20,22 +20,21 @@ import { createServer } from "./server.ts"
 
 export type ServeOptions = { version: string; env: Record<string, string | undefined>; cwd: string }
 
-/** Creates the server; by default one with everything. */
+/** Creates the server. The default has all tools, resources and prompts. */
 export type CreateServer = (parts: ServerParts) => Server
 
-/**
- * How long requests that came before stdin closed may still be answered, in milliseconds; reading stops in the remaining time.
- */
+/** How long requests that arrived before stdin closed may still be answered, in milliseconds. */
 const LAST_ANSWERS_MS = 1_000
+/** How long the process may take to end after stdin closed, in milliseconds. In the remaining time, reading stops. */
 const END_WITHIN_MS = 1_200
-const PARENT_EVERY_MS = 1_000
+const CHECK_PARENT_EVERY_MS = 1_000
 
 /**
  * Serves MCP on stdin and stdout, in the client's protocol era. Ends the process when stdin closes or the parent dies, even if
- * something is running: an interrupted sync is continued by the next one, and an orphan is useless.
+ * something is running: the next sync continues an interrupted one, and an orphan is useless.
  */
 export function serve({ version, env, cwd }: ServeOptions, create: CreateServer = createServer): Promise<never> {
-  // There are as many servers as running agents, and by default V8 lets garbage grow by 50 MB before it collects.
+  // There are as many servers as running agents, and by default V8 lets 50 MB of garbage accumulate before it collects any.
   setFlagsFromString("--optimize-for-size")
   const write = reserveStdout()
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
@@ -53,15 +52,15 @@ export function serve({ version, env, cwd }: ServeOptions, create: CreateServer 
   void fresh.pickUp(0)
 
   process.stdin.on("data", wire.receive)
-  const end = (since: number) => {
-    const left = since + END_WITHIN_MS - performance.now()
-    void Promise.all([fresh.stop(Math.max(0, left)), tracesWritten()]).then(([isIdle]) => endProcess(isIdle))
+  const end = (closedAt: number) => {
+    const remainingMs = closedAt + END_WITHIN_MS - performance.now()
+    void Promise.all([fresh.stop(Math.max(0, remainingMs)), tracesWritten()]).then(([isIdle]) => endProcess(isIdle))
   }
   const endNow = () => end(performance.now())
   process.stdin.on("error", endNow)
   process.stdin.on("end", () => {
-    const closed = performance.now()
-    void wire.answered(LAST_ANSWERS_MS).then(() => end(closed))
+    const closedAt = performance.now()
+    void wire.answered(LAST_ANSWERS_MS).then(() => end(closedAt))
   })
   whenParentDies(endNow)
   return new Promise<never>(() => {})
@@ -84,16 +83,19 @@ export function endProcess(isIdle: boolean): void {
   process.kill(process.pid, "SIGKILL")
 }
 
-/** Calls `end` when the parent dies. A killed parent may leave stdin open in another of its children. */
+/** Calls `end` when the parent dies. Stdin may then stay open, if another child of the parent has inherited it. */
 function whenParentDies(end: () => void): void {
   const parent = process.ppid
   setInterval(() => {
-    if (process.ppid !== parent || !isThere(parent)) end()
-  }, PARENT_EVERY_MS).unref()
+    if (process.ppid !== parent || !mayBeAlive(parent)) end()
+  }, CHECK_PARENT_EVERY_MS).unref()
 }
 
-/** True if the process exists. On Windows, a child whose parent died gets no new parent, so the parent's id does not change. */
-function isThere(pid: number): boolean {
+/**
+ * On Windows, false if the process has ended. Elsewhere always true, because a process whose parent has ended gets a new parent,
+ * and `process.ppid` changes.
+ */
+function mayBeAlive(pid: number): boolean {
   if (process.platform !== "win32") return true
   try {
     process.kill(pid, 0)
@@ -105,7 +107,7 @@ function isThere(pid: number): boolean {
 
 const PARSE_ERROR = -32700
 const INVALID_REQUEST = -32600
-/** The most bytes of a line. A longer one is refused without being stored: no valid request needs it. */
+/** The maximum length of a line, in bytes. A longer line is refused without being stored, because no valid request needs it. */
 const MAX_LINE_BYTES = 10 << 20
 const NEWLINE = 10
 
@@ -120,82 +122,82 @@ type LineTransport = Transport & {
  * each request is answered. `write` is the only way to the client.
  */
 function lineTransport(write: (line: string) => void): LineTransport {
-  const open = openRequests()
+  const requests = trackRequests()
   let pieces: Buffer[] = []
-  let held = 0
-  let tooLong = false
+  let lineBytes = 0
+  let isTooLong = false
   const refuse = (id: string | number | null, code: number, message: string) =>
     write(`${toJson({ jsonrpc: "2.0", id, error: { code, message } })}\n`)
-  const takeLine = (line: string) => {
+  const handleLine = (line: string) => {
     if (line.trim() === "") return
     let value: unknown
     try {
       value = JSON.parse(line)
     } catch {
-      return refuse(null, PARSE_ERROR, "This line is not JSON. Send one JSON-RPC message a line.")
+      return refuse(null, PARSE_ERROR, "This line is not JSON. Send one JSON-RPC message per line.")
     }
     const message = messageOf(value)
     if (message) {
-      open.came(message)
+      requests.add(message)
       transport.onmessage?.(message)
     } else if (!isAnswer(value))
       refuse(idOf(value), INVALID_REQUEST, "This is not a JSON-RPC 2.0 message; batches are not supported.")
   }
   const endLine = () => {
-    if (tooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${MAX_LINE_BYTES} bytes.`)
-    else takeLine(Buffer.concat(pieces, held).toString("utf8"))
+    if (isTooLong) refuse(null, INVALID_REQUEST, `This line is longer than ${MAX_LINE_BYTES} bytes.`)
+    else handleLine(Buffer.concat(pieces, lineBytes).toString("utf8"))
     pieces = []
-    held = 0
-    tooLong = false
+    lineBytes = 0
+    isTooLong = false
   }
-  const keep = (piece: Buffer) => {
-    held += piece.length
-    if (held > MAX_LINE_BYTES) {
-      tooLong = true
+  const addPiece = (piece: Buffer) => {
+    lineBytes += piece.length
+    if (lineBytes > MAX_LINE_BYTES) {
+      isTooLong = true
       pieces = []
     } else if (piece.length > 0) pieces.push(piece)
   }
   const transport: LineTransport = {
-    answered: open.answered,
+    answered: requests.answered,
     receive: (chunk) => {
       let from = 0
-      for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, from)) {
-        keep(chunk.subarray(from, at))
+      for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, from)) {
+        addPiece(chunk.subarray(from, end))
         endLine()
-        from = at + 1
+        from = end + 1
       }
-      keep(chunk.subarray(from))
+      addPiece(chunk.subarray(from))
     },
     start: async () => {},
     send: async (message) => {
       write(`${toJson(message)}\n`)
-      open.sent(message)
+      requests.finish(message)
     },
     close: async () => transport.onclose?.(),
   }
   return transport
 }
 
-/** Counts open requests, because `printf … | dex serve` closes stdin before it has its answers. */
-function openRequests() {
+/** Keeps track of open requests, because `printf … | dex serve` closes stdin before it has its answers. */
+function trackRequests() {
   const ids = new Set<unknown>()
-  let last = () => {}
+  let onLastAnswer = () => {}
   const end = (id: unknown) => {
     ids.delete(id)
-    if (ids.size === 0) last()
+    if (ids.size === 0) onLastAnswer()
   }
   return {
-    came(message: JSONRPCMessage): void {
+    add(message: JSONRPCMessage): void {
       if (isJSONRPCRequest(message)) ids.add(message.id)
       else if (isJSONRPCNotification(message) && message.method === "notifications/cancelled")
         end(message.params?.requestId)
     },
-    sent(message: JSONRPCMessage): void {
+    finish(message: JSONRPCMessage): void {
       if (!("method" in message)) end(message.id)
     },
     answered: (withinMs: number) =>
       new Promise<void>((resolve) => {
-        last = resolve
+        onLastAnswer = resolve
         if (ids.size === 0) resolve()
         else setTimeout(resolve, withinMs)
       }),
@@ -210,7 +212,7 @@ function messageOf(value: unknown): JSONRPCMessage | undefined {
   }
 }
 
-/** True for an answer. A malformed answer must not be answered, or two programs could continue forever. */
+/** True for an answer. A malformed answer gets no answer, because two programs could otherwise answer each other forever. */
 function isAnswer(value: unknown): boolean {
   return typeof value === "object" && value !== null && !("method" in value) && ("result" in value || "error" in value)
 }

@@ -18,12 +18,12 @@ import { suggest } from "../../tools/suggest/suggest.ts"
 import { callForCommand, commandsToCalls, formatCall } from "./calls.ts"
 import { DEFAULT_TOKENS, type OfferedTool } from "./definitions.ts"
 
-// A tool's output in the form that suits a model best: shorter than JSON, and ending with the next possible calls and their cost.
-// Quoted text is indented, so that it cannot be mistaken for dex's own lines.
+// The text forms of tools' outputs suit a model best: they are shorter than JSON, and end with possible next calls and their
+// cost. Quoted text is indented, so that it cannot be mistaken for dex's own lines.
 
 type Names = readonly OfferedTool[]
 
-/** The text form of an answer. Undefined if there is none and the JSON is enough. */
+/** The text form of a tool's output. Undefined if the tool has none; then the output is sent as JSON. */
 export function answerText(name: string, output: unknown, offered: Names, input: unknown): string | undefined {
   const lines = FORMS.get(name)?.(output, offered, input)
   return lines?.filter((line) => line !== undefined).join("\n")
@@ -32,18 +32,18 @@ export function answerText(name: string, output: unknown, offered: Names, input:
 type Line = string | undefined
 type Form = (output: unknown, offered: Names, input: unknown) => Line[]
 const FORMS = new Map([
-  form(search, searchLines),
-  form(list, listLines),
-  form(show, getLines),
-  form(timeline, timelineLines),
-  form(suggest, suggestLines),
-  form(stats, statsLines),
-  form(guide, guideLines),
-  form(why, whyLines),
+  textForm(search, searchLines),
+  textForm(list, listLines),
+  textForm(show, getLines),
+  textForm(timeline, timelineLines),
+  textForm(suggest, suggestLines),
+  textForm(stats, statsLines),
+  textForm(guide, guideLines),
+  textForm(why, whyLines),
 ])
 
 /** Pairs a tool with its text form, so that the compiler checks that they match. */
-function form<T extends Tool<Dex>>(
+function textForm<T extends Tool<Dex>>(
   tool: T,
   lines: (output: OutputOf<T>, offered: Names, input: InputOf<T>) => Line[],
 ): [string, Form] {
@@ -67,8 +67,8 @@ type Row = Pick<
   keyof ListOutput["conversations"][number] & keyof SearchOutput["results"][number]
 >
 
-/** How many messages a get of one message reads: two before it and two after. */
-const MESSAGES_READ = 5
+/** For one message, dex_get returns this many: also the two before it and the two after it. */
+const MESSAGES_PER_GET = 5
 
 function searchLines(
   { results, total, total_is_at_least, kinds, mode, degraded, notes }: SearchOutput,
@@ -82,7 +82,7 @@ function searchLines(
       ...remarks,
       `next: fewer or other words; or browse: ${formatCall("dex_list", { from: "30d" })} ~1700 tokens`,
     ]
-  const at = hitRef(best)
+  const bestRef = hitRef(best)
   const noun = nounForRows(results)
   return [
     mode === "list"
@@ -94,7 +94,7 @@ function searchLines(
       `  ${hit.role ? `${hit.role} (${hit.origin}); ` : ""}${sizeOf(hit)}${hit.more_matches > 0 ? `, ${hit.more_matches} more matches` : ""}`,
     ]),
     ...remarks,
-    `next: what happened around it: ${formatCall("dex_timeline", { id: at })} at most ${DEFAULT_TOKENS.dex_timeline} tokens; its words: ${formatCall("dex_get", { ids: [at] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
+    `next: what happened around it: ${formatCall("dex_timeline", { id: bestRef })} at most ${DEFAULT_TOKENS.dex_timeline} tokens; its words: ${formatCall("dex_get", { ids: [bestRef] })} ~${aroundTokens(best)} tokens; all of it: ~${best.estimated_tokens} tokens`,
   ]
 }
 
@@ -118,7 +118,7 @@ function whyLines({ commits, conversations, lines, unknown, notes }: WhyOutput, 
 }
 
 function aroundTokens({ message_count, estimated_tokens }: Row): number {
-  return Math.ceil((estimated_tokens * Math.min(MESSAGES_READ, message_count)) / Math.max(1, message_count))
+  return Math.ceil((estimated_tokens * Math.min(MESSAGES_PER_GET, message_count)) / Math.max(1, message_count))
 }
 
 function listLines(
@@ -211,7 +211,8 @@ const DEFAULT_ORIGINS: Record<string, string> = {
 }
 
 /**
- * One line with the cost of reading the message. It begins with dex's own words, so the text cannot be mistaken for another line.
+ * One line with the cost of reading the message. It begins with dex's own words, so that the message's text cannot be mistaken
+ * for a line of dex.
  */
 function outlineLine({
   index,
@@ -248,7 +249,7 @@ function suggestLines({ id, suggestions, waiting = [], notes }: SuggestOutput, o
   const [first] = suggestions.length > 0 ? [{ id, items: suggestions }] : waiting
   if (!first) return ["No suggestions here.", ...remarks, `next: by words: ${formatCall("dex_search", { query: "…" })}`]
   const refs = [...suggestions, ...waiting.flatMap(({ items }) => items)].map(({ ref }) => ref)
-  // Commits are not shown by dex_get, so they are left out.
+  // Commits are left out, because dex_get does not show them.
   const ref = refs.find((one) => one !== undefined && !one.startsWith("git:"))
   const head =
     suggestions.length === 1 ? "1 thing." : `${suggestions.length} suggestions, the likeliest to be used first.`
@@ -276,14 +277,14 @@ function itemLines({ number, kind, title, summary, reason, relevance, ref, file 
 }
 
 function statsLines(stats: Stats): Line[] {
-  const counts = (of: Record<string, number>) =>
-    Object.entries(of)
+  const formatCounts = (counts: Record<string, number>) =>
+    Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
       .join(", ")
   return [
     `${describeConversations(stats.kinds)}, ${stats.total_messages} messages, ${stats.date_range.earliest ?? "?"} to ${stats.date_range.latest ?? "?"}`,
-    `agents: ${counts(onlyAgents(stats.sources))}`,
-    `by whom: ${counts(stats.kinds)}`,
+    `agents: ${formatCounts(onlyAgents(stats.sources))}`,
+    `by whom: ${formatCounts(stats.kinds)}`,
     stats.projects.length > 0 ? `busiest projects: ${stats.projects.map(safeLine).join(", ")}` : undefined,
     `a conversation takes ~${stats.avg_tokens_per_conversation} tokens to read completely, on average`,
     stats.session_id && `this session: ${stats.session_id}`,
