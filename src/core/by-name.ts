@@ -1,4 +1,5 @@
-// Safe lookups and counts for names from outside: a plain object seems to have `constructor` and `__proto__`.
+// Safe lookups and counts for names that come from outside. A plain object would seem to have entries for `constructor` and
+// `__proto__`.
 
 /** Returns the table's own entry, never an inherited one such as `constructor`. */
 export function byName<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
@@ -7,7 +8,7 @@ export function byName<T>(table: Readonly<Record<string, T>>, name: string): T |
 
 export type Counts = {
   add(name: string, count?: number): void
-  /** In the order in which the names were first added. */
+  /** Returns all counts, in the order in which their names were first added. */
   all(): Record<string, number>
 }
 

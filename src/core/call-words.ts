@@ -1,8 +1,8 @@
 import type { Message } from "./conversation.ts"
 
-// A short description of any agent's tool call.
+// Describes a tool call of any agent in a few words.
 
-type CallWords = { what: string; old?: string; new?: string }
+type CallDescription = { what: string; old?: string; new?: string }
 
 /** The input fields that describe a call best, the best first. */
 const DESCRIPTIVE_FIELDS = [
@@ -27,19 +27,19 @@ const DESCRIPTIVE_FIELDS = [
 ]
 
 /** Describes a tool call. `text` is the call's input as the agent wrote it: JSON, or the plain text of a freeform tool. */
-export function describeToolCall(text: string): CallWords {
+export function describeToolCall(text: string): CallDescription {
   const input = objectOf(text)
   if (!input) return { what: patchedFiles(text) ?? text }
   const what = DESCRIPTIVE_FIELDS.map((key) => argumentText(input[key])).find((value) => value !== "")
   const old = input.old_string ?? input.oldString ?? input.old_str
-  const now = input.new_string ?? input.newString ?? input.new_str
+  const replacement = input.new_string ?? input.newString ?? input.new_str
   return {
     what: what ?? (Object.keys(input).length === 0 ? "" : text),
-    ...(typeof old === "string" && typeof now === "string" && { old, new: now }),
+    ...(typeof old === "string" && typeof replacement === "string" && { old, new: replacement }),
   }
 }
 
-/** `["bash", "-lc", "npm test"]` becomes `npm test`. */
+/** The text of an argument. The list `["bash", "-lc", "npm test"]` becomes `npm test`. */
 function argumentText(value: unknown): string {
   if (typeof value === "string") return value
   if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) return ""

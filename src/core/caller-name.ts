@@ -2,7 +2,7 @@ import { string } from "./record.ts"
 
 const MAX_NAME_LENGTH = 40
 /** Words in a client's name that could make it look like the person. */
-const PERSONS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed|approved)\b/i
+const PERSON_WORDS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed|approved)\b/i
 
 /**
  * The name that a client gives itself, in plain letters. Any client can choose any name, so dex rejects one that could be
@@ -10,5 +10,7 @@ const PERSONS = /\b(?:you|yours?|person|users?|humans?|developer|owner|confirmed
  */
 export function callerName(given: unknown): string {
   const plain = (string(given) ?? "").replaceAll(/[^\w.@/-]+/g, " ").trim()
-  return plain === "" || PERSONS.test(plain.replaceAll("_", " ")) ? "an agent" : plain.slice(0, MAX_NAME_LENGTH).trim()
+  return plain === "" || PERSON_WORDS.test(plain.replaceAll("_", " "))
+    ? "an agent"
+    : plain.slice(0, MAX_NAME_LENGTH).trim()
 }

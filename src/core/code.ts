@@ -34,7 +34,7 @@ export type Definition = {
 export type Import = {
   module: string
   name: string
-  /** The local name. */
+  /** The name under which the file uses it. */
   as: string
   line: number
   /** True if the file re-exports the name. */

@@ -29,7 +29,7 @@ export type Part =
   /** A compaction's summary of the messages before it. */
   | { type: "summary"; text: string; origin: "agent" }
 
-/** Where a section is in its document. */
+/** The position of a section in its document. */
 export type SectionMark = {
   /** The section's heading, or its anchor if the document repeats that heading. A ref shows this name after `§`. */
   name: string
@@ -40,7 +40,7 @@ export type SectionMark = {
   last_line: number
 }
 
-/** One run of changed lines. Each line begins with ` `, `+` or `-`, as in a unified diff. */
+/** One hunk of a diff. Each line begins with ` `, `+` or `-`, as in a unified diff. */
 export type Hunk = {
   path: string
   old_start: number
@@ -77,7 +77,7 @@ export type Message = {
   parts: Part[]
   effects?: Effect[]
   usage?: Usage
-  /** True if the person left this branch (rewind, rollback, edit). Its messages can still be read. */
+  /** True if the message is on a branch that the person left (rewind, rollback, edit). It can still be read. */
   abandoned?: boolean
 }
 
@@ -85,13 +85,13 @@ export type Message = {
 const TITLE_SOURCES = ["person", "agent", "summary", "plan", "commit", "first_prompt"] as const
 export type Title = { text: string; from: (typeof TITLE_SOURCES)[number] }
 
-/** Who ran the conversation: a person, another conversation, a script or dex. Nobody ran a document or a note. */
+/** Says who ran the conversation: a person, another conversation, a script or dex. Documents and notes are not run by anybody. */
 export const CONVERSATION_KINDS = ["person", "subagent", "automation", "dex", "document", "note"] as const
 export type Kind = (typeof CONVERSATION_KINDS)[number]
 /** The kinds that a listing shows by default. */
 export const LISTED_KINDS: Kind[] = ["person"]
 
-/** One conversation as a connector reads it from the records; the store numbers its messages. */
+/** One conversation as a connector reads it from the records. Its messages get their numbers when they are stored. */
 export type Conversation = {
   /** The agent's own id. */
   id: string

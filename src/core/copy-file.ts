@@ -5,19 +5,19 @@ import { openFile } from "./read-file.ts"
 const CHUNK_BYTES = 1 << 20
 
 /**
- * Copies a regular file so that only its owner can read the copy. Returns false if there is no such file. copyFileSync would wait
- * at a pipe, and the copy would have the original's permissions until it was complete.
+ * Copies a regular file so that only its owner can read the copy. Returns false if there is no such file. copyFileSync is not
+ * used, because it would block on a pipe, and its copy would have the original's permissions until it was complete.
  */
 export function copyPrivately(from: string, to: string, { toDisk = false } = {}): boolean {
   rmSync(to, { force: true })
-  const source = opened(from)
+  const source = openIfPresent(from)
   if (source === undefined) return false
   try {
     const target = openSync(to, "wx", 0o600)
     try {
       const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
-      for (let got = readSync(source, chunk); got > 0; got = readSync(source, chunk))
-        writeFileSync(target, chunk.subarray(0, got)) // writeFileSync writes all bytes; writeSync may write only some
+      for (let bytesRead = readSync(source, chunk); bytesRead > 0; bytesRead = readSync(source, chunk))
+        writeFileSync(target, chunk.subarray(0, bytesRead)) // writeFileSync writes all bytes; writeSync may write only some
       if (toDisk) fsyncSync(target)
     } finally {
       closeSync(target)
@@ -28,7 +28,7 @@ export function copyPrivately(from: string, to: string, { toDisk = false } = {})
   }
 }
 
-function opened(path: string): number | undefined {
+function openIfPresent(path: string): number | undefined {
   try {
     return openFile(path).fd
   } catch (error) {

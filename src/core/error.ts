@@ -9,14 +9,14 @@ export class DexError extends Error {
   }
 }
 
-/** Checks the name, because the bundle may contain this class in more than one file. */
+/** Checks the error's name instead of its class, because the bundle may contain the class in more than one file. */
 export function isDexError(error: unknown): error is DexError {
   return error instanceof Error && error.name === "DexError"
 }
 
 /**
- * Converts an error about a full or failing disk into a readable one. Returns undefined for other errors. SQLite reports both as
- * an I/O error if it has no room for its own bookkeeping, so `hasNoRoom` decides.
+ * Converts an error about a full or failing disk into a readable one. Returns undefined for other errors. If SQLite has no room
+ * for its own bookkeeping, it reports a full disk as an I/O error; `hasNoRoom` recognises that case.
  */
 export function diskError(error: unknown, path: string, hasNoRoom: () => boolean): DexError | undefined {
   const code = codeOf(error)

@@ -10,7 +10,7 @@ export type Format = (typeof FORMATS)[number]
 const CALL_CHARS = 400
 const OUTLINE_CHARS = 100
 
-/** The fields of a part from which its text is made, in the store and in a tool's output. */
+/** The fields of a part that its text is made of. Stored parts have them, and so do the parts in a tool's output. */
 type ShownPart = Pick<Part, "type" | "text"> & {
   origin: string
   tool?: string
@@ -44,7 +44,7 @@ function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
   const isFull = format === "full"
   switch (part.type) {
     case "text":
-      return isFull || part.origin !== "injected" ? part.text : `[injected text: ${size(part.text)}]`
+      return isFull || part.origin !== "injected" ? part.text : `[injected text: ${sizeText(part.text)}]`
     case "thinking":
       return `[thinking] ${part.text}`
     case "summary":
@@ -53,7 +53,7 @@ function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
       return `[${part.tool}] ${isFull ? part.text : clip(part.text, CALL_CHARS)}`
     case "tool_result": {
       const label = `${part.tool ?? "tool"} ${part.is_error ? "failed" : "result"}`
-      return isFull ? `[${label}] ${part.text}` : `[${label}: ${size(part.text)}]`
+      return isFull ? `[${label}] ${part.text}` : `[${label}: ${sizeText(part.text)}]`
     }
     case "image":
       return `[image${part.mime ? ` ${part.mime}` : ""}${part.bytes ? `, ${Math.ceil(part.bytes / 1024)} kB` : ""}]`
@@ -66,8 +66,8 @@ function partText(part: ShownPart, format: Exclude<Format, "outline">): string {
  */
 export function outlineOf(message: { parts: readonly ShownPart[] }, roots: readonly string[]): string {
   const parts = message.parts.filter((part) => partText(part, "stripped").trim() !== "")
-  const spoken = parts.find((part) => part.type === "text" && part.origin !== "injected")
-  const first = spoken ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
+  const spokenPart = parts.find((part) => part.type === "text" && part.origin !== "injected")
+  const first = spokenPart ?? parts.find((part) => part.type !== "thinking") ?? parts[0]
   if (!first) return ""
   const plan = findPlan(first)
   if (first.type === "tool_call" && plan === undefined) return callLine(first, roots)
@@ -85,11 +85,11 @@ function callLine({ tool, text }: ShownPart, roots: readonly string[]): string {
     : `[${tool}: ${what.slice(0, OUTLINE_CHARS)}…]`
 }
 
-function clip(text: string, most: number, mark = ` … (+${text.length - most} characters)`): string {
-  return text.length > most ? text.slice(0, most) + mark : text
+function clip(text: string, maxChars: number, mark = ` … (+${text.length - maxChars} characters)`): string {
+  return text.length > maxChars ? text.slice(0, maxChars) + mark : text
 }
 
-function size(text: string): string {
+function sizeText(text: string): string {
   return `${formatCount(estimateTokens(text))} tokens`
 }
 
@@ -100,7 +100,7 @@ export function formatCount(count: number): string {
   return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, "") : Math.round(value)}${unit}`
 }
 
-/** Formats a count as 12,345, without Intl, which takes as long to load as Node takes to start. */
+/** Formats a count as 12,345. It does not use Intl, which takes as long to load as Node takes to start. */
 export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",")
 }

@@ -4,6 +4,7 @@ import { lstatSync, type Stats, statSync } from "node:fs"
  * Looks up a path that another program recorded. Returns undefined if nothing exists there, and `unknown` if the system cannot
  * tell (no permission, a loop of links, a name that is too long or contains a NUL, a mount whose server is gone). Never throws:
  * an unreadable folder is no reason to drop the conversations that happened in it.
+ *
  * This is one system call without a time limit. If a network file system waits for its server forever (NFS mounted with `hard`),
  * the kernel blocks the caller, and nothing in this process can end that. Mounts that answer with an error (sshfs, NFS with
  * `soft`) return at the first error.
@@ -17,8 +18,8 @@ export function lookAt(path: string, { follow = true } = {}): Stats | "unknown" 
 }
 
 export function isFolder(path: string): boolean {
-  const found = lookAt(path)
-  return found !== undefined && found !== "unknown" && found.isDirectory()
+  const stats = lookAt(path)
+  return stats !== undefined && stats !== "unknown" && stats.isDirectory()
 }
 
 /** True if the path, or a folder on the way to it, does not exist. */

@@ -11,15 +11,18 @@ export function isAgentProvider(provider: string): provider is AgentProvider {
 }
 
 /**
- * The environment variable that is set for an agent used as a model, and for everything that it starts. dex does nothing there
- * (`cli/dex.ts`).
+ * The environment variable that dex sets for an agent used as a model, so that everything that the agent starts has it too. A dex
+ * that finds it set does nothing (`cli/dex.ts`).
  */
 export const MODEL_RUN_VARIABLE = "DEX_MODEL_RUN"
 
 /** The name, or the beginning of the name, of the folder in which an agent used as a model works. */
 export const MODEL_RUN_FOLDER = "dex-model-run"
 
-/** A conversation in such a folder is not the user's work. Only the name is checked, because dex's own folder may have moved. */
+/**
+ * Returns true if the path is in such a folder; conversations there are not the user's work. Only names are compared, because dex's
+ * own folder may have moved.
+ */
 export function isModelRunFolder(path: string): boolean {
   return path.split(/[\\/]/).some((name) => name === MODEL_RUN_FOLDER || name.startsWith(`${MODEL_RUN_FOLDER}-`))
 }

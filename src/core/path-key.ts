@@ -1,12 +1,12 @@
-/** Whether this platform treats several spellings of a path as one file, as macOS and Windows do by default. */
+/** Returns true if this platform treats several spellings of a path as one file, as macOS and Windows do by default. */
 export function foldsPaths(platform: NodeJS.Platform): boolean {
   return platform === "darwin" || platform === "win32"
 }
 
 /**
  * Returns the same key for all spellings of one file. macOS ignores case and Unicode composition; Windows ignores case and the
- * kind of slash. Elsewhere a path is its own key. On a case-sensitive disk, two files may share a key; then dex may hide
- * something that is not private.
+ * kind of slash. Elsewhere a path is its own key. If a macOS or Windows disk is case-sensitive, two files may share a key, and dex
+ * may then hide something that is not private.
  */
 export function pathKey(path: string, platform: NodeJS.Platform = process.platform): string {
   if (!foldsPaths(platform)) return path
@@ -15,9 +15,9 @@ export function pathKey(path: string, platform: NodeJS.Platform = process.platfo
 
 /** Like `pathKey`, for a piece of a path, which may end in a slash. */
 export function foldPath(piece: string, platform: NodeJS.Platform = process.platform): string {
-  if (platform === "darwin") return folded(piece.normalize("NFC"))
+  if (platform === "darwin") return foldCase(piece.normalize("NFC"))
   if (platform !== "win32") return piece
-  return folded(piece.replaceAll("/", "\\").replace(/^\\\\\?\\(?=[a-z]:)/i, ""))
+  return foldCase(piece.replaceAll("/", "\\").replace(/^\\\\\?\\(?=[a-z]:)/i, ""))
 }
 
 export function isSamePath(a: string, b: string, platform: NodeJS.Platform = process.platform): boolean {
@@ -29,24 +29,24 @@ export function withFolderSpelling(folder: string, path: string, platform: NodeJ
   if (!foldsPaths(platform)) return path
   const separator = platform === "win32" ? /[\\/]/ : /\//
   const base = folder.replace(/(?<=.)[\\/]+$/, "")
-  const steps = base.split(separator).length
+  const segmentCount = base.split(separator).length
   // Cut by the number of path segments, because another spelling of a segment may have another length.
-  let at = -1
-  for (let step = 0; step < steps; step++) {
-    const next = path.slice(at + 1).search(separator)
+  let end = -1
+  for (let i = 0; i < segmentCount; i++) {
+    const next = path.slice(end + 1).search(separator)
     if (next < 0) return path
-    at += next + 1
+    end += next + 1
   }
-  return isSamePath(path.slice(0, at), base, platform) ? base + path.slice(at) : path
+  return isSamePath(path.slice(0, end), base, platform) ? base + path.slice(end) : path
 }
 
 /**
  * Folds case as these systems do: character by character, and a character whose capital would be two characters stays as it is.
  */
-function folded(text: string): string {
+function foldCase(text: string): string {
   if (/^[\x20-\x7e]*$/.test(text)) return text.toUpperCase()
-  return Array.from(text, (sign) => {
-    const capital = sign.toUpperCase()
-    return Array.from(capital).length === 1 ? capital : sign
+  return Array.from(text, (character) => {
+    const capital = character.toUpperCase()
+    return Array.from(capital).length === 1 ? capital : character
   }).join("")
 }

@@ -10,8 +10,8 @@ export const PLAN_OPENING = "Implement the following plan:"
 type PlanPart = Pick<Part, "type" | "text"> & { origin: string; tool?: string; call_id?: string; is_error?: boolean }
 
 /**
- * Finds the plan in a prompt that starts with one, or in the result that reports its approval. If that result does not repeat the
- * plan, the plan is in the call.
+ * Finds the plan in a prompt that starts with a plan, or in the result that reports the approval of one. If that result does not
+ * repeat the plan, takes it from the call.
  */
 export function findPlan(part: PlanPart, calls: ReadonlyMap<string, string> = new Map()): string | undefined {
   if (part.type === "text") {

@@ -13,8 +13,8 @@ export function privateFolder(folder: string): string | undefined {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const { mode, uid } = lstatSync(folder)
-    const isOpen = process.platform !== "win32" && (mode & 0o077) !== 0
-    return lstatSync(folder).isDirectory() && uid === ownUid(uid) && !isOpen ? folder : undefined
+    const isAccessibleToOthers = process.platform !== "win32" && (mode & 0o077) !== 0
+    return lstatSync(folder).isDirectory() && uid === ownUid(uid) && !isAccessibleToOthers ? folder : undefined
   } catch {
     return undefined // a read-only or full disk, or a file with this name
   }
@@ -29,8 +29,8 @@ export function isWritableByOthers(folder: string): boolean {
 
 /** Whether the path is a file or a socket of this user, and not a link. */
 export function belongsToUser(path: string, kind: "file" | "socket"): boolean {
-  const found = lstatSync(path, { throwIfNoEntry: false })
-  return found !== undefined && found.uid === ownUid(found.uid) && (kind === "file" ? found.isFile() : found.isSocket())
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  return stats !== undefined && stats.uid === ownUid(stats.uid) && (kind === "file" ? stats.isFile() : stats.isSocket())
 }
 
 /** A folder for sockets whose own path would be too long. */
@@ -38,6 +38,6 @@ export function shortSocketFolder(): string {
   return join(tmpdir(), `dex-${process.getuid?.() ?? 0}`)
 }
 
-function ownUid(otherwise: number): number {
-  return process.getuid?.() ?? otherwise
+function ownUid(fallback: number): number {
+  return process.getuid?.() ?? fallback
 }

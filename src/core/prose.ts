@@ -15,15 +15,16 @@ const MAX_LINE_LENGTH = 4_000
 const READABLE_SHARE = 0.8
 
 export function isProse(line: string): boolean {
-  if (line.length > MAX_LINE_LENGTH || MACHINE.some((pattern) => pattern.test(line))) return false
-  // Treat names and links within a sentence as words.
+  if (line.length > MAX_LINE_LENGTH || MACHINE_LINES.some((pattern) => pattern.test(line))) return false
+  // Treat code, links and paths within a sentence as words.
   const plain = line.replace(/`[^`]*`|https?:\/\/\S+|\*\*|[\w@~.-]*\/[\w@~./-]+/g, "x").trim()
   if (plain === "") return false
   const readable = plain.replace(/[^\p{L}\p{M}\p{N}\s.,:;!?'’"“”()—–-]/gu, "").length
   return readable / plain.length >= READABLE_SHARE
 }
 
-const MACHINE = [
+/** Patterns of lines that a program wrote or that are meant for one. */
+const MACHINE_LINES = [
   /\\[nt"]/, // an escaped string inside a program
   /^\s*\d+\s*[→│|]/, // a file with line numbers
   /^\s*[\w@~./-]+\.\w+:\d+/, // a search result in a file, or a compiler error
@@ -39,7 +40,7 @@ const MACHINE = [
   /^[\s|:+=─━═-]+$|^\s*={2,} /, // horizontal rules
 ]
 
-/** A line of Markdown. `headings` are those above it, including its own, the nearest last. */
+/** A line of Markdown. `headings` are the headings above it, the nearest last; a heading's own text is included. */
 type OutlinedLine = {
   text: string
   /** The line's offset in the text. */
@@ -50,7 +51,7 @@ type OutlinedLine = {
 
 const FENCE = /^\s*(`{3,}|~{3,})/
 const HEADING = /^ {0,3}(#{1,6})\s+(.+?)\s*#*\s*$/
-/** The longest line that may be a heading. The pattern would try every space of a longer one. */
+/** Longer lines are not checked for a heading, because the pattern is slow on them: it retries at every space. */
 const MAX_HEADING_LENGTH = 1_000
 
 /**
@@ -58,7 +59,7 @@ const MAX_HEADING_LENGTH = 1_000
  * find sentences; a complete parser took nearly half of the time of an answer.
  */
 export function* outlineLines(text: string): Generator<OutlinedLine> {
-  let above: { level: number; text: string }[] = []
+  let enclosing: { level: number; text: string }[] = []
   let headings: string[] = []
   let fence: string | undefined
   let start = 0
@@ -72,8 +73,8 @@ export function* outlineLines(text: string): Generator<OutlinedLine> {
     const heading = kind === "text" && line.length <= MAX_HEADING_LENGTH ? HEADING.exec(line) : null
     if (heading) {
       const level = heading[1]!.length
-      above = [...above.filter((one) => one.level < level), { level, text: heading[2]! }]
-      headings = above.map((one) => one.text)
+      enclosing = [...enclosing.filter((ancestor) => ancestor.level < level), { level, text: heading[2]! }]
+      headings = enclosing.map((ancestor) => ancestor.text)
       kind = "heading"
     }
     yield { text: line, start, kind, headings }

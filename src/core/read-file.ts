@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs"
 
-// dex reads every file that somebody else controls through this module. Such a file may be a pipe that nobody writes into, an
+// dex reads every file that somebody else controls through this module. Such a file may be a pipe that nobody writes to, an
 // endless device, or a terabyte long.
 
 export type OpenedFile = { fd: number; stat: Stats }
@@ -11,12 +11,12 @@ export type OpenFileOptions = {
   maxBytes?: number
 }
 
-/** Thrown if a file was not read. The message completes a sentence about it: "not a regular file". */
+/** Thrown if dex refuses to read a file. The message is the reason, which fits into a sentence: "not a regular file". */
 export class RefusedFile extends Error {}
 
 /** Opens a regular file without blocking; the caller closes it. Throws a RefusedFile or the system's error. */
 export function openFile(path: string, { follow = true, maxBytes = Infinity }: OpenFileOptions = {}): OpenedFile {
-  const fd = open(path, follow ? READ : READ | (constants.O_NOFOLLOW ?? 0))
+  const fd = open(path, follow ? READ_FLAGS : READ_FLAGS | (constants.O_NOFOLLOW ?? 0))
   try {
     const stat = fstatSync(fd)
     if (!stat.isFile()) throw new RefusedFile(NOT_REGULAR)
@@ -53,7 +53,10 @@ export function readStart(path: string, bytes: number): Buffer {
   }
 }
 
-/** Does not rely on the file's size: the file may have grown since it was opened, and some system files claim to be empty. */
+/**
+ * Reads a complete opened file. Does not rely on its size: it may have grown since it was opened, and some system files claim to
+ * be empty.
+ */
 export function readOpened({ fd, stat }: OpenedFile, maxBytes: number): Buffer {
   if (stat.size > maxBytes) throw tooLarge(maxBytes)
   let bytes = Buffer.allocUnsafe(stat.size + 1)
@@ -66,7 +69,7 @@ export function readOpened({ fd, stat }: OpenedFile, maxBytes: number): Buffer {
 }
 
 const NOT_REGULAR = "not a regular file"
-const READ = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0)
+const READ_FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOCTTY ?? 0)
 
 function open(path: string, flags: number): number {
   try {
@@ -76,17 +79,18 @@ function open(path: string, flags: number): number {
     // The error codes for a socket, a device without a driver, and a folder.
     if (code === "ENXIO" || code === "ENODEV" || code === "EOPNOTSUPP" || code === "EISDIR")
       throw new RefusedFile(NOT_REGULAR, { cause: error })
-    if (code === "ELOOP" && flags !== READ) throw new RefusedFile("a symbolic link, not followed", { cause: error })
+    if (code === "ELOOP" && flags !== READ_FLAGS)
+      throw new RefusedFile("a symbolic link, not followed", { cause: error })
     throw error
   }
 }
 
-/** Reads until the buffer is full or the file ends. */
-function fill(fd: number, into: Buffer): number {
+/** Reads until the buffer is full or the file ends. Returns the number of bytes that were read. */
+function fill(fd: number, buffer: Buffer): number {
   for (let length = 0; ; ) {
-    const got = length < into.length ? readSync(fd, into, length, into.length - length, null) : 0
-    if (got === 0) return length
-    length += got
+    const count = length < buffer.length ? readSync(fd, buffer, length, buffer.length - length, null) : 0
+    if (count === 0) return length
+    length += count
   }
 }
 

@@ -48,7 +48,7 @@ export function records(value: unknown): RawRecord[] {
 /** The latest time that a Date can represent, in milliseconds. Printing a later one throws. */
 const LATEST_MS = 8.64e15
 
-/** Whether a stored value is a time that can be shown. */
+/** Returns true if a stored value is a time that can be shown. */
 export function isValidTime(value: unknown): value is number {
   return typeof value === "number" && Math.abs(value) <= LATEST_MS
 }
@@ -88,10 +88,10 @@ export function isDeeperThan(value: unknown, levels: number): boolean {
 const QUOTE = 34
 const COMMA = 44
 const BACKSLASH = 92
-const OPENS = new Set([91, 123]) // the character codes of [ and {
-const CLOSES = new Set([93, 125]) // the character codes of ] and }
+const OPENING_BRACKETS = new Set([91, 123]) // the character codes of [ and {
+const CLOSING_BRACKETS = new Set([93, 125]) // the character codes of ] and }
 
-/** The length from which a text is checked. A shorter text cannot contain enough values to matter. */
+/** Shorter texts are not checked, because they cannot contain enough values to matter. */
 const LONG_TEXT = 64 << 10
 /**
  * The most values in one list or object. Once parsed, a list of points or pixels needs 20 times the memory of its text; no
@@ -101,33 +101,35 @@ export const MAX_VALUES = 20_000
 const SHOWN_CHARS = 100
 
 /**
- * Replaces every list or object with too many values in a JSON text by a string that says so. This bounds memory by the text's
- * length. Text that is not JSON may be returned as it is or changed, but never becomes JSON.
+ * Replaces every list or object with too many values in a JSON text by a string that says so, so that a short text cannot take
+ * much memory when it is parsed. A text that is not JSON may be returned as it is or changed, but never becomes JSON.
  */
 export function limitJsonValues(text: string): string {
   if (text.length < LONG_TEXT || !hasManyCommas(text)) return text
-  const open: { at: number; before: number }[] = []
+  const openContainers: { start: number; valuesBefore: number }[] = []
   let cuts: { from: number; to: number; values: number }[] = []
   let values = 0
   for (let i = 0; i < text.length; i++) {
     const char = text.charCodeAt(i)
     if (char === QUOTE) i = endOfString(text, i + 1)
     else if (char === COMMA) values++
-    else if (OPENS.has(char)) open.push({ at: i, before: values++ })
-    else if (CLOSES.has(char)) {
-      const container = open.pop()
-      if (!container || values - container.before <= MAX_VALUES) continue
-      const { at, before } = container
-      cuts = cuts.filter((cut) => cut.from < at)
-      cuts.push({ from: at, to: i + 1, values: values - before })
-      values = before + 1
+    else if (OPENING_BRACKETS.has(char)) openContainers.push({ start: i, valuesBefore: values++ })
+    else if (CLOSING_BRACKETS.has(char)) {
+      const container = openContainers.pop()
+      if (!container || values - container.valuesBefore <= MAX_VALUES) continue
+      const { start, valuesBefore } = container
+      cuts = cuts.filter((cut) => cut.from < start)
+      cuts.push({ from: start, to: i + 1, values: values - valuesBefore })
+      values = valuesBefore + 1
     }
   }
   let end = 0
-  const pieces = cuts.map(({ from, to, values: lost }) => {
-    const before = text.slice(end, from)
+  const pieces = cuts.map(({ from, to, values: valueCount }) => {
+    const unchanged = text.slice(end, from)
     end = to
-    return before + JSON.stringify(`[dex: about ${lost} values not kept: ${text.slice(from, from + SHOWN_CHARS)}…]`)
+    return (
+      unchanged + JSON.stringify(`[dex: about ${valueCount} values not kept: ${text.slice(from, from + SHOWN_CHARS)}…]`)
+    )
   })
   return pieces.join("") + text.slice(end)
 }

@@ -7,7 +7,7 @@ import type { SourceId } from "./conversation.ts"
  */
 export type Ref = { owner?: string; source: SourceId; id: string; number?: number; section?: string }
 
-/** A ref as a person may type it: complete, or a native id, or a unique prefix of one, each with or without `#number`. */
+/** A ref as a person may type it: a complete ref, a native id or a unique prefix of one, each with or without `#number`. */
 export type RefQuery = { owner?: string; source?: SourceId; prefix: string; number?: number; section?: string }
 
 export function formatRef(ref: Ref): string {
@@ -19,11 +19,11 @@ export function formatRef(ref: Ref): string {
 /** Returns undefined if the text cannot be a ref. */
 export function parseRef(text: string): RefQuery | undefined {
   const [, owner, typed] = /^(?:([a-z0-9][\w.-]*)\/(?=[a-z][a-z0-9_]*:))?(.*)$/s.exec(text.trim())!
-  const query = parseOwn(typed!)
+  const query = parseWithoutOwner(typed!)
   return query && owner !== undefined ? { owner, ...query } : query
 }
 
-/** The part of a ref before the colon, so that owner and source are stored and compared as one value. */
+/** The part of a ref before the colon. Owner and source are stored and compared as this one value. */
 export function sourceWithOwner({ owner, source }: Pick<Ref, "owner" | "source">): string {
   return owner === undefined ? source : `${owner}/${source}`
 }
@@ -59,7 +59,7 @@ export function isSameConversation(a: Ref, b: Ref): boolean {
   return a.id === b.id && a.source === b.source && a.owner === b.owner
 }
 
-function parseOwn(typed: string): RefQuery | undefined {
+function parseWithoutOwner(typed: string): RefQuery | undefined {
   if (typed.startsWith("docs:")) return parseDocument(typed.slice("docs:".length))
   const match = /^(?:([a-z][a-z0-9_]*):)?([^\s#]+)(?:#(\d{1,9}))?$/.exec(typed)
   if (!match) return undefined
@@ -71,7 +71,7 @@ function parseOwn(typed: string): RefQuery | undefined {
   }
 }
 
-/** Unlike other refs, a document's path may contain spaces and number signs. */
+/** Parses the ref of a document. Unlike other ids, a document's path may contain spaces and number signs. */
 function parseDocument(typed: string): RefQuery | undefined {
   const [, prefix, section, number] = /^([^§]+?)(?:§(.*)|#(\d{1,9}))?$/s.exec(typed) ?? []
   if (prefix === undefined) return undefined
@@ -83,12 +83,12 @@ function parseDocument(typed: string): RefQuery | undefined {
   }
 }
 
-/** A document's id begins with the name of its collection. */
+/** The name of the collection that contains a document. The document's id begins with it. */
 export function collectionOf(documentId: string): string {
   return documentId.slice(0, documentId.indexOf("/"))
 }
 
-/** The ref of the message that a search row shows. A section's ref already names its heading. */
+/** The ref of the message that a search row shows. A row for a section already has the section's ref as its id. */
 export function hitRef({ id, message_index }: { id: string; message_index: number }): string {
   return id.includes("§") ? id : `${id}#${message_index}`
 }

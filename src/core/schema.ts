@@ -1,8 +1,8 @@
 import { byName } from "./by-name.ts"
 
 /**
- * The shape of a tool's input and output: JSON Schema as plain data, with its TypeScript type. The CLI derives flags from it, MCP
- * and HTTP publish it, and the reference page is generated from it. A schema library would do the same and add 25 to 35 ms to
+ * The shape of a tool's input or output: JSON Schema as plain data, with its TypeScript type. The CLI derives flags from it, MCP
+ * and HTTP publish it, and the reference page is generated from it. A schema library would do the same, but add 25 to 35 ms to
  * every start.
  */
 export type Schema<T = unknown> = {
@@ -36,30 +36,30 @@ type ObjectOf<P extends Shape> = Flat<
 
 export const text = (description?: string, more: { minLength?: number } = {}): Schema<string> => ({
   type: "string",
-  ...described(description),
+  ...descriptionField(description),
   ...more,
 })
 export const integer = (description?: string, more: { minimum?: number; maximum?: number } = {}): Schema<number> => ({
   type: "integer",
-  ...described(description),
+  ...descriptionField(description),
   ...more,
 })
-export const decimal = (description?: string): Schema<number> => ({ type: "number", ...described(description) })
-export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...described(description) })
-export const choice = <const C extends readonly string[]>(of: C, description?: string): Schema<C[number]> => ({
+export const decimal = (description?: string): Schema<number> => ({ type: "number", ...descriptionField(description) })
+export const flag = (description?: string): Schema<boolean> => ({ type: "boolean", ...descriptionField(description) })
+export const choice = <const C extends readonly string[]>(values: C, description?: string): Schema<C[number]> => ({
   type: "string",
-  enum: of,
-  ...described(description),
+  enum: values,
+  ...descriptionField(description),
 })
 export const listOf = <S extends Schema>(items: S, description?: string): Schema<Infer<S>[]> => ({
   type: "array",
   items,
-  ...described(description),
+  ...descriptionField(description),
 })
 export const mapOf = <S extends Schema>(values: S, description?: string): Schema<Record<string, Infer<S>>> => ({
   type: "object",
   additionalProperties: values,
-  ...described(description),
+  ...descriptionField(description),
 })
 export const optional = <S extends Schema>(schema: S): Schema<Infer<S> | undefined> =>
   ({ ...schema, [OPTIONAL]: true }) as Schema<Infer<S> | undefined>
@@ -70,10 +70,10 @@ export function object<P extends Shape>(properties: P, description?: string): Sc
   const required = Object.keys(properties).filter(
     (name) => !properties[name]![OPTIONAL] && properties[name]!.default === undefined,
   )
-  return { type: "object", properties, required, additionalProperties: false, ...described(description) }
+  return { type: "object", properties, required, additionalProperties: false, ...descriptionField(description) }
 }
 
-function described(description: string | undefined): { description?: string } {
+function descriptionField(description: string | undefined): { description?: string } {
   return description === undefined ? {} : { description }
 }
 
@@ -84,9 +84,9 @@ export function readAs<T>(schema: Schema<T>, value: unknown): { ok: T } | { wron
   return problem.text === "" ? { ok: result as T } : { wrong: problem.text }
 }
 
-function check(schema: Schema, value: unknown, where: string, problem: { text: string }): unknown {
+function check(schema: Schema, value: unknown, path: string, problem: { text: string }): unknown {
   const fail = (text: string): undefined => {
-    problem.text ||= `${where || "input"} ${text}`
+    problem.text ||= `${path || "input"} ${text}`
   }
   switch (schema.type) {
     case "string":
@@ -109,10 +109,10 @@ function check(schema: Schema, value: unknown, where: string, problem: { text: s
       return typeof value === "boolean" ? value : fail("must be true or false")
     case "array":
       if (!Array.isArray(value)) return fail("must be a list")
-      return value.map((item, index) => check(schema.items!, item, `${where}[${index}]`, problem))
+      return value.map((item, index) => check(schema.items!, item, `${path}[${index}]`, problem))
     case "object":
       return typeof value === "object" && value !== null && !Array.isArray(value)
-        ? checkObject(schema, value as Record<string, unknown>, where, problem)
+        ? checkObject(schema, value as Record<string, unknown>, path, problem)
         : fail("must be an object")
   }
 }
@@ -126,8 +126,8 @@ function checkObject(
   const name = (key: string) => (where === "" ? key : `${where}.${key}`)
   const result: Record<string, unknown> = {}
   for (const [key, inner] of Object.entries(schema.properties ?? {})) {
-    const given = byName(value, key)
-    if (given !== undefined) result[key] = check(inner, given, name(key), problem)
+    const field = byName(value, key)
+    if (field !== undefined) result[key] = check(inner, field, name(key), problem)
     else if (inner.default !== undefined) result[key] = inner.default
     else if (schema.required?.includes(key)) problem.text ||= `${name(key)} is missing`
   }

@@ -3,7 +3,7 @@ import type { SourceId } from "./conversation.ts"
 export const KINDS = ["fix", "decision", "change", "document", "related_code", "warning", "conversation"] as const
 export type ItemKind = (typeof KINDS)[number]
 
-/** The current situation: event, project, file, prompt, error. */
+/** The situation in which dex makes a suggestion: the work of the person or agent, and the event that caused the suggestion. */
 export type Moment = {
   event:
     | "asked"
@@ -21,7 +21,7 @@ export type Moment = {
   session?: string
   /** The branch that is checked out. */
   branch?: string
-  /** Absolute, or relative to the project. */
+  /** An absolute path, or one relative to the project. */
   file?: string
   line?: number
   column?: number
@@ -41,9 +41,9 @@ export type Item = {
   title: string
   summary: string
   reason: string
-  /** A ref that can be opened: a conversation's message, a document's section, or `git:<hash>`. */
+  /** The ref of a message or a section of a document, or `git:<hash>`. */
   ref?: string
-  /** Relative to the project. */
+  /** A path relative to the project. */
   file?: string
   symbol?: string
   /** How likely the item is to be used, from 0 to 1. */

@@ -1,10 +1,10 @@
 /**
- * The assumed number of characters per token. Measured: source code and prose have 3.55. Exact counting runs at 3 MB/s, too slow
- * for every message.
+ * The assumed number of characters per token; in measurements, source code and prose had 3.55. Counting exactly runs at 3 MB/s,
+ * which is too slow for every message.
  */
 const CHARS_PER_TOKEN = 3.5
 
-/** Estimates the size of a text in tokens. Everything that dex prints calls this an estimate. */
+/** Estimates the size of a text in tokens. Wherever dex prints this number, it says that it is an estimate. */
 export function estimateTokens(text: string): number {
   return tokensForChars(text.length)
 }

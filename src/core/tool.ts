@@ -10,7 +10,7 @@ export type Tool<Context, I extends Schema = Schema, O extends Schema = Schema> 
   /** One line that begins with a verb, shown in lists of commands. */
   summary: string
   input: I
-  /** Former names of input fields, which are still accepted, with their names now. Nothing lists them. */
+  /** Maps former names of input fields to the current ones. They are still accepted, but not documented. */
   renamed?: Record<string, string>
   output: O
   cli: CliForm
@@ -38,9 +38,9 @@ export type CliForm = {
   group: CommandGroup
   /** True for the few commands that `dex --help` shows; `dex help all` shows all. */
   common?: true
-  /** The input field that takes the words without a flag. A list takes all of them. */
+  /** The input field for the words that are typed without a flag. A list receives all of them. */
   positional?: string
-  /** The input field that takes the words after the first one, joined by commas. It is also a flag. */
+  /** The input field for the words after the first one, joined by commas. The field also has a flag. */
   rest?: string
   /** Flags for fields inside an object: `{ before: "expand.before" }`. */
   nested?: Record<string, string>
@@ -56,7 +56,7 @@ export type CliForm = {
   example: string
   /** The other forms of the command, each with a description. */
   forms?: Record<string, string>
-  /** Set if this command is a form of another one. Its own name works until 0.4. */
+  /** Set if this command has become a form of another one. Its own name still works until 0.4. */
   formOf?: FormOf
 }
 
@@ -65,10 +65,10 @@ export type FormOf = {
   command: string
   option?: string
   word?: string
-  /** True if the form is also selected when only options are typed: `dex subscribe`. */
+  /** True if the form is also selected when nothing but options is typed, as in `dex subscribe`. */
   alone?: true
   paged?: true
-  /** The current spelling, for lists of forms and for people who type the old name. */
+  /** The current way to type the command, for lists of forms and for people who type the old name. */
   now: string
   example: string
 }
@@ -79,7 +79,7 @@ export function defineTool<Context, I extends Schema, O extends Schema>(
   return tool
 }
 
-/** Reads the input of a tool like `readAs`. Fields may have their former names; a field that has both has the value of the new one. */
+/** Reads the input of a tool like `readAs`, also accepting former names of fields. If both names are given, the current one wins. */
 export function readInput<S extends Schema>(
   schema: S,
   { renamed = {} }: Pick<Tool<never>, "renamed">,
@@ -102,5 +102,5 @@ function isListOf(schema: Schema, field: string): boolean {
 
 /** The input of a tool, with its defaults filled in. */
 export type InputOf<T> = T extends Tool<never, infer I, infer _> ? Infer<I> : never
-/** The output of a tool, which types every face. */
+/** The type of a tool's output, which all faces use. */
 export type OutputOf<T> = T extends Tool<never, infer _, infer O> ? Infer<O> : never

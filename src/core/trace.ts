@@ -9,7 +9,7 @@ export type Trace = {
   args: Record<string, unknown>
   query?: string
   mode?: string
-  /** The project in which the command ran. A private project gives other answers outside its folder. */
+  /** The project in which the command ran. It affects the answer, because a private project is hidden outside its folder. */
   project: string
   inputs: TraceInputs
   /** Best first. A trace has a bounded length, so these may be only the first of `ranking_total`. */
@@ -20,7 +20,7 @@ export type Trace = {
   skipped_total: number
   /** The limits that applied. */
   budgets: Record<string, number>
-  /** The parts that were cut from the answer or from this trace. */
+  /** Describes what was cut from the answer or from this trace. */
   truncation?: Record<string, unknown>
   /** The position in the history's feed of changes. */
   state_revision: string
@@ -36,7 +36,7 @@ export type TraceInputs = {
   messages?: number
   index_is_current?: boolean
   candidates?: number
-  /** Why the answer used less than what is configured. */
+  /** The reasons why the answer used less than what is configured. */
   degraded?: string[]
 }
 
@@ -49,7 +49,7 @@ export type TraceRow = {
   score_vec?: number
   rank_source?: string
   terms: TraceTerm[]
-  /** At most 80 characters on one line. */
+  /** One line of at most 80 characters. */
   summary: string
 }
 export type TraceTerm = { name: string; value: number }
@@ -59,32 +59,32 @@ export type SkippedReason = (typeof SKIPPED_REASONS)[number]
 export type SkippedRow = { ref: string; score?: number; skipped_reason: SkippedReason }
 
 /**
- * The facts that a tool reports about its own retrieval. Summaries and lists may have any length; they are cut when they are
- * written.
+ * The facts that a tool reports about its own retrieval. Summaries and lists may have any length, because they are cut when the
+ * trace is written.
  */
 export type TraceFacts = Partial<
   Pick<Trace, "args" | "mode" | "inputs" | "ranking" | "skipped" | "skipped_total" | "budgets" | "truncation">
 >
 
-/** Whether the terms add up to the score, except for rounding. */
+/** Returns true if the terms add up to the score, except for rounding. */
 export function addsUp({ score_final, terms }: Pick<TraceRow, "score_final" | "terms">): boolean {
   const sum = terms.reduce((total, term) => total + term.value, 0)
-  const scale = terms.reduce((most, term) => Math.max(most, Math.abs(term.value)), Math.abs(score_final))
+  const scale = terms.reduce((largest, term) => Math.max(largest, Math.abs(term.value)), Math.abs(score_final))
   return Math.abs(sum - score_final) <= 1e-9 * scale
 }
 
 const SUMMARY_CHARS = 80
-/** White space, control characters and invisible characters, written as ranges because Unicode classes take 2 ms to compile. */
-const UNSHOWN =
+/** White space, control characters and invisible characters. They are ranges, because Unicode classes take 2 ms to compile. */
+const INVISIBLE =
   /[\0- \x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ud800-\udfff\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]+/gu
 
 /** Shortens a text to one line without control characters. */
 export function summaryOf(text: string): string {
-  return clipText(text.slice(0, 1000).replace(UNSHOWN, " ").trim(), SUMMARY_CHARS)
+  return clipText(text.slice(0, 1000).replace(INVISIBLE, " ").trim(), SUMMARY_CHARS)
 }
 
 /** Cuts a text to this many characters, with an ellipsis. Never cuts a character in half. */
-export function clipText(text: string, most: number): string {
-  if (text.length <= most) return text
-  return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…`
+export function clipText(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text
+  return `${text.slice(0, maxChars - 1).replace(/[\ud800-\udbff]$/, "")}…`
 }

@@ -19,7 +19,7 @@ export type Usage = {
   speed?: string
 }
 
-/** The fields that are always present. An optional field is present if either operand has it. */
+/** The fields that are always present. Of the others, a combined usage has those that either operand has. */
 const REQUIRED = ["input", "output", "cache_read", "cache_write"] as const
 const OPTIONAL = ["cache_write_5m", "cache_write_1h", "reasoning", "web_searches", "web_fetches", "cost"] as const
 
@@ -27,16 +27,16 @@ export function addUsage(a: Usage | undefined, b: Usage): Usage {
   return a ? combineUsage(a, b, (x, y) => x + y) : b
 }
 
-/** Combines two usages field by field. `by` receives 0 for a field that one operand does not have. */
-export function combineUsage(a: Usage, b: Usage, by: (x: number, y: number) => number): Usage {
-  const both = {} as Usage
-  for (const field of REQUIRED) both[field] = by(a[field], b[field])
+/** Combines two usages field by field. `combine` receives 0 for a field that one operand does not have. */
+export function combineUsage(a: Usage, b: Usage, combine: (x: number, y: number) => number): Usage {
+  const combined = {} as Usage
+  for (const field of REQUIRED) combined[field] = combine(a[field], b[field])
   for (const field of OPTIONAL)
-    if (a[field] !== undefined || b[field] !== undefined) both[field] = by(a[field] ?? 0, b[field] ?? 0)
-  return both
+    if (a[field] !== undefined || b[field] !== undefined) combined[field] = combine(a[field] ?? 0, b[field] ?? 0)
+  return combined
 }
 
-/** Adds another request of the same message to a usage. */
+/** Adds the usage of another request for the same message. */
 export function addRequest(a: Usage | undefined, b: Usage): Usage {
   if (!a) return b
   return {

@@ -1,6 +1,6 @@
-// Functions for words as developers write them and as a full-text index needs them.
+// Splits the words that developers write into the words that a full-text index needs.
 
-/** Words that occur in nearly every message, so they distinguish nothing. */
+/** Words that occur in nearly every message, so they do not help to find one. */
 const STOPWORDS = new Set(
   (
     "a about an and are as at be been but by can could did do does for from had has have he her him his how i if in into is it its " +
@@ -14,7 +14,7 @@ export function isStopword(word: string): boolean {
 }
 
 const MAX_IDENTIFIER_LENGTH = 64
-/** An identifier, from its first letter to its end. Its length is bounded because a text may be one long word. */
+/** An identifier in camel case, or with a word in capitals. Its length is limited, because a text may be one long word. */
 const IDENTIFIER =
   /(?<![A-Za-z])[A-Za-z][A-Za-z0-9]{0,62}[a-z0-9][A-Z][A-Za-z0-9]*|(?<![A-Z])[A-Z]{2,64}[a-z][A-Za-z0-9]*/g
 
@@ -43,11 +43,11 @@ export function cjkRuns(text: string): string[] {
 
 /** Returns words that a tokenizer would not see: the parts of identifiers, each once, and pairs of CJK characters. */
 export function hiddenWords(text: string): string {
-  const found = new Set<string>()
+  const words = new Set<string>()
   for (const word of text.match(IDENTIFIER) ?? []) {
     const parts = splitIdentifier(word)
-    if (parts !== undefined) found.add(parts)
+    if (parts !== undefined) words.add(parts)
   }
-  for (const run of cjkRuns(text)) found.add(pairsOfCharacters(run))
-  return [...found].join("\n")
+  for (const run of cjkRuns(text)) words.add(pairsOfCharacters(run))
+  return [...words].join("\n")
 }

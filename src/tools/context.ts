@@ -10,11 +10,11 @@ import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { SpendingFile } from "../store/spending/spending-file.ts"
 import type { Suggestions } from "../store/suggestions/suggestions.ts"
 
-/** The facts to read in addition to the conversations: everything about a project, or only its commits. */
-export type AlsoRead = {
+/** The facts to update in addition to those from conversations: everything about a project, or only its commits. */
+export type ExtraFacts = {
   project?: string
   commits?: string
-  /** Read only the spending. */
+  /** Update only the spending. */
   only?: "spending"
 }
 
@@ -27,11 +27,11 @@ export type Dex = {
   /** The project that `cwd` belongs to. */
   project: string
   now(): number
-  /** The agent that calls, by its own name. Absent on the command line. */
+  /** The name of the calling agent, as it introduces itself. Absent on the command line. */
   caller?: string
-  /** Messages name the forms of `dex show` instead of the commands that they replaced: see `formLine`. */
+  /** True if messages name the forms of `dex show` instead of the commands that they replaced: see `formLine`. */
   hasForms?: boolean
-  /** The history belongs to a team: conversations are pushed to it, and no agent's files are read. */
+  /** True if the history belongs to a team: conversations are pushed to it, and no agent's files are read. */
   isTeam?: true
   /** False until the first sync. */
   hasHistory(): boolean
@@ -44,7 +44,7 @@ export type Dex = {
   indexIsDamaged(): Promise<boolean>
   /** The index, for writing. Undefined if there is none. */
   indexToWrite(): Promise<SearchIndex | undefined>
-  /** False until a fact is first needed: nothing is learned before that. */
+  /** False until a command needs a fact, because nothing is learned before that. */
   hasKnowledge(): boolean
   /** The facts learned so far. The file is created if it does not exist. */
   knowledge(): Promise<Knowledge>
@@ -58,34 +58,35 @@ export type Dex = {
    * Updates the facts outside this thread and returns notes about anything that is not known yet. If absent, the caller updates
    * them.
    */
-  learnInBackground?: (also: AlsoRead) => Promise<string[]>
+  learnInBackground?: (also: ExtraFacts) => Promise<string[]>
   /** The damage found since the last call: refs of damaged conversations, and sentences about other damage. */
   takeDamaged(): Promise<string[]>
-  /** Learns in a subprocess. The caller must hold the lock. */
+  /** Learns in a subprocess. The caller must have the lock of the knowledge. */
   learnInSubprocess(): Promise<{ complete: boolean }>
   /** Starts `dex sync` as a separate process, which embeds everything that is missing. False if it could not be started. */
   syncInBackground?: () => Promise<boolean>
-  /** dex runs inside a server, so work that needs memory is done in another process, even if there is little of it. */
+  /** True in a server: work that needs memory is then done in another process, even if there is little of it. */
   staysSmall?: boolean
-  /** Includes the connectors of all agents that are or were on this machine. */
+  /** Everything that a sync needs, including the connectors of all agents that are or were on this machine. */
   syncDeps(): Promise<SyncDeps>
-  /** The connectors of all agents, for a caller that waits for agents to appear. */
+  /** The connectors of all agents, even of those that are not on this machine yet. */
   allConnectors(): Promise<readonly Connector[]>
   /** The agents that the user added. */
   outside(): Promise<OutsideAgents>
-  /** Called during long work. */
+  /** Called again and again during long work. */
   onProgress?: (progress: SyncProgress) => void
   /** Called when dex waits for another process. */
   onWait?: (text: string) => void
   signal?: AbortSignal
   /**
-   * Receives what the trace needs and the output does not contain: scores, rejected candidates. Absent if nothing is recorded.
+   * Receives the facts for the trace that the output does not contain, such as scores and rejected candidates. Absent if no trace
+   * is recorded.
    */
   trace?: (facts: TraceFacts) => void
   lastListing(): Listing
   /** Removes forgotten conversations from the last listings and from stored answers that were based on them. */
   clearCopies(refs: Ref[], projects: string[]): Promise<void>
-  /** Redacts the copies outside the history again with the current rules, or deletes them. Newer rules find more. */
+  /** Redacts the copies outside the history again, or deletes them, because newer rules find more secrets. */
   redactCopies(): Promise<void>
 }
 

@@ -7,7 +7,7 @@ import { grouped } from "../core/format.ts"
 import { readText } from "../core/read-file.ts"
 import type { Dex } from "./context.ts"
 
-/** The number of days after a transcript's last change when Claude Code deletes it, unless its settings say otherwise. */
+/** Claude Code deletes a transcript this many days after its last change, unless its settings say otherwise. */
 const DEFAULT_DAYS = 30
 const SOON_DAYS = 7
 const MAX_BYTES = 16 << 20
@@ -16,11 +16,11 @@ export type Deletions = {
   days: number
   /** True if the user set the number of days; otherwise it is Claude Code's default. */
   isChosen: boolean
-  /** The number of transcripts that Claude Code deletes within a week. */
+  /** The number of transcripts that Claude Code will delete within a week. */
   soon: number
   /** How many of those transcripts dex has not read completely. */
   unread: number
-  /** Those transcripts, by the path that dex stores, in the order in which they are deleted. */
+  /** Those transcripts, with the paths that dex stores, in the order in which they will be deleted. */
   transcripts: { path: string; deletedAt: number; isRead: boolean }[]
 }
 
@@ -30,36 +30,35 @@ export async function upcomingDeletions(dex: Dex): Promise<Deletions | undefined
   const [first] = folders
   if (first === undefined) return undefined
   const connector = await agents.find(({ source }) => source === "claude_code")!.connector!()
-  const known = dex.hasHistory() ? await (await dex.storeToWrite()).knownUnits(connector.source) : new Map()
-  const stamps = new Map([...known.values()].map(({ path, stamp }) => [path, stamp]))
-  const chosen = daysOf(first)
+  const knownUnits = dex.hasHistory() ? await (await dex.storeToWrite()).knownUnits(connector.source) : new Map()
+  const stamps = new Map([...knownUnits.values()].map(({ path, stamp }) => [path, stamp]))
+  const configuredDays = daysOf(first)
   const transcripts: Deletions["transcripts"] = []
   for (const folder of folders) {
-    const keptMs = (daysOf(folder) ?? DEFAULT_DAYS) * DAY_MS
-    const before = dex.now() - keptMs + SOON_DAYS * DAY_MS
+    const lifetimeMs = (daysOf(folder) ?? DEFAULT_DAYS) * DAY_MS
+    const changedBefore = dex.now() - lifetimeMs + SOON_DAYS * DAY_MS
     for (const unit of transcriptsIn(connector, folder)) {
-      if (unit.modifiedAt >= before) continue
+      if (unit.modifiedAt >= changedBefore) continue
       const path = stamps.has(unit.path) ? unit.path : await shownPathOf(unit)
-      transcripts.push({ path, deletedAt: unit.modifiedAt + keptMs, isRead: stamps.get(path) === unit.stamp })
+      transcripts.push({ path, deletedAt: unit.modifiedAt + lifetimeMs, isRead: stamps.get(path) === unit.stamp })
     }
   }
   return {
-    days: chosen ?? DEFAULT_DAYS,
-    isChosen: chosen !== undefined,
+    days: configuredDays ?? DEFAULT_DAYS,
+    isChosen: configuredDays !== undefined,
     soon: transcripts.length,
     unread: transcripts.filter(({ isRead }) => !isRead).length,
     transcripts: transcripts.sort((a, b) => a.deletedAt - b.deletedAt),
   }
 }
 
-/** A sentence about upcoming deletions; undefined if nothing is deleted within a week. */
+/** A sentence about upcoming deletions. Undefined if nothing will be deleted within a week. */
 export function describeDeletions({ soon, unread }: Deletions): string | undefined {
   if (soon === 0) return undefined
-  const many = soon === 1 ? "1 transcript" : `${grouped(soon)} transcripts`
-  if (unread === 0) return `dex has copies of ${many} that Claude Code deletes within ${SOON_DAYS} days.`
-  const of =
-    unread === soon ? "none of them is read" : `${grouped(unread)} of them ${unread === 1 ? "is" : "are"} not read`
-  return `Claude Code deletes ${many} within ${SOON_DAYS} days, and ${of} yet.`
+  const transcripts = soon === 1 ? "1 transcript" : `${grouped(soon)} transcripts`
+  if (unread === 0) return `dex has copies of ${transcripts} that Claude Code will delete within ${SOON_DAYS} days.`
+  const unreadText = unread < soon ? `${grouped(unread)} of them` : soon === 1 ? "it" : "any of them"
+  return `Claude Code will delete ${transcripts} within ${SOON_DAYS} days, and dex has not read ${unreadText} yet.`
 }
 
 /** The path as dex stores it, with any secret redacted. */
@@ -69,12 +68,12 @@ async function shownPathOf(unit: Unit): Promise<string> {
 }
 
 function configFolders({ home, env }: Machine): string[] {
-  const own = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((folder) => folder.trim())
-  const named = own.filter((folder) => folder !== "")
-  return named.length > 0 ? named : [join(home, ".claude")]
+  const folders = (env.CLAUDE_CONFIG_DIR ?? "").split(",").map((folder) => folder.trim())
+  const configured = folders.filter((folder) => folder !== "")
+  return configured.length > 0 ? configured : [join(home, ".claude")]
 }
 
-/** The folder also contains a log of prompts, which Claude Code does not delete this way. */
+/** The transcripts in a configuration folder. Its log of prompts is left out, because Claude Code does not delete that. */
 function transcriptsIn(connector: Connector, folder: string) {
   const projects = join(folder, "projects") + sep
   return [...connector.discover(folder, () => false)].flatMap((unit) =>

@@ -7,9 +7,9 @@ import type { Dex } from "./context.ts"
  * and may throw.
  */
 export function embedderOf(dex: Dex): (() => ReturnType<typeof embedSettings>) | undefined {
-  const where = { env: dex.machine.env, home: dex.machine.home }
-  const { settings } = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
-  return settings["embed.provider"] === "none" ? undefined : () => embedSettings(settings, where)
+  const environment = { env: dex.machine.env, home: dex.machine.home }
+  const { settings } = loadSettings({ file: dex.home.config, env: environment.env, project: dex.project })
+  return settings["embed.provider"] === "none" ? undefined : () => embedSettings(settings, environment)
 }
 
 /** True if the local model is selected, some messages have no vector from it, and no process is embedding them. */

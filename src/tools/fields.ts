@@ -4,12 +4,12 @@ import { formatRef } from "../core/ref.ts"
 import { flag, type Infer, integer, object, optional, text } from "../core/schema.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 
-// Fields that several tools share, so that an option means the same in all of them.
+// Input and output fields that several tools share, so that an option means the same in all of them.
 
 export const projectField = optional(text("Only projects whose path contains this."))
-/** How many sources the description names. */
+/** How many sources the description of `sourceField` names. */
 const NAMED_SOURCES = 2
-/** Free text, because users can add agents of their own. The tool's run function validates it. */
+/** Not a choice from a list, because users can add agents of their own. The text is checked before the tool runs. */
 export const sourceField = optional(text(`Only from this agent: ${sourceIds.slice(0, NAMED_SOURCES).join(", ")}, ….`))
 export const fromField = optional(text("Start date: 2026-11-03, 7d, yesterday."))
 export const toField = optional(text("End date."))
@@ -19,7 +19,7 @@ export const conversationFields = {
   title: text(),
   project: text(),
   source: text(),
-  date: text("When it ended."),
+  date: text("When the conversation ended."),
   kind: text("person, subagent, automation, dex or note."),
   message_count: integer(),
   estimated_tokens: integer("Estimated tokens of the stripped format."),

@@ -8,28 +8,28 @@ import { folderProblem } from "./resolve.ts"
 export type FolderToOpen = { folder?: string; why?: string }
 
 /**
- * The conversation's own folder. If it no longer exists: the current folder, if that was requested or is a clone of the same
- * repository.
+ * Returns the current folder if that was requested, otherwise the conversation's own folder. If that no longer exists, returns the
+ * current folder if it is a clone of the same repository.
  */
-export async function folderToOpen(dex: Dex, row: ConversationRow, here: boolean): Promise<FolderToOpen> {
-  if (here) return { folder: dex.cwd }
+export async function folderToOpen(dex: Dex, row: ConversationRow, useCurrentFolder: boolean): Promise<FolderToOpen> {
+  if (useCurrentFolder) return { folder: dex.cwd }
   const folders = [...row.cwds, ...(row.project === undefined ? [] : [row.project])]
   const folder = folders.find(isFolder)
   if (folder !== undefined) return { folder }
-  const gone =
+  const reason =
     folders.length === 0
       ? "The conversation's folder is not recorded"
       : `The conversation's folder ${folderProblem(folders)} (${row.project ?? row.cwds[0]})`
   if (await isCloneOf(dex, row.project))
-    return { folder: dex.cwd, why: `${gone}. This folder is a clone of the same repository.` }
-  return { why: `${gone}. To open it in the current folder: --here` }
+    return { folder: dex.cwd, why: `${reason}. This folder is a clone of the same repository.` }
+  return { why: `${reason}. To open it in the current folder: --here` }
 }
 
 async function isCloneOf(dex: Dex, project: string | undefined): Promise<boolean> {
-  const known = (await (await dex.storeToWrite()).projectIdentities()).find(({ path }) => path === project)
-  if (!known || (known.git_remote === undefined && known.root_commit === undefined)) return false
+  const identity = (await (await dex.storeToWrite()).projectIdentities()).find(({ path }) => path === project)
+  if (!identity || (identity.git_remote === undefined && identity.root_commit === undefined)) return false
   const { remote, rootCommit } = await repositoryIdentity(dex.cwd)
   const isSameRemote =
-    remote !== undefined && known.git_remote !== undefined && remote === normaliseRemote(known.git_remote)
-  return isSameRemote || (rootCommit !== undefined && rootCommit === known.root_commit)
+    remote !== undefined && identity.git_remote !== undefined && remote === normaliseRemote(identity.git_remote)
+  return isSameRemote || (rootCommit !== undefined && rootCommit === identity.root_commit)
 }

@@ -41,17 +41,19 @@ export function sizeOfRow({ kind, message_count }: { kind: string; message_count
  */
 export function describeMatches(kinds: KindCounts, shown: number, noun: string, isAtLeast = false): string | undefined {
   const { person, document = 0, ...others } = kinds
-  const more = isAtLeast ? "more than " : ""
-  const own = noun === "conversation" ? "person" : noun
-  const isOneNoun = Object.keys(kinds).every((kind) => kind === own)
+  const atLeastText = isAtLeast ? "more than " : ""
+  const mainKind = noun === "conversation" ? "person" : noun
+  const isOneNoun = Object.keys(kinds).every((kind) => kind === mainKind)
   if (isOneNoun || (noun === "result" && others.subagent === undefined)) {
-    const all = Object.values(kinds).reduce((sum, count) => sum + count, 0)
-    if (all < shown) return undefined
-    return all === shown && !isAtLeast ? `${many(all, noun)} found` : `${shown} of ${more}${many(all, noun)} shown`
+    const total = Object.values(kinds).reduce((sum, count) => sum + count, 0)
+    if (total < shown) return undefined
+    return total === shown && !isAtLeast
+      ? `${many(total, noun)} found`
+      : `${shown} of ${atLeastText}${many(total, noun)} shown`
   }
   const conversations = describeConversations({ ...(person !== undefined && { person }), ...others })
   const documents = document > 0 ? ` and ${many(document, "document")}` : ""
-  return `${many(shown, noun)} shown; found in ${more}${conversations}${documents}`
+  return `${many(shown, noun)} shown; found in ${atLeastText}${conversations}${documents}`
 }
 
 /**
@@ -59,8 +61,8 @@ export function describeMatches(kinds: KindCounts, shown: number, noun: string, 
  * out.
  */
 export function describeConversations(counts: KindCounts): string {
-  const own = countPersonConversations(counts)
+  const personCount = countPersonConversations(counts)
   const others = describeOtherKinds(counts)
-  if (own === 0 && counts.note !== undefined && Object.keys(counts).length === 1) return others
-  return `${many(own, "conversation")}${others === "" ? "" : ` (and ${others})`}`
+  if (personCount === 0 && counts.note !== undefined && Object.keys(counts).length === 1) return others
+  return `${many(personCount, "conversation")}${others === "" ? "" : ` (and ${others})`}`
 }

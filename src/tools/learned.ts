@@ -6,11 +6,11 @@ import { projectsHiddenFrom } from "../search/scope.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
-import type { AlsoRead, Dex } from "./context.ts"
+import type { Dex, ExtraFacts } from "./context.ts"
 
 export type OpenedKnowledge = {
   knowledge: Knowledge
-  /** Sentences about anything that is not known yet. */
+  /** Sentences about facts that are not known yet. */
   notes: string[]
   /** A private project is visible only from inside its folder. */
   isHidden(project: string | undefined): boolean
@@ -19,19 +19,21 @@ export type OpenedKnowledge = {
 }
 
 /**
- * The facts, after updating them from the history and from what `also` names. If another process is updating them, returns them
- * as they are, with a note.
+ * Updates the facts from the history and from the sources that `extra` names, and returns them. If another process is updating
+ * them, returns them as they are, with a note.
  */
-export async function updatedKnowledge(dex: Dex, also: AlsoRead = {}): Promise<OpenedKnowledge> {
+export async function updatedKnowledge(dex: Dex, extra: ExtraFacts = {}): Promise<OpenedKnowledge> {
   const facts = await openKnowledge(dex)
-  const { project, ...more } = also
-  const notes = await (dex.learnInBackground ?? learnNow.bind(undefined, dex))(facts.isHidden(project) ? more : also)
+  const { project, ...withoutProject } = extra
+  const notes = await (dex.learnInBackground ?? learnNow.bind(undefined, dex))(
+    facts.isHidden(project) ? withoutProject : extra,
+  )
   return { ...facts, notes }
 }
 
 /**
- * Updates the facts only if that is quick. Otherwise returns them as they are, because a report does not wait until everything is
- * learned.
+ * Updates the facts only if that is quick. Otherwise returns them as they are: this is for reports, which do not wait until
+ * everything is learned.
  */
 export async function knowledgeUpdatedIfQuick(dex: Dex): Promise<OpenedKnowledge> {
   return (await hasMuchToLearn(dex))
@@ -47,33 +49,33 @@ export async function otherPrivateProjects(dex: Dex): Promise<Pick<OpenedKnowled
   const { platform } = dex.machine
   const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, platform)
   const isHidden = (project: string | undefined) =>
-    project !== undefined && hidden.some((one) => isSamePath(one, project, platform))
+    project !== undefined && hidden.some((path) => isSamePath(path, project, platform))
   return { isHidden, hidden }
 }
 
-/** Updates the facts in this thread, unless another process is doing so. Returns notes about what is not known yet. */
-export async function learnNow(dex: Dex, also: AlsoRead = {}): Promise<string[]> {
+/** Updates the facts and waits for that, unless another process is updating them. Returns notes about what is not known yet. */
+export async function learnNow(dex: Dex, extra: ExtraFacts = {}): Promise<string[]> {
   const notes = await whileNobodyLearns(dex, async () => {
     const { complete } = await learnAll(dex)
-    return [...(complete ? [] : [LEARNING_UNFINISHED]), ...(await readProjectFacts(dex, also))]
+    return [...(complete ? [] : [LEARNING_UNFINISHED]), ...(await readProjectFacts(dex, extra))]
   })
   if (notes === undefined) return [ANOTHER_IS_LEARNING]
-  // A process that started meanwhile may have left its work to this one after this one's last check.
+  // While this process was learning, another one may have left new conversations to it, after it last looked for changes.
   while (!dex.signal?.aborted && (await isKnowledgeOutdated(await dex.store(), await dex.knowledge())))
     if ((await whileNobodyLearns(dex, () => learnAll(dex))) === undefined) break
   return notes
 }
 
-/** For callers that need learning to be finished, such as forgetting. If another process is learning, the work is done twice. */
+/** Learns even if another process is already learning, for callers such as forgetting that need learning to be finished. */
 export async function learnEvenIfBusy(dex: Dex): Promise<void> {
   if ((await whileNobodyLearns(dex, () => learnAll(dex))) === undefined) await learnAll(dex)
 }
 
 export const ANOTHER_IS_LEARNING =
-  "Another dex is updating the facts right now, so this answer may be incomplete. Try again in a moment."
+  "Another dex process is updating the facts right now, so this answer may be incomplete. Try again in a moment."
 const DECISIONS_MAY_BE_MISSING =
   "Decisions may be missing: dex has not learned from all conversations yet. Run `dex decisions` to do that."
-export const LEARNING_UNFINISHED = "dex has not learned from all conversations yet. The next command continues."
+export const LEARNING_UNFINISHED = "dex has not learned from all conversations yet. The next command will continue."
 
 /** Runs `work`, which adds to the facts, unless another process is adding to them; then it returns undefined at once. */
 export async function whileNobodyLearns<T>(
@@ -93,7 +95,7 @@ async function learnAll(dex: Dex): Promise<{ complete: boolean }> {
   return (await hasMuchToLearn(dex)) ? dex.learnInSubprocess() : learnInProcess(dex)
 }
 
-/** The most conversations to learn from in this process. Learning from so few takes less time than starting a process. */
+/** Learning from this many conversations or fewer takes less time than starting a process, so it happens in this one. */
 const FEW_CONVERSATIONS = 16
 
 async function hasMuchToLearn(dex: Dex): Promise<boolean> {
@@ -104,7 +106,7 @@ async function hasMuchToLearn(dex: Dex): Promise<boolean> {
   return rebuild || more
 }
 
-/** Learns in this process. Afterwards the facts contain no forgotten text. */
+/** Learns in this process, and deletes forgotten text from the facts. */
 export async function learnInProcess(dex: Dex): Promise<{ complete: boolean }> {
   const store = await dex.store()
   const knowledge = await dex.knowledge()
@@ -123,7 +125,7 @@ async function learnMore(dex: Dex, store: HistoryReader, knowledge: Knowledge): 
   return learn(store, knowledge, { signal: dex.signal, onProgress })
 }
 
-async function readProjectFacts(dex: Dex, { project, commits }: AlsoRead): Promise<string[]> {
+async function readProjectFacts(dex: Dex, { project, commits }: ExtraFacts): Promise<string[]> {
   if (project === undefined && commits === undefined) return []
   const facts = await import("./project-facts.ts")
   const knowledge = await dex.knowledge()

@@ -5,7 +5,7 @@ import { DexError } from "../core/error.ts"
 import type { Model } from "../llm/model.ts"
 import type { Dex } from "./context.ts"
 
-/** Choices for one run. */
+/** Settings for one run, which override the user's settings. */
 export type ModelChoice = { model?: string; temperature?: number }
 
 /**
@@ -18,11 +18,11 @@ export async function configuredModel(
 ): Promise<Model | undefined> {
   const { only_named, ...chosen } = choice
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  const found = llmSettings(settings, { env: dex.machine.env, home: dex.machine.home })
-  if (!found) return undefined
-  if (found.type === "server") {
+  const llm = llmSettings(settings, { env: dex.machine.env, home: dex.machine.home })
+  if (!llm) return undefined
+  if (llm.type === "server") {
     const { openModel } = await import("../llm/model.ts")
-    return openModel({ ...found, ...withoutUndefined(chosen) })
+    return openModel({ ...llm, ...withoutUndefined(chosen) })
   }
   if (chosen.temperature !== undefined)
     throw new DexError(
@@ -31,12 +31,12 @@ export async function configuredModel(
     )
   const { chooseAgent, requireAllowed, requireInstalled } = await import("../headless/choose.ts")
   const { openAgentModel } = await import("../headless/agent-model.ts")
-  const first = await chooseAgent(found.provider, dex.machine.env)
-  if (!first && only_named) return undefined
-  const agent = requireInstalled(first, dex.machine.env)
-  if (!only_named) requireAllowed(agent, found.allowed)
-  const model = chosen.model ?? found.model
-  const { maxTokens } = found
-  const where = { machine: dex.machine, dexDir: dex.home.dir }
-  return openAgentModel({ chosen: agent, model, maxTokens, ...where })
+  const candidate = await chooseAgent(llm.provider, dex.machine.env)
+  if (!candidate && only_named) return undefined
+  const agent = requireInstalled(candidate, dex.machine.env)
+  if (!only_named) requireAllowed(agent, llm.allowed)
+  const model = chosen.model ?? llm.model
+  const { maxTokens } = llm
+  const environment = { machine: dex.machine, dexDir: dex.home.dir }
+  return openAgentModel({ chosen: agent, model, maxTokens, ...environment })
 }

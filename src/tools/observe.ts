@@ -18,18 +18,20 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
   const started = performance.now()
   const ts = new Date().toISOString()
   const request = argsOf(tool, dex, input as Record<string, unknown>)
-  const reported: TraceFacts[] = []
-  // Inherits from `dex`, so that values computed on first use are shared.
-  const watched: Dex = Object.create(dex, { trace: { value: (facts: TraceFacts) => void reported.push(facts) } })
+  const reportedFacts: TraceFacts[] = []
+  // This object inherits from `dex`, so that both share values that are computed on first use.
+  const observedDex: Dex = Object.create(dex, {
+    trace: { value: (facts: TraceFacts) => void reportedFacts.push(facts) },
+  })
   let ended: ObservedRun["ended"]
   try {
-    ended = { output: await tool.run(watched, input) }
+    ended = { output: await tool.run(observedDex, input) }
   } catch (error) {
     ended = { error }
   }
   const duration_ms = Math.round((performance.now() - started) * 10) / 10
   const trace = async (): Promise<Trace> => {
-    const shown = "output" in ended ? tool.trace.facts?.(input, ended.output) : undefined
+    const outputFacts = "output" in ended ? tool.trace.facts?.(input, ended.output) : undefined
     const {
       args,
       ranking = [],
@@ -39,10 +41,10 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
       budgets,
       mode,
       truncation,
-    } = mergeFacts([...(shown ? [shown] : []), ...reported])
+    } = mergeFacts([...(outputFacts ? [outputFacts] : []), ...reportedFacts])
     const error = "error" in ended ? { error: errorOf(ended.error) } : {}
     return {
-      trace_id: newId(),
+      trace_id: newTraceId(),
       ts,
       command: tool.trace.command,
       ...(await redactTyped({
@@ -66,26 +68,26 @@ export async function observe(tool: TracedTool, dex: Dex, input: unknown): Promi
   return { ended, trace }
 }
 
-/** Later facts override earlier ones. */
+/** Merges the facts that a tool reported. Later ones override earlier ones. */
 function mergeFacts(list: TraceFacts[]): TraceFacts {
-  const inner = (field: "args" | "inputs" | "budgets" | "truncation") =>
+  const merged = (field: "args" | "inputs" | "budgets" | "truncation") =>
     Object.assign({}, ...list.map((facts) => facts[field]))
-  const truncation = list.some((facts) => facts.truncation) ? { truncation: inner("truncation") } : {}
+  const truncation = list.some((facts) => facts.truncation) ? { truncation: merged("truncation") } : {}
   return {
     ...(Object.assign({}, ...list) as TraceFacts),
-    args: inner("args"),
-    inputs: inner("inputs"),
-    budgets: inner("budgets"),
+    args: merged("args"),
+    inputs: merged("inputs"),
+    budgets: merged("budgets"),
     ...truncation,
   }
 }
 
 const BUDGET_INPUTS = ["limit", "max_tokens", "tokens_per_msg", "before", "after"]
-/** Inputs that name conversations. A row number in them would mean something else after the next listing. */
+/** Inputs that name conversations. Row numbers in them are replaced by refs, because the next listing changes their meaning. */
 const REF_INPUTS = ["id", "ids", "ref", "conversation", "session"]
 
 function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, unknown>) {
-  const named = Object.entries(withoutDefaults(tool.input, input) ?? {}).map(([key, value]) => [
+  const args = Object.entries(withoutDefaults(tool.input, input) ?? {}).map(([key, value]) => [
     key,
     REF_INPUTS.includes(key) ? withRowsResolved(dex, value) : value,
   ])
@@ -93,22 +95,22 @@ function argsOf(tool: TracedTool, dex: Dex, { query, ...input }: Record<string, 
     ([key, value]) => BUDGET_INPUTS.includes(key) && typeof value === "number",
   )
   return {
-    args: Object.fromEntries(named) as Record<string, unknown>,
+    args: Object.fromEntries(args) as Record<string, unknown>,
     budgets: Object.fromEntries(budgets) as Record<string, number>,
     query: typeof query === "string" ? { query } : {},
   }
 }
 
-/** Undefined if nothing is left. */
+/** Returns the input without the values that equal their default. Undefined if nothing is left. */
 function withoutDefaults(schema: Schema, value: Record<string, unknown>): Record<string, unknown> | undefined {
-  const kept = Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
+  const entries = Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
     const field = schema.properties?.[key]
     if (inner === undefined || JSON.stringify(inner) === JSON.stringify(field?.default)) return []
     if (field?.properties === undefined) return [[key, inner]]
     const rest = withoutDefaults(field, inner as Record<string, unknown>)
     return rest === undefined ? [] : [[key, rest]]
   })
-  return kept.length === 0 ? undefined : Object.fromEntries(kept)
+  return entries.length === 0 ? undefined : Object.fromEntries(entries)
 }
 
 function withRowsResolved(dex: Dex, value: unknown): unknown {
@@ -122,22 +124,25 @@ function withCurrentNamed(args: Record<string, unknown>, ranking: TraceRow[]): R
   const [only, ...others] = ranking
   if (!only || others.length > 0) return args
   const conversation = only.ref.replace(/#\d+$/, "")
-  const name = (value: unknown): unknown =>
+  const replaceCurrent = (value: unknown): unknown =>
     typeof value === "string"
       ? value.replace(/^current(?=#|$)/, conversation)
       : Array.isArray(value)
-        ? value.map(name)
+        ? value.map(replaceCurrent)
         : value
   return Object.fromEntries(
-    Object.entries(args).map(([key, value]) => [key, REF_INPUTS.includes(key) ? name(value) : value]),
+    Object.entries(args).map(([key, value]) => [key, REF_INPUTS.includes(key) ? replaceCurrent(value) : value]),
   )
 }
 
-type Typed = Pick<Trace, "args" | "query" | "error">
+type TypedTexts = Pick<Trace, "args" | "query" | "error">
 
-/** True for a few ordinary words, like most queries. No rule could find a secret in them, and loading the rules takes time. */
-function isPlain(value: unknown): boolean {
-  if (typeof value === "object" && value !== null) return Object.values(value).every(isPlain)
+/**
+ * True if all texts are ordinary words, as in most queries. No rule could find a secret in them, so the rules, which take time to
+ * load, are not needed.
+ */
+function isPlainText(value: unknown): boolean {
+  if (typeof value === "object" && value !== null) return Object.values(value).every(isPlainText)
   if (typeof value !== "string") return true
   if (/ (?:is|was) /i.test(value)) return false
   return (
@@ -150,17 +155,17 @@ const SECRET_NAME =
   /pass|pwd|pw\b|secret|token|key|cred|auth|cookie|jwt|bearer|basic|wort|mdp|clave|senha|login|sshpass|-[pua]\b/i
 
 /** Redacts the input, because people paste secrets into searches. */
-async function redactTyped(typed: Typed): Promise<Typed> {
-  if (Object.values(typed).every(isPlain)) return typed
+async function redactTyped(typed: TypedTexts): Promise<TypedTexts> {
+  if (Object.values(typed).every(isPlainText)) return typed
   const { redactRecord } = await import("../redact/redact.ts")
-  return redactRecord(JSON.parse(JSON.stringify(typed))).record as Typed
+  return redactRecord(JSON.parse(JSON.stringify(typed))).record as TypedTexts
 }
 
 function errorOf(error: unknown): { code: string; message: string } {
   return { code: isDexError(error) ? error.code : "unexpected", message: messageOf(error) }
 }
 
-/** Empty if there is no history or it cannot be read. */
+/** The revision of the history. Empty if there is no history or it cannot be read. */
 async function revisionOf(dex: Dex): Promise<string> {
   try {
     return dex.hasHistory() ? await (await dex.store()).revision() : ""
@@ -169,10 +174,10 @@ async function revisionOf(dex: Dex): Promise<string> {
   }
 }
 
-function newId(): string {
-  const quarter = () =>
+function newTraceId(): string {
+  const fourDigits = () =>
     Math.floor(Math.random() * 0x10000)
       .toString(16)
       .padStart(4, "0")
-  return `T-${quarter()}${quarter()}${quarter()}${quarter()}`
+  return `T-${fourDigits()}${fourDigits()}${fourDigits()}${fourDigits()}`
 }

@@ -5,10 +5,11 @@ import { checkoutAt } from "../git/project.ts"
 import { syncProjectCode } from "../ingest/project-code.ts"
 import { syncProjectGit } from "../ingest/project-git.ts"
 import { learnCommits } from "../learn/decisions/decisions.ts"
+import { many } from "../render/words.ts"
 import type { Knowledge } from "../store/knowledge/knowledge.ts"
 import type { Dex } from "./context.ts"
 
-/** How long to read a project's code, in milliseconds. Files that were read by then are known. */
+/** The time limit for reading a project's code, in milliseconds. Files that were read by then are known. */
 const MAX_MS = 5_000
 
 /** Opts a project in, and updates the facts from its git history and its code. Returns notes about what could not be read. */
@@ -30,20 +31,18 @@ export async function learnFromGit(dex: Dex, knowledge: Knowledge, project: stri
 }
 
 async function readCode(dex: Dex, knowledge: Knowledge, project: string): Promise<string[]> {
-  const time = AbortSignal.timeout(MAX_MS)
-  const signal = dex.signal ? AbortSignal.any([dex.signal, time]) : time
+  const timeout = AbortSignal.timeout(MAX_MS)
+  const signal = dex.signal ? AbortSignal.any([dex.signal, timeout]) : timeout
   const onProgress = (done: number, total: number) =>
     dex.onProgress?.({ phase: "learning", done, total, bytes: done, bytesTotal: total })
   try {
     const options = { signal, onProgress, apart: dex.staysSmall || undefined }
     const { not_listed } = await syncProjectCode({ knowledge, project }, options)
-    return not_listed === 0
-      ? []
-      : [`${not_listed} of the project's code files were not read: they exceed the limit for one project.`]
+    return not_listed === 0 ? [] : [`The project has too many code files. Not read: ${many(not_listed, "file")}.`]
   } catch (error) {
-    if (time.aborted)
+    if (timeout.aborted)
       return [
-        "The project's code has not been read completely. The next call continues, and `dex watch` reads all of it.",
+        "The project's code has not been read completely. The next call will continue, and `dex watch` reads all of it.",
       ]
     return [`The project's code could not be read: ${messageOf(error)}`]
   }

@@ -8,11 +8,12 @@ import { isFolder, lookAt } from "../core/look-at.ts"
 import { isSamePath } from "../core/path-key.ts"
 import { formatRef, isSameConversation, parseRef, type Ref, siblingRef } from "../core/ref.ts"
 import { createProjectFinder } from "../git/project.ts"
+import { many } from "../render/words.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 import { listedRef } from "./listed.ts"
 
-/** The conversation named by a ref, by a unique prefix, or by its row in the last listing. */
+/** Finds the conversation that a ref, a unique prefix or a row number of the last listing names. */
 export async function resolveRef(dex: Dex, text: string): Promise<{ row: ConversationRow; number?: number }> {
   const typed = text.trim()
   const listed = listedRef(dex, typed)
@@ -26,9 +27,9 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
       "bad_ref",
       `"${typed}" is not a ref. A ref looks like claude_code:1f3c2a#12; \`dex list\` and \`dex search\` print them.`,
     )
-  const found = await (await dex.store()).resolve(query)
-  // Private conversations are hidden from agents; a person is told where they are.
-  const rows = dex.caller === undefined ? found : found.filter((candidate) => isReadable(dex, candidate))
+  const matchingRows = await (await dex.store()).resolve(query)
+  // Private conversations are hidden from agents. A person gets a message that names the project.
+  const rows = dex.caller === undefined ? matchingRows : matchingRows.filter((candidate) => isReadable(dex, candidate))
   const [row, ...others] = rows.filter((candidate) => isReadable(dex, candidate) || listed === undefined)
   if (!row) throw query.source === "docs" ? noDocumentError(typed) : notFoundError(dex, typed)
   if (!isReadable(dex, row)) {
@@ -50,14 +51,16 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
 
 /** Finds a section by its heading or anchor, ignoring case. */
 async function sectionNumber(dex: Dex, row: ConversationRow, section: string): Promise<number> {
-  const wanted = section.trim().toLowerCase()
+  const lowerCased = section.trim().toLowerCase()
   const marks = (await (await dex.store()).messages(row.ref)).flatMap(({ number, parts }) =>
     parts.flatMap((part) => (part.type === "text" && part.section ? [{ number, ...part.section }] : [])),
   )
-  const is = (name: string) => name.toLowerCase() === wanted
+  const matches = (name: string) => name.toLowerCase() === lowerCased
   const found =
-    marks.find(({ name }) => is(name)) ??
-    marks.find(({ anchor, headings }) => is(anchor) || is(headings.at(-1) ?? "") || is(headings.join(" > ")))
+    marks.find(({ name }) => matches(name)) ??
+    marks.find(
+      ({ anchor, headings }) => matches(anchor) || matches(headings.at(-1) ?? "") || matches(headings.join(" > ")),
+    )
   if (found) return found.number
   throw new DexError(
     "no_section",
@@ -66,13 +69,16 @@ async function sectionNumber(dex: Dex, row: ConversationRow, section: string): P
 }
 
 /**
- * A number is always a row, never the beginning of an id. Otherwise someone who reads a row number could get an unrelated
- * conversation.
+ * The error for a number that is no row of the last listing. A number is never the beginning of an id, because a mistyped row number
+ * could then select an unrelated conversation.
  */
 function noRowError(dex: Dex, typed: string): DexError {
   const rows = dex.lastListing().refs.length
   if (rows > 0)
-    return new DexError("not_found", `There is no row ${typed}: the last listing in this terminal had ${rows} rows.`)
+    return new DexError(
+      "not_found",
+      `There is no row ${typed}: the last listing in this terminal had ${many(rows, "row")}.`,
+    )
   return new DexError(
     "not_found",
     `There is no row ${typed}: this terminal has no listing. Run \`dex list\` or \`dex search\` first, or give a ref (claude_code:1f3c2a).`,
@@ -80,10 +86,10 @@ function noRowError(dex: Dex, typed: string): DexError {
 }
 
 function notFoundError(dex: Dex, typed: string): DexError {
-  const next = dex.isTeam
+  const hint = dex.isTeam
     ? "`dex list --team` lists all of them."
     : "`dex list` lists all of them; `dex sync` reads new ones."
-  return new DexError("not_found", `No conversation "${typed}" was found. ${next}`)
+  return new DexError("not_found", `No conversation "${typed}" was found. ${hint}`)
 }
 
 function noDocumentError(typed: string): DexError {
@@ -111,7 +117,7 @@ export function isCurrentProject(dex: Dex, project: string | undefined): boolean
   return project !== undefined && isSamePath(project, dex.project, dex.machine.platform)
 }
 
-/** The project of the folder that a person named. */
+/** Returns the project of the folder that a person named. Throws if there is no such folder. */
 export function projectNamed(dex: Dex, text: string): string {
   const folder = folderNamed(dex, text)
   if (!isFolder(folder))
@@ -127,14 +133,14 @@ export function folderNamed(dex: Dex, text: string): string {
 }
 
 /**
- * Describes why none of these folders can be used. A folder that cannot be accessed, or whose server does not answer, may still
- * exist.
+ * Describes why none of these folders can be used. "Is gone" would be wrong for a folder that cannot be accessed, or whose server
+ * does not answer.
  */
 export function folderProblem(folders: readonly string[]): string {
   return folders.some((folder) => lookAt(folder) === "unknown") ? "cannot be opened" : "is gone"
 }
 
-/** The conversation that `--session` selects: undefined for `all` or nothing; `current` is the conversation the caller is in. */
+/** The conversation that `--session` selects. Undefined for `all` or nothing; `current` selects the caller's own conversation. */
 export async function resolveSession(dex: Dex, session: string | undefined): Promise<Ref | undefined> {
   if (session === undefined || session === "all") return undefined
   return (await resolveConversation(dex, { id: session })).row.ref
@@ -153,10 +159,10 @@ export async function resolveConversation(
   const found = await resolveRef(dex, current ? `${await currentRef(dex)}${current[1] ?? ""}` : id)
   if (input.id === undefined || session === undefined) return found
   const { ref } = (await resolveConversation(dex, { id: session })).row
-  const belongs =
+  const isInSession =
     [found.row.ref.id, found.row.parent?.id].includes(ref.id) &&
     isSameConversation(siblingRef(found.row.ref, ref.id), ref)
-  if (belongs) return found
+  if (isInSession) return found
   throw new DexError(
     "not_in_session",
     `${formatRef(found.row.ref)} is not part of the session ${formatRef(ref)}. Omit --session to read it.`,
@@ -173,13 +179,13 @@ export function currentSession(dex: Pick<Dex, "machine">): string | undefined {
 }
 
 async function currentRef(dex: Dex): Promise<string> {
-  const named = currentSession(dex)
-  if (named !== undefined) return named
-  const live = await newestActive(dex)
-  if (live) return formatRef(live.ref)
+  const session = currentSession(dex)
+  if (session !== undefined) return session
+  const newest = await newestActive(dex)
+  if (newest) return formatRef(newest.ref)
   throw new DexError(
     "no_session",
-    "There is no current session: no agent named one, and no conversation of this project was active in the last hour. Name one with --session <ref>.",
+    "There is no current session: no agent is running this command, and no conversation of this project was active in the last hour. Name one with --session <ref>.",
   )
 }
 
@@ -207,6 +213,6 @@ async function newestActive(dex: Dex): Promise<ConversationRow | undefined> {
 }
 
 function writtenAt(path: string): number {
-  const found = lookAt(path)
-  return found === undefined || found === "unknown" ? 0 : found.mtimeMs
+  const stats = lookAt(path)
+  return stats === undefined || stats === "unknown" ? 0 : stats.mtimeMs
 }

@@ -9,47 +9,47 @@ export type NamedSource = { source: SourceId; words: string[] }
 
 export async function namedSources(dex: Dex): Promise<NamedSource[]> {
   const outside = (await dex.outside()).agents
-  const known = [...sourceIds, ...outside.map(({ source }) => source)]
-  return known.map((source) => {
-    const agent = agents.find((one) => one.source === source)
-    const name = agent?.name ?? outside.find((one) => one.source === source)?.name
-    return { source, words: [source, name ?? source, ...(agent?.aliases ?? [])].map(plain) }
+  const sources = [...sourceIds, ...outside.map(({ source }) => source)]
+  return sources.map((source) => {
+    const agent = agents.find((agent) => agent.source === source)
+    const name = agent?.name ?? outside.find((agent) => agent.source === source)?.name
+    return { source, words: [source, name ?? source, ...(agent?.aliases ?? [])].map(normaliseWord) }
   })
 }
 
-/** The sources that a word may mean: an exact match, or the only one that begins with it, or all that contain it. */
+/** The sources that a word may mean: the exact match, otherwise the only one that begins with it, otherwise all that contain it. */
 export function matchingSources(word: string, known: readonly NamedSource[]): SourceId[] {
-  const typed = plain(word)
-  const having = (is: (one: string) => boolean) => known.filter(({ words }) => words.some(is))
-  const [own] = having((one) => one === typed)
-  const begun = having((one) => one.startsWith(typed))
-  const meant = own ? [own] : begun.length === 1 ? begun : having((one) => one.includes(typed))
-  return meant.map(({ source }) => source)
+  const typed = normaliseWord(word)
+  const sourcesWith = (matches: (name: string) => boolean) => known.filter(({ words }) => words.some(matches))
+  const [exact] = sourcesWith((name) => name === typed)
+  const withPrefix = sourcesWith((name) => name.startsWith(typed))
+  const matching = exact ? [exact] : withPrefix.length === 1 ? withPrefix : sourcesWith((name) => name.includes(typed))
+  return matching.map(({ source }) => source)
 }
 
 /** The source that a word means. Throws a DexError with the most similar names if it matches none or several. */
 export function requireSource(word: string, known: readonly NamedSource[]): SourceId {
   const [only, ...others] = matchingSources(word, known)
   if (only !== undefined && others.length === 0) return only
-  const shown = JSON.stringify(word)
+  const quotedWord = JSON.stringify(word)
   if (only !== undefined)
     throw new DexError(
       "bad_input",
-      `${shown} matches several agents: ${[only, ...others].join(", ")}. Type more of it.`,
+      `${quotedWord} matches several agents: ${[only, ...others].join(", ")}. Type more of it.`,
     )
-  const near = nearestNames(
-    plain(word),
+  const similarNames = nearestNames(
+    normaliseWord(word),
     known.flatMap(({ words }) => words),
   )
-  const sources = new Set(near.flatMap((name) => matchingSources(name, known)))
+  const sources = new Set(similarNames.flatMap((name) => matchingSources(name, known)))
   throw new DexError(
     "bad_input",
     sources.size > 0
-      ? `No agent is called ${shown}. Did you mean ${[...sources].join(" or ")}?`
-      : `No agent is called ${shown}. The agents are: ${known.map(({ source }) => source).join(", ")}.`,
+      ? `No agent is called ${quotedWord}. Did you mean ${[...sources].join(" or ")}?`
+      : `No agent is called ${quotedWord}. The agents are: ${known.map(({ source }) => source).join(", ")}.`,
   )
 }
 
-function plain(word: string): string {
+function normaliseWord(word: string): string {
   return word.toLowerCase().replaceAll(/[\s-]+/g, "_")
 }

@@ -5,7 +5,7 @@ import type { HistoryReader } from "../store/history/store.ts"
 
 const MAX_NAMED = 5
 
-/** A sentence for text that is not part of any project's path, with similar projects. Undefined if a project matches. */
+/** A sentence that says that no project's path contains the text, and names similar projects. Undefined if a path contains it. */
 export async function unknownProject(
   store: HistoryReader,
   typed: string,
@@ -14,17 +14,17 @@ export async function unknownProject(
   const projects = await store.projects()
   const hidden = new Set(projectsHiddenFrom(projects, inside))
   const paths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
-  const wanted = typed.toLowerCase()
-  if (paths.some((path) => path.toLowerCase().includes(wanted))) return undefined
+  const lowerCased = typed.toLowerCase()
+  if (paths.some((path) => path.toLowerCase().includes(lowerCased))) return undefined
   const names = [...new Set(paths.map((path) => basename(path)))]
-  const near = nearestNames(typed, names)
+  const similarNames = nearestNames(typed, names)
   return [
     `No project's path contains "${typed}".`,
-    ...(near.length > 0 ? [`Projects like it: ${near.join(", ")}.`] : some(names)),
+    ...(similarNames.length > 0 ? [`Projects like it: ${similarNames.join(", ")}.`] : knownProjects(names)),
   ].join(" ")
 }
 
-function some(names: string[]): string[] {
+function knownProjects(names: string[]): string[] {
   if (names.length === 0) return []
   const rest = names.length > MAX_NAMED ? `, and ${names.length - MAX_NAMED} more` : ""
   return [`Projects: ${names.slice(0, MAX_NAMED).join(", ")}${rest}.`]

@@ -6,12 +6,12 @@ import type { Dex } from "./context.ts"
 
 /** Tables in the agents' databases that dex does not know. Loads only the connectors that read those databases. */
 export async function unknownTablesOf(dex: Dex, reports: SourceReport[]): Promise<Map<SourceId, UnknownTables[]>> {
-  const found = new Map<SourceId, UnknownTables[]>()
+  const tablesBySource = new Map<SourceId, UnknownTables[]>()
   for (const { source, databases = [] } of reports) {
     if (databases.length === 0) continue
-    const known = (await loadConnector(source, [], dex.home.dir))?.tables
-    const unknown = known ? databases.flatMap((path) => unknownTables(path, known) ?? []) : []
-    if (unknown.length > 0) found.set(source, unknown)
+    const knownTables = (await loadConnector(source, [], dex.home.dir))?.tables
+    const databasesWithUnknown = knownTables ? databases.flatMap((path) => unknownTables(path, knownTables) ?? []) : []
+    if (databasesWithUnknown.length > 0) tablesBySource.set(source, databasesWithUnknown)
   }
-  return found
+  return tablesBySource
 }

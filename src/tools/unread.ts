@@ -28,7 +28,7 @@ function isHistory({ source, conversations }: { source: string; conversations: n
   return !isDexSource(source) && conversations > 0
 }
 
-/** True for the note of `unreadNote`, so that a view that shows the counts does not repeat them. */
+/** Recognises the note of `unreadNote`, so that a view that already shows the counts can leave it out. */
 export function isUnreadNote(note: string): boolean {
   return / transcripts read so far\. /.test(note)
 }

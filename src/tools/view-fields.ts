@@ -8,7 +8,7 @@ export const showField = optional(
     "Only these parts, in full: text, thinking, tool_call, tool_result, image, summary, injected, tool:Bash, tool:Bash:result.",
   ),
 )
-export const hideField = optional(listOf(text(), "Hide these parts, named the same way. Overrides show."))
+export const hideField = optional(listOf(text(), "Hide these parts, named as for show. Overrides show."))
 export const maxTokensField = optional(integer("Token budget.", { minimum: 1 }))
 export const conversationField = optional(
   text("A ref, a unique prefix of an id, a row number of the last listing, or current."),
@@ -20,7 +20,7 @@ export const headFields = {
   title: text(),
   project: text(),
   source: text(),
-  date: text("When it ended."),
+  date: text("When the conversation ended."),
   kind: text("person, subagent, automation, dex or note."),
 }
 export const hiddenPartsField = optional(integer("Parts left out by show and hide."))

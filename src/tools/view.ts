@@ -28,30 +28,30 @@ export function originsText(message: StoredMessage): string {
 
 type CommandFlags = Record<string, string | number | string[] | true | undefined>
 
-/** A command line to type. Ids come from other programs' files, so everything is quoted for the shell. */
+/** A command line for people to type. Everything is quoted for the shell, because ids come from other programs' files. */
 export function commandLine(
   name: string,
   words: (string | { ref: ConversationRow["ref"] })[],
   flags: CommandFlags = {},
 ): string {
-  const typed = Object.entries(flags).flatMap(([flag, value]) => {
+  const options = Object.entries(flags).flatMap(([flag, value]) => {
     if (value === undefined || (Array.isArray(value) && value.length === 0)) return []
-    return value === true ? [`--${flag}`] : [`--${flag}`, quoted(String(value))]
+    return value === true ? [`--${flag}`] : [`--${flag}`, quoteForShell(String(value))]
   })
   return [
     "dex",
     name,
-    ...words.map((word) => quoted(typeof word === "string" ? word : formatRef(word.ref))),
-    ...typed,
+    ...words.map((word) => quoteForShell(typeof word === "string" ? word : formatRef(word.ref))),
+    ...options,
   ].join(" ")
 }
 
-/** The options of `dex show` that choose a form, by the name of the form. */
+/** The option of `dex show` that selects each form. */
 const FORM_OPTIONS = { scan: "lines", read: "messages", timeline: "timeline" }
 
 /**
- * The command line for a form of `dex show`. Without `hasForms` it uses the form's old command name: people who typed that get
- * the same names back, and agents over MCP and clients of a hub may run a dex that has no forms yet.
+ * The command line for a form of `dex show`. Without `hasForms` it uses the form's old command name, for people who typed that name,
+ * and for agents over MCP and clients of a hub, whose dex may have no forms yet.
  */
 export function formLine(
   { hasForms }: Pick<Dex, "hasForms">,
@@ -64,6 +64,6 @@ export function formLine(
   return commandLine("show", [conversation], { ...option, ...flags })
 }
 
-function quoted(word: string): string {
+function quoteForShell(word: string): string {
   return /^[\w./:#,@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

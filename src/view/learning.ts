@@ -2,7 +2,7 @@ import { isSpendingOutdated } from "../ingest/follow-spending.ts"
 import { needsLearning } from "../learn/outdated.ts"
 import type { Freshness } from "../serve/mcp/fresh.ts"
 import { STILL_LEARNING } from "../serve/mcp/fresh.ts"
-import type { AlsoRead, Dex } from "../tools/context.ts"
+import type { Dex, ExtraFacts } from "../tools/context.ts"
 import { ANOTHER_IS_LEARNING, LEARNING_UNFINISHED } from "../tools/learned.ts"
 
 /** A dex for one page. It records whether the page was rendered before dex had learned everything. */
@@ -19,7 +19,7 @@ const UNFINISHED_NOTES = [STILL_LEARNING, ANOTHER_IS_LEARNING, LEARNING_UNFINISH
  */
 export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): PageDex {
   let isLearning = false
-  const learnInBackground = async (also: AlsoRead) => {
+  const learnInBackground = async (also: ExtraFacts) => {
     const notes = await fresh.learn(also, learnWithinMs)
     const others = notes.filter((note) => !UNFINISHED_NOTES.includes(note))
     // Checked before the page reads any fact: if another process has learned everything by then, the page is complete.
@@ -52,7 +52,7 @@ async function isBehindHistory(dex: Dex): Promise<boolean> {
  * True if something is still to be learned. Otherwise a page that says that dex is still learning would wait forever for an event
  * after the last one.
  */
-async function isStillBehind(dex: Dex, { only, ...more }: AlsoRead): Promise<boolean> {
+async function isStillBehind(dex: Dex, { only, ...more }: ExtraFacts): Promise<boolean> {
   if (only === "spending") return isSpendingOutdated(await dex.store(), await dex.spending())
   return Object.values(more).some((one) => one !== undefined) || isBehindHistory(dex)
 }

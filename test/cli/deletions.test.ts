@@ -36,16 +36,16 @@ test("says how many stored conversations Claude Code deletes within a week", asy
   session(home, 2, 25)
   const path = session(home, 3, 20)
   const first = await dex(home, [])
-  expect(first.stdout).toContain("dex has copies of 2 transcripts that Claude Code deletes within 7 days.")
+  expect(first.stdout).toContain("dex has copies of 2 transcripts that Claude Code will delete within 7 days.")
   expect(await retention(home)).toMatchObject({
     status: "ok",
     message: expect.stringContaining(
-      "after 30 days. dex has copies of 2 transcripts that Claude Code deletes within 7 days.",
+      "after 30 days. dex has copies of 2 transcripts that Claude Code will delete within 7 days.",
     ),
   })
   writeFileSync(join(home, ".claude", "settings.json"), '{"cleanupPeriodDays": 365}')
-  expect((await retention(home)).message).toContain("after 365 days. It deletes none within a week.")
-  expect((await dex(home, [])).stdout).not.toContain("deletes")
+  expect((await retention(home)).message).toContain("after 365 days. It will delete none within the next week.")
+  expect((await dex(home, [])).stdout).not.toContain("will delete")
   writeFileSync(join(home, ".claude", "settings.json"), '{"cleanupPeriodDays": 10}')
   expect((await retention(home)).message).toContain("dex has copies of 3 transcripts")
   rmSync(path)
@@ -59,7 +59,9 @@ test("says clearly if conversations are about to be deleted before they are read
   expect(await retention(home)).toMatchObject({
     status: "note",
     mend: "dex sync",
-    message: expect.stringContaining("Claude Code deletes 1 transcript within 7 days, and none of them is read yet."),
+    message: expect.stringContaining(
+      "Claude Code will delete 1 transcript within 7 days, and dex has not read it yet.",
+    ),
   })
   await syncHome(home)
   expect(await retention(home)).toMatchObject({ status: "ok" })
@@ -67,12 +69,12 @@ test("says clearly if conversations are about to be deleted before they are read
   appendFileSync(path, "{}\n")
   age(path, 28)
   expect((await retention(home)).message).toContain(
-    "deletes 2 transcripts within 7 days, and none of them is read yet.",
+    "will delete 2 transcripts within 7 days, and dex has not read any of them yet.",
   )
   session(home, 4, 28)
   await syncHome(home)
   session(home, 5, 28)
   expect((await retention(home)).message).toContain(
-    "deletes 4 transcripts within 7 days, and 1 of them is not read yet.",
+    "will delete 4 transcripts within 7 days, and dex has not read 1 of them yet.",
   )
 })

@@ -126,7 +126,7 @@ test("shows a document within a budget, and says how to continue", async () => {
   const most = whole.estimated_tokens - 20
   const cut = await show("--max-tokens", String(most))
   expect(cut.estimated_tokens).toBeLessThanOrEqual(most)
-  expect(cut.truncated).toMatch(/1 sections were left out\. Continue: dex docs show 'docs:guide\/hooks\.md§Testing'/)
+  expect(cut.truncated).toMatch(/1 section left out\. Continue: dex docs show 'docs:guide\/hooks\.md§Testing'/)
   expect(await dex(home, ["docs", "show", "guide/hooks.md", "--max-tokens", "20"])).toMatchObject({ code: 2 })
 })
 

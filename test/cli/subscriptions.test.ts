@@ -217,7 +217,7 @@ test("a private project's subscriptions are shown only inside it, and nothing ab
   const outside = JSON.parse((await dex(home, ["suggestions", "--all", "--json"])).stdout)
   expect(outside).toEqual({ suggestions: [], notes: ["Not shown: 1 in private projects."] })
   const listed = JSON.parse((await dex(home, ["subscriptions", "--all", "--json"])).stdout)
-  expect(listed).toMatchObject({ subscriptions: [], notes: ["1 more in private projects are not shown."] })
+  expect(listed).toMatchObject({ subscriptions: [], notes: ["Not shown: 1 subscription in private projects."] })
 })
 
 test("suggestions about a forgotten conversation are deleted", async () => {

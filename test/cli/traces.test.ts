@@ -358,7 +358,7 @@ describe("dex trace and dex trace", () => {
     expect(await inside(["traces"])).toContain("invoice secretly")
     const outside = await json(home, ["trace"])
     expect(outside.trace).toMatchObject({ query: "invoice", ranking: [{ summary: "(private)" }] })
-    expect(outside.notes.join()).toMatch(/1 rows are from private projects/)
+    expect(outside.notes.join()).toMatch(/the content of 1 row from private projects/)
     const [, hidden] = JSON.parse(await inside(["traces", "--json"])).traces
     expect((await dex(home, ["trace", hidden.trace_id])).stderr).toMatch(/made in a private project/)
     expect(await inside(["trace", hidden.trace_id])).toContain("the acme invoice")

@@ -672,7 +672,9 @@ describe("dex fix", () => {
     const home = await solvedHome()
     const unsolved = await dex(home, ["fix", "error: Unexpected constant condition"])
     expect(unsolved.stdout).toContain("not known to be solved")
-    expect(unsolved.stderr).toContain("For 1 similar error, code was edited but no run is known to have passed.")
+    expect(unsolved.stderr).toContain(
+      "After 1 similar error, code was edited, but no run is known to have passed since then.",
+    )
     const nothing = await dex(home, ["fix", "segmentation fault in libfoo"])
     expect(nothing).toMatchObject({ code: 1, stdout: "" })
     expect(nothing.stderr).toContain("No fix found.")
@@ -683,7 +685,7 @@ describe("dex fix", () => {
     const home = await solvedHome()
     const small = JSON.parse((await dex(home, ["fix", ASKED, "--json", "--max-tokens", "150"])).stdout)
     expect(small.fixes).toEqual([])
-    expect(small.notes.join()).toContain("1 more were left out")
+    expect(small.notes.join()).toContain("1 more fix left out")
     expect(small.estimated_tokens).toBeLessThanOrEqual(150)
     expect((await dex(home, ["fix", ASKED, "--project", "elsewhere"])).code).toBe(1)
     expect(await dex(home, ["private", "/home/dev/proj"])).toMatchObject({ code: 0 })

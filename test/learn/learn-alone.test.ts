@@ -19,7 +19,8 @@ import { synced } from "../support/synced.ts"
 import { tempDir } from "../support/temp.ts"
 import { syncHome, warmDex } from "../support/warm.ts"
 
-const LEFT = "Another dex is updating the facts right now, so this answer may be incomplete. Try again in a moment."
+const LEFT =
+  "Another dex process is updating the facts right now, so this answer may be incomplete. Try again in a moment."
 const AUTH = "claude_code:11111111-1111-4111-8111-111111111111"
 
 const lockOf = (home: string) => join(home, ".dex", "knowledge.lock")

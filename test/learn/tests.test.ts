@@ -419,11 +419,11 @@ describe("dex fix --tests", () => {
     )
     const few = JSON.parse((await run("--json")).stdout)
     expect(few).toMatchObject({ failing: { length: 20 }, unnamed: [{ command: "make test" }], total: 30 })
-    expect(few.notes).toEqual(["10 more were left out. Use a higher limit or max_tokens to see them."])
+    expect(few.notes).toEqual(["10 more results left out. Use a higher limit or max_tokens to see all."])
     const small = JSON.parse((await run("--json", "--max-tokens", "300")).stdout)
     expect(small.estimated_tokens).toBeLessThanOrEqual(300)
     expect(small.failing.length).toBeGreaterThan(0)
-    expect(small.notes[0]).toMatch(/^\d\d more were left out/)
+    expect(small.notes[0]).toMatch(/^\d\d more results left out/)
   })
 
   test("reports nothing for a project without runs, and says where it looked", async () => {

@@ -2,11 +2,11 @@ import { dexHome } from "../../config/home.ts"
 import { messageOf } from "../../core/error.ts"
 import { type Subprocess, subprocessFile } from "../../subprocess/link.ts"
 import { startThread } from "../../subprocess/thread.ts"
-import type { AlsoRead } from "../../tools/context.ts"
+import type { ExtraFacts } from "../../tools/context.ts"
 import { createThreadLock } from "./thread-lock.ts"
 
 export type ThreadStart = { env: Record<string, string | undefined>; cwd: string; version: string }
-export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: AlsoRead }
+export type ServeThreadOrder = { type: "look" } | { type: "learn"; also: ExtraFacts }
 export type ThreadAnswer =
   | { type: "looked"; complete: boolean; lacksVectors: boolean }
   | { type: "learned"; notes: string[] }
@@ -18,7 +18,7 @@ export type Freshness = {
    * Updates the facts, and returns notes about anything that was not learned yet. After `withinMs`, it continues in the
    * background. Never throws.
    */
-  learn(also: AlsoRead, withinMs: number, signal?: AbortSignal): Promise<string[]>
+  learn(also: ExtraFacts, withinMs: number, signal?: AbortSignal): Promise<string[]>
   /** The time up to which everything has been read. Undefined if this server has not read everything yet. */
   asOf(): number | undefined
   /** Stops reading after the current conversation. Returns false if it was still reading after `withinMs`. */
@@ -83,7 +83,7 @@ export function createFreshness(start: ThreadStart, log: (line: string) => void,
     })
     return looking
   }
-  const learn = (also: AlsoRead) => {
+  const learn = (also: ExtraFacts) => {
     learning = sendOrder({ type: "learn", also }).then((answer) => {
       learning = undefined
       onLearned()

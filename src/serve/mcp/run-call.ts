@@ -5,7 +5,7 @@ import { DexError } from "../../core/error.ts"
 import { readAs } from "../../core/schema.ts"
 import { readInput } from "../../core/tool.ts"
 import { toJson } from "../../render/json.ts"
-import type { AlsoRead, Dex } from "../../tools/context.ts"
+import type { Dex, ExtraFacts } from "../../tools/context.ts"
 import { agentInputOf, type OfferedTool, offeredTools } from "./definitions.ts"
 import type { Freshness } from "./fresh.ts"
 import { answerText } from "./text.ts"
@@ -92,7 +92,7 @@ function callResult(
 function dexForCall(dex: Dex, { signal, _meta, client }: CallContext, fresh: Freshness): Dex {
   return Object.create(dex, {
     signal: { value: signal },
-    learnInBackground: { value: (also: AlsoRead) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
+    learnInBackground: { value: (also: ExtraFacts) => fresh.learn(also, LEARN_WITHIN_MS, signal) },
     lastListing: { value: () => ({ refs: [], words: [] }) },
     machine: { value: machineForCall(dex, _meta) },
     caller: { value: callerName(client) },

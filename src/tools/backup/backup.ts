@@ -69,8 +69,8 @@ export const importHistory = defineTool({
   input: importHistoryInput,
   output: object({
     file: text(),
-    conversations: integer("New or changed here."),
-    messages: integer("New here."),
+    conversations: integer("Conversations that are new or changed here."),
+    messages: integer("Messages that are new here."),
     forgotten: integer("Conversations that were left out because they were deleted here."),
     notes_left_out: integer("Notes that were left out: `with_notes` imports them."),
     left_out: listOf(

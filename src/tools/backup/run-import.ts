@@ -19,7 +19,7 @@ export async function run(dex: Dex, input: ImportInput) {
   const started = Date.now()
   const file = resolve(dex.cwd, input.file)
   const lock = tryLock(dex.home.lock)
-  if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
+  if (!lock) throw new DexError("busy", "Another dex process is syncing right now. Try again when it is done.")
   const scratch = openScratch(dex.home.dir)
   try {
     // SQLite never opens the other history itself. It opens a copy, which dex checks and migrates.
@@ -50,7 +50,7 @@ export async function run(dex: Dex, input: ImportInput) {
   }
 }
 
-/** Throws a DexError unless the file is a dex history that this machine can decompress. */
+/** Returns the id and the projects of the other history. Throws a DexError unless dex wrote it and can decompress it here. */
 function inspectHistory(copy: string, name: string): { historyId: string; projects: ProjectIdentity[] } {
   const other = openForeignHistory(copy, name)
   try {
@@ -61,12 +61,12 @@ function inspectHistory(copy: string, name: string): { historyId: string; projec
   }
 }
 
-/** The projects of this machine, including the current one, with their git identity. */
+/** The projects whose folder exists on this machine, including the current one, with their git identity. */
 async function ownProjects(dex: Dex, store: HistoryWriter): Promise<ProjectIdentity[]> {
-  const known = await store.projectIdentities()
-  const here = known.some(({ path }) => path === dex.project) ? [] : [{ path: dex.project, private: false }]
+  const knownProjects = await store.projectIdentities()
+  const current = knownProjects.some(({ path }) => path === dex.project) ? [] : [{ path: dex.project, private: false }]
   const projects: ProjectIdentity[] = []
-  for (const project of [...known, ...here]) {
+  for (const project of [...knownProjects, ...current]) {
     if (!isFolder(project.path)) continue
     const { remote, rootCommit } = await repositoryIdentity(project.path)
     projects.push({ path: project.path, private: project.private, git_remote: remote, root_commit: rootCommit })
@@ -82,11 +82,11 @@ async function movedProjects(
   return theirs.flatMap(({ path, git_remote, root_commit }) => {
     if (isFolder(path)) return []
     const remote = git_remote === undefined ? undefined : normaliseRemote(git_remote)
-    const byRemote = ours.filter((own) => remote !== undefined && own.git_remote === remote)
-    const byCommit = ours.filter((own) => root_commit !== undefined && own.root_commit === root_commit)
-    const both = byRemote.filter((own) => byCommit.includes(own))
-    const found = [both, byRemote, byCommit].find((candidates) => candidates.length === 1)?.[0]
-    return found && found.path !== path ? [{ from: path, to: found.path }] : []
+    const byRemote = ours.filter((project) => remote !== undefined && project.git_remote === remote)
+    const byCommit = ours.filter((project) => root_commit !== undefined && project.root_commit === root_commit)
+    const byBoth = byRemote.filter((project) => byCommit.includes(project))
+    const match = [byBoth, byRemote, byCommit].find((candidates) => candidates.length === 1)?.[0]
+    return match && match.path !== path ? [{ from: path, to: match.path }] : []
   })
 }
 
@@ -94,14 +94,14 @@ async function movedProjects(
 async function projectsToMakePrivate(
   store: HistoryWriter,
   theirs: ProjectIdentity[],
-  places: { from: string; to: string }[],
+  moved: { from: string; to: string }[],
 ): Promise<string[]> {
   const known = new Map((await store.projectIdentities()).map((project) => [project.path, project]))
-  const made: string[] = []
+  const privatePaths: string[] = []
   for (const { path } of theirs.filter((project) => project.private)) {
-    const here = places.find(({ from }) => from === path)?.to ?? path
-    if (known.get(here)?.private === true || made.includes(here)) continue
-    made.push(here)
+    const localPath = moved.find(({ from }) => from === path)?.to ?? path
+    if (known.get(localPath)?.private === true || privatePaths.includes(localPath)) continue
+    privatePaths.push(localPath)
   }
-  return made
+  return privatePaths
 }

@@ -17,7 +17,7 @@ export async function run(dex: Dex, input: RestoreInput) {
   const { history } = dex.home
   mkdirSync(dex.home.dir, { recursive: true, mode: 0o700 })
   const lock = tryLock(dex.home.lock)
-  if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
+  if (!lock) throw new DexError("busy", "Another dex process is syncing right now. Try again when it is done.")
   try {
     cleanUpRestore(history)
     if (existsSync(history) && !input.replace)
@@ -25,15 +25,15 @@ export async function run(dex: Dex, input: RestoreInput) {
         "history_exists",
         `There is already a history here. To merge the backup into it: dex import ${input.file}. To replace it with the backup: dex backup --restore ${input.file} --replace`,
       )
-    const arriving = preparedHistoryPath(history)
-    copyForeign(file, arriving)
-    const { conversations, messages } = verifyBackup(arriving, file)
-    const refused = extractFiles(arriving, {
+    const preparedFile = preparedHistoryPath(history)
+    copyForeign(file, preparedFile)
+    const { conversations, messages } = verifyBackup(preparedFile, file)
+    const leftOut = extractFiles(preparedFile, {
       "suggest.db": { place: dex.home.suggest, migrations: SUGGESTION_MIGRATIONS },
       "hub.db": { place: hubState(dex.home), migrations: HUB_MIGRATIONS },
     })
-    if (mergeLog(arriving) !== "done") throw new DexError("corrupt", `${file} is damaged. Use another copy of it.`)
-    syncToDisk(arriving)
+    if (mergeLog(preparedFile) !== "done") throw new DexError("corrupt", `${file} is damaged. Use another copy of it.`)
+    syncToDisk(preparedFile)
     if (existsSync(history) && mergeLog(history) === "in use")
       throw new DexError(
         "in_use",
@@ -45,7 +45,7 @@ export async function run(dex: Dex, input: RestoreInput) {
       conversations,
       messages,
       kept,
-      left_out: refused.length > 0 ? refused : undefined,
+      left_out: leftOut.length > 0 ? leftOut : undefined,
     }
   } finally {
     cleanUpRestore(history)

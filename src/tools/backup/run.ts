@@ -46,15 +46,15 @@ function makeFolder(folder: string): void {
 /** A backup replaces only an older backup of the same history, and only if requested. */
 function refuseToReplace(file: string, historyId: string, input: BackupInput): void {
   if (!existsSync(file)) return
-  const there = historyIdOf(file)
-  if (there === historyId && input.replace) return
-  if (there === historyId)
+  const existingId = historyIdOf(file)
+  if (existingId === historyId && input.replace) return
+  if (existingId === historyId)
     throw new DexError(
       "exists",
       `${file} is an older backup of this history. To replace it: ${commandLine("backup", [input.file])} --replace`,
     )
-  const what = there === undefined ? "is not a backup of dex" : "is a backup of another history"
-  throw new DexError("exists", `${file} exists and ${what}. Choose another name, or delete that file first.`)
+  const problem = existingId === undefined ? "is not a backup of dex" : "is a backup of another history"
+  throw new DexError("exists", `${file} exists and ${problem}. Choose another name, or delete that file first.`)
 }
 
 function historyIdOf(file: string): string | undefined {

@@ -18,7 +18,7 @@ const owner = {
 const ownerShape = object(owner)
 export type OwnerFacts = Infer<typeof ownerShape>
 
-const counts = { total: integer("Lines."), proved: integer(), likely: integer(), unknown: integer() }
+const counts = { total: integer("Number of lines."), proved: integer(), likely: integer(), unknown: integer() }
 
 const input = object({
   target: text("A file, file:line or file:from-to; a commit or a range of commits; or a folder, for a summary.", {
@@ -48,10 +48,10 @@ export const blame = defineTool({
         was_line: integer("The line's number in that commit."),
         was_path: text("The line's file in that commit."),
         date: text("When the line was committed; empty if it is not committed."),
-        subject: text("Of the commit."),
+        subject: text("The commit's subject."),
         ...owner,
       }),
-      "Of a file.",
+      "The lines, if the target is a file.",
     ),
     commits: listOf(
       object({
@@ -62,11 +62,11 @@ export const blame = defineTool({
         ...counts,
         also: listOf(text(), "Other conversations that wrote some lines of the commit."),
       }),
-      "Newest first.",
+      "The commits, newest first, if the target is a commit or a range.",
     ),
     agents: listOf(
       object({ agent: text("Empty for lines without a known author."), ...counts }),
-      "The most lines first.",
+      "The agent with the most lines first.",
     ),
     ...counts,
     notes: listOf(text(), "Anything hidden, incomplete or limited."),

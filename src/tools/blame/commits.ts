@@ -6,6 +6,7 @@ import { type AttributedCommit, attributeCommit } from "../../learn/blame/attrib
 import type { BlameFacts } from "../../learn/blame/facts.ts"
 import { type LineOwner, ownersOf, UNKNOWN_OWNER } from "../../learn/blame/owners.ts"
 import type { AgentTrace } from "../../learn/blame/recorded.ts"
+import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import type { LineKnowledge } from "./line-knowledge.ts"
 import { memoryNote } from "./memory-note.ts"
@@ -14,16 +15,16 @@ import type { BlameTarget } from "./target.ts"
 
 type CommitsTarget = Extract<BlameTarget, { kind: "commits" }>
 
-export async function blamedCommits(dex: Dex, target: CommitsTarget, known: LineKnowledge) {
-  const { commits, notes } = await commitsWithOwners(dex, target, known)
+export async function blameCommits(dex: Dex, target: CommitsTarget, knowledge: LineKnowledge) {
+  const { commits, notes } = await commitsWithOwners(dex, target, knowledge)
   const all = commits.flatMap(({ owners }) => owners)
-  const listed = commits.map(({ commit, own, owners }) => {
-    const others = new Set(owners.flatMap(({ worker }) => (worker && worker !== own.worker ? [worker] : [])))
+  const commitRows = commits.map(({ commit, maker, owners }) => {
+    const others = new Set(owners.flatMap(({ worker }) => (worker && worker !== maker.worker ? [worker] : [])))
     return {
       commit: commit.hash,
       subject: commit.subject,
       date: isoDate(commit.at),
-      ...ownerFacts(own),
+      ...ownerFacts(maker),
       ...countsOf(owners.map(({ level }) => level)),
       also: [...others].map(({ ref }) => formatRef(ref)),
     }
@@ -31,42 +32,42 @@ export async function blamedCommits(dex: Dex, target: CommitsTarget, known: Line
   return {
     kind: "commits" as const,
     lines: [],
-    commits: listed,
+    commits: commitRows,
     agents: countsByAgent(all),
     ...countsOf(all.map(({ level }) => level)),
     notes,
   }
 }
 
-/** Each commit with its owner and the owner of each line that it added. */
-export async function commitsWithOwners(dex: Dex, { root, hashes, isCut }: CommitsTarget, known: LineKnowledge) {
+/** Each commit with the owner who made it and the owner of each line that it added. */
+export async function commitsWithOwners(dex: Dex, { root, hashes, isCut }: CommitsTarget, knowledge: LineKnowledge) {
   const { commits } = await readCommitDiffs(root, hashes, { signal: dex.signal })
-  const left = hashes.length - commits.length
-  const facts = await known.factsFor(commits)
-  const owned = commits.map((commit) => {
-    const found = attributeCommit(commit, facts)
-    const owners = lineOwners(commit, found, facts, known.traces)
-    return { commit, owners, own: commitOwner(found, owners) }
+  const unreadCount = hashes.length - commits.length
+  const facts = await knowledge.factsFor(commits)
+  const attributedCommits = commits.map((commit) => {
+    const attribution = attributeCommit(commit, facts)
+    const owners = lineOwners(commit, attribution, facts, knowledge.traces)
+    return { commit, owners, maker: commitOwner(attribution, owners) }
   })
   return {
-    commits: owned,
+    commits: attributedCommits,
     facts,
     notes: [
-      ...(known.isTeam ? [memoryNote(owned.flatMap(({ owners }) => owners))] : []),
-      ...known.notes,
+      ...(knowledge.isTeam ? [memoryNote(attributedCommits.flatMap(({ owners }) => owners))] : []),
+      ...knowledge.notes,
       ...(isCut ? [`Only the newest ${grouped(hashes.length)} commits of the range were read.`] : []),
-      ...(left > 0 ? [`${grouped(left)} commits were too large to read.`] : []),
+      ...(unreadCount > 0 ? [`Too large to read: ${many(unreadCount, "commit")}.`] : []),
     ],
   }
 }
 
 function lineOwners(
   commit: CommitDiff,
-  found: AttributedCommit,
+  attribution: AttributedCommit,
   facts: BlameFacts,
   traces: readonly AgentTrace[],
 ): LineOwner[] {
-  const ownerOf = ownersOf([commit], () => found.files, facts, traces)
+  const ownerOf = ownersOf([commit], () => attribution.files, facts, traces)
   return commit.files.flatMap(({ path, added }) =>
     added.map(({ line, text }) => ownerOf(commit.hash, path, line, text)),
   )
@@ -74,9 +75,9 @@ function lineOwners(
 
 /** The conversation that made the commit; otherwise the agent that the repository names. */
 function commitOwner({ attributed }: AttributedCommit, owners: readonly LineOwner[]): LineOwner {
-  const named = owners.find(({ recorded }) => recorded !== undefined)
-  if (named?.reason === "recorded") return named
-  if (!attributed) return named ?? UNKNOWN_OWNER
+  const recordedOwner = owners.find(({ recorded }) => recorded !== undefined)
+  if (recordedOwner?.reason === "recorded") return recordedOwner
+  if (!attributed) return recordedOwner ?? UNKNOWN_OWNER
   return {
     level: attributed.level,
     reason: attributed.ran ? "ran_commit" : "files_and_time",

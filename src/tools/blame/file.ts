@@ -1,6 +1,5 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { grouped } from "../../core/format.ts"
 import { type BlamedLine, blameLines } from "../../git/blame-lines.ts"
 import {
   type CommitDiff,
@@ -13,6 +12,7 @@ import { resolveCommit } from "../../git/revisions.ts"
 import { type AttributedFile, attributeCommit } from "../../learn/blame/attribute-commit.ts"
 import type { BlameFacts } from "../../learn/blame/facts.ts"
 import { type LineOwner, ownersOf, uncommittedDiff, uncommittedOwners } from "../../learn/blame/owners.ts"
+import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
 import type { LineKnowledge } from "./line-knowledge.ts"
@@ -23,12 +23,17 @@ import type { BlameTarget } from "./target.ts"
 
 type FileTarget = Extract<BlameTarget, { kind: "file" }>
 
-export async function blamedFile(dex: Dex, input: BlameInput, target: FileTarget, knowing: Promise<LineKnowledge>) {
+export async function blameFile(
+  dex: Dex,
+  input: BlameInput,
+  target: FileTarget,
+  knowledgePromise: Promise<LineKnowledge>,
+) {
   const { moves, copies } = input
   const { root, path, from, to } = target
   const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
   const lines = await blameLines(root, path, { rev, from, to, moves, copies, signal: dex.signal })
-  const { owners, commits, notes } = await ownersOfLines(dex, root, [{ path, lines }], knowing)
+  const { owners, commits, notes } = await ownersOfLines(dex, root, [{ path, lines }], knowledgePromise)
   const dates = new Map([...commits].map(([hash, { at }]) => [hash, isoDate(at)]))
   return {
     kind: "file" as const,
@@ -69,38 +74,41 @@ export async function ownersOfLines(
   knowing: Promise<LineKnowledge> | LineKnowledge,
 ): Promise<{ owners: LineOwner[]; commits: Map<string, CommitHead>; facts: BlameFacts; notes: string[] }> {
   const paths = pathsByCommit(files)
-  const known = await knowing
-  const fresh = files.map(({ path, lines }) =>
+  const knowledge = await knowing
+  const uncommitted = files.map(({ path, lines }) =>
     uncommittedDiff(
       path,
       lines.filter((line) => !isCommitted(line)),
       dex.now(),
     ),
   )
-  const { commits, foundIn, facts } = await findingsFor(
+  const { commits, filesOf, facts } = await findingsFor(
     dex,
     root,
     paths,
-    known,
-    fresh.filter(({ files: [file] }) => file!.added.length > 0),
+    knowledge,
+    uncommitted.filter(({ files: [file] }) => file!.added.length > 0),
   )
-  const ownerOf = ownersOf(commits, foundIn, facts, known.traces)
+  const ownerOf = ownersOf(commits, filesOf, facts, knowledge.traces)
   const owners = files.flatMap(({ path, lines }, i) => {
-    const ownerOfFresh = uncommittedOwners(fresh[i]!, facts)
+    const ownerOfUncommitted = uncommittedOwners(uncommitted[i]!, facts)
     return lines.map((line) =>
       isCommitted(line)
         ? ownerOf(line.hash, line.was.path, line.was.line, line.text)
-        : ownerOfFresh(line.hash, path, line.was.line, line.text),
+        : ownerOfUncommitted(line.hash, path, line.was.line, line.text),
     )
   })
-  const left = paths.size - commits.length
-  const cut = left === 0 ? [] : [`${grouped(left)} commits were not read: there are too many, or they are too large.`]
-  const memories = known.isTeam ? [memoryNote(owners)] : []
+  const unreadCount = paths.size - commits.length
+  const unreadNotes =
+    unreadCount === 0
+      ? []
+      : [`Left out, because there are too many or they are too large: ${many(unreadCount, "commit")}.`]
+  const memoryNotes = knowledge.isTeam ? [memoryNote(owners)] : []
   return {
     owners,
     commits: new Map(commits.map((commit) => [commit.hash, commit])),
     facts,
-    notes: [...memories, ...known.notes, ...cut],
+    notes: [...memoryNotes, ...knowledge.notes, ...unreadNotes],
   }
 }
 
@@ -109,8 +117,8 @@ function pathsByCommit(files: readonly BlamedFile[]): Map<string, Set<string>> {
   const paths = new Map<string, Set<string>>()
   for (const line of files.flatMap(({ lines }) => lines)) {
     if (!isCommitted(line)) continue
-    const own = paths.get(line.hash)
-    if (own) own.add(line.was.path)
+    const commitPaths = paths.get(line.hash)
+    if (commitPaths) commitPaths.add(line.was.path)
     else paths.set(line.hash, new Set([line.was.path]))
   }
   return paths
@@ -122,15 +130,16 @@ function isCommitted({ hash }: BlamedLine): boolean {
 
 /** The most commits to read. Lines of further commits have no owner, and a note says so. */
 const MAX_COMMITS = 5_000
-const MASS_FILES = 100
+const MASS_COMMIT_FILES = 100
 
-/** For each commit, the files whose lines are wanted. */
+/** Maps the hash of each commit to the paths of the files whose lines are wanted. */
 type WantedPaths = ReadonlyMap<string, ReadonlySet<string>>
 
 type Findings = {
   facts: BlameFacts
   commits: CommitHead[]
-  foundIn(commit: CommitHead): readonly AttributedFile[]
+  /** The files of a commit, with the lines that were attributed. */
+  filesOf(commit: CommitHead): readonly AttributedFile[]
 }
 
 /**
@@ -141,43 +150,44 @@ export async function findingsFor(
   dex: Dex,
   root: string,
   wanted: WantedPaths,
-  { factsFor, kept }: Pick<LineKnowledge, "factsFor" | "kept">,
-  fresh: readonly CommitDiff[],
+  { factsFor, stored }: Pick<LineKnowledge, "factsFor" | "stored">,
+  uncommitted: readonly CommitDiff[],
 ): Promise<Findings> {
   const { signal } = dex
   const hashes = [...wanted.keys()].slice(0, MAX_COMMITS)
-  // Findings about single files are stored. They do not depend on the commit's other files.
-  const single = new Map(
+  // Findings are stored only if one file of the commit is wanted, because they do not depend on the commit's other files.
+  const singlePaths = new Map(
     hashes.flatMap((hash) => (wanted.get(hash)!.size === 1 ? [[hash, [...wanted.get(hash)!][0]!]] : [])),
   )
-  const known: Map<string, readonly AttributedFile[]> = new Map(
-    [...(kept?.find(single) ?? [])].map(([hash, file]) => [hash, [file]]),
+  const filesByCommit: Map<string, readonly AttributedFile[]> = new Map(
+    [...(stored?.find(singlePaths) ?? [])].map(([hash, file]) => [hash, [file]]),
   )
   const [heads, diffs] = await Promise.all([
-    readCommitHeads(root, [...known.keys()], { signal }),
+    readCommitHeads(root, [...filesByCommit.keys()], { signal }),
     readDiffs(
       root,
       wanted,
-      hashes.filter((hash) => !known.has(hash)),
+      hashes.filter((hash) => !filesByCommit.has(hash)),
       signal,
     ),
   ])
-  const facts = await factsFor([...diffs, ...fresh])
+  const facts = await factsFor([...diffs, ...uncommitted])
   const findings: CommitFinding[] = []
   for (const commit of diffs) {
     const paths = wanted.get(commit.hash)!
     const { files } = attributeCommit(commit, facts, (path) => paths.has(path))
-    known.set(commit.hash, files)
-    const path = single.get(commit.hash)
-    if (path !== undefined) findings.push({ commit, path, lines: files.find((one) => one.path === path)?.lines ?? [] })
+    filesByCommit.set(commit.hash, files)
+    const path = singlePaths.get(commit.hash)
+    if (path !== undefined)
+      findings.push({ commit, path, lines: files.find((file) => file.path === path)?.lines ?? [] })
   }
-  kept?.keep(findings)
-  return { facts, commits: [...heads, ...diffs], foundIn: ({ hash }) => known.get(hash) ?? [] }
+  stored?.keep(findings)
+  return { facts, commits: [...heads, ...diffs], filesOf: ({ hash }) => filesByCommit.get(hash) ?? [] }
 }
 
 /**
- * Reads only the requested files of a commit that changes more than MASS_FILES files: such a commit says little about one
- * conversation.
+ * Reads the diffs of these commits. Of a commit that changes more than MASS_COMMIT_FILES files, it reads only the requested files,
+ * because the others say little about who wrote them.
  */
 async function readDiffs(
   root: string,
@@ -186,18 +196,20 @@ async function readDiffs(
   signal: AbortSignal | undefined,
 ): Promise<CommitDiff[]> {
   const counts = await countTouchedFiles(root, hashes, { signal })
-  const [large, others] = [true, false].map((is) => hashes.filter((one) => (counts.get(one) ?? 0) > MASS_FILES === is))
-  const half = Math.ceil(others!.length / 2)
+  const [large, ordinary] = [true, false].map((isLarge) =>
+    hashes.filter((hash) => (counts.get(hash) ?? 0) > MASS_COMMIT_FILES === isLarge),
+  )
+  const half = Math.ceil(ordinary!.length / 2)
   const paths = [...new Set(large!.flatMap((hash) => [...wanted.get(hash)!]))]
-  const [mass, ...read] = await Promise.all([
+  const [mass, ...others] = await Promise.all([
     readCommitDiffs(root, large!, { signal, paths }),
     // git uses one processor for each request, so two requests finish sooner.
-    readCommitDiffs(root, others!.slice(0, half), { signal }),
-    readCommitDiffs(root, others!.slice(half), { signal }),
+    readCommitDiffs(root, ordinary!.slice(0, half), { signal }),
+    readCommitDiffs(root, ordinary!.slice(half), { signal }),
   ])
-  const ofMass = mass.commits.map((commit) => ({
+  const massDiffs = mass.commits.map((commit) => ({
     ...commit,
     files: commit.files.filter(({ path }) => wanted.get(commit.hash)!.has(path)),
   }))
-  return [...ofMass, ...read.flatMap(({ commits }) => commits)]
+  return [...massDiffs, ...others.flatMap(({ commits }) => commits)]
 }

@@ -10,29 +10,29 @@ import { type StoredFindings, storedFindings } from "./stored-findings.ts"
 import type { BlameTarget } from "./target.ts"
 import type { TeamHub } from "./team-facts.ts"
 
-/** What blame knows: the facts, earlier findings, and the repository's own records. */
+/** The knowledge that blame uses: the facts, earlier findings, and the repository's own records. */
 export type LineKnowledge = {
   /** The facts that matter for these commits. */
   factsFor(commits: readonly CommitDiff[]): Promise<BlameFacts>
-  kept?: StoredFindings
+  stored?: StoredFindings
   traces: AgentTrace[]
-  /** Facts that are read later may add notes. */
+  /** Read these after `factsFor`, which may add notes. */
   notes: string[]
   isTeam: boolean
 }
 
-/** With `hub`, the team's facts are included. */
+/** Opens the knowledge about the target. With `hub`, the team's facts are included. */
 export async function lineKnowledge(dex: Dex, target: BlameTarget, hub?: TeamHub): Promise<LineKnowledge> {
   const traces = readAgentTraces(target.root)
   const { knowledge, notes } = await knowledgeOf(dex, target)
   if (!hub) return { ...localKnowledge(dex, target, knowledge, notes), traces, notes, isTeam: false }
   const { teamFacts } = await import("./team-facts.ts")
   const teamNotes: string[] = knowledge ? notes : []
-  const of = { project: target.project, own: knowledge?.lines ?? NO_ROWS, traces }
+  const ownFacts = { project: target.project, own: knowledge?.lines ?? NO_ROWS, traces }
   return {
     factsFor: async (commits) => {
-      const { facts, notes: more } = await teamFacts(dex, hub, of, commits)
-      teamNotes.push(...more)
+      const { facts, notes: moreNotes } = await teamFacts(dex, hub, ownFacts, commits)
+      teamNotes.push(...moreNotes)
       return facts
     },
     traces,
@@ -49,16 +49,16 @@ function localKnowledge(
   { project, root }: BlameTarget,
   knowledge: Knowledge | undefined,
   notes: string[],
-): Pick<LineKnowledge, "factsFor" | "kept"> {
+): Pick<LineKnowledge, "factsFor" | "stored"> {
   if (!knowledge) return { factsFor: async () => NO_FACTS }
-  // Read before the facts: if another process learns meanwhile, findings made from these facts must count as outdated.
-  const by = { version: dex.version, token: knowledge.conversations.learnedToken() }
+  // The token is read before the facts. If another process learns meanwhile, findings from these facts must count as outdated.
+  const madeBy = { version: dex.version, token: knowledge.conversations.learnedToken() }
   const facts = blameFacts(knowledge, project)
   if (facts.workers.length === 0) notes.push("No conversations of this project are known.")
-  return { factsFor: async () => facts, kept: storedFindings(knowledge, { project, root }, by, facts.workers) }
+  return { factsFor: async () => facts, stored: storedFindings(knowledge, { project, root }, madeBy, facts.workers) }
 }
 
-/** Knowledge is undefined if nothing has been read, or if the project is private and this is not its folder. */
+/** Returns no knowledge if no conversation has been read, or if the project is private and this is not its folder. */
 async function knowledgeOf(dex: Dex, { project }: BlameTarget): Promise<{ knowledge?: Knowledge; notes: string[] }> {
   if (!dex.hasHistory()) return { notes: ["No conversations have been read yet. Run `dex sync` first."] }
   const { knowledge, notes, isHidden } = await updatedKnowledge(dex)

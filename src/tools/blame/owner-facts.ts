@@ -27,16 +27,16 @@ export function ownerAgent(source: string): string {
 
 function recordedText({ by, agent, session }: RecordedAuthor, isHere: boolean): string {
   if (by === "Co-Authored-By") return `${by}: ${agent}`
-  const who = [agent, session === undefined ? undefined : `session ${session}`].filter((one) => one !== undefined)
-  const where = session === undefined || isHere ? "" : ", not on this machine"
-  return `${by}${who.length === 0 ? "" : `: ${who.join(" ")}`}${where}`
+  const author = [agent, session === undefined ? undefined : `session ${session}`].filter((one) => one !== undefined)
+  const location = session === undefined || isHere ? "" : ", not on this machine"
+  return `${by}${author.length === 0 ? "" : `: ${author.join(" ")}`}${location}`
 }
 
 export type LevelCounts = { total: number; proved: number; likely: number; unknown: number }
 
 export function countsOf(levels: readonly LineOwner["level"][]): LevelCounts {
-  const of = (level: LineOwner["level"]) => levels.filter((one) => one === level).length
-  return { total: levels.length, proved: of("proved"), likely: of("likely"), unknown: of("unknown") }
+  const countOf = (level: LineOwner["level"]) => levels.filter((candidate) => candidate === level).length
+  return { total: levels.length, proved: countOf("proved"), likely: countOf("likely"), unknown: countOf("unknown") }
 }
 
 /**
@@ -48,6 +48,6 @@ export function countsByAgent(owners: readonly LineOwner[]): ({ agent: string } 
     worker ? ownerAgent(worker.ref.source) : (recorded?.agent ?? ""),
   )
   return [...groups]
-    .map(([agent, own]) => ({ agent, ...countsOf(own.map(({ level }) => level)) }))
+    .map(([agent, groupOwners]) => ({ agent, ...countsOf(groupOwners.map(({ level }) => level)) }))
     .sort((a, b) => b.total - a.total || a.agent.localeCompare(b.agent))
 }

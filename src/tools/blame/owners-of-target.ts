@@ -30,21 +30,21 @@ export async function ownersOfTarget(
   const target = await blameTarget(dex, input.target, input.rev)
   if (target.kind === "folder")
     throw new DexError("usage", `${input.target} is a folder. Name a file, lines of one (src/a.ts:42), or a commit.`)
-  const known = await lineKnowledge(dex, target, hub)
+  const knowledge = await lineKnowledge(dex, target, hub)
   if (target.kind === "file") {
     const { root, path, from, to } = target
     const rev = input.rev === undefined ? undefined : await revisionOf(dex, root, input.rev)
     const lines = await blameLines(root, path, { rev, from, to, signal: dex.signal })
-    const { owners, commits, facts, notes } = await ownersOfLines(dex, root, [{ path, lines }], known)
+    const { owners, commits, facts, notes } = await ownersOfLines(dex, root, [{ path, lines }], knowledge)
     const newestFirst = [...commits.values()].sort((a, b) => b.at - a.at)
     return { owners, commits: newestFirst, diffs: [], makers: [], facts, notes }
   }
-  const { commits, facts, notes } = await commitsWithOwners(dex, target, known)
+  const { commits, facts, notes } = await commitsWithOwners(dex, target, knowledge)
   return {
     owners: commits.flatMap(({ owners }) => owners),
     commits: commits.map(({ commit }) => commit),
     diffs: commits.map(({ commit }) => commit),
-    makers: commits.map(({ own }) => own),
+    makers: commits.map(({ maker }) => maker),
     facts,
     notes,
   }

@@ -1,12 +1,12 @@
 import { join } from "node:path"
 import { DexError } from "../../core/error.ts"
-import { grouped } from "../../core/format.ts"
 import { blameLines } from "../../git/blame-lines.ts"
 import { listGitFiles } from "../../git/list-files.ts"
+import { many } from "../../render/words.ts"
 import type { Dex } from "../context.ts"
 import type { BlameInput } from "./blame.ts"
-import { blamedCommits } from "./commits.ts"
-import { type BlamedFile, blamedFile, ownersOfLines } from "./file.ts"
+import { blameCommits } from "./commits.ts"
+import { type BlamedFile, blameFile, ownersOfLines } from "./file.ts"
 import { type LineKnowledge, lineKnowledge } from "./line-knowledge.ts"
 import { countsByAgent, countsOf } from "./owner-facts.ts"
 import { type BlameTarget, blameTarget } from "./target.ts"
@@ -15,57 +15,57 @@ import type { TeamHub } from "./team-facts.ts"
 export async function run(dex: Dex, input: BlameInput) {
   if (input.where === "team") {
     const { withTeam } = await import("../hub/ask-team.ts")
-    return withTeam(dex, (hub) => blamed(dex, input, hub))
+    return withTeam(dex, (hub) => attributeTarget(dex, input, hub))
   }
-  const output = await blamed(dex, input)
+  const output = await attributeTarget(dex, input)
   if (output.proved + output.likely > 0) return output
   const { teamHint } = await import("../hub/team-hint.ts")
   return { ...output, notes: [...output.notes, ...teamHint(dex)] }
 }
 
-async function blamed(dex: Dex, input: BlameInput, hub?: TeamHub) {
+async function attributeTarget(dex: Dex, input: BlameInput, hub?: TeamHub) {
   const target = await blameTarget(dex, input.target, input.rev)
   if (target.kind !== "file" && (input.porcelain || input.rev !== undefined))
     throw new DexError("usage", "--porcelain and --rev can only be used with a file. See: dex blame --help")
   // git takes as long as reading the facts, so both run at the same time.
-  const known = lineKnowledge(dex, target, hub)
-  known.catch(() => {}) // thrown below, unless git fails first
-  if (target.kind === "file") return { target: input.target, ...(await blamedFile(dex, input, target, known)) }
+  const knowledge = lineKnowledge(dex, target, hub)
+  knowledge.catch(() => {}) // the `await` below throws this error, unless git fails first
+  if (target.kind === "file") return { target: input.target, ...(await blameFile(dex, input, target, knowledge)) }
   if (target.kind === "folder")
-    return { target: input.target, ...(await blamedFolder(dex, input, target, await known)) }
-  return { target: input.target, ...(await blamedCommits(dex, target, await known)) }
+    return { target: input.target, ...(await blameFolder(dex, input, target, await knowledge)) }
+  return { target: input.target, ...(await blameCommits(dex, target, await knowledge)) }
 }
 
 type FolderTarget = Extract<BlameTarget, { kind: "folder" }>
 
 const MAX_FILES = 2_000
 const MAX_MS = 60_000
-/** How many files are blamed at the same time. git blame uses one processor. */
-const AT_ONCE = 4
+/** How many files are blamed at the same time, because one git blame uses only one processor. */
+const PARALLEL_BLAMES = 4
 
 /** Counts a folder's lines by agent, never by person. */
-async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, known: LineKnowledge) {
+async function blameFolder(dex: Dex, input: BlameInput, { root, path }: FolderTarget, knowledge: LineKnowledge) {
   const files = (await listGitFiles(join(root, path), dex.signal)) ?? []
-  const until = Date.now() + MAX_MS
-  const blamed: BlamedFile[] = []
-  let unread = 0
+  const deadline = Date.now() + MAX_MS
+  const blamedFiles: BlamedFile[] = []
+  let unreadCount = 0
   const queue = files.slice(0, MAX_FILES)
-  const next = async (): Promise<void> => {
-    for (let file = queue.shift(); file !== undefined && Date.now() < until; file = queue.shift()) {
+  const blameQueuedFiles = async (): Promise<void> => {
+    for (let file = queue.shift(); file !== undefined && Date.now() < deadline; file = queue.shift()) {
       const name = path === "" ? file : `${path}/${file}`
       try {
         const lines = await blameLines(root, name, { moves: input.moves, copies: input.copies, signal: dex.signal })
-        blamed.push({ path: name, lines })
+        blamedFiles.push({ path: name, lines })
       } catch (error) {
         dex.signal?.throwIfAborted()
         if (!(error instanceof Error)) throw error
-        unread++ // not committed yet, a submodule, a link
+        unreadCount++ // the file is not committed yet, a submodule or a link
       }
     }
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, next))
-  const { owners, notes } = await ownersOfLines(dex, root, blamed, known)
-  const left = files.length - blamed.length - unread
+  await Promise.all(Array.from({ length: PARALLEL_BLAMES }, blameQueuedFiles))
+  const { owners, notes } = await ownersOfLines(dex, root, blamedFiles, knowledge)
+  const leftOutCount = files.length - blamedFiles.length - unreadCount
   return {
     kind: "folder" as const,
     path,
@@ -75,11 +75,13 @@ async function blamedFolder(dex: Dex, input: BlameInput, { root, path }: FolderT
     ...countsOf(owners.map(({ level }) => level)),
     notes: [
       ...notes,
-      `${grouped(blamed.length)} files.`,
-      ...(unread > 0
-        ? [`${grouped(unread)} files have no line history: they are new, links or in another repository.`]
+      `${many(blamedFiles.length, "file")}.`,
+      ...(unreadCount > 0
+        ? [`Without line history, because new, a link or in another repository: ${many(unreadCount, "file")}.`]
         : []),
-      ...(left > 0 ? [`${grouped(left)} files were left out. Choose a smaller folder to include them.`] : []),
+      ...(leftOutCount > 0
+        ? [`Left out: ${many(leftOutCount, "file")}. Choose a smaller folder to include all files.`]
+        : []),
     ],
   }
 }

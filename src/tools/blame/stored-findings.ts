@@ -11,7 +11,7 @@ export type CommitFinding = { commit: CommitHead; path: string; lines: Attribute
 
 /** Stored findings about commits, one per file. A finding is recomputed if something new affects it. */
 export type StoredFindings = {
-  /** By commit hash. */
+  /** Returns the stored findings by commit hash. `pathOf` maps each hash to the file of interest. */
   find(pathOf: ReadonlyMap<string, string>): Map<string, AttributedFile>
   /** Never fails: a finding that cannot be stored is recomputed next time. */
   keep(findings: readonly CommitFinding[]): void
@@ -20,7 +20,7 @@ export type StoredFindings = {
 export function storedFindings(
   { lines }: Pick<Knowledge, "lines">,
   { project, root }: { project: string; root: string },
-  by: OwnersVersion,
+  madeBy: OwnersVersion,
   workers: readonly Worker[],
 ): StoredFindings {
   // In a shallow clone, the oldest commits seem to add everything that existed before them.
@@ -28,13 +28,13 @@ export function storedFindings(
   const byName = new Map(workers.map((worker) => [formatRef(worker.ref), worker]))
   return {
     find(pathOf) {
-      const found = new Map<string, AttributedFile>()
-      const rows = isComplete ? lines.cachedOwners(project, by.version, [...pathOf.keys()]) : []
+      const files = new Map<string, AttributedFile>()
+      const rows = isComplete ? lines.cachedOwners(project, madeBy.version, [...pathOf.keys()]) : []
       for (const row of rows.filter(({ hash, path }) => pathOf.get(hash) === path)) {
-        const own = linesFrom(row.found, byName)
-        if (own) found.set(row.hash, { path: row.path, lines: own })
+        const attributed = linesFrom(row.found, byName)
+        if (attributed) files.set(row.hash, { path: row.path, lines: attributed })
       }
-      return found
+      return files
     },
     keep(findings) {
       if (!isComplete || findings.length === 0) return
@@ -45,7 +45,7 @@ export function storedFindings(
         found: findingsText(lines),
       }))
       try {
-        lines.cacheOwners(project, by, rows)
+        lines.cacheOwners(project, madeBy, rows)
       } catch {
         // The disk is full, or another process is writing. The answer does not depend on it.
       }
@@ -53,35 +53,38 @@ export function storedFindings(
   }
 }
 
-/** A line's number, its key and, if its author is known, its index in `whats` and the number of the message that wrote it. */
-type StoredLine = [line: number, key: number, what?: number, message?: number]
+/**
+ * A line's number and key. If its author is known, then also the author's index in `whats`, and the number of the message that
+ * wrote the line.
+ */
+type StoredLine = [line: number, key: number, author?: number, message?: number]
 type LineAuthor = [level: "proved" | "likely", reason: AttributionReason, worker: string, wroteIn?: string]
 
 function findingsText(lines: readonly AttributedLine[]): string {
-  const whats = new Map<string, number>()
-  const kept = lines.map((one): StoredLine => {
-    if (one.level === "unknown") return [one.line, one.key]
-    const { level, reason, worker, ref } = one
-    const what: LineAuthor = [level, reason, formatRef(worker.ref)]
-    if (ref) what.push(ref.id)
-    const text = JSON.stringify(what)
-    if (!whats.has(text)) whats.set(text, whats.size)
-    const line: StoredLine = [one.line, one.key, whats.get(text)!]
-    if (ref) line.push(ref.number)
-    return line
+  const authors = new Map<string, number>()
+  const storedLines = lines.map((line): StoredLine => {
+    if (line.level === "unknown") return [line.line, line.key]
+    const { level, reason, worker, ref } = line
+    const author: LineAuthor = [level, reason, formatRef(worker.ref)]
+    if (ref) author.push(ref.id)
+    const text = JSON.stringify(author)
+    if (!authors.has(text)) authors.set(text, authors.size)
+    const stored: StoredLine = [line.line, line.key, authors.get(text)!]
+    if (ref) stored.push(ref.number)
+    return stored
   })
-  return `{"whats":[${[...whats.keys()].join(",")}],"lines":${JSON.stringify(kept)}}`
+  return `{"whats":[${[...authors.keys()].join(",")}],"lines":${JSON.stringify(storedLines)}}`
 }
 
-/** Undefined if the text names an unknown conversation: the finding must then be recomputed. */
+/** Parses a stored finding. Returns undefined if it names an unknown conversation; the caller then recomputes the finding. */
 function linesFrom(text: string, workers: ReadonlyMap<string, Worker>): AttributedLine[] | undefined {
-  const { whats, lines } = JSON.parse(text) as { whats: LineAuthor[]; lines: StoredLine[] }
-  if (whats.some(([, , worker]) => !workers.has(worker))) return undefined
-  return lines.map(([line, key, what, message]): AttributedLine => {
-    if (what === undefined) return { line, key, level: "unknown" }
-    const [level, reason, name, id] = whats[what]!
+  const { whats: authors, lines } = JSON.parse(text) as { whats: LineAuthor[]; lines: StoredLine[] }
+  if (authors.some(([, , worker]) => !workers.has(worker))) return undefined
+  return lines.map(([line, key, authorIndex, message]): AttributedLine => {
+    if (authorIndex === undefined) return { line, key, level: "unknown" }
+    const [level, reason, name, id] = authors[authorIndex]!
     const worker = workers.get(name)!
-    const wrote = id !== undefined && message !== undefined && { ref: { ...worker.ref, id, number: message } }
-    return { line, key, level, reason, worker, ...wrote }
+    const messageRef = id !== undefined && message !== undefined && { ref: { ...worker.ref, id, number: message } }
+    return { line, key, level, reason, worker, ...messageRef }
   })
 }

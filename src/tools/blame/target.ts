@@ -6,7 +6,7 @@ import { commitsInRange, resolveCommit } from "../../git/revisions.ts"
 import type { Dex } from "../context.ts"
 import { isCurrentProject } from "../resolve.ts"
 
-/** The target and its repository: `root` is the checkout, `project` is dex's name for it. */
+/** The target and its repository. `root` is the checkout's folder, `project` the project that it belongs to. */
 export type BlameTarget = { root: string; project: string } & (
   | { kind: "file"; path: string; from?: number; to?: number }
   | { kind: "folder"; path: string }
@@ -15,11 +15,11 @@ export type BlameTarget = { root: string; project: string } & (
 
 const MAX_COMMITS = 200
 
-/** A file or folder if one exists, otherwise a commit or a range. */
+/** Resolves the target to a file or folder if one exists, otherwise to a commit or a range of commits. */
 export async function blameTarget(dex: Dex, typed: string, rev: string | undefined): Promise<BlameTarget> {
-  const named = placeOf(dex.cwd, typed, rev !== undefined)
+  const namedPlace = parsePlace(dex.cwd, typed, rev !== undefined)
   // An agent may ask only about the project in which its server was started, and does not learn what exists elsewhere.
-  const place = named && (dex.caller === undefined || isInProject(dex, named.path)) ? named : undefined
+  const place = namedPlace && (dex.caller === undefined || isInProject(dex, namedPlace.path)) ? namedPlace : undefined
   if (place) {
     const { root, project, path } = repositoryOf(place.path)
     if (rev === undefined && statSync(place.path).isDirectory()) return { kind: "folder", root, project, path }
@@ -36,16 +36,16 @@ export async function blameTarget(dex: Dex, typed: string, rev: string | undefin
   return { kind: "commits", root, project, hashes: hashes.slice(0, MAX_COMMITS), isCut: hashes.length > MAX_COMMITS }
 }
 
-/** With a revision, the file may have been deleted since. */
-function placeOf(
+/** Parses a path with an optional range of lines. With `mayBeDeleted`, the file need not exist: a revision may contain it. */
+function parsePlace(
   cwd: string,
   typed: string,
-  mayBeGone: boolean,
+  mayBeDeleted: boolean,
 ): { path: string; from?: number; to?: number } | undefined {
   const [, name, from, to] = /^(.+?)(?::(\d{1,9})(?:[-,](\d{1,9}))?)?$/s.exec(typed) ?? []
-  const isThere = (path: string) => existsSync(resolve(cwd, path))
-  if (isThere(typed) || name === undefined) return isThere(typed) ? { path: resolve(cwd, typed) } : undefined
-  if (!isThere(name) && !mayBeGone) return undefined
+  const exists = (path: string) => existsSync(resolve(cwd, path))
+  if (exists(typed) || name === undefined) return exists(typed) ? { path: resolve(cwd, typed) } : undefined
+  if (!exists(name) && !mayBeDeleted) return undefined
   const path = resolve(cwd, name)
   if (from === undefined) return { path }
   const range = { from: Number(from), to: Number(to ?? from) }

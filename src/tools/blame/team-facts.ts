@@ -21,24 +21,24 @@ export async function teamFacts(
   commits: readonly CommitDiff[],
 ): Promise<{ facts: BlameFacts; notes: string[] }> {
   const question = questionOf(await keyOf(dex, project), commits, traces)
-  const sent = await hub.ask<SentLines>("lines", question)
+  const hubLines = await hub.ask<SentLines>("lines", question)
   return {
-    facts: blameFacts({ lines: mergeLines(own, project, sent) }, project),
-    notes: sent.is_cut ? [TRUNCATED_NOTE] : [],
+    facts: blameFacts({ lines: mergeLines(own, project, hubLines) }, project),
+    notes: hubLines.is_cut ? [TRUNCATED_NOTE] : [],
   }
 }
 
 function questionOf(project: string, commits: readonly CommitDiff[], traces: readonly AgentTrace[]): LinesQuestion {
-  const until = new Map<string, number>()
+  const deadlines = new Map<string, number>()
   for (const commit of commits)
     for (const { path } of commit.files)
-      until.set(path, Math.min(evidenceDeadline(commit), until.get(path) ?? Number.POSITIVE_INFINITY))
-  const named = commits.flatMap((commit) => recordedAuthors(commit, traces).flatMap(({ session }) => session ?? []))
+      deadlines.set(path, Math.min(evidenceDeadline(commit), deadlines.get(path) ?? Number.POSITIVE_INFINITY))
+  const sessions = commits.flatMap((commit) => recordedAuthors(commit, traces).flatMap(({ session }) => session ?? []))
   return {
     project,
     commits: commits.map(({ hash, at, subject }) => ({ hash, at, subject })),
-    paths: [...until].map(([path, moment]) => ({ path, until: moment })),
-    sessions: [...new Set(named)],
+    paths: [...deadlines].map(([path, deadline]) => ({ path, until: deadline })),
+    sessions: [...new Set(sessions)],
   }
 }
 

@@ -4,7 +4,7 @@ import type { Dex } from "../context.ts"
 
 const input = object({
   words: withDefault(listOf(text(), "list (or nothing), get NAME, set NAME VALUE, or unset NAME."), []),
-  yes: optional(flag("Install the local model without asking.")),
+  yes: optional(flag("Install the local model without asking for confirmation.")),
 })
 export type ConfigInput = Infer<typeof input>
 
@@ -17,7 +17,7 @@ export const config = defineTool({
     settings: listOf(
       object({
         name: text(),
-        value: optional(text("As text; absent when nothing is set.")),
+        value: optional(text("The value as text; absent if it is not set.")),
         default: optional(text()),
         origin: choice(["default", "config", "project", "environment", "flag"], "Where the value comes from."),
         variable: text("The environment variable that overrides it."),
@@ -26,18 +26,18 @@ export const config = defineTool({
       "All settings, or the one that was read or changed.",
     ),
     changed: optional(flag("The file was written.")),
-    asked: optional(flag("Nothing was changed yet: confirm with yes.")),
+    asked: optional(flag("Nothing was changed yet: call again with `yes` to confirm.")),
     local_model: optional(
       object(
         {
-          installed: flag("It was installed now."),
+          installed: flag("The model has just been installed."),
           download_bytes: integer(),
           disk_bytes: integer(),
           messages: integer("Messages that the model will embed."),
           minutes: integer("About how long embedding them takes in the background, on two free processors."),
           started: optional(flag("Embedding has started.")),
         },
-        "What the local model costs, when it is chosen.",
+        "The cost of the local model, if it was chosen.",
       ),
     ),
     sends_text_to: optional(

@@ -3,13 +3,13 @@ import { localPackage } from "../../embed/local-package.ts"
 import type { Dex } from "../context.ts"
 
 /**
- * How many messages the local model embeds per minute on two processors. WebAssembly embedded 14 to 18 messages of 80 tokens per
- * second of processor time (16 November 2026).
+ * An estimate of how many messages the local model embeds per minute on two processors. In a measurement, WebAssembly embedded 14
+ * to 18 messages of 80 tokens per second of processor time (16 November 2026).
  */
 const MESSAGES_PER_MINUTE = 20 * 60
 
 /**
- * What the local model would cost on this machine: download, disk space, and time for this history. The time is an overestimate,
+ * The cost of the local model on this machine: download, disk space, and time for this history. The time is an overestimate,
  * because many messages have nothing to embed.
  */
 export async function localCost(dex: Dex) {

@@ -43,12 +43,13 @@ export async function run(dex: Dex, input: ConfigInput) {
 }
 
 /**
- * Reports the cost of the local model and, once confirmed, installs it if necessary. Then embeds the history in the background.
+ * Reports the cost of the local model if it must be installed first. Once that is confirmed, installs it, selects it, and embeds
+ * the history in the background.
  */
-async function chooseLocal(dex: Dex, yes: boolean) {
+async function chooseLocal(dex: Dex, isConfirmed: boolean) {
   const { localCost, installLocalModel } = await import("./local-model.ts")
   const cost = await localCost(dex)
-  if (!cost.isInstalled && !yes)
+  if (!cost.isInstalled && !isConfirmed)
     return { ...report(dex, ["embed.provider"]), asked: true, local_model: { installed: false, ...cost.figures } }
   if (!cost.isInstalled) await installLocalModel(dex)
   const changed = change(dex, "embed.provider", "local")
@@ -62,43 +63,44 @@ function change(dex: Dex, name: SettingName, value: SettingValue | undefined) {
 }
 
 function report(dex: Dex, names: SettingName[]) {
-  const where = { env: dex.machine.env, home: dex.machine.home }
-  const loaded = loadSettings({ file: dex.home.config, env: where.env, project: dex.project })
+  const environment = { env: dex.machine.env, home: dex.machine.home }
+  const loaded = loadSettings({ file: dex.home.config, env: environment.env, project: dex.project })
   const { settings, origins } = loaded
   const url = embedUrl({
     provider: settings["embed.provider"],
     url: settings["embed.url"],
   })
-  const away = [url, rerankUrl(settings)].filter(
+  const remoteUrls = [url, rerankUrl(settings)].filter(
     (place): place is string => place !== undefined && !isThisMachine(new URL(place).hostname),
   )
-  const chosen = settings["llm.provider"]
-  const server = isAgentProvider(chosen) ? undefined : new URL(chosen)
+  const llmProvider = settings["llm.provider"]
+  const server = isAgentProvider(llmProvider) ? undefined : new URL(llmProvider)
   return {
     file: dex.home.config,
     settings: names.map((name) => {
-      const { schema, default: usual } = SETTINGS[name]
+      const { schema, default: defaultValue } = SETTINGS[name]
       return {
         name,
-        value: settings[name] === undefined ? undefined : asText(settings[name]),
-        default: usual === undefined ? undefined : asText(usual),
+        value: settings[name] === undefined ? undefined : settingText(settings[name]),
+        default: defaultValue === undefined ? undefined : settingText(defaultValue),
         origin: origins[name],
         variable: variableOf(name),
         about: schema.description ?? "",
       }
     }),
-    sends_text_to: away.length > 0 ? [...new Set(away.map((place) => new URL(place).host))].join(", ") : undefined,
-    model_server: hasLlm(settings, where) && server && !isThisMachine(server.hostname) ? server.host : undefined,
-    model_agent: server ? undefined : chosen,
+    sends_text_to:
+      remoteUrls.length > 0 ? [...new Set(remoteUrls.map((place) => new URL(place).host))].join(", ") : undefined,
+    model_server: hasLlm(settings, environment) && server && !isThisMachine(server.hostname) ? server.host : undefined,
+    model_agent: server ? undefined : llmProvider,
     keys: KEYS_FOR.flatMap((server) => {
-      const found = keyPlace(server, settings, where)
-      return found ? [{ server, ...found }] : []
+      const place = keyPlace(server, settings, environment)
+      return place ? [{ server, ...place }] : []
     }),
     problems: [...loaded.problems, ...loaded.renamed, ...unfinishedSettings(loaded, dex.home.dir)],
   }
 }
 
-/** Settings that cannot work yet, with the command that fixes each. */
+/** Sentences about settings that cannot work yet, each with the command that fixes it. */
 function unfinishedSettings({ settings }: Loaded, dexDir: string): string[] {
   const problems: string[] = []
   const provider = settings["embed.provider"]
@@ -116,38 +118,42 @@ function unfinishedSettings({ settings }: Loaded, dexDir: string): string[] {
 function settingNamed(name: string | undefined): SettingName {
   if (name === undefined) throw usageError()
   if (isSetting(name)) return name
-  const now = renamedTo(name)
-  if (now) return now
+  const replacement = renamedTo(name)
+  if (replacement) return replacement
   if (/key|token|secret|password/i.test(name))
     throw new DexError(
       "usage",
       "Keys are never read from the command line, where they would stay in the shell's history. `dex config set llm.api_key` (or embed.api_key, rerank.api_key), without the key, asks for it and stores it in a file that only you can read. Or name a variable that contains it: `dex config set llm.api_key_from MY_VARIABLE`.",
     )
-  const end = name.split(".").at(-1)!
-  const close = SETTING_NAMES.filter((one) => one.endsWith(end) || one.startsWith(name))
-  const hint = close.length > 0 ? `Did you mean ${close.join(" or ")}?` : "`dex config list` shows all settings."
+  const lastPart = name.split(".").at(-1)!
+  const similarNames = SETTING_NAMES.filter((setting) => setting.endsWith(lastPart) || setting.startsWith(name))
+  const hint =
+    similarNames.length > 0 ? `Did you mean ${similarNames.join(" or ")}?` : "`dex config list` shows all settings."
   throw new DexError("usage", `There is no setting "${name}". ${hint}`)
 }
 
-/** The setting that replaced this one; undefined if it has the name that it always had. */
+/** The current name of a setting that was renamed. Undefined for a current or an unknown name. */
 function renamedTo(name: string | undefined): SettingName | undefined {
   return name === undefined || isSetting(name) ? undefined : oldSetting(name)?.now
 }
 
-/** The message does not repeat the value: someone may have typed a key in the wrong place. */
+/** Parses the typed value. An error message does not repeat the value, because someone may have typed a key in the wrong place. */
 function valueFrom(dex: Dex, typed: string | undefined, text: string): SettingValue | undefined {
   const name = settingNamed(typed)
   if (text.trim() === "")
     throw new DexError("usage", `What should ${name} be? dex config set ${name} … (or: dex config unset ${name})`)
   const old = oldSetting(typed!)
-  const asBefore = old && readTextSetting(typed!, old.was, text)
-  if (asBefore && "ok" in asBefore) return convertedValue(dex, typed!, asBefore.ok)
-  const result = asBefore && !isSetting(typed!) ? asBefore : readTextValue(name, text)
+  const formerResult = old && readTextSetting(typed!, old.was, text)
+  if (formerResult && "ok" in formerResult) return convertedValue(dex, typed!, formerResult.ok)
+  const result = formerResult && !isSetting(typed!) ? formerResult : readTextValue(name, text)
   if ("wrong" in result) throw new DexError("usage", `${result.wrong}. Nothing was changed.`)
   return result.ok
 }
 
-/** Reranking needs an address to be switched on, and an address alone never switched it on. */
+/**
+ * Converts the value of an old setting. `search.rerank` was a switch beside an address and is now the address itself, so switching
+ * it on fails if no address is known, and an address alone does not switch it on.
+ */
 function convertedValue(dex: Dex, old: string, value: SettingValue): SettingValue | undefined {
   const converted = convertedSetting(dex.home.config, old, value)
   if (oldSetting(old)!.now === "search.rerank" && (converted === "on" || (converted === "off" && value !== false)))
@@ -158,7 +164,7 @@ function convertedValue(dex: Dex, old: string, value: SettingValue): SettingValu
   return converted
 }
 
-function asText(value: SettingValue): string {
+function settingText(value: SettingValue): string {
   return typeof value === "boolean" ? (value ? "on" : "off") : String(value)
 }
 

@@ -26,7 +26,7 @@ const input = object({
   symbol: optional(text("Only decisions that name this function, type or setting.")),
   project: projectField,
   all: withDefault(flag("Include all projects, not only this one."), false),
-  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
+  limit: withDefault(integer("Show at most this many.", { minimum: 1, maximum: 200 }), 20),
   offset: withDefault(integer("Skip this many of the newest decisions.", { minimum: 0 }), 0),
   max_tokens: maxTokensField,
 })

@@ -5,6 +5,7 @@ import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { pathBelow } from "../../learn/paths.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
+import { many } from "../../render/words.ts"
 import type { DecisionFilter, KnownDecision } from "../../store/knowledge/decisions.ts"
 import type { Knowledge } from "../../store/knowledge/knowledge.ts"
 import type { Dex } from "../context.ts"
@@ -16,12 +17,12 @@ const MAX_FILES = 5
 
 export async function run(dex: Dex, input: DecisionsInput) {
   if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
-  const read = optedIn(dex.home).some((project) => isCurrentProject(dex, project)) ? { commits: dex.project } : {}
-  const { knowledge, notes, hidden } = await updatedKnowledge(dex, read)
+  const extraFacts = optedIn(dex.home).some((project) => isCurrentProject(dex, project)) ? { commits: dex.project } : {}
+  const { knowledge, notes, hidden } = await updatedKnowledge(dex, extraFacts)
   const words = input.words.flatMap((word) => word.match(/[\p{L}\p{N}]+/gu) ?? [])
   const filter: DecisionFilter = {
-    ...placeOf(dex, input),
-    ...fileOf(dex, knowledge, input),
+    ...projectFilter(dex, input),
+    ...fileFilter(dex, knowledge, input),
     symbol: input.symbol?.replace(/\(\)$/, ""),
     words: input.words.length > 0 ? words : undefined,
     with_commits: true,
@@ -36,35 +37,40 @@ export async function run(dex: Dex, input: DecisionsInput) {
     notes.push(
       `${grouped(input.offset + 1)} to ${grouped(next)} of ${grouped(total)}.${next < total ? ` For more: --offset ${next}` : ""}`,
     )
-  const shown = decisions.map(listedDecision)
-  const build = (kept: number) => ({
-    decisions: shown.slice(0, kept),
+  const rows = decisions.map(listedDecision)
+  const build = (count: number) => ({
+    decisions: rows.slice(0, count),
     total,
     notes:
-      kept === shown.length
+      count === rows.length
         ? notes
-        : [...notes, `${grouped(shown.length - kept)} more were left out to stay within max_tokens.`],
+        : [...notes, `${many(rows.length - count, "more decision")} left out to stay within max_tokens.`],
   })
-  const fits = fitItems(shown.length, build, input.max_tokens)
-  if (fits === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
-  return fits.answer
+  const fitted = fitItems(rows.length, build, input.max_tokens)
+  if (fitted === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
+  return fitted.answer
 }
 
-function placeOf(dex: Dex, { project, all }: DecisionsInput): Pick<DecisionFilter, "project" | "exactly"> {
+function projectFilter(dex: Dex, { project, all }: DecisionsInput): Pick<DecisionFilter, "project" | "exactly"> {
   if (project !== undefined) return { project }
   return all ? {} : { project: dex.project, exactly: true }
 }
 
 /**
- * The path relative to the project, whatever the current folder is. In other projects, only the end of the path can be compared.
+ * The filter for a file. A path is resolved from the current folder and made relative to the project. In other projects, only the
+ * end of the path can be compared.
  */
-function fileOf(dex: Dex, knowledge: Knowledge, { file, project, all }: DecisionsInput): Pick<DecisionFilter, "file"> {
+function fileFilter(
+  dex: Dex,
+  knowledge: Knowledge,
+  { file, project, all }: DecisionsInput,
+): Pick<DecisionFilter, "file"> {
   if (file === undefined) return {}
   const typed = file.replaceAll("\\", "/").replace(/^(?:\.\/)+/, "")
-  const named = pathBelow(dex.project, resolve(dex.cwd, file))
-  const below = named && knowledge.files.knownSpelling(dex.project, named)
-  if (isAbsolute(file)) return { file: below ?? typed }
-  return { file: all || project !== undefined ? typed : (below ?? typed) }
+  const typedPath = pathBelow(dex.project, resolve(dex.cwd, file))
+  const knownPath = typedPath && knowledge.files.knownSpelling(dex.project, typedPath)
+  if (isAbsolute(file)) return { file: knownPath ?? typed }
+  return { file: all || project !== undefined ? typed : (knownPath ?? typed) }
 }
 
 export function listedDecision({ ref, quote, kind, origin, at, project, files, reversed_by: later }: KnownDecision) {

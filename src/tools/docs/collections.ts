@@ -21,9 +21,9 @@ export const collectionShape = object({
 
 export async function describeCollections(dex: Dex) {
   const store = await dex.store()
-  const described = []
+  const rows = []
   for (const { name, kind, origin, project, version, problems, synced_at } of await visibleCollections(dex)) {
-    described.push({
+    rows.push({
       name,
       kind,
       origin,
@@ -34,7 +34,7 @@ export async function describeCollections(dex: Dex) {
       problems,
     })
   }
-  return described
+  return rows
 }
 
 /** Collections of private projects are visible only inside them. */
@@ -43,19 +43,19 @@ async function visibleCollections(dex: Dex): Promise<Collection[]> {
   const { platform } = dex.machine
   const hidden = projectsHiddenFrom(await store.projects(), dex.project, platform)
   return (await store.collections()).filter(
-    ({ project }) => project === undefined || !hidden.some((one) => isSamePath(one, project, platform)),
+    ({ project }) => project === undefined || !hidden.some((path) => isSamePath(path, project, platform)),
   )
 }
 
-/** Returns the names. Throws if a collection does not exist. */
+/** Returns the names if all these collections exist. Throws otherwise. */
 export async function requireCollections(dex: Dex, names: string[]): Promise<string[]> {
   const all = (await (await dex.store()).collections()).map(({ name }) => name)
   const unknown = names.find((name) => !all.includes(name))
   if (unknown === undefined) return names
-  const known = (await visibleCollections(dex)).map(({ name }) => name)
-  const there =
-    known.length > 0
-      ? `Existing collections: ${known.join(", ")}.`
+  const visibleNames = (await visibleCollections(dex)).map(({ name }) => name)
+  const hint =
+    visibleNames.length > 0
+      ? `Existing collections: ${visibleNames.join(", ")}.`
       : "There are no collections yet. To add one: dex docs add <folder>"
-  throw new DexError("no_collection", `There is no collection "${unknown}". ${there}`)
+  throw new DexError("no_collection", `There is no collection "${unknown}". ${hint}`)
 }

@@ -17,8 +17,8 @@ const input = object({
     text(),
     "add FOLDER|FILE|GIT-ADDRESS|npm:PACKAGE…, list [COLLECTION], outline DOCUMENT, show DOCUMENT[§SECTION], sync [COLLECTION…], or remove COLLECTION.",
   ),
-  name: optional(text("add: the collection's name.")),
-  global: optional(flag("add: make it available in every project, not only in this one.")),
+  name: optional(text("With add: the collection's name.")),
+  global: optional(flag("With add: make it available in every project, not only in this one.")),
   max_tokens: maxTokensField,
 })
 export type DocsInput = Infer<typeof input>
@@ -39,7 +39,7 @@ export const docs = defineTool({
           first_line: integer(),
           last_line: integer(),
           estimated_tokens: integer(),
-          content: optional(text("With show.")),
+          content: optional(text("With show: the section's text.")),
         }),
       ),
     ),
@@ -56,7 +56,7 @@ export const docs = defineTool({
       ),
     ),
     removed: optional(text("The collection that was removed.")),
-    estimated_tokens: optional(integer("With show: the size of this answer; an estimate.")),
+    estimated_tokens: optional(integer("With show: the estimated size of this answer.")),
     truncated: optional(text("What was left out to stay within max_tokens, and the call that continues.")),
   }),
   cli: { group: "Find", positional: "words", example: "dex docs add ./docs" },

@@ -6,6 +6,7 @@ import { formatRef } from "../../core/ref.ts"
 import { resolveOrigin } from "../../documents/origins.ts"
 import { copyRepository } from "../../git/clone.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
+import { many } from "../../render/words.ts"
 import type { Collection, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { resolveRef } from "../resolve.ts"
@@ -22,14 +23,16 @@ const MAX_LISTED = 100_000
 
 export async function run(dex: Dex, input: DocsInput) {
   const [action = "list", ...words] = input.words
-  if (action === "add") return addAll(dex, words, input)
+  if (action === "add") return addCollections(dex, words, input)
   if (action === "list")
     return words.length === 0 ? { collections: await describeCollections(dex) } : listDocuments(dex, words[0]!)
-  if (action === "outline") return outline(dex, requireOne(words, "Which document? dex docs outline react/hooks.md"))
+  if (action === "outline")
+    return outlineDocument(dex, requireOne(words, "Which document? dex docs outline react/hooks.md"))
   if (action === "show")
-    return show(dex, requireOne(words, "Which document? dex docs show react/hooks.md"), input.max_tokens)
+    return showDocument(dex, requireOne(words, "Which document? dex docs show react/hooks.md"), input.max_tokens)
   if (action === "sync") return { synced: await syncCollections(dex, { names: words, fetch: true }) }
-  if (action === "remove") return remove(dex, requireOne(words, "Which collection? `dex docs list` shows them."))
+  if (action === "remove")
+    return removeCollection(dex, requireOne(words, "Which collection? `dex docs list` shows them."))
   throw new DexError("usage", `There is no \`dex docs ${action}\`. ${USAGE}`)
 }
 
@@ -39,7 +42,7 @@ function requireOne(words: string[], question: string): string {
 }
 
 /** Each word is a separate location, so a path with a space needs quotation marks. */
-async function addAll(dex: Dex, specs: string[], input: DocsInput) {
+async function addCollections(dex: Dex, specs: string[], input: DocsInput) {
   requireOne(specs, "What should be added? dex docs add ./docs")
   if (specs.length > 1 && input.name !== undefined)
     throw new DexError(
@@ -63,7 +66,7 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
   if (input.name !== undefined && redactName(input.name) !== input.name)
     throw new DexError("bad_name", "The collection's name contains a secret. Choose another one with --name.")
   const origin = await resolveOrigin(spec, { cwd: dex.cwd, cacheDir: repositoriesOf(dex), copyRepository })
-  // A folder's name can contain a secret. dex needs its path to read it, but never shows it.
+  // The name of a folder can contain a secret, so the collection gets the redacted name.
   const name =
     input.name ??
     redactName(origin.name)
@@ -74,13 +77,13 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
       "bad_name",
       `"${name}" cannot be a collection's name. Use letters, digits, dots and dashes: dex docs add ${spec} --name docs`,
     )
-  const before = (await store.collections()).find((collection) => collection.name === name)
+  const existing = (await store.collections()).find((collection) => collection.name === name)
   const { storedName } = await import("../../ingest/read-document.ts")
   const only = origin.only === undefined ? undefined : storedName(origin.only)
-  if (before && (before.root !== origin.root || (before.only !== origin.only && before.only !== only)))
+  if (existing && (existing.root !== origin.root || (existing.only !== origin.only && existing.only !== only)))
     throw new DexError(
       "name_taken",
-      `The collection "${name}" already exists, with documents from ${before.origin}. Choose another name: dex docs add ${spec} --name ${name}-2`,
+      `The collection "${name}" already exists, with documents from ${existing.origin}. Choose another name: dex docs add ${spec} --name ${name}-2`,
     )
   const { kind, root, version } = origin
   const collection: Collection = {
@@ -89,14 +92,14 @@ async function add(dex: Dex, spec: string, input: DocsInput): Promise<string> {
     origin: redactName(spec),
     root,
     ...withoutUndefined({ only, version, project: input.global ? undefined : dex.project }),
-    added_at: before?.added_at ?? dex.now(),
+    added_at: existing?.added_at ?? dex.now(),
     problems: [],
   }
   await store.saveCollection(collection)
   return name
 }
 
-async function remove(dex: Dex, name: string) {
+async function removeCollection(dex: Dex, name: string) {
   const store = await dex.storeToWrite()
   await requireCollections(dex, [name])
   await store.removeCollection(name)
@@ -122,26 +125,27 @@ async function listDocuments(dex: Dex, name: string) {
   return { documents: documents.sort((a, b) => (a.id < b.id ? -1 : 1)) }
 }
 
-async function outline(dex: Dex, typed: string) {
-  const { head, messages } = await open(dex, typed)
+async function outlineDocument(dex: Dex, typed: string) {
+  const { head, messages } = await openDocument(dex, typed)
   return { document: head, sections: messages.map((message) => sectionOf(head.id, message)) }
 }
 
 /** A complete document, or a section with its subsections. */
-async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
-  const { head, messages, number } = await open(dex, typed)
-  const wanted = number === undefined ? messages : withSubsections(messages, number)
-  const sections = wanted.map((message) => ({
+async function showDocument(dex: Dex, typed: string, maxTokens: number | undefined) {
+  const { head, messages, number } = await openDocument(dex, typed)
+  const selected = number === undefined ? messages : withSubsections(messages, number)
+  const sections = selected.map((message) => ({
     ...sectionOf(head.id, message),
     content: messageText(message, "full"),
   }))
-  const build = (kept: number) => {
-    const next = sections[kept]
+  const build = (count: number) => {
+    const next = sections[count]
     return {
       document: head,
-      sections: sections.slice(0, kept),
+      sections: sections.slice(0, count),
       truncated:
-        next && `${sections.length - kept} sections were left out. Continue: ${commandLine("docs", ["show", next.id])}`,
+        next &&
+        `${many(sections.length - count, "section")} left out. Continue: ${commandLine("docs", ["show", next.id])}`,
     }
   }
   const fit = fitItems(sections.length, build, maxTokens, (i) => sections[i]!.content.length)
@@ -149,7 +153,7 @@ async function show(dex: Dex, typed: string, maxTokens: number | undefined) {
   return fit.answer
 }
 
-async function open(dex: Dex, typed: string) {
+async function openDocument(dex: Dex, typed: string) {
   const { row, number } = await resolveRef(
     dex,
     typed.startsWith("docs:") || /^\d+$/.test(typed) ? typed : `docs:${typed}`,

@@ -8,14 +8,14 @@ import { requireCollections } from "./collections.ts"
 
 const MAX_PROBLEMS = 20
 
-/** Reads the named collections again, or all of them if none is named. Uses the network only with `fetch`. */
+/** Reads the named collections again, or all of them if `names` is empty. Uses the network only with `fetch`. */
 export async function syncCollections(
   dex: Dex,
   { names, fetch = false }: { names: string[]; fetch?: boolean },
 ): Promise<CollectionReport[]> {
   const store = await dex.storeToWrite()
-  const wanted = names.length === 0 ? undefined : await requireCollections(dex, names)
-  const collections = (await store.collections()).filter(({ name }) => wanted?.includes(name) ?? true)
+  const requestedNames = names.length === 0 ? undefined : await requireCollections(dex, names)
+  const collections = (await store.collections()).filter(({ name }) => requestedNames?.includes(name) ?? true)
   if (collections.length === 0) return []
   const lock = tryLock(dex.home.lock)
   if (!lock) throw new DexError("busy", "A sync is running. Try again when it is done.")

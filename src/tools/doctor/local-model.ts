@@ -23,19 +23,19 @@ export async function checkLocalModel(dex: Dex): Promise<Check[]> {
       },
     ]
   const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
-  const held = await helperState({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined) // the process is
-  // busy
-  const process = held
-    ? `it is loaded in process ${held.pid} (${Math.round(held.bytes / 1e6)} MB), which ends ten minutes after the last search`
+  // A helper that is busy does not answer in time.
+  const helper = await helperState({ dexDir: dex.home.dir, local, role: "query" }, signal).catch(() => undefined)
+  const processText = helper
+    ? `it is loaded in process ${helper.pid} (${Math.round(helper.bytes / 1e6)} MB), which ends ten minutes after the last search`
     : "it is not loaded now; the next search loads it"
   const { done, all } = await embeddedCounts(dex, local.id)
-  const share = `${grouped(done)} of ${grouped(all)} messages are embedded`
+  const progress = `${grouped(done)} of ${grouped(all)} messages are embedded`
   const isDone = done >= all
   return [
     {
       name,
       status: isDone ? "ok" : "note",
-      message: `local model ${local.version} (${local.id}): ${share}; ${process}`,
+      message: `local model ${local.version} (${local.id}): ${progress}; ${processText}`,
       mend: isDone ? undefined : "dex sync",
     },
   ]

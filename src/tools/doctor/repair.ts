@@ -12,7 +12,7 @@ import { tryLock } from "../../store/sqlite/lock.ts"
 import type { Dex } from "../context.ts"
 
 export type RepairResult = {
-  /** The name of the damaged file, if a new one was made. */
+  /** The new name of the damaged file, if a new history was made from it. */
   kept_as?: string
   /** Rows that were copied to the new file. */
   rows?: number
@@ -22,14 +22,14 @@ export type RepairResult = {
   damaged: string[]
 }
 
-/** Restores as much as possible: in place if SQLite can read the file, otherwise in a new file; then from the agents' files. */
+/** Restores as much as possible: first in place if SQLite can read the file, or else in a new file, and then from the agents' files. */
 export async function repair(dex: Dex): Promise<RepairResult> {
   if (!existsSync(dex.home.history)) return { restored: [], damaged: [] }
-  const before = await findDamagedConversations(dex)
-  const made = await whileNobodySyncs(dex, async () =>
+  const foundFirst = await findDamagedConversations(dex)
+  const rebuilt = await whileNobodySyncs(dex, async () =>
     (await isReadable(dex.home.history)) ? undefined : rebuildHistory(dex),
   )
-  const injured = [...before, ...(await healAll(dex))]
+  const damagedBefore = [...foundFirst, ...(await healAll(dex))]
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
   const { restored, damaged } = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
     onProgress: dex.onProgress,
@@ -37,22 +37,22 @@ export async function repair(dex: Dex): Promise<RepairResult> {
   })
   const { syncCollections } = await import("../docs/sync-collections.ts")
   await syncCollections(dex, { names: [] })
-  const still = new Set(damaged.map(formatRef))
-  const complete = new Set([...restored.map(formatRef), ...injured].filter((ref) => !still.has(ref)))
-  return { ...made, restored: [...complete].sort(), damaged: [...still].sort() }
+  const stillDamaged = new Set(damaged.map(formatRef))
+  const complete = new Set([...restored.map(formatRef), ...damagedBefore].filter((ref) => !stillDamaged.has(ref)))
+  return { ...rebuilt, restored: [...complete].sort(), damaged: [...stillDamaged].sort() }
 }
 
 /**
- * Restores what indexes and messages duplicate, and marks the rest for the next sync. Returns the refs of all damaged
- * conversations.
+ * Restores the data that can be recomputed from other data in the history, and marks the rest for the next sync. Returns the refs
+ * of all damaged conversations.
  */
 async function healAll(dex: Dex): Promise<string[]> {
   const store = openStore(dex.home.history)
   try {
-    const before = await damagedIn(store)
+    const damagedRefs = await damagedIn(store)
     await store.heal([], { everywhere: true })
     noteDamage(damageFile(dex.home.dir), await damagedIn(store))
-    return before
+    return damagedRefs
   } finally {
     store.close()
   }
@@ -64,7 +64,7 @@ async function findDamagedConversations(dex: Dex): Promise<string[]> {
     const store = openStore(dex.home.history)
     return await damagedIn(store).finally(() => store.close())
   } catch {
-    return [] // a new file will be made from it
+    return [] // the file cannot be opened, so a new one will be made from it
   }
 }
 
@@ -72,7 +72,7 @@ async function damagedIn(store: HistoryWriter): Promise<string[]> {
   return (await store.inspect()).conversations.map(({ ref }) => formatRef(ref))
 }
 
-/** True if SQLite can read the file. Damaged indexes are rebuilt here and do not count. */
+/** Returns true if SQLite can read the file. Damaged indexes do not count, because this function rebuilds them. */
 async function isReadable(history: string): Promise<boolean> {
   try {
     const store = openStore(history)
@@ -95,27 +95,27 @@ async function isReadable(history: string): Promise<boolean> {
 /** Makes a new file from every readable row, and keeps the old one next to it. */
 function rebuildHistory(dex: Dex): Pick<RepairResult, "kept_as" | "rows"> {
   const { history } = dex.home
-  const [building] = repairFiles(history)
-  removeDatabase(building)
+  const [newFile] = repairFiles(history)
+  removeDatabase(newFile)
   let rows: number
   try {
-    rows = copyReadable(history, building)
+    rows = copyReadable(history, newFile)
   } catch (error) {
-    removeDatabase(building)
+    removeDatabase(newFile)
     throw new DexError(
       "repair_failed",
       `history.db could not be repaired (${messageOf(error)}). It was not changed. If you have a backup: dex backup --restore FILE --replace. If not, docs/rot.md says what to do.`,
       { cause: error },
     )
   }
-  const kept = setAside(history, dex.now())
-  renameSync(building, history)
-  return { kept_as: kept, rows }
+  const damagedFile = setAside(history, dex.now())
+  renameSync(newFile, history)
+  return { kept_as: damagedFile, rows }
 }
 
 async function whileNobodySyncs<T>(dex: Dex, work: () => Promise<T>): Promise<T> {
   const lock = tryLock(dex.home.lock)
-  if (!lock) throw new DexError("busy", "Another dex is syncing right now. Try again when it is done.")
+  if (!lock) throw new DexError("busy", "Another dex process is syncing right now. Try again when it is done.")
   try {
     return await work()
   } finally {

@@ -2,13 +2,14 @@ import { accessSync, constants, existsSync, readdirSync, statSync } from "node:f
 import { join } from "node:path"
 import { MAX_COUNTED_ROWS, type UnknownTables } from "../../agents/kit/foreign-sqlite.ts"
 import { type Roots, rootsInHome } from "../../agents/kit/places.ts"
-import { agentOf, isDexSource, agents as known } from "../../agents/registry.ts"
+import { agentOf, isDexSource, agents as knownAgents } from "../../agents/registry.ts"
 import { hubFile, hubState, readHub } from "../../config/hub.ts"
 import { isoDate } from "../../core/dates.ts"
 import { isDexError, messageOf } from "../../core/error.ts"
 import { grouped, joinNames } from "../../core/format.ts"
 import { lookAt } from "../../core/look-at.ts"
 import { formatRef } from "../../core/ref.ts"
+import { many } from "../../render/words.ts"
 import { damageFile, noteDamage } from "../../store/history/rot/damage-list.ts"
 import { damagedDatabases } from "../../store/history/rot/damaged-files.ts"
 import { type Injury, isIndexMismatch } from "../../store/history/rot/inspect.ts"
@@ -30,7 +31,7 @@ export type Check = { name: string; status: "ok" | "note" | "problem"; message: 
 
 const MODEL_TIMEOUT_MS = 20_000
 
-/** Runs every check, even if others fail. Checks change nothing; a repair, if requested, runs before them. */
+/** Runs every check, even if others fail. Checks do not change the user's data; a requested repair runs before them. */
 export async function run(
   dex: Dex,
   input: DoctorInput = {},
@@ -98,30 +99,30 @@ async function checkHome(dex: Dex): Promise<Check[]> {
   // Windows keeps permissions in access control lists, which Node does not read; a file there inherits those of its folder.
   if (dex.machine.platform === "win32")
     return [{ name: "home", status: "ok", message: `${size}; who else can read it was not checked (this is Windows)` }]
-  const open = readdirSync(dir).filter((name) => !NOT_DATA.test(name) && isOpen(join(dir, name)))
-  if (open.length > 0)
+  const readable = readdirSync(dir).filter((name) => !NOT_DATA.test(name) && isAccessibleToOthers(join(dir, name)))
+  if (readable.length > 0)
     return [
       {
         name: "home",
         status: "problem",
-        message: `Others on this machine can read ${open.join(" and ")} in ${dir}.`,
-        mend: `chmod go= ${open.map((file) => join(dir, file)).join(" ")}`,
+        message: `Others on this machine can read ${readable.join(" and ")} in ${dir}.`,
+        mend: `chmod go= ${readable.map((file) => join(dir, file)).join(" ")}`,
       },
     ]
   return [{ name: "home", status: "ok", message: `${size}, readable by you only` }]
 }
 
-/** Matches hidden files, and packages with agents that the user added. */
+/** Matches names in dex's folder that are not data: hidden files, and packages with agents that the user added. */
 const NOT_DATA = /^\.|^node_modules$|^package(-lock)?\.json$/
 
 /** True if anyone except the owner can read or change the file. */
-function isOpen(path: string): boolean {
+function isAccessibleToOthers(path: string): boolean {
   return ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o077) !== 0
 }
 
 async function checkHistory(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
-  const kept = damagedDatabases(dex.home.history).map(
+  const damagedCopies = damagedDatabases(dex.home.history).map(
     (file): Check => ({
       name: "history",
       status: "note",
@@ -129,21 +130,24 @@ async function checkHistory(dex: Dex): Promise<Check[]> {
       mend: `rm ${file}`,
     }),
   )
-  return [...(await storedFacts(dex)), ...kept]
+  return [...(await checkDatabase(dex)), ...damagedCopies]
 }
 
-async function storedFacts(dex: Dex): Promise<Check[]> {
+async function checkDatabase(dex: Dex): Promise<Check[]> {
   try {
     const store = await dex.storeToWrite()
     const problems = await store.check()
-    const found = await checkContents(dex, store).catch((error: unknown) => {
+    const contentChecks = await checkContents(dex, store).catch((error: unknown) => {
       if (problems.length === 0) throw error
       return [] // SQLite's own findings say more
     })
-    const isNamed = found.some(({ status }) => status === "problem")
-    // A mismatch between an index and a damaged row adds no information.
-    if (problems.length === 0 || (isNamed && problems.every(isIndexMismatch))) return found
-    return [unreadableCheck(problems.slice(0, 3).join("; ")), ...found.filter(({ status }) => status === "problem")]
+    const hasProblem = contentChecks.some(({ status }) => status === "problem")
+    // If the contents are damaged, problems of indexes only repeat that.
+    if (problems.length === 0 || (hasProblem && problems.every(isIndexMismatch))) return contentChecks
+    return [
+      unreadableCheck(problems.slice(0, 3).join("; ")),
+      ...contentChecks.filter(({ status }) => status === "problem"),
+    ]
   } catch (error) {
     if (isDexError(error) && error.code !== "corrupt")
       return [{ name: "history", status: "problem", message: error.message }]
@@ -151,7 +155,7 @@ async function storedFacts(dex: Dex): Promise<Check[]> {
   }
 }
 
-/** The check's result if SQLite cannot read the complete file. */
+/** The result of the check if SQLite cannot read the complete file. */
 function unreadableCheck(what: string): Check {
   return {
     name: "history",
@@ -164,7 +168,7 @@ function unreadableCheck(what: string): Check {
 const REPAIR = "dex doctor --repair"
 const MAX_NAMED = 20
 
-/** Reads every row and every block. Damage is also recorded for the next sync. */
+/** Reads every row and every block. Also saves a list of the damage for the next sync. */
 async function checkContents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
   const name = "history"
   const { kinds, messages } = await store.stats()
@@ -180,7 +184,7 @@ async function checkContents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     checks.push({
       name,
       status: "problem",
-      message: `${grouped(injured.length - MAX_NAMED)} more conversations are damaged.`,
+      message: `${many(injured.length - MAX_NAMED, "more conversation")} with damage.`,
       mend: REPAIR,
     })
   if (others.length > 0)
@@ -195,7 +199,7 @@ async function checkContents(dex: Dex, store: HistoryWriter): Promise<Check[]> {
     checks.push({
       name,
       status: "note",
-      message: `${grouped(unsealed)} conversations have no checksums yet, so damage in them may go unnoticed. Every sync adds some.`,
+      message: `${many(unsealed, "conversation")} without checksums, in which damage may go unnoticed. Every sync adds some checksums.`,
       mend: "dex sync",
     })
   return checks
@@ -207,33 +211,33 @@ function damageMessage({ ref, what, restores }: Injury): Pick<Check, "message" |
     return {
       message: `${damaged} The agent's own file and the raw records cannot replace it: this is lost. The rest of the conversation can be read.`,
     }
-  const from = {
+  const remedies = {
     source: "The agent's own file is still there",
     records: "The raw records are undamaged",
   }
-  return { message: `${damaged} ${from[restores]}: nothing is lost.`, mend: "dex sync" }
+  return { message: `${damaged} ${remedies[restores]}: nothing is lost.`, mend: "dex sync" }
 }
 
 async function checkIndex(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
   const name = "index"
-  const opened = readIndex(dex.home.index)
-  if (opened === "none")
+  const index = readIndex(dex.home.index)
+  if (index === "none")
     return [
       { name, status: "note", message: "There is no search index. Search works without it, slowly.", mend: "dex sync" },
     ]
-  if (opened === "damaged") return [damagedIndex("it cannot be read")]
+  if (index === "damaged") return [damagedIndex("it cannot be read")]
   try {
-    const [problem] = opened.check()
+    const [problem] = index.check()
     if (problem !== undefined) {
       markDamaged(dex.home.index)
       return [damagedIndex(problem)]
     }
-    if (await opened.isBehind(await dex.store()))
+    if (await index.isBehind(await dex.store()))
       return [{ name, status: "note", message: "The index is older than the history.", mend: "dex sync" }]
     return [{ name, status: "ok", message: "healthy and up to date" }]
   } finally {
-    opened.close()
+    index.close()
   }
 }
 
@@ -250,15 +254,15 @@ async function checkSuggestions(dex: Dex): Promise<Check[]> {
   const file = dex.home.suggest
   if (!existsSync(file)) return []
   const name = "suggestions"
-  const moved = `mv ${file} ${file}.damaged`
+  const moveAway = `mv ${file} ${file}.damaged`
   try {
-    const kept = await dex.suggestions()
-    const damage = kept.check()
+    const suggestions = await dex.suggestions()
+    const damage = suggestions.check()
     if (damage.length > 0)
-      return [{ name, status: "problem", message: `suggest.db is damaged: ${damage[0]}`, mend: moved }]
-    const { waiting, dead, last_problem } = kept.outbox()
-    const off = kept.subscriptions().filter(({ enabled }) => !enabled)
-    const message = `subscriptions: ${grouped(kept.subscriptions().length)}; pending webhook messages: ${grouped(waiting)}`
+      return [{ name, status: "problem", message: `suggest.db is damaged: ${damage[0]}`, mend: moveAway }]
+    const { waiting, dead, last_problem } = suggestions.outbox()
+    const disabled = suggestions.subscriptions().filter(({ enabled }) => !enabled)
+    const message = `subscriptions: ${grouped(suggestions.subscriptions().length)}; pending webhook messages: ${grouped(waiting)}`
     if (dead > 0)
       return [
         {
@@ -271,12 +275,12 @@ async function checkSuggestions(dex: Dex): Promise<Check[]> {
     return [
       {
         name,
-        status: off.length > 0 ? "note" : "ok",
-        message: off.length > 0 ? `${message}, ${off.length} are off` : message,
+        status: disabled.length > 0 ? "note" : "ok",
+        message: disabled.length > 0 ? `${message}; disabled subscriptions: ${disabled.length}` : message,
       },
     ]
   } catch (error) {
-    return [{ name, status: "problem", message: messageOf(error), mend: moved }]
+    return [{ name, status: "problem", message: messageOf(error), mend: moveAway }]
   }
 }
 
@@ -289,15 +293,18 @@ async function checkHub(dex: Dex): Promise<Check[]> {
   const pushed = openPushed(file)
   try {
     const { problem } = existsSync(file) ? pushed.health() : {}
-    const held = existsSync(file) ? pushed.held().length : 0
-    const message = `${address === undefined || token === undefined ? "logged out" : address}; projects shared: ${consents.length}; conversations held back: ${held}`
+    const heldCount = existsSync(file) ? pushed.held().length : 0
+    const message = `${address === undefined || token === undefined ? "logged out" : address}; projects shared: ${consents.length}; conversations held back: ${heldCount}`
     return problem === undefined
       ? [{ name, status: "ok", message }]
       : [{ name, status: "note", message: `${message}. ${problem}`, mend: "dex hub push" }]
   } catch (error) {
     if (!isDexError(error) || error.code !== "corrupt") throw error
-    const lost = "It contained the list of conversations that are held back. Hold them back again before the next push."
-    return [{ name, status: "problem", message: `hub.db is damaged. ${lost}`, mend: `mv ${file} ${file}.damaged` }]
+    const consequence =
+      "It contained the list of conversations that are held back. Hold them back again before the next push."
+    return [
+      { name, status: "problem", message: `hub.db is damaged. ${consequence}`, mend: `mv ${file} ${file}.damaged` },
+    ]
   } finally {
     pushed.close()
   }
@@ -306,22 +313,22 @@ async function checkHub(dex: Dex): Promise<Check[]> {
 async function checkSync(dex: Dex): Promise<Check[]> {
   if (!existsSync(dex.home.history)) return []
   const progress = await (await dex.store()).progress()
-  const far = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
+  const readCount = progress && `${grouped(progress.done)} of ${grouped(progress.total)} transcripts read`
   if (isSyncing(dex)) {
     // Until the sync knows how much there is to read, the stored progress is that of the previous sync.
     const isUnderWay = progress && progress.done < progress.total
-    const so = isUnderWay
-      ? `has been running since ${utcMinute(progress.at)}: ${far}`
+    const state = isUnderWay
+      ? `has been running since ${utcMinute(progress.at)}: ${readCount}`
       : "is running and looking for changes"
-    return [{ name: "sync", status: "note", message: `A sync ${so}.` }]
+    return [{ name: "sync", status: "note", message: `A sync ${state}.` }]
   }
   if (progress && progress.done < progress.total)
-    return [{ name: "sync", status: "note", message: `The last sync was stopped: ${far}.`, mend: "dex sync" }]
+    return [{ name: "sync", status: "note", message: `The last sync was stopped: ${readCount}.`, mend: "dex sync" }]
   return [
     {
       name: "sync",
       status: "ok",
-      message: progress ? `${far}, last sync ${utcMinute(progress.at)}` : "nothing was synced yet",
+      message: progress ? `${readCount}, last sync ${utcMinute(progress.at)}` : "nothing has been synced yet",
     },
   ]
 }
@@ -348,48 +355,48 @@ async function checkSources(dex: Dex): Promise<Check[]> {
       )
     const tables = unknownIn.get(report.source) ?? []
     parts.push(...tables.map(describeUnknownTables))
-    const newer = unknown + tables.length
-    const troubled = skipped + newer + report.unreadable.length > 0
-    const isNewer = newer > 0 && skipped + report.unreadable.length === 0
+    const newerCount = unknown + tables.length
+    const hasTrouble = skipped + newerCount + report.unreadable.length > 0
+    const isOnlyNewer = newerCount > 0 && skipped + report.unreadable.length === 0
     return {
       name: report.source,
-      status: troubled ? "note" : "ok",
+      status: hasTrouble ? "note" : "ok",
       message: parts.join("; "),
-      mend: !troubled ? undefined : isNewer ? "npm install -g dexctx@latest" : "dex doctor sources",
+      mend: !hasTrouble ? undefined : isOnlyNewer ? "npm install -g dexctx@latest" : "dex doctor sources",
     }
   })
 }
 
-const TYPES_NAMED = 4
+const MAX_NAMED_TYPES = 4
 
 /** Describes records of unknown types, which a newer version of an agent may write. */
 function describeUnknownRecords(name: string, unknown: Record<string, number>): string {
   const types = Object.entries(unknown).sort(([, a], [, b]) => b - a)
-  const named = types.slice(0, TYPES_NAMED).map(([type, count]) => `${type} (${grouped(count)})`)
-  const more = types.length > TYPES_NAMED ? `, and ${types.length - TYPES_NAMED} more` : ""
-  return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${named.join(", ")}${more}. They are kept, and a newer dex can read them without the agent's files`
+  const namedTypes = types.slice(0, MAX_NAMED_TYPES).map(([type, count]) => `${type} (${grouped(count)})`)
+  const more = types.length > MAX_NAMED_TYPES ? `, and ${types.length - MAX_NAMED_TYPES} more` : ""
+  return `${name} wrote records of types that this dex does not know, as a newer version of it may: ${namedTypes.join(", ")}${more}. They are kept, and a newer dex can read them without the agent's files`
 }
 
 /** Describes unknown tables, in which a newer version of an agent may store conversations, as OpenCode 2 did. */
 function describeUnknownTables({ path, tables }: UnknownTables): string {
-  const all = Object.entries(tables).sort(([, a], [, b]) => b - a)
-  const named = all.slice(0, TYPES_NAMED).map(([name, rows]) => `${name} (${describeRows(rows)})`)
-  const more = all.length > TYPES_NAMED ? `, and ${all.length - TYPES_NAMED} more` : ""
-  const count = `${all.length} ${all.length === 1 ? "table" : "tables"}`
-  return `${path} has ${count} that this dex does not know and does not read: ${named.join(", ")}${more}`
+  const sortedTables = Object.entries(tables).sort(([, a], [, b]) => b - a)
+  const namedTables = sortedTables.slice(0, MAX_NAMED_TYPES).map(([name, rows]) => `${name} (${describeRows(rows)})`)
+  const more = sortedTables.length > MAX_NAMED_TYPES ? `, and ${sortedTables.length - MAX_NAMED_TYPES} more` : ""
+  const count = `${sortedTables.length} ${sortedTables.length === 1 ? "table" : "tables"}`
+  return `${path} has ${count} that this dex does not know and does not read: ${namedTables.join(", ")}${more}`
 }
 
 function describeRows(rows: number): string {
   return `${grouped(rows)}${rows === MAX_COUNTED_ROWS ? " or more" : ""} ${rows === 1 ? "row" : "rows"}`
 }
 
-/** The agents found in the homes that `sources.extra_roots` names. */
+/** Lists the agents in the other home folders that the setting `sources.extra_roots` names. */
 async function checkOtherHomes({ machine }: Dex): Promise<Check[]> {
   return (machine.otherHomes ?? []).map((path) => {
-    const there = (roots: Roots) => rootsInHome(roots, path).some((root) => lookAt(root) !== undefined)
-    const found = known.filter(({ source, roots }) => roots && !isDexSource(source) && there(roots))
-    const names = found.map(({ name }) => name)
-    return found.length > 0
+    const isPresent = (roots: Roots) => rootsInHome(roots, path).some((root) => lookAt(root) !== undefined)
+    const agents = knownAgents.filter(({ source, roots }) => roots && !isDexSource(source) && isPresent(roots))
+    const names = agents.map(({ name }) => name)
+    return agents.length > 0
       ? { name: "other home", status: "ok", message: `${path}: ${joinNames(names)}` }
       : {
           name: "other home",
@@ -423,30 +430,30 @@ async function checkAgents(dex: Dex): Promise<Check[]> {
 }
 
 async function checkRetention(dex: Dex): Promise<Check[]> {
-  const ahead = await upcomingDeletions(dex)
-  if (!ahead) return []
-  const { days, isChosen, unread } = ahead
+  const deletions = await upcomingDeletions(dex)
+  if (!deletions) return []
+  const { days, isChosen, unread } = deletions
   const rule = `Claude Code deletes transcripts after ${days} days.`
-  const longer = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
-  const message = `${rule} ${describeDeletions(ahead) ?? "It deletes none within a week."} Synced transcripts are kept here permanently.${longer}`
+  const advice = isChosen ? "" : ' To keep them longer, set "cleanupPeriodDays" in its settings.json.'
+  const message = `${rule} ${describeDeletions(deletions) ?? "It will delete none within the next week."} Synced transcripts are kept here permanently.${advice}`
   return [{ name: "retention", status: unread > 0 ? "note" : "ok", message, mend: unread > 0 ? "dex sync" : undefined }]
 }
 
-/** Sends the model a one-word request: only an answer proves that address, key and model are right. */
+/** Sends the model a one-word request, because only an answer proves that address, key and model are right. */
 async function checkModel(dex: Dex): Promise<Check[]> {
   const started = performance.now()
-  const timeUp = AbortSignal.timeout(MODEL_TIMEOUT_MS)
+  const timeout = AbortSignal.timeout(MODEL_TIMEOUT_MS)
   let id = "The model"
   try {
     const { configuredModel } = await import("../model.ts")
-    const found = await configuredModel(dex)
-    if (!found) return []
-    id = found.id
-    await found.reply({
+    const model = await configuredModel(dex)
+    if (!model) return []
+    id = model.id
+    await model.reply({
       system: "",
       messages: [{ role: "user", content: "Answer with the word: ok" }],
       max_tokens: 16,
-      signal: dex.signal ? AbortSignal.any([dex.signal, timeUp]) : timeUp,
+      signal: dex.signal ? AbortSignal.any([dex.signal, timeout]) : timeout,
     })
     return [{ name: "model", status: "ok", message: `${id} answers (${Math.round(performance.now() - started)} ms)` }]
   } catch (error) {

@@ -14,7 +14,7 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 const figures = object({
-  n: integer("Questions."),
+  n: integer("Number of questions."),
   hit_at_1: decimal("Share of questions whose conversation came first."),
   hit_at_5: decimal("Share of questions whose conversation was among the first five."),
   mrr: decimal("Mean of 1 / rank of the conversation; 0 if it was not among the first ten."),
@@ -23,7 +23,10 @@ const figures = object({
 
 const input = object({
   mine: withDefault(flag("Search for your own commits. Nothing leaves this machine."), false),
-  limit: withDefault(integer("Most commits to search for, newest first.", { minimum: 10, maximum: 2000 }), 300),
+  limit: withDefault(
+    integer("Search for at most this many commits, newest first.", { minimum: 10, maximum: 2000 }),
+    300,
+  ),
 })
 export type EvalInput = Infer<typeof input>
 
@@ -35,7 +38,7 @@ export const evaluate = defineTool({
     asked: object({
       commits: integer("Commits that conversations of this history made."),
       questions: integer("Commits that can be searched for."),
-      left_out: mapOf(integer(), "The others, by reason."),
+      left_out: mapOf(integer(), "Commits that are not searched for, by reason."),
     }),
     searched: optional(
       object({
@@ -51,7 +54,7 @@ export const evaluate = defineTool({
       decimal("Share of questions without hits after the conversations with the answer were left out."),
     ),
     duration_ms: integer(),
-    notes: listOf(text(), "What limits these figures, and what to do next."),
+    notes: listOf(text(), "The limits of these figures, and what to do next."),
   }),
   cli: { group: "For agents and scripts", example: "dex eval --mine" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

@@ -36,10 +36,10 @@ export async function run(dex: Dex, input: EvalInput) {
   process.once("exit", close)
   const index = openIndex(join(folder, "index.db"))
   try {
-    const masked = maskedStore(store, commits, refs, progress(dex, "indexing", refs.size))
-    await index.follow(masked)
-    const measured = await measure(dex, masked, index, questions)
-    return { asked, searched, ...measured, notes: await limitsOf(dex, searched), duration_ms: Date.now() - started }
+    const maskedHistory = maskedStore(store, commits, refs, createStep(dex, "indexing", refs.size))
+    await index.follow(maskedHistory)
+    const results = await measure(dex, maskedHistory, index, questions)
+    return { asked, searched, ...results, notes: await limitsOf(dex, searched), duration_ms: Date.now() - started }
   } finally {
     index.close()
     close()
@@ -47,59 +47,62 @@ export async function run(dex: Dex, input: EvalInput) {
   }
 }
 
-/** The newest conversations that together have about `mostMessages` messages. */
-export async function newestConversations(store: HistoryReader, mostMessages: number, inside: string) {
+/** The newest conversations that together have at most about `maxMessages` messages. */
+export async function newestConversations(store: HistoryReader, maxMessages: number, inside: string) {
   const { rows } = await store.list({ limit: 1_000_000, offset: 0, inside })
   const refs = new Set<string>()
   const searched = { conversations: 0, messages: 0, of_conversations: rows.length, of_messages: 0 }
   for (const row of rows) {
-    const own = row.message_count - row.copied_count
-    searched.of_messages += own
-    if (searched.conversations > 0 && searched.of_messages > mostMessages) continue
+    const ownMessages = row.message_count - row.copied_count
+    searched.of_messages += ownMessages
+    if (searched.conversations > 0 && searched.of_messages > maxMessages) continue
     refs.add(formatRef(row.ref))
     searched.conversations++
-    searched.messages += own
+    searched.messages += ownMessages
   }
   return { refs, searched }
 }
 
-/** A commit's subject as a question, and the conversations that made a commit with it. */
+/** A question: the subject of a commit, and the conversations that made a commit with this subject. */
 type CommitQuestion = { subject: string; gold: Ref[] }
 
 /**
- * The fewest words of a subject that becomes a question. Shorter subjects such as "fmt" and "fix lint" are not specific enough.
+ * A subject needs at least this many words to become a question. Shorter ones such as "fmt" and "fix lint" are not specific enough.
  */
 const MIN_WORDS = 4
-const NO_QUESTION =
+const MERGE_OR_WIP =
   /^(?:wip\b|fixup!|squash!|amend!|merge (?:branch|remote|pull request|tag|commit)|merge \S+ (?:into|from) )/i
 
-/** The questions from these commits, newest first, about the conversations in `reach`. */
-export function questionsOf(commits: CommitRow[], reach: ReadonlySet<string>, most: number) {
+/** Makes questions from these commits, newest first, about the conversations in `searchedRefs`. */
+export function questionsOf(commits: CommitRow[], searchedRefs: ReadonlySet<string>, maxQuestions: number) {
   const left_out = { too_short: 0, merge_or_wip: 0, repeated: 0, out_of_reach: 0, beyond_limit: 0 }
   const questions: CommitQuestion[] = []
-  const words = ({ subject }: CommitRow) => subject.toLowerCase().split(/\s+/).join(" ").trim()
-  for (const group of Map.groupBy(commits, words).values()) {
+  const normalisedSubject = ({ subject }: CommitRow) => subject.toLowerCase().split(/\s+/).join(" ").trim()
+  for (const group of Map.groupBy(commits, normalisedSubject).values()) {
     const { subject } = group[0]!
     left_out.repeated += group.length - 1
-    const gold = group.map(({ ref }) => conversationRefOf(ref)).filter((ref) => reach.has(formatRef(ref)))
+    const gold = group.map(({ ref }) => conversationRefOf(ref)).filter((ref) => searchedRefs.has(formatRef(ref)))
     if (subject.trim().split(/\s+/).length < MIN_WORDS) left_out.too_short++
-    else if (NO_QUESTION.test(subject)) left_out.merge_or_wip++
+    else if (MERGE_OR_WIP.test(subject)) left_out.merge_or_wip++
     else if (gold.length === 0) left_out.out_of_reach++
-    else if (questions.length >= most) left_out.beyond_limit++
+    else if (questions.length >= maxQuestions) left_out.beyond_limit++
     else questions.push({ subject, gold })
   }
   return { questions, left_out }
 }
 
 /**
- * A query of the subject's words only. Anything in it that looks like a phrase, a filter or an exclusion was not meant as one.
+ * A query for the words of a subject. Quotation marks, colons and dashes have no special meaning in it.
  */
 export function queryOf(subject: string): Query {
   return parseQuery(subject.replaceAll('"', " ").replace(/(^|\s)-+(?=\S)/g, "$1"), () => false)
 }
 
-/** Reports each step, and yields to signals and the progress bar, because SQLite calls are synchronous. */
-function progress(dex: Dex, phase: "indexing" | "asking", total: number): () => Promise<void> {
+/**
+ * Returns a function to call before each step. It reports the progress, and lets signals and the progress bar take their turn,
+ * because SQLite calls are synchronous.
+ */
+function createStep(dex: Dex, phase: "indexing" | "asking", total: number): () => Promise<void> {
   let done = 0
   return async () => {
     dex.onProgress?.({ phase, done: ++done, total, bytes: done, bytesTotal: total })
@@ -109,7 +112,7 @@ function progress(dex: Dex, phase: "indexing" | "asking", total: number): () => 
 }
 
 async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, questions: CommitQuestion[]) {
-  const next = progress(dex, "asking", questions.length)
+  const reportQuestion = createStep(dex, "asking", questions.length)
   const search = async (subject: string, excludedConversations: Ref[]) => {
     const scope = {
       inside: dex.project,
@@ -122,15 +125,19 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
   }
   const answers: { place: number; silent: boolean; silentWithout: boolean }[] = []
   for (const { subject, gold } of questions) {
-    await next()
+    await reportQuestion()
     const hits = await search(subject, [])
-    const at = hits.findIndex(({ row }) => gold.some((ref) => isSameConversation(ref, row.ref)))
-    const without = await search(subject, await relativesOf(store, gold))
-    answers.push({ place: at < 0 ? Infinity : at + 1, silent: hits.length === 0, silentWithout: without.length === 0 })
+    const position = hits.findIndex(({ row }) => gold.some((ref) => isSameConversation(ref, row.ref)))
+    const hitsWithout = await search(subject, await relativesOf(store, gold))
+    answers.push({
+      place: position < 0 ? Infinity : position + 1,
+      silent: hits.length === 0,
+      silentWithout: hitsWithout.length === 0,
+    })
   }
   const n = answers.length
-  const mean = (worth: (answer: (typeof answers)[number]) => number | boolean) =>
-    answers.reduce((sum, answer) => sum + Number(worth(answer)), 0) / n
+  const mean = (measureOf: (answer: (typeof answers)[number]) => number | boolean) =>
+    answers.reduce((sum, answer) => sum + Number(measureOf(answer)), 0) / n
   const figures = {
     n,
     hit_at_1: mean(({ place }) => place === 1),
@@ -142,7 +149,10 @@ async function measure(dex: Dex, store: HistoryReader, index: SearchIndex, quest
   return { figures, hit_at_5_interval: confidenceInterval(figures.hit_at_5, n), silent_without_answer }
 }
 
-/** Other conversations that may contain the same words: the parents, and the subagents and forks of both. */
+/**
+ * The conversations with the answer, and others that may contain the same words: their parents, and the subagents and forks of
+ * them all.
+ */
 async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
   const rows = await Promise.all(gold.map((ref) => store.conversation(ref)))
   return store.family([...gold, ...rows.flatMap((row) => (row?.parent ? siblingRef(row.ref, row.parent.id) : []))])
@@ -152,9 +162,9 @@ async function relativesOf(store: HistoryReader, gold: Ref[]): Promise<Ref[]> {
 export function confidenceInterval(share: number, n: number): { low: number; high: number } {
   const z = 1.96
   const middle = share + (z * z) / (2 * n)
-  const reach = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))
+  const margin = z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))
   const scale = 1 + (z * z) / n
-  return { low: Math.max(0, (middle - reach) / scale), high: Math.min(1, (middle + reach) / scale) }
+  return { low: Math.max(0, (middle - margin) / scale), high: Math.min(1, (middle + margin) / scale) }
 }
 
 async function limitsOf(dex: Dex, searched: { conversations: number; of_conversations: number }): Promise<string[]> {
@@ -171,16 +181,21 @@ async function limitsOf(dex: Dex, searched: { conversations: number; of_conversa
 }
 
 function tooFewNote({ commits, questions }: { commits: number; questions: number }): string {
-  const found = `Of ${many(commits, "commit")} made in your conversations, ${grouped(questions)} can be searched for`
-  return `${found}; a measurement needs ${MIN_QUESTIONS}. Only a \`git commit\` that an agent ran counts, with a subject of four words or more. Let your agents commit, run \`dex sync\`, and try again later.`
+  const counts = `Of ${many(commits, "commit")} made in your conversations, ${grouped(questions)} can be searched for`
+  return `${counts}; a measurement needs ${MIN_QUESTIONS}. Only a \`git commit\` that an agent ran counts, with a subject of four words or more. Let your agents commit, run \`dex sync\`, and try again later.`
 }
 
 /**
  * The history without anything that reveals a commit: calls that commit, show the log or use the forge, their results, and every
- * verbatim occurrence of a subject. A subject that still finds its conversation finds it by the work itself. Contains only the
- * conversations in `only`. Calls `next` before it first reads the messages of a conversation.
+ * verbatim occurrence of a subject. A subject that still finds its conversation does so because of the work itself. Contains only
+ * the conversations in `includedRefs`. Calls `onConversation` before it first reads the messages of a conversation.
  */
-export function maskedStore(store: HistoryReader, commits: CommitRow[], only: Set<string>, next = async () => {}) {
+export function maskedStore(
+  store: HistoryReader,
+  commits: CommitRow[],
+  includedRefs: Set<string>,
+  onConversation = async () => {},
+) {
   const mask = subjectMask(commits.map(({ subject }) => subject))
   const revealing = new Map<string, ReadonlySet<string>>()
   const conversation = async (ref: Ref) => {
@@ -193,14 +208,17 @@ export function maskedStore(store: HistoryReader, commits: CommitRow[], only: Se
     ...store,
     changes: async (after, limit) => {
       const feed = await store.changes(after, limit)
-      return { ...feed, changes: feed.changes.filter(({ ref }) => ref !== undefined && only.has(formatRef(ref))) }
+      return {
+        ...feed,
+        changes: feed.changes.filter(({ ref }) => ref !== undefined && includedRefs.has(formatRef(ref))),
+      }
     },
     conversation,
     titles: async (refs) => (await Promise.all(refs.map(conversation))).map((row) => row?.title?.text ?? ""),
     messages: async (ref, numbers) => {
       // A result may come many messages after its call, so calls are collected from all messages.
       const name = formatRef(ref)
-      if (!revealing.has(name)) await next()
+      if (!revealing.has(name)) await onConversation()
       const calls = revealing.get(name) ?? revealingCalls(await store.messages(ref))
       revealing.set(name, calls)
       return (await store.messages(ref, numbers)).map((message) => maskMessage(message, calls, mask))
@@ -208,13 +226,13 @@ export function maskedStore(store: HistoryReader, commits: CommitRow[], only: Se
   } satisfies HistoryReader
 }
 
-const REVEALS =
+const REVEALING_COMMAND =
   /\bgit\b[^|;&\n]*\b(?:commit|log|show|reflog|rebase|cherry-pick|notes)\b|\bgh\s+(?:pr|api|issue|release)\b/
 const FORGE_TOOL = /^mcp_+git/i
 const SHELL_TOOL = /bash|shell|exec|terminal|command/i
 
-function reveals({ tool, text }: { tool: string; text: string }): boolean {
-  return FORGE_TOOL.test(tool) || (/\bg(?:it|h)\b/.test(text) && REVEALS.test(commandIn(tool, text)))
+function revealsCommit({ tool, text }: { tool: string; text: string }): boolean {
+  return FORGE_TOOL.test(tool) || (/\bg(?:it|h)\b/.test(text) && REVEALING_COMMAND.test(commandIn(tool, text)))
 }
 
 function commandIn(tool: string, input: string): string {
@@ -224,14 +242,14 @@ function commandIn(tool: string, input: string): string {
     if (Array.isArray(command)) return command.join(" ")
     if (typeof command === "string") return command
   } catch {
-    // a freeform tool's input is the plain text
+    // not JSON: the plain text of a freeform tool
   }
   return SHELL_TOOL.test(tool) ? input : ""
 }
 
 function revealingCalls(messages: StoredMessage[]): Set<string> {
   const calls = messages.flatMap(({ parts, effects }) => [
-    ...parts.filter((part) => part.type === "tool_call").filter(reveals),
+    ...parts.filter((part) => part.type === "tool_call").filter(revealsCommit),
     ...effects.filter((effect) => effect.type === "commit"),
   ])
   return new Set(calls.flatMap(({ call_id }) => call_id ?? []))
@@ -240,7 +258,7 @@ function revealingCalls(messages: StoredMessage[]): Set<string> {
 function maskMessage(message: StoredMessage, calls: ReadonlySet<string>, mask: Mask): StoredMessage {
   const parts = message.parts.map((part) => {
     const id = part.type === "tool_call" || part.type === "tool_result" ? part.call_id : undefined
-    const isRevealing = (part.type === "tool_call" && reveals(part)) || (id !== undefined && calls.has(id))
+    const isRevealing = (part.type === "tool_call" && revealsCommit(part)) || (id !== undefined && calls.has(id))
     return { ...part, text: isRevealing ? "" : mask(part.text) }
   })
   return { ...message, parts }
@@ -249,8 +267,8 @@ function maskMessage(message: StoredMessage, calls: ReadonlySet<string>, mask: M
 type Mask = (text: string) => string
 
 /**
- * The length of subjects to mask, in characters. Shorter ones are ordinary words; longer ones are rare and would cost memory in
- * one large pattern.
+ * Limits for the text that is masked, in characters. A shorter subject is ordinary words. Of a longer one, only the beginning is
+ * masked, because long texts would make the pattern large.
  */
 const MIN_CHARS = 8
 const MAX_CHARS = 300
@@ -260,11 +278,11 @@ export function subjectMask(subjects: string[]): Mask {
   const forms = [...new Set(subjects.flatMap(formsOf))].filter((form) => form.length >= MIN_CHARS)
   // Longest first, so that a shorter subject does not break a longer one that contains it.
   forms.sort((a, b) => b.length - a.length)
-  const any = new RegExp(forms.map((form) => form.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g")
-  return (text) => text.replaceAll(any, "")
+  const anySubject = new RegExp(forms.map((form) => form.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|"), "g")
+  return (text) => text.replaceAll(anySubject, "")
 }
 
-/** The subject in plain text, in a tool's JSON, and without the number that a forge appends. */
+/** Returns the subject with and without the number that a forge appends, each in plain text and as it appears in a tool's JSON. */
 function formsOf(text: string): string[] {
   const subject = text.slice(0, MAX_CHARS)
   const plain = [subject, subject.replace(/ \(#\d+\)$/, "")]

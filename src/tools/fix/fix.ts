@@ -7,7 +7,7 @@ import { maxTokensField } from "../view-fields.ts"
 const input = object({
   error: text("The error text, or part of it, or the command that failed.", { minLength: 1 }),
   project: projectField,
-  limit: withDefault(integer("Most fixes to show.", { minimum: 1, maximum: 50 }), 5),
+  limit: withDefault(integer("Show at most this many fixes.", { minimum: 1, maximum: 50 }), 5),
   max_tokens: maxTokensField,
 })
 export type FixInput = Infer<typeof input>
@@ -27,7 +27,10 @@ export const fix = defineTool({
         date: text("When the command succeeded, or when it failed if it never did."),
         project: text(),
         source: text(),
-        files: listOf(object({ path: text(), added: integer(), removed: integer() }), "Edited in between."),
+        files: listOf(
+          object({ path: text(), added: integer(), removed: integer() }),
+          "Files edited between the two runs.",
+        ),
         files_left_out: optional(integer()),
         edit: text("The change, as a unified diff; empty if the agent does not record it."),
         edit_lines_left_out: optional(integer()),

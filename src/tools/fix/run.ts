@@ -1,6 +1,5 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { grouped } from "../../core/format.ts"
 import { formatRef } from "../../core/ref.ts"
 import { type FoundFix, findFixes } from "../../learn/fixes/like.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
@@ -14,30 +13,32 @@ const MAX_FILES = 10
 export async function run(dex: Dex, input: FixInput) {
   if (!dex.hasHistory()) throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
   const { knowledge, notes, isHidden, hidden } = await updatedKnowledge(dex)
-  const wanted = {
+  const query = {
     query: input.error,
     inside: dex.project,
     project: input.project,
   }
-  const { solved, unsolved } = findFixes(knowledge, { ...wanted, except: hidden })
-  const all = hidden.length === 0 ? undefined : findFixes(knowledge, wanted)
+  const { solved, unsolved } = findFixes(knowledge, { ...query, except: hidden })
+  const all = hidden.length === 0 ? undefined : findFixes(knowledge, query)
   const withheld = all ? [...all.solved, ...all.unsolved].filter(({ project }) => isHidden(project)).length : 0
-  const shown = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(listedFix)
+  const rows = (solved.length > 0 ? solved : unsolved).slice(0, input.limit).map(listedFix)
   if (unsolved.length > 0)
-    notes.push(`For ${many(unsolved.length, "similar error")}, code was edited but no run is known to have passed.`)
+    notes.push(
+      `After ${many(unsolved.length, "similar error")}, code was edited, but no run is known to have passed since then.`,
+    )
   if (withheld > 0) notes.push(`Not shown: ${many(withheld, "similar error")} in private projects.`)
-  const build = (kept: number) => ({
-    fixes: shown.slice(0, kept),
+  const build = (count: number) => ({
+    fixes: rows.slice(0, count),
     total: solved.length,
     unsolved: unsolved.length,
     notes:
-      kept === shown.length
+      count === rows.length
         ? notes
-        : [...notes, `${grouped(shown.length - kept)} more were left out to stay within max_tokens.`],
+        : [...notes, `${many(rows.length - count, "more fix", "more fixes")} left out to stay within max_tokens.`],
   })
-  const fits = fitItems(shown.length, build, input.max_tokens)
-  if (fits === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
-  return fits.answer
+  const fitted = fitItems(rows.length, build, input.max_tokens)
+  if (fitted === undefined) throw budgetTooSmall(input.max_tokens!, build(0))
+  return fitted.answer
 }
 
 function listedFix({ source, id, project, command, error, failed_number, fixed_number, at, ...fix }: FoundFix) {

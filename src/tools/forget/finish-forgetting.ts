@@ -7,30 +7,30 @@ import { clearLogs } from "../../store/sqlite/replace-database.ts"
 // Forgotten text stays in old pages of a database for as long as another program reads them. A small marker file records this, so
 // that the next sync or gc removes the pages, even if the process that forgot the text was stopped.
 
-const TRY_EVERY_MS = 100
+const RETRY_INTERVAL_MS = 100
 
 export function markForgetting(home: Home): void {
   writeFileSync(markerFile(home), "", { mode: 0o600 })
 }
 
 /**
- * Returns the names of databases whose old pages are still in use after `patienceMs`. Calls `onWait` with the names before the
- * first wait.
+ * Removes the old pages, and waits at most `maxWaitMs` for programs that read them. Returns the names of databases whose old pages
+ * are still in use then. Calls `onWait` with the names before the first wait.
  */
 export async function finishForgetting(
   home: Home,
-  withinMs: number,
+  maxWaitMs: number,
   onWait: (names: string[]) => void = () => {},
 ): Promise<string[]> {
   if (!existsSync(markerFile(home))) return []
-  const deadline = Date.now() + withinMs
+  const deadline = Date.now() + maxWaitMs
   const files = [home.history, home.index, home.knowledge, home.spending, home.suggest]
   for (let tries = 0; ; tries++) {
     const pinned = clearLogs(files).map((path) => basename(path))
     if (pinned.length === 0) rmSync(markerFile(home), { force: true })
     if (pinned.length === 0 || Date.now() >= deadline) return pinned
     if (tries === 0) onWait(pinned)
-    await pause(TRY_EVERY_MS)
+    await pause(RETRY_INTERVAL_MS)
   }
 }
 

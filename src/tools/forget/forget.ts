@@ -5,7 +5,7 @@ import { conversationFields } from "../fields.ts"
 
 const forgetInput = object({
   ids: listOf(text(), "Refs, unique prefixes, row numbers, or a project's folder."),
-  yes: optional(flag("Do not ask.")),
+  yes: optional(flag("Do not ask for confirmation.")),
   copies: optional(
     flag(
       "Also delete conversations with copies of the same messages: forks, and the conversations they were forked from.",
@@ -19,7 +19,7 @@ export const forget = defineTool({
   summary: "Delete conversations permanently",
   input: forgetInput,
   output: object({
-    forgotten: listOf(text(), "With their subagents."),
+    forgotten: listOf(text(), "The deleted conversations, with their subagents."),
     count: integer(),
     kept_copies: optional(
       listOf(
@@ -40,7 +40,7 @@ export const forget = defineTool({
       ),
     ),
     conversations: optional(listOf(object(conversationFields), "The conversations to delete, and those with copies.")),
-    asked: optional(flag("Nothing was deleted yet: confirm with yes.")),
+    asked: optional(flag("Nothing was deleted yet: call again with `yes` to confirm.")),
   }),
   cli: {
     group: "Keep",

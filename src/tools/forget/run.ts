@@ -28,23 +28,23 @@ import { isCurrentProject, resolveRef } from "../resolve.ts"
 import { finishForgetting, markForgetting } from "./finish-forgetting.ts"
 import type { ForgetInput, PrivateInput } from "./forget.ts"
 
-/** How long to wait for other programs that read the databases, in milliseconds. A reader takes milliseconds unless it hangs. */
+/** How long to wait for other programs that read the databases. Unless such a program hangs, it needs only milliseconds. */
 const READER_TIMEOUT_MS = 10_000
 
 export async function run(dex: Dex, input: ForgetInput) {
   if (input.ids.length === 0)
     throw new DexError("no_ref", "What should be deleted? Give a ref, a row number or a project's folder: dex forget 3")
   const store = await dex.storeToWrite()
-  const named: Ref[] = []
-  for (const id of input.ids) named.push(...(await refsOf(dex, id)))
-  const family = await store.family(named)
-  const refs = input.copies ? family : await store.withSubagents(named)
+  const requested: Ref[] = []
+  for (const id of input.ids) requested.push(...(await refsOf(dex, id)))
+  const family = await store.family(requested)
+  const refs = input.copies ? family : await store.withSubagents(requested)
   const forgotten = refs.map(formatRef)
-  const others = await listedConversations(
+  const relatives = await listedConversations(
     dex,
     family.filter((ref) => !forgotten.includes(formatRef(ref))),
   )
-  const copies = others.filter(({ kind }) => kind !== "subagent")
+  const copies = relatives.filter(({ kind }) => kind !== "subagent")
   const counts = {
     forgotten,
     count: refs.length,
@@ -54,8 +54,8 @@ export async function run(dex: Dex, input: ForgetInput) {
   if (!input.yes) return { ...counts, conversations, asked: true }
   const projects = await projectsOf(store, refs)
   markForgetting(dex.home)
-  // Cleared first, so that a command that is stopped halfway can be repeated with the same refs. Cleared again at the end,
-  // because a hook may have stored something meanwhile.
+  // The copies are cleared first, so that a command that is stopped halfway can be repeated with the same refs. They are cleared
+  // again at the end, because a hook may have stored something meanwhile.
   await dex.clearCopies(refs, projects)
   const { connectors } = await dex.syncDeps()
   const connectorOf = new Map(connectors.map((connector) => [connector.source, connector]))
@@ -65,7 +65,7 @@ export async function run(dex: Dex, input: ForgetInput) {
   // Damaged histories that were kept by a repair also contain the text, and so do derived files of other dex versions.
   removeDamagedDatabases(dex.home.history)
   for (const file of [dex.home.index, dex.home.knowledge, dex.home.spending]) removeOtherFormats(file)
-  const still = await forgetInOldHistories(dex.home, refs, { copies: input.copies === true, ownerOf })
+  const undeleted = await forgetInOldHistories(dex.home, refs, { copies: input.copies === true, ownerOf })
   await dex.clearCopies(refs, projects)
   const index = await dex.indexToWrite()
   if (index) {
@@ -78,14 +78,14 @@ export async function run(dex: Dex, input: ForgetInput) {
   markForgetting(dex.home) // again, because a sync may have removed the marker meanwhile
   const pinned = await finishForgetting(dex.home, READER_TIMEOUT_MS, (names) =>
     dex.onWait?.(
-      `Waiting for another program that reads the old pages of ${joinNames(names)}, at most ${READER_TIMEOUT_MS / 1000} s. You can stop waiting; the conversations stay deleted.`,
+      `Waiting at most ${READER_TIMEOUT_MS / 1000} s for another program that reads the old pages of ${joinNames(names)}. You can stop waiting; the conversations stay deleted.`,
     ),
   )
   return {
     ...counts,
     conversations: conversations.length > 0 ? conversations : undefined,
     pinned: pinned.length > 0 ? pinned : undefined,
-    still_there: still.length > 0 ? still : undefined,
+    still_there: undeleted.length > 0 ? undeleted : undefined,
   }
 }
 
@@ -99,20 +99,20 @@ async function projectsOf(store: HistoryReader, refs: Ref[]): Promise<string[]> 
 }
 
 /**
- * The conversations in the form of a listing. Conversations with a damaged row are left out. Titles of a private project are
- * shown only inside it.
+ * The conversations in the form of a listing. Conversations with a damaged row are left out. The titles of a private project's
+ * conversations are shown only inside the project.
  */
 async function listedConversations(dex: Dex, refs: Ref[]) {
   const store = await dex.store()
   const rows = await Promise.all(refs.map((ref) => store.conversation(ref)))
-  const shown = rows.filter((row) => row !== undefined)
-  return shown.map((row) => ({
+  const readableRows = rows.filter((row) => row !== undefined)
+  return readableRows.map((row) => ({
     ...conversationOf(row),
     ...(row.private && !isCurrentProject(dex, row.project) && { title: "(private)" }),
   }))
 }
 
-/** dex removes its own chats and notes, never other programs' files. */
+/** Removes the files of dex's own chats and notes. dex never removes other programs' files. */
 function removeOwnFiles(dex: Dex, refs: Ref[]): void {
   for (const { source, id } of refs) {
     if (source === "dex_chat") removeBelow(join(dex.home.dir, "chat-sessions"), chatFolderOf(id))
@@ -127,15 +127,15 @@ function removeBelow(root: string, name: string): void {
 /** One conversation, or all conversations of a project if the text is a project's folder. */
 async function refsOf(dex: Dex, text: string): Promise<Ref[]> {
   const store = await dex.store()
-  const isMeant = (known: string) => isNamed(dex, known, text)
-  const spellings = (await store.projects()).map((candidate) => candidate.path).filter(isMeant)
+  const isRequested = (known: string) => isNamed(dex, known, text)
+  const spellings = (await store.projects()).map((candidate) => candidate.path).filter(isRequested)
   if (spellings.length === 0) return [(await resolveRef(dex, text)).row.ref]
-  const found: Ref[] = []
+  const refs: Ref[] = []
   for (const project of spellings) {
     const { rows } = await store.list({ limit: 1_000_000, offset: 0, project, inside: project })
-    found.push(...rows.filter((row) => row.project === project).map((row) => row.ref))
+    refs.push(...rows.filter((row) => row.project === project).map((row) => row.ref))
   }
-  return found
+  return refs
 }
 
 /** True if the typed text names the project's folder, absolute or relative to the current folder, in any spelling. */
@@ -146,25 +146,25 @@ function isNamed(dex: Dex, project: string, typed: string): boolean {
 
 export async function setPrivate(dex: Dex, input: PrivateInput) {
   const store = await dex.storeToWrite()
-  const privateOnes = async () =>
+  const privateProjects = async () =>
     (await store.projects()).filter((project) => project.private).map((project) => project.path)
-  if (input.project === undefined && !input.off) return { projects: await privateOnes() }
-  const known = (await store.projects()).map((project) => project.path)
+  if (input.project === undefined && !input.off) return { projects: await privateProjects() }
+  const knownProjects = (await store.projects()).map((project) => project.path)
   const typed = input.project ?? dex.project
-  const path = known.find((one) => isNamed(dex, one, typed)) ?? projectAt(dex, typed)
-  if (path === undefined) throw new DexError("no_project", noProjectError(resolve(dex.cwd, typed), known))
+  const path = knownProjects.find((project) => isNamed(dex, project, typed)) ?? projectAt(dex, typed)
+  if (path === undefined) throw new DexError("no_project", noProjectError(resolve(dex.cwd, typed), knownProjects))
   const { platform } = dex.machine
   const projectOf = createProjectFinder(platform)
   await store.setPrivate(path, input.off !== true, (folder, project) =>
     isSamePath(projectOf(folder), project, platform),
   )
   await updateDerivedData(dex, store)
-  const others = known.filter((one) => one.startsWith(path.endsWith(sep) ? path : path + sep))
+  const nested = knownProjects.filter((project) => project.startsWith(path.endsWith(sep) ? path : path + sep))
   return {
     project: path,
     private: input.off !== true,
-    projects: await privateOnes(),
-    below: others.length > 0 ? others : undefined,
+    projects: await privateProjects(),
+    below: nested.length > 0 ? nested : undefined,
   }
 }
 
@@ -182,11 +182,13 @@ function projectAt(dex: Dex, typed: string): string | undefined {
 
 const MAX_NAMED = 5
 
-function noProjectError(path: string, known: string[]): string {
-  const named = known.slice(0, MAX_NAMED).join(", ")
-  const rest = known.length > MAX_NAMED ? `, and ${known.length - MAX_NAMED} more` : ""
+function noProjectError(path: string, knownProjects: string[]): string {
+  const firstProjects = knownProjects.slice(0, MAX_NAMED).join(", ")
+  const rest = knownProjects.length > MAX_NAMED ? `, and ${knownProjects.length - MAX_NAMED} more` : ""
   const others =
-    known.length === 0 ? "No projects are known yet. Run `dex sync` first." : `Known projects: ${named}${rest}.`
+    knownProjects.length === 0
+      ? "No projects are known yet. Run `dex sync` first."
+      : `Known projects: ${firstProjects}${rest}.`
   return `There is no folder or known project called ${path}. ${others}`
 }
 
@@ -203,23 +205,23 @@ async function forgetInOldHistories(
   { copies, ownerOf }: { copies: boolean; ownerOf: OwnerOf },
 ): Promise<UndeletedFile[]> {
   removeUnfinished(home)
-  const still: UndeletedFile[] = []
+  const undeleted: UndeletedFile[] = []
   for (const file of replacedHistories(home.history)) {
-    if (isSameFile(home.history, file)) continue // a running restore also gives the history this name, and the history was just
-    // changed
+    // While a restore runs, this can be another name of the current history, from which the text has just been deleted.
+    if (isSameFile(home.history, file)) continue
     try {
       const store = openStore(file)
       await forgetIn(store, refs, copies, ownerOf).finally(() => store.close())
     } catch (error) {
-      still.push({ file, why: whyNot(error) })
+      undeleted.push({ file, why: failureReason(error) })
     }
   }
-  return [...still, ...unknownDatabases(home)]
+  return [...undeleted, ...unknownDatabases(home)]
 }
 
 async function forgetIn(store: HistoryWriter, refs: Ref[], copies: boolean, ownerOf: OwnerOf): Promise<void> {
-  const there = await (copies ? store.family(refs) : store.withSubagents(refs))
-  await store.forget(there, ownerOf)
+  const family = await (copies ? store.family(refs) : store.withSubagents(refs))
+  await store.forget(family, ownerOf)
 }
 
 /**
@@ -238,15 +240,15 @@ function removeUnfinished(home: Home): void {
   }
 }
 
-function whyNot(error: unknown): string {
+function failureReason(error: unknown): string {
   if (!isDexError(error)) return messageOf(error)
-  const short: Record<string, string> = { corrupt: "it is damaged", newer_schema: "a newer dex wrote it" }
-  return short[error.code] ?? error.message
+  const reasons: Record<string, string> = { corrupt: "it is damaged", newer_schema: "a newer dex wrote it" }
+  return reasons[error.code] ?? error.message
 }
 
 /** Databases in dex's folder that dex did not create, most likely backups. */
 function unknownDatabases(home: Home): UndeletedFile[] {
-  const own = [
+  const ownFiles = [
     home.history,
     home.index,
     home.knowledge,
@@ -255,7 +257,7 @@ function unknownDatabases(home: Home): UndeletedFile[] {
     hubState(home),
     ...replacedHistories(home.history),
   ]
-  const known = new Set(own.map((path) => basename(path)))
+  const known = new Set(ownFiles.map((path) => basename(path)))
   return readdirSync(home.dir)
     .filter((name) => name.endsWith(".db") && !known.has(name))
     .map((name) => ({ file: join(home.dir, name), why: "dex does not know this file" }))

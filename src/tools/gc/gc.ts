@@ -8,7 +8,7 @@ export const gc = defineTool({
   input: object({}),
   output: object({
     dropped: listOf(object({ embedder: text(), vectors: integer() }), "Vectors of models that are no longer in use."),
-    compacted: integer("Space of deleted vectors that was freed."),
+    compacted: integer("Number of deleted vectors whose space was freed."),
     bytes_before: integer("Size of the index on disk, including files left by other versions of dex."),
     bytes_after: integer(),
     duration_ms: integer(),

@@ -17,10 +17,10 @@ export async function run(dex: Dex) {
   const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
   try {
     if (locks.includes(undefined))
-      throw new DexError("busy", "Another dex is syncing or embedding right now. Try again when it is done.")
-    const before = databaseBytes(dex.home.index)
-    const derived = [dex.home.index, dex.home.knowledge, dex.home.spending]
-    const others = derived.reduce((bytes, file) => bytes + removeOtherFormats(file), 0)
+      throw new DexError("busy", "Another dex process is syncing or embedding right now. Try again when it is done.")
+    const bytesBefore = databaseBytes(dex.home.index)
+    const derivedFiles = [dex.home.index, dex.home.knowledge, dex.home.spending]
+    const otherFormatBytes = derivedFiles.reduce((bytes, file) => bytes + removeOtherFormats(file), 0)
     const vectors = await index.vectors()
     const { dropped, note } = dropUnusedVectors(dex, vectors)
     const compacted = vectors.compact()
@@ -29,7 +29,7 @@ export async function run(dex: Dex) {
     return {
       dropped,
       compacted,
-      bytes_before: before + others,
+      bytes_before: bytesBefore + otherFormatBytes,
       bytes_after: databaseBytes(dex.home.index),
       duration_ms: Date.now() - started,
       pinned: pinned.length > 0 ? pinned : undefined,
@@ -41,8 +41,8 @@ export async function run(dex: Dex) {
 }
 
 /**
- * Drops the vectors of all but the configured model. Drops none if no model is set, because embedding may be off in this project
- * only.
+ * Drops the vectors of all but the configured model. Drops none if no model is set, because embedding may be turned off only in
+ * this project.
  */
 function dropUnusedVectors(
   dex: Dex,
@@ -53,17 +53,17 @@ function dropUnusedVectors(
   const model = settings["embed.model"]
   const dims = settings["embed.dims"]
   const spaces = vectors.stats()
-  const known = spaces.map((space) => space.embedder)
+  const embedders = spaces.map((space) => space.embedder)
   if (provider === "none" || (provider !== "local" && model === undefined))
     return {
       dropped: [],
       note:
-        known.length > 0
-          ? `Vectors of ${known.join(", ")} were kept: no embedding model is set here. \`dex doctor reindex\` rebuilds the index without them.`
+        embedders.length > 0
+          ? `Vectors of ${embedders.join(", ")} were kept: no embedding model is set here. \`dex doctor reindex\` rebuilds the index without them.`
           : undefined,
     }
-  const keep = matchingStoredId({ provider, dexDir: dex.home.dir, model, dims }, known)
-  const dropped = spaces.filter((space) => space.embedder !== keep)
-  if (dropped.length > 0) vectors.drop(keep)
+  const currentEmbedder = matchingStoredId({ provider, dexDir: dex.home.dir, model, dims }, embedders)
+  const dropped = spaces.filter((space) => space.embedder !== currentEmbedder)
+  if (dropped.length > 0) vectors.drop(currentEmbedder)
   return { dropped: dropped.map(({ embedder, vectors }) => ({ embedder, vectors })) }
 }

@@ -19,7 +19,7 @@ const OPENABLE_AGENTS = agents.filter(({ open }) => open !== undefined).map(({ s
 
 const ref = text("The message that it comes from.")
 const cut = optional(flag("The text is longer; read_more has the call that shows all of it."))
-const quote = object({ ref, kind: text(), question: optional(text()), text: text("Quoted."), cut })
+const quote = object({ ref, kind: text(), question: optional(text()), text: text("The quoted text."), cut })
 
 const input = object({
   id: text("A ref, a unique prefix, a row number of the last listing, or current. With #12, as it was at message 12.", {
@@ -27,7 +27,7 @@ const input = object({
   }),
   to: optional(choice(OPENABLE_AGENTS, "Open this agent with the brief. In a pipe the brief is printed.")),
   max_tokens: withDefault(
-    integer("The brief's size limit in tokens, about. What is left out is reported.", {
+    integer("Approximate size limit of the brief in tokens. What is left out is reported.", {
       minimum: 1,
       maximum: 25_000,
     }),
@@ -49,7 +49,7 @@ export const handover = defineTool({
     decisions: listOf(quote, "plan (approved), answer, refusal (of a tool), words (phrased as a decision)."),
     files: listOf(
       object({ ref, kind: choice(["edited", "read"]), path: text(), added: integer(), removed: integer() }),
-      "Edited, newest first; read, if none was edited.",
+      "Edited files, newest first; files that were read, if none was edited.",
     ),
     commands: listOf(
       object({
@@ -80,7 +80,7 @@ export const handover = defineTool({
     command: optional(
       listOf(text(), "The agent's program and arguments, without the brief, which is the last argument."),
     ),
-    folder: optional(text("Where to run it.")),
+    folder: optional(text("The folder in which to run the command.")),
     note: optional(text("Why the folder is not the conversation's.")),
     problem: optional(text("Why the agent cannot be started.")),
   }),

@@ -26,15 +26,15 @@ export async function run(dex: Dex, input: HandoverInput) {
       `${input.max_tokens} tokens are too few: the smallest brief takes about ${result.needed}. Try --max-tokens ${Math.ceil((result.needed + 200) / 100) * 100}.`,
     )
   if (input.to === undefined) return { ...headOf(row), ...result.text }
-  const where = await folderToOpen(dex, row, input.here === true)
-  return { ...headOf(row), ...result.text, ...openCommand(where, input.to, result.text.brief, dex) }
+  const folderToUse = await folderToOpen(dex, row, input.here === true)
+  return { ...headOf(row), ...result.text, ...openCommand(folderToUse, input.to, result.text.brief, dex) }
 }
 
 function messagesUpTo(messages: StoredMessage[], number: number | undefined): StoredMessage[] {
   if (number === undefined) return messages
-  const at = messages.findIndex((message) => message.number === number)
-  if (at === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
-  return messages.slice(0, at + 1)
+  const index = messages.findIndex((message) => message.number === number)
+  if (index === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
+  return messages.slice(0, index + 1)
 }
 
 function briefHead(
@@ -63,15 +63,15 @@ function briefHead(
 }
 
 /**
- * The longest brief that is passed as an argument, in bytes. Linux allows 128 kB for one argument, Windows 32,767 characters for
- * the complete command line.
+ * The longest brief that is passed as an argument. Linux allows 128 kB for one argument, Windows 32,767 characters for the complete
+ * command line.
  */
 const MAX_ARGUMENT_BYTES = 100_000
 const MAX_WINDOWS_ARGUMENT_LENGTH = 30_000
 
 function openCommand({ folder, why }: FolderToOpen, to: string, brief: string, { machine }: Dex) {
-  const longest = machine.platform === "win32" ? MAX_WINDOWS_ARGUMENT_LENGTH : MAX_ARGUMENT_BYTES
-  const isTooLong = Buffer.byteLength(brief) > longest
+  const maxBytes = machine.platform === "win32" ? MAX_WINDOWS_ARGUMENT_LENGTH : MAX_ARGUMENT_BYTES
+  const isTooLong = Buffer.byteLength(brief) > maxBytes
   const problem =
     folder === undefined
       ? why

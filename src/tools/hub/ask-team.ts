@@ -11,7 +11,7 @@ export function askTeam<O>(dex: Dex, tool: string, { where: _, ...input }: { whe
   return withTeam(dex, (hub) => hub.ask<O>(tool, input))
 }
 
-/** Opens one connection for several questions. */
+/** Runs `work` with a connection to the team's hub, over which it can ask several questions. */
 export async function withTeam<T>(dex: Dex, work: (hub: Pick<HubClient, "ask">) => Promise<T>): Promise<T> {
   const { address, token } = readHub(dex.home)
   if (address === undefined || token === undefined)

@@ -4,8 +4,12 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
 
 const removedShape = listOf(
-  object({ what: text(), count: integer(), earlier: optional(flag("It was removed when dex read it.")) }),
-  "What was removed. dex finds many secrets, not all.",
+  object({
+    what: text(),
+    count: integer(),
+    earlier: optional(flag("It was already removed when dex read the conversation.")),
+  }),
+  "The secrets that were removed. dex finds many, but not all.",
 )
 const summaryShape = object({
   project: text("The project's folder."),
@@ -51,7 +55,7 @@ const input = object({
   forget: optional(flag("unshare, hold: also delete on the hub what was sent. It cannot be sent again.")),
   off: optional(flag("hold: allow the conversation to be sent again.")),
   quiet: optional(flag("push: print nothing, and do nothing if the next attempt is not due yet.")),
-  yes: optional(flag("Do not ask.")),
+  yes: optional(flag("Do not ask for confirmation.")),
 })
 export type HubInput = Infer<typeof input>
 
@@ -84,8 +88,8 @@ export const hub = defineTool({
         }),
       ),
     ),
-    waiting: optional(integer("Changed conversations that the next push looks at.")),
-    leaving: optional(integer("Conversations that the next push deletes on the hub.")),
+    waiting: optional(integer("Changed conversations that the next push will examine.")),
+    leaving: optional(integer("Conversations that the next push will delete on the hub.")),
     held: optional(listOf(text(), "Refs of conversations that are held back, with their subagents.")),
     refused: optional(listOf(object({ id: text(), why: text() }), "Conversations that the hub rejected.")),
     quarantined: optional(
@@ -118,7 +122,7 @@ export const hub = defineTool({
           last_used_at: optional(text("The day.")),
           revoked_at: optional(text()),
         }),
-        "tokens: yours, without their secrets.",
+        "tokens: your tokens, without their secrets.",
       ),
     ),
     requests: optional(
@@ -127,7 +131,7 @@ export const hub = defineTool({
         "requests: members who asked to share a project that you own.",
       ),
     ),
-    requests_waiting: optional(integer("status: requests that wait for your answer.")),
+    requests_waiting: optional(integer("status: requests that are waiting for your answer.")),
     access: optional(
       object({
         member: text(),
@@ -147,7 +151,7 @@ export const hub = defineTool({
     ),
     revoked: optional(integer("tokens revoke: the token that was revoked.")),
     pushed_at: optional(text("When everything was last sent.")),
-    next_try_at: optional(text("When dex tries again automatically.")),
+    next_try_at: optional(text("When dex will try again automatically.")),
     summary: optional(summaryShape),
     preview: optional(
       object({
@@ -173,10 +177,10 @@ export const hub = defineTool({
     ),
     pushed: optional(
       object({
-        busy: flag("Another dex is sending."),
-        sent: integer("Conversations."),
+        busy: flag("Another dex process is sending."),
+        sent: integer("Conversations that were sent."),
         removed: integer("Conversations that were deleted on the hub."),
-        refused: integer("Conversations."),
+        refused: integer("Conversations that the hub rejected."),
         bytes: integer(),
         complete: flag("Everything was sent."),
       }),
@@ -184,7 +188,7 @@ export const hub = defineTool({
     unshared: optional(text("The project that is no longer shared.")),
     on_hub: optional(integer("Conversations of the project that the hub has.")),
     logged_out: optional(flag()),
-    asked: optional(flag("Nothing was done yet: confirm with yes.")),
+    asked: optional(flag("Nothing was done yet: call again with `yes` to confirm.")),
   }),
   cli: {
     group: "Keep",
@@ -193,7 +197,7 @@ export const hub = defineTool({
     example: "dex hub share --dry-run",
     forms: {
       "dex hub login ADDRESS": "Log in, in a browser or with a token",
-      "dex hub share": "Share this project; asks first",
+      "dex hub share": "Share this project, after asking you",
       "dex hub share --dry-run": "Show what would be sent",
       "dex hub hold 3": "Never send one conversation",
       "dex hub requests": "List who asks to share your projects; approve NAME gives access",

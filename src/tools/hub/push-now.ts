@@ -16,39 +16,39 @@ export type PushOutcome = PushReport & { busy: boolean }
 const NOTHING_SENT: PushOutcome = { busy: false, sent: 0, removed: 0, refused: 0, chunks: 0, bytes: 0, complete: true }
 
 /**
- * Sends what is shared and not yet acknowledged. With `isAutomatic` (nobody requested the push), an unreachable hub is not
- * contacted again until the next attempt is due, and dex does not wait for it. Throws a DexError if the push fails.
+ * Sends what is shared and not yet acknowledged. `isAutomatic` means that nobody requested the push: dex then waits only briefly
+ * for the hub, and after a failure it does not contact the hub until the next attempt is due. Throws a DexError if the push fails.
  */
-export async function pushNow(dex: Dex, how: { isAutomatic?: boolean; maxMs?: number } = {}): Promise<PushOutcome> {
+export async function pushNow(dex: Dex, options: { isAutomatic?: boolean; maxMs?: number } = {}): Promise<PushOutcome> {
   const choices = readHub(dex.home)
   const { address, token } = choices
   if (address === undefined) throw new DexError("no_hub", "No hub is set up. Log in first: dex hub login ADDRESS")
   if (token === undefined) throw new DexError("no_hub", `You are logged out. Log in again: dex hub login ${address}`)
-  // Read again each time, so that a project that was unshared meanwhile is not sent.
-  const agreedNow = () => {
-    const now = readHub(dex.home)
-    return now.address === address && now.token === token ? now : { ...now, consents: [] }
+  // The choices are read again each time, so that a project that was unshared meanwhile is not sent.
+  const currentChoices = () => {
+    const current = readHub(dex.home)
+    return current.address === address && current.token === token ? current : { ...current, consents: [] }
   }
   const lock = tryLock(join(dex.home.dir, "hub.lock"))
   if (!lock) return { ...NOTHING_SENT, busy: true, complete: false }
   const pushed = openPushedStore(dex)
   try {
     const health = pushed.health()
-    if (how.isAutomatic && health.retry_at !== undefined && health.retry_at > dex.now())
+    if (options.isAutomatic && health.retry_at !== undefined && health.retry_at > dex.now())
       return { ...NOTHING_SENT, complete: false }
     const hub = openHub({
       address,
       token,
       signal: dex.signal,
-      ...(how.isAutomatic && { timeoutMs: 10_000, patience: 1 }),
+      ...(options.isAutomatic && { timeoutMs: 10_000, patience: 1 }),
     })
     try {
       const report = await pushAll({
-        ...(await sharingOf(dex, agreedNow, pushed)),
+        ...(await sharingOf(dex, currentChoices, pushed)),
         hub,
         as: [address, choices.tenant, choices.member].join("\n"),
-        deadline: how.maxMs === undefined ? undefined : dex.now() + how.maxMs,
-        again: !how.isAutomatic,
+        deadline: options.maxMs === undefined ? undefined : dex.now() + options.maxMs,
+        again: !options.isAutomatic,
         onProgress:
           dex.onProgress &&
           ((done, total) => dex.onProgress!({ phase: "sending", done, total, bytes: done, bytesTotal: total })),
@@ -79,7 +79,7 @@ export async function pushNow(dex: Dex, how: { isAutomatic?: boolean; maxMs?: nu
   }
 }
 
-/** The push fields of the output. */
+/** The fields of the output that describe a push. */
 export function pushFields({ busy, sent, removed, refused, bytes, complete }: PushOutcome) {
   return { busy, sent, removed, refused, bytes, complete }
 }

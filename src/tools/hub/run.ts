@@ -21,18 +21,18 @@ import { pushFields, pushNow, tryPush } from "./push-now.ts"
 import { shareProject, unshareProject } from "./share-project.ts"
 import { isSharingAllowed, openPushedStore, sharingOf } from "./sharing.ts"
 
-const FORMS =
-  "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests, grant MEMBER, members, tokens [revoke ID] and logout"
+const ACTIONS =
+  "login ADDRESS, status, share [PROJECT], unshare [PROJECT], hold REF, push, requests, grant MEMBER, members, tokens [revoke ID] or logout"
 
 export async function run(dex: Dex, input: HubInput) {
-  const [what = "status", name, ...more] = input.words
+  const [action = "status", name, ...more] = input.words
   const rest = input.words.slice(1)
-  if (what === "tokens") return tokens(dex, rest)
-  if (what === "requests") return requests(dex, rest)
-  if (what === "grant") return grant(dex, rest, input.level)
-  if (what === "members") return members(dex, rest)
-  if (more.length > 0) throw new DexError("usage", `dex hub ${what} takes no "${more[0]}". See: dex hub --help`)
-  switch (what) {
+  if (action === "tokens") return tokens(dex, rest)
+  if (action === "requests") return requests(dex, rest)
+  if (action === "grant") return grant(dex, rest, input.level)
+  if (action === "members") return members(dex, rest)
+  if (more.length > 0) throw new DexError("usage", `dex hub ${action} takes no "${more[0]}". See: dex hub --help`)
+  switch (action) {
     case "status":
       return hubStatus(dex)
     case "share":
@@ -48,7 +48,7 @@ export async function run(dex: Dex, input: HubInput) {
     case "login":
       throw new DexError("usage", "Log in on the command line: dex hub login ADDRESS")
     default:
-      throw new DexError("usage", `There is no dex hub ${what}. There are ${FORMS}.`)
+      throw new DexError("usage", `There is no dex hub ${action}. \`dex hub\` takes ${ACTIONS}.`)
   }
 }
 
@@ -83,13 +83,13 @@ async function hold(dex: Dex, typed: string | undefined, { off, forget }: HubInp
       return { held: pushed.held().map(formatRef) }
     }
     pushed.hold(refs, dex.now())
-    const sent = refs
+    const sentConversations = refs
       .flatMap((ref) => pushed.get(ref) ?? [])
       .filter(({ state, rev }) => state !== "gone" && rev !== undefined)
     const held = refs.map(formatRef)
-    if (!forget || sent.length === 0) return { held, on_hub: sent.length }
-    for (const one of sent) pushed.put({ ...one, state: "leaving", at: dex.now() })
-    return { held, on_hub: sent.length, ...(await tryPush(dex)) }
+    if (!forget || sentConversations.length === 0) return { held, on_hub: sentConversations.length }
+    for (const conversation of sentConversations) pushed.put({ ...conversation, state: "leaving", at: dex.now() })
+    return { held, on_hub: sentConversations.length, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }
@@ -134,13 +134,17 @@ export async function withHub<T>(dex: Dex, work: (hub: HubClient) => Promise<T>)
   return useHub({ address, token, otherwise: "Nothing was changed." }, work)
 }
 
-/** The project that the member asks for. If there are several, the one of the current folder. */
-async function onlyRequestOf(hub: HubClient, name: string, here: () => Promise<string | undefined>): Promise<string> {
+/** The project that the member asks to share. If the member asks for several, the current one. */
+async function onlyRequestOf(
+  hub: HubClient,
+  name: string,
+  currentKey: () => Promise<string | undefined>,
+): Promise<string> {
   const keys = (await hub.requests()).filter(({ member }) => member === name).map(({ project }) => project)
   if (keys.length === 1) return keys[0]!
   if (keys.length === 0)
     throw new DexError("not_found", `${name} has no request that you can answer. \`dex hub requests\` lists them.`)
-  const key = await here()
+  const key = await currentKey()
   if (key !== undefined && keys.includes(key)) return key
   throw new DexError(
     "usage",
@@ -150,8 +154,8 @@ async function onlyRequestOf(hub: HubClient, name: string, here: () => Promise<s
 
 /** The name of the current project on the hub. */
 async function currentProjectKey(dex: Dex): Promise<string | undefined> {
-  const shared = consentFor(readHub(dex.home), dex.project, dex.machine.platform)
-  return shared?.key ?? (await keyOfProject(dex.project))
+  const consent = consentFor(readHub(dex.home), dex.project, dex.machine.platform)
+  return consent?.key ?? (await keyOfProject(dex.project))
 }
 
 async function requireProjectKey(dex: Dex): Promise<string> {
@@ -178,23 +182,23 @@ async function hubStatus(dex: Dex) {
   try {
     const counts = pushed.counts()
     const count = (key: string, state: PushState) =>
-      counts.find((one) => one.project === key && one.state === state)?.count ?? 0
-    const privates = new Set(
-      (await (await dex.store()).projects()).filter((one) => one.private).map(({ path }) => path),
+      counts.find((entry) => entry.project === key && entry.state === state)?.count ?? 0
+    const privateProjects = new Set(
+      (await (await dex.store()).projects()).filter((project) => project.private).map(({ path }) => path),
     )
     const { problem, succeeded_at, retry_at } = pushed.health()
-    const reached = token === undefined ? undefined : await hubState(address, token)
-    const shownProblem = reached?.problem ?? problem
+    const hub = token === undefined ? undefined : await hubState(address, token)
+    const shownProblem = hub?.problem ?? problem
     return {
       address,
       tenant,
       member,
       logged_in: token !== undefined,
-      reachable: reached && reached.problem === undefined,
+      reachable: hub && hub.problem === undefined,
       problem: shownProblem,
-      notices: reached?.notices?.length ? reached.notices : undefined,
-      requests_waiting: reached?.requests || undefined,
-      stored: reached?.stored,
+      notices: hub?.notices?.length ? hub.notices : undefined,
+      requests_waiting: hub?.requests || undefined,
+      stored: hub?.stored,
       shared: consents.map(({ project, key, what, visibility, since }) => ({
         project,
         key,
@@ -204,7 +208,7 @@ async function hubStatus(dex: Dex) {
         sent: count(key, "sent"),
         refused: count(key, "refused"),
         deleted: count(key, "gone"),
-        paused: privates.has(project)
+        paused: privateProjects.has(project)
           ? "the project is private"
           : !isSharingAllowed(dex, project)
             ? "hub.share is false in its .dex.json or in your settings"
@@ -213,10 +217,10 @@ async function hubStatus(dex: Dex) {
       waiting: consents.length === 0 ? 0 : await waitingCount(await sharingOf(dex, () => choices, pushed)),
       leaving: pushed.in("leaving", MAX_CHANGES_EXAMINED).length,
       held: pushed.held().map(formatRef),
-      quarantined: reached?.quarantined
+      quarantined: hub?.quarantined
         ?.slice(0, MAX_NAMED)
         .map(({ source, id, at, rules }) => ({ id: formatRef({ source, id }), at, rules })),
-      receipts: reached?.receipts?.slice(0, MAX_NAMED),
+      receipts: hub?.receipts?.slice(0, MAX_NAMED),
       refused: pushed.in("refused", MAX_NAMED).map(({ ref, why = "" }) => ({ id: formatRef(ref), why })),
       pushed_at: succeeded_at === undefined ? undefined : isoDate(succeeded_at),
       next_try_at: retry_at !== undefined && retry_at > dex.now() ? isoDate(retry_at) : undefined,
@@ -226,15 +230,15 @@ async function hubStatus(dex: Dex) {
   }
 }
 
-/** The number of shared conversations among the next changes in the feed, of which at most MAX_LOOKED_AT are examined. */
+/** The number of shared conversations that the next push will examine. Counts at most MAX_CHANGES_EXAMINED changes of the feed. */
 async function waitingCount(parts: SharingContext): Promise<number> {
   const page = await parts.store.changes(await feedToken(parts), MAX_CHANGES_EXAMINED)
   let count = 0
   for (const { ref } of page.changes) {
     const row = ref && (await parts.store.conversation(ref))
     if (!row || typeof (await sharingConsent(parts, row)) === "string") continue
-    const known = parts.pushed.get(row.ref)
-    if (known?.state !== "gone" && known?.state !== "leaving") count++
+    const pushed = parts.pushed.get(row.ref)
+    if (pushed?.state !== "gone" && pushed?.state !== "leaving") count++
   }
   return count
 }

@@ -11,6 +11,7 @@ import { createOutgoing, DEFAULT_SHARED, SHAREABLE, type Shareable } from "../..
 import { keyOfProject, requireValidKey } from "../../hub-client/project-key.ts"
 import { sharingConsent } from "../../hub-client/push.ts"
 import { chunksOf } from "../../hub-client/wire.ts"
+import { many } from "../../render/words.ts"
 import type { ConversationRow, HistoryReader } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
 import { conversationOf } from "../fields.ts"
@@ -19,7 +20,7 @@ import type { HubInput } from "./hub.ts"
 import { tryPush } from "./push-now.ts"
 import { isSharingAllowed, openPushedStore, type SharingParts, sharingOf } from "./sharing.ts"
 
-/** The most bytes that a preview shows. Everything is counted. */
+/** The most characters of text that a preview shows. The text of further conversations is counted, but not shown. */
 const MAX_PREVIEW_BYTES = 4 << 20
 
 export async function shareProject(dex: Dex, named: string | undefined, input: HubInput) {
@@ -28,10 +29,10 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
   await refuseUnshareable(dex, project)
   const { platform } = dex.machine
   const consent = await consentOf(dex, project, consentFor(choices, project, platform), input)
-  const agreed = withConsent(choices, project, consent, platform)
+  const newChoices = withConsent(choices, project, consent, platform)
   const pushed = openPushedStore(dex)
   try {
-    const parts = await sharingOf(dex, () => agreed, pushed)
+    const parts = await sharingOf(dex, () => newChoices, pushed)
     const { leaving, staying } = await conversationsOf(parts, project)
     if (input.dry_run) return { preview: await previewOf(dex, parts, consent, leaving, input.session) }
     const summary = {
@@ -55,12 +56,14 @@ export async function shareProject(dex: Dex, named: string | undefined, input: H
   }
 }
 
-/** Accepts a project whose folder is gone, because its conversations are in the history. */
+/** Finds the project to share. Its folder may be gone, because its conversations are in the history. */
 async function projectToShare(dex: Dex, named: string): Promise<string> {
   const folder = folderNamed(dex, named)
   if (isFolder(folder)) return projectNamed(dex, named)
-  const known = await (await dex.store()).projects()
-  return known.find(({ path }) => isSamePath(path, folder, dex.machine.platform))?.path ?? projectNamed(dex, named)
+  const knownProjects = await (await dex.store()).projects()
+  return (
+    knownProjects.find(({ path }) => isSamePath(path, folder, dex.machine.platform))?.path ?? projectNamed(dex, named)
+  )
 }
 
 function requireLogin({ address, token }: HubChoices): { address: string; token: string } {
@@ -68,7 +71,7 @@ function requireLogin({ address, token }: HubChoices): { address: string; token:
   throw new DexError("no_hub", `You are not logged in to a hub. Log in first: dex hub login ${address ?? "ADDRESS"}`)
 }
 
-/** Tells the hub first, because it decides whether the member may share. */
+/** Records the consent on the hub before it is saved here, because the hub decides whether the member may share. */
 async function recordConsent(choices: HubChoices, { key, what }: Consent): Promise<void> {
   await useHub(requireLogin(choices), (hub) => hub.consent(key, what))
 }
@@ -82,7 +85,7 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
       "Your home folder is not a project, so it cannot be shared. Run this inside a project.",
     )
   const known = await (await dex.store()).projects()
-  if (known.some((one) => one.private && isSamePath(one.path, project, platform)))
+  if (known.some((candidate) => candidate.private && isSamePath(candidate.path, project, platform)))
     throw new DexError(
       "private",
       `${project} is private, and private projects are never sent. To share it, first: dex private ${project} --off`,
@@ -94,29 +97,29 @@ async function refuseUnshareable(dex: Dex, project: string): Promise<void> {
     )
 }
 
-async function consentOf(dex: Dex, project: string, before: Consent | undefined, input: HubInput): Promise<Consent> {
-  const key = input.name === undefined ? (before?.key ?? (await keyOfProject(project))) : requireValidKey(input.name)
+async function consentOf(dex: Dex, project: string, previous: Consent | undefined, input: HubInput): Promise<Consent> {
+  const key = input.name === undefined ? (previous?.key ?? (await keyOfProject(project))) : requireValidKey(input.name)
   if (key === undefined)
     throw new DexError(
       "no_key",
       `${project} has no git remote. Give the project's name on the hub: dex hub share --name acme/api`,
     )
-  const since = input.from === undefined ? before?.since : parseDate(input.from, "from", dex.now())
+  const since = input.from === undefined ? previous?.since : parseDate(input.from, "from", dex.now())
   return {
     project,
     key,
-    what: whatOf(before?.what ?? DEFAULT_SHARED, input),
-    visibility: input.visibility ?? before?.visibility ?? "project",
+    what: kindsToShare(previous?.what ?? DEFAULT_SHARED, input),
+    visibility: input.visibility ?? previous?.visibility ?? "project",
     since,
     at: dex.now(),
   }
 }
 
-function whatOf(before: readonly string[], { with: more = [], without = [] }: HubInput): Shareable[] {
+function kindsToShare(previous: readonly string[], { with: more = [], without = [] }: HubInput): Shareable[] {
   const unknown = [...more, ...without].find((name) => !(SHAREABLE as readonly string[]).includes(name))
   if (unknown !== undefined)
     throw new DexError("usage", `"${unknown}" cannot be shared. You can share ${SHAREABLE.join(", ")}.`)
-  const what = SHAREABLE.filter((name) => (before.includes(name) || more.includes(name)) && !without.includes(name))
+  const what = SHAREABLE.filter((name) => (previous.includes(name) || more.includes(name)) && !without.includes(name))
   if (what.length === 0) throw new DexError("usage", "Nothing is left to share. Leave out fewer kinds with --without.")
   return what
 }
@@ -128,9 +131,9 @@ async function conversationsOf(
   const leaving: ConversationRow[] = []
   const staying: Record<string, number> = {}
   for (const row of await rowsOf(parts.store, project)) {
-    const why = await sharingConsent(parts, row)
-    if (typeof why !== "string") leaving.push(row)
-    else if (why !== "kind") staying[why] = (staying[why] ?? 0) + 1
+    const consent = await sharingConsent(parts, row)
+    if (typeof consent !== "string") leaving.push(row)
+    else if (consent !== "kind") staying[consent] = (staying[consent] ?? 0) + 1
   }
   return { leaving, staying }
 }
@@ -146,15 +149,15 @@ async function previewOf(
   parts: SharingParts,
   consent: Consent,
   leaving: ConversationRow[],
-  only: string | undefined,
+  session: string | undefined,
 ) {
-  const wanted = only === undefined ? leaving : await oneOf(dex, leaving, only)
-  let room = MAX_PREVIEW_BYTES
-  let hidden = 0
+  const previewed = session === undefined ? leaving : await conversationToPreview(dex, leaving, session)
+  let bytesLeft = MAX_PREVIEW_BYTES
+  let hiddenCount = 0
   const conversations = []
-  for (const [i, row] of wanted.entries()) {
+  for (const [i, row] of previewed.entries()) {
     dex.signal?.throwIfAborted()
-    dex.onProgress?.({ phase: "learning", done: i, total: wanted.length, bytes: i, bytesTotal: wanted.length })
+    dex.onProgress?.({ phase: "learning", done: i, total: previewed.length, bytes: i, bytesTotal: previewed.length })
     const { store } = parts
     const outgoing = createOutgoing(
       row,
@@ -165,9 +168,9 @@ async function previewOf(
     const chunks = [...chunksOf(outgoing.messages)]
     const head = JSON.stringify(outgoing.head)
     const lines = outgoing.messages.map((message) => JSON.stringify(message)).join("\n")
-    const isShown = only !== undefined || head.length + lines.length <= room
-    if (isShown) room -= head.length + lines.length
-    else hidden++
+    const isShown = session !== undefined || head.length + lines.length <= bytesLeft
+    if (isShown) bytesLeft -= head.length + lines.length
+    else hiddenCount++
     conversations.push({
       id: formatRef(row.ref),
       title: outgoing.head.title?.text ?? conversationOf(row).title,
@@ -182,25 +185,25 @@ async function previewOf(
   }
   return {
     conversations,
-    bytes: conversations.reduce((sum, one) => sum + one.bytes, 0),
+    bytes: conversations.reduce((sum, conversation) => sum + conversation.bytes, 0),
     taken_out: sumRemoved(conversations.map(({ taken_out }) => taken_out)),
     truncated:
-      hidden > 0
-        ? `${hidden} conversations are counted, but their text is not shown. To see one of them: dex hub share --dry-run --session REF`
+      hiddenCount > 0
+        ? `The text of ${many(hiddenCount, "conversation")} is not shown, only counted. To see one: dex hub share --dry-run --session REF`
         : undefined,
   }
 }
 
-async function oneOf(dex: Dex, leaving: ConversationRow[], typed: string): Promise<ConversationRow[]> {
+async function conversationToPreview(dex: Dex, leaving: ConversationRow[], typed: string): Promise<ConversationRow[]> {
   const { row } = await resolveConversation(dex, { id: typed })
   const name = formatRef(row.ref)
-  const found = leaving.filter(({ ref }) => formatRef(ref) === name)
-  if (found.length === 0)
+  const matching = leaving.filter(({ ref }) => formatRef(ref) === name)
+  if (matching.length === 0)
     throw new DexError(
       "not_shared",
       `${name} would not be sent: it belongs to another project, is held back or is too old.`,
     )
-  return found
+  return matching
 }
 
 export async function unshareProject(dex: Dex, named: string | undefined, input: HubInput) {
@@ -211,28 +214,29 @@ export async function unshareProject(dex: Dex, named: string | undefined, input:
       ? consentFor(choices, dex.project, platform)
       : (choices.consents.find(({ key }) => key === named) ?? consentFor(choices, folderNamed(dex, named), platform))
   if (!consent) {
-    const shared = choices.consents.map(({ project }) => project)
+    const sharedProjects = choices.consents.map(({ project }) => project)
     throw new DexError(
       "not_shared",
-      `${named ?? dex.project} is not shared. ${shared.length === 0 ? "No project is shared." : `Shared: ${shared.join(", ")}.`}`,
+      `${named ?? dex.project} is not shared. ${sharedProjects.length === 0 ? "No project is shared." : `Shared: ${sharedProjects.join(", ")}.`}`,
     )
   }
   const pushed = openPushedStore(dex)
   try {
     const store = await dex.store()
-    const sent = []
-    for (const one of pushed.ofProject(consent.key)) {
-      if (one.state === "gone" || one.rev === undefined) continue
-      const row = await store.conversation(one.ref)
-      if (!row?.project || isSamePath(row.project, consent.project, platform)) sent.push(one)
+    const sentConversations = []
+    for (const conversation of pushed.ofProject(consent.key)) {
+      if (conversation.state === "gone" || conversation.rev === undefined) continue
+      const row = await store.conversation(conversation.ref)
+      if (!row?.project || isSamePath(row.project, consent.project, platform)) sentConversations.push(conversation)
     }
-    if (input.forget && !input.yes) return { unshared: consent.project, on_hub: sent.length, asked: true }
-    // Saved on this machine first: whatever the hub answers, nothing more is sent.
-    const left = withConsent(choices, consent.project, undefined, platform)
-    writeHub(dex.home, left)
-    if (!left.consents.some(({ key }) => key === consent.key)) pushed.withdraw(consent.key, dex.now())
-    if (input.forget) for (const one of sent) pushed.put({ ...one, state: "leaving", at: dex.now() })
-    return { unshared: consent.project, on_hub: sent.length, ...(await tryPush(dex)) }
+    if (input.forget && !input.yes) return { unshared: consent.project, on_hub: sentConversations.length, asked: true }
+    // This is saved before the hub is contacted, so that nothing more is sent even if the hub does not answer.
+    const newChoices = withConsent(choices, consent.project, undefined, platform)
+    writeHub(dex.home, newChoices)
+    if (!newChoices.consents.some(({ key }) => key === consent.key)) pushed.withdraw(consent.key, dex.now())
+    if (input.forget)
+      for (const conversation of sentConversations) pushed.put({ ...conversation, state: "leaving", at: dex.now() })
+    return { unshared: consent.project, on_hub: sentConversations.length, ...(await tryPush(dex)) }
   } finally {
     pushed.close()
   }

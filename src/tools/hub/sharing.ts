@@ -11,7 +11,7 @@ import type { ConversationRow } from "../../store/history/store.ts"
 import { openPushed, type Pushed } from "../../store/hub/pushed.ts"
 import type { Dex } from "../context.ts"
 
-// The parts of a running dex that sharing needs, except the hub.
+// Gives sharing the parts of a running dex that it needs, except the hub.
 
 export type SharingParts = Omit<PushParts, "hub" | "as">
 
@@ -30,7 +30,7 @@ export async function sharingOf(dex: Dex, choices: () => HubChoices, pushed: Pus
   }
 }
 
-/** A project's own file can forbid sharing, but never allow it. */
+/** Returns false if a setting forbids sharing. A project's own file can forbid it, but never allow it. */
 export function isSharingAllowed(dex: Dex, project: string): boolean {
   return loadSettings({ file: dex.home.config, env: dex.machine.env, project }).settings["hub.share"]
 }
@@ -42,27 +42,29 @@ export function openPushedStore(dex: Pick<Dex, "home">): Pushed {
 function rulesOf(dex: Dex, projectFolders: (project: string) => Promise<string[]>): PushParts["rulesFor"] {
   const { home, platform, env, otherHomes = [] } = dex.machine
   const projectOf = createProjectFinder(platform)
-  const user = [env.USER, env.LOGNAME, env.USERNAME, accountName()].filter((name) => name !== undefined && name !== "")
+  const userNames = [env.USER, env.LOGNAME, env.USERNAME, accountName()].filter(
+    (name) => name !== undefined && name !== "",
+  )
   const foldersOf = new Map<string, Promise<string[]>>()
   const places = new Map<string, PlacePatterns>()
   return async (row: ConversationRow, consent: Consent): Promise<OutgoingRules> => {
     if (!foldersOf.has(consent.project)) foldersOf.set(consent.project, projectFolders(consent.project))
-    const own = await foldersOf.get(consent.project)!
+    const knownFolders = await foldersOf.get(consent.project)!
     const worktrees = row.cwds.flatMap((cwd, i) => worktreeOf(cwd, i === 0) ?? [])
-    const folders = [...new Set([...own, ...worktrees])]
+    const folders = [...new Set([...knownFolders, ...worktrees])]
     const key = JSON.stringify([folders, row.cwds])
     if (!places.has(key))
       places.set(
         key,
         createPlacePatterns({
           home,
-          user: user as string[],
+          user: userNames as string[],
           folders: [...folders, ...row.cwds, ...otherHomes, dex.home.dir],
         }),
       )
     return { what: consent.what as Shareable[], folders, home, platform, places: places.get(key)! }
 
-    /** A checkout of the project in another folder. If that folder is gone, the folder in which the conversation began. */
+    /** The checkout of the project that contains the folder. If the conversation's first folder is gone, that folder itself. */
     function worktreeOf(cwd: string, isFirst: boolean): string | undefined {
       if (isSamePath(projectOf(cwd), consent.project, platform)) return checkoutAt(cwd)?.root
       return isFirst && lookAt(cwd) === undefined ? cwd : undefined

@@ -7,8 +7,8 @@ import type { LineWorker } from "../../store/knowledge/lines.ts"
 import type { Dex } from "../context.ts"
 
 /**
- * A query that a laptop sends to the hub in addition to the tools, to build an answer of its own. The hub answers it for one
- * person. Every conversation in an answer is named as `id`, so that the audit log records who read what.
+ * A query that a laptop sends to the hub, besides calling its tools, to build an answer of its own. The hub answers with what the
+ * person may see. An answer names each conversation in a field `id`, from which the audit log records who read what.
  */
 export type TeamQuestionKind<I extends Schema = Schema, O = unknown> = {
   name: string
@@ -19,7 +19,7 @@ export type TeamQuestionKind<I extends Schema = Schema, O = unknown> = {
 }
 
 const linesInput = object({
-  project: text("Its key."),
+  project: text("The key of the project."),
   commits: listOf(object({ hash: text(), at: integer(), subject: text() })),
   paths: listOf(object({ path: text(), until: integer() })),
   sessions: listOf(text()),
@@ -33,14 +33,17 @@ export const linesQuery: TeamQuestionKind<typeof linesInput, SentLines> = {
     answerLinesQuestion(await lines(), question, (workers) => readableTitles(dex, question.project, workers)),
 }
 
-/** Reads each conversation with the permissions of the person who asks, because derived data does not record who may read it. */
+/**
+ * The titles of the conversations that the person may read. The history decides that, because derived data does not record who may
+ * read a conversation.
+ */
 async function readableTitles(
   dex: Dex,
   project: string,
   workers: LineWorker[],
 ): Promise<Map<number, string | undefined>> {
   const store = await dex.store()
-  const byName = new Map(workers.map((one) => [formatRef(refFrom(one.source, one.id)), one.conversation]))
+  const byName = new Map(workers.map((worker) => [formatRef(refFrom(worker.source, worker.id)), worker.conversation]))
   const among = workers.map(({ source, id }) => refFrom(source, id))
   const { rows } = await store.list({ among, in_project: project, inside: project, limit: among.length, offset: 0 })
   return new Map(

@@ -13,12 +13,12 @@ export async function run(dex: Dex, input: ListInput) {
   if (input.in === "docs" && input.collections === undefined) return listCollections(dex, input)
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
-  const isAll = input.all || conversation !== undefined
+  const includesAllKinds = input.all || conversation !== undefined
   const filter = {
     project: input.project,
     source: input.source,
     ...dateRange(input, dex.now()),
-    kinds: !isAll && input.collections === undefined ? LISTED_KINDS : undefined,
+    kinds: !includesAllKinds && input.collections === undefined ? LISTED_KINDS : undefined,
     collections: input.collections && (await requireCollections(dex, input.collections)),
     conversation,
     among: input.file === undefined ? undefined : await store.touching(input.file),
@@ -27,19 +27,19 @@ export async function run(dex: Dex, input: ListInput) {
     offset: input.offset,
   }
   const { rows, total, left_out } = await store.list(filter)
-  const kinds = isAll && input.collections === undefined ? await kindsOf(store, filter) : undefined
+  const kinds = includesAllKinds && input.collections === undefined ? await kindsOf(store, filter) : undefined
   const work = await store.work(rows.map((row) => row.ref))
   const conversations = rows.map((row, i) => ({ ...conversationOf(row), ...work[i]! }))
   const note = total === 0 && Object.keys(left_out).length === 0 ? await noMatchNote(dex, store, input) : undefined
-  const build = (kept: number) => {
-    const next = input.offset + kept
+  const build = (count: number) => {
+    const next = input.offset + count
     return {
-      conversations: conversations.slice(0, kept),
+      conversations: conversations.slice(0, count),
       total,
       kinds,
       left_out,
       next_offset: next < total && conversations.length > 0 ? next : undefined,
-      continue_with: kept < conversations.length ? continueCall(input, next) : undefined,
+      continue_with: count < conversations.length ? continueCall(input, next) : undefined,
       note,
     }
   }
@@ -58,17 +58,17 @@ async function noMatchNote(dex: Dex, store: HistoryReader, input: ListInput): Pr
   const { project, source, from, to, file } = input
   const unknown = project === undefined ? undefined : await unknownProject(store, project, dex.project)
   if (unknown !== undefined) return unknown
-  const given = Object.entries({ project, source, from, to, file }).filter(([, value]) => value !== undefined)
-  return given.length === 0
+  const filters = Object.entries({ project, source, from, to, file }).filter(([, value]) => value !== undefined)
+  return filters.length === 0
     ? undefined
-    : `No conversation matches ${given.map(([name, value]) => `--${name} ${value}`).join(" ")}.`
+    : `No conversation matches ${filters.map(([name, value]) => `--${name} ${value}`).join(" ")}.`
 }
 
 async function listCollections(dex: Dex, input: ListInput) {
   const collections = await describeCollections(dex)
-  const build = (kept: number) => ({
+  const build = (count: number) => ({
     conversations: [],
-    collections: collections.slice(0, kept),
+    collections: collections.slice(0, count),
     total: collections.length,
     left_out: {},
   })

@@ -15,15 +15,15 @@ export async function run(dex: Dex, input: MuteInput) {
       "What should be turned on again? dex suggest --mute <kind|folder> --off. `dex suggest --mute --list` lists what is muted.",
     )
   const suggestions = await dex.suggestions()
-  const named = input.what === undefined || input.list ? undefined : await muteTarget(dex, suggestions, input.what)
-  const before = suggestions.mutes()
-  if (named && input.off) suggestions.unmute(named.type, named.name)
-  else if (named) suggestions.mute(named.type, named.name, dex.now())
-  const after = suggestions.mutes()
+  const target = input.what === undefined || input.list ? undefined : await muteTarget(dex, suggestions, input.what)
+  const mutesBefore = suggestions.mutes()
+  if (target && input.off) suggestions.unmute(target.type, target.name)
+  else if (target) suggestions.mute(target.type, target.name, dex.now())
+  const mutesAfter = suggestions.mutes()
   return {
-    changed: named && before.length !== after.length,
-    name: named?.name,
-    mutes: after.map(({ type, name, at }) => ({ type, name, since: isoDate(at) })),
+    changed: target && mutesBefore.length !== mutesAfter.length,
+    name: target?.name,
+    mutes: mutesAfter.map(({ type, name, at }) => ({ type, name, since: isoDate(at) })),
   }
 }
 
@@ -35,10 +35,10 @@ async function muteTarget(dex: Dex, suggestions: Suggestions, what: string): Pro
   if (kind) return { type: "kind", name: kind }
   const folder = folderNamed(dex, what)
   if (isFolder(folder)) return { type: "project", name: createProjectFinder()(folder) }
-  // The folder of a known project may no longer exist.
-  const known = dex.hasHistory() ? (await (await dex.store()).projects()).map(({ path }) => path) : []
-  const muted = suggestions.mutes().flatMap(({ type, name }) => (type === "project" ? [name] : []))
-  if ([...known, ...muted].includes(folder)) return { type: "project", name: folder }
+  // The folder no longer exists, but it may be that of a known or a muted project.
+  const knownProjects = dex.hasHistory() ? (await (await dex.store()).projects()).map(({ path }) => path) : []
+  const mutedProjects = suggestions.mutes().flatMap(({ type, name }) => (type === "project" ? [name] : []))
+  if ([...knownProjects, ...mutedProjects].includes(folder)) return { type: "project", name: folder }
   throw new DexError(
     "usage",
     `"${what}" is neither a kind (${KINDS.join(", ")}) nor a folder. For a project, name its folder: dex suggest --mute .`,

@@ -7,7 +7,7 @@ import { formatRef, type Ref } from "../../core/ref.ts"
 import { redactText } from "../../redact/redact.ts"
 import type { Dex } from "../context.ts"
 
-// A line of a note's file: one for each wording and each confirmation.
+// Writes the files of notes. A file has one line for each wording of the note and for each confirmation.
 
 export type NoteLine = {
   text: string
@@ -20,7 +20,7 @@ export type NoteLine = {
 
 const MAX_TRIES = 100
 
-/** The file is named after the time of writing; a second note in the same millisecond gets a number. */
+/** Saves a note in a new file, named after the current time. A second note in the same millisecond gets a number. */
 export function saveNote(dex: Dex, note: NoteLine): Ref {
   const folder = notesFolder(dex.home.dir)
   mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -44,7 +44,7 @@ export function confirmNote(dex: Dex, ref: Ref): void {
   appendFileSync(fileOf(dex, ref), lineOf(dex, { type: "confirm" }))
 }
 
-/** Throws if the file is missing: a history that was restored on another machine contains the note, but not its file. */
+/** The note's file. Throws if it is missing, as on another machine, where a restored history contains the note but not its file. */
 function fileOf(dex: Dex, ref: Ref): string {
   const file = join(notesFolder(dex.home.dir), noteFileOf(ref.id))
   if (existsSync(file)) return file

@@ -8,7 +8,7 @@ const input = object({
   project: optional(text("The project's folder. Default: the current one.")),
   rejects: optional(text("The ref or row of a decision that is no longer valid.")),
   all: withDefault(flag("List the notes of all projects, not only of this one."), false),
-  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 20),
+  limit: withDefault(integer("Show at most this many.", { minimum: 1, maximum: 200 }), 20),
 })
 export type NoteInput = Infer<typeof input>
 

@@ -17,11 +17,11 @@ import type { NoteInput } from "./note.ts"
 
 export async function run(dex: Dex, input: NoteInput) {
   const [first = "", second = "", ...more] = input.words
-  const given = input.words.join(" ").trim()
-  if (given === "") return listNotes(dex, input)
+  const words = input.words.join(" ").trim()
+  if (words === "") return listNotes(dex, input)
   if (first === "confirm" && more.length === 0 && /^(?:dex_note:\S+|\d{1,4})$/.test(second)) return confirm(dex, second)
-  if (/^dex_note:\S+$/.test(first)) return correct(dex, input, first, given.slice(first.length).trim())
-  return addNote(dex, input, given)
+  if (/^dex_note:\S+$/.test(first)) return correct(dex, input, first, words.slice(first.length).trim())
+  return addNote(dex, input, words)
 }
 
 async function addNote(dex: Dex, input: NoteInput, text: string) {
@@ -29,23 +29,23 @@ async function addNote(dex: Dex, input: NoteInput, text: string) {
   const line = lineOf(dex, input, text, rejects?.project ?? projectOf(dex, input.project))
   const ref = saveNote(dex, { ...line, rejects: rejects?.ref })
   await readNotes(dex)
-  return { done: "kept" as const, notes: [justWritten(dex, ref, line, rejects?.ref)], total: 1 }
+  return { done: "kept" as const, notes: [writtenNote(dex, ref, line, rejects?.ref)], total: 1 }
 }
 
 async function correct(dex: Dex, input: NoteInput, typed: string, text: string) {
-  const { ref, project, found } = await noteNamed(dex, typed)
+  const { ref, project, found: note } = await noteNamed(dex, typed)
   if (text === "") throw new DexError("usage", `What should the note say? dex note ${formatRef(ref)} "new words"`)
   const agent = writingAgent(dex)
-  if (agent !== undefined && (found.agent !== agent || found.confirmed))
+  if (agent !== undefined && (note.agent !== agent || note.confirmed))
     throw new DexError(
       "not_yours",
       `${agent} cannot change that note, because a person or another agent wrote or confirmed it. Write a new note instead.`,
     )
   const wording = lineOf(dex, input, text, project ?? dex.project)
-  const line = { ...wording, file: wording.file ?? found.files[0], rejects: found.rejects }
+  const line = { ...wording, file: wording.file ?? note.files[0], rejects: note.rejects }
   correctNote(dex, ref, line)
   await readNotes(dex)
-  return { done: "corrected" as const, notes: [justWritten(dex, ref, line, found.rejects)], total: 1 }
+  return { done: "corrected" as const, notes: [writtenNote(dex, ref, line, note.rejects)], total: 1 }
 }
 
 async function confirm(dex: Dex, typed: string) {
@@ -55,11 +55,11 @@ async function confirm(dex: Dex, typed: string) {
       "persons_word",
       `Only a person can confirm a note, and this shell was started by ${agent}. Use your own terminal.`,
     )
-  const { ref, found } = await noteNamed(dex, typed)
-  if (!found.confirmed) confirmNote(dex, ref)
+  const { ref, found: note } = await noteNamed(dex, typed)
+  if (!note.confirmed) confirmNote(dex, ref)
   await readNotes(dex)
-  const { row, found: now } = await noteNamed(dex, formatRef(ref))
-  return { done: "confirmed" as const, notes: [listedNote(row, now)], total: 1 }
+  const { row, found: confirmedNote } = await noteNamed(dex, formatRef(ref))
+  return { done: "confirmed" as const, notes: [listedNote(row, confirmedNote)], total: 1 }
 }
 
 async function listNotes(dex: Dex, input: NoteInput) {
@@ -76,13 +76,13 @@ async function listNotes(dex: Dex, input: NoteInput) {
   })
   const notes = []
   for (const row of rows) {
-    const found = currentNote(await store.messages(row.ref))
-    if (found) notes.push(listedNote(row, found))
+    const note = currentNote(await store.messages(row.ref))
+    if (note) notes.push(listedNote(row, note))
   }
   return { done: "listed" as const, notes, total }
 }
 
-/** Reads only the notes. `dex sync` reads new conversations, and a server reads new data before each call anyway. */
+/** Reads new notes, but no other conversations. Does nothing for a caller over MCP, because a server reads new data before each call. */
 async function readNotes(dex: Dex): Promise<void> {
   if (dex.caller !== undefined) return
   const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
@@ -103,9 +103,9 @@ async function noteNamed(dex: Dex, typed: string) {
 
 /** The message that states the decision, and its project. */
 async function decisionNamed(dex: Dex, typed: string): Promise<{ ref: string; project: string }> {
-  const named = listedRef(dex, typed) ?? typed
-  if (/^git:[0-9a-f]{4,64}$/.test(named)) return { ref: named, project: dex.project }
-  const { row, number } = await resolveRef(dex, named)
+  const ref = listedRef(dex, typed) ?? typed
+  if (/^git:[0-9a-f]{4,64}$/.test(ref)) return { ref: ref, project: dex.project }
+  const { row, number } = await resolveRef(dex, ref)
   if (number === undefined)
     throw new DexError(
       "no_decision",
@@ -137,7 +137,7 @@ function projectOf(dex: Dex, named: string | undefined): string {
   return createProjectFinder(dex.machine.platform)(folder)
 }
 
-function justWritten(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLine, rejects: string | undefined) {
+function writtenNote(dex: Dex, ref: Ref, { text, agent, project, file }: NoteLine, rejects: string | undefined) {
   return {
     ref: formatRef(ref),
     text: redactText(text),

@@ -16,7 +16,7 @@ export const resume = defineTool({
     id: text(),
     title: text(),
     command: listOf(text(), "The program and its arguments."),
-    folder: optional(text("Where to run it.")),
+    folder: optional(text("The folder in which to run the command.")),
     note: optional(text("Why the folder is not the conversation's.")),
     problem: optional(text("Why it cannot be opened.")),
   }),

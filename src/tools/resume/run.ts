@@ -10,28 +10,28 @@ import type { ResumeInput } from "./resume.ts"
 export async function run(dex: Dex, input: ResumeInput) {
   const { row } = await resolveRef(dex, input.id)
   const main = row.parent ? ((await (await dex.store()).conversation(siblingRef(row.ref, row.parent.id))) ?? row) : row
-  const where = await folderToOpen(dex, main, input.here === true)
+  const folderToUse = await folderToOpen(dex, main, input.here === true)
   const agent = await agentNamed(dex, main.ref.source)
-  const problem = problemOf(agent, main, where)
+  const problem = problemOf(agent, main, folderToUse)
   return {
     id: formatRef(main.ref),
     title: main.title?.text ?? "(no title)",
     command: agent?.resume?.(main.ref.id, main.path) ?? [],
-    folder: where.folder,
-    note: problem === undefined ? where.why : undefined,
+    folder: folderToUse.folder,
+    note: problem === undefined ? folderToUse.why : undefined,
     problem,
   }
 }
 
-function problemOf(agent: Agent | undefined, row: ConversationRow, where: FolderToOpen): string | undefined {
+function problemOf(agent: Agent | undefined, row: ConversationRow, folderToUse: FolderToOpen): string | undefined {
   const ref = formatRef(row.ref)
   if (!agent?.resume) return `dex cannot open a ${row.ref.source} conversation. Read it with: dex show ${ref}`
   // The path is empty if the database row with it is damaged.
-  const isThere = row.path === "" || row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
-  if (row.archived || !isThere) {
+  const fileExists = row.path === "" || row.path.includes("[REDACTED:") || lookAt(row.path) !== undefined
+  if (row.archived || !fileExists) {
     return `The agent's own file was deleted or is on another machine, so the agent cannot continue the conversation. dex can hand it over: dex handover ${ref}`
   }
-  if (where.folder === undefined && row.cwds.length > 0)
-    return `${where.why}. The agent may not find the conversation there; a handover works in any folder: dex handover ${ref} --to ${row.ref.source} --here`
+  if (folderToUse.folder === undefined && row.cwds.length > 0)
+    return `${folderToUse.why}. The agent may not find the conversation there; a handover works in any folder: dex handover ${ref} --to ${row.ref.source} --here`
   return undefined
 }

@@ -6,12 +6,12 @@ import type { Dex } from "../context.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { describeOtherKinds } from "../kinds.ts"
 
-/** The filters that a listing supports. Tool and role are properties of messages, which only a search finds. */
+/** The filters that a listing supports. The others are about single messages, which only a search finds. */
 const LISTING_FILTERS: readonly string[] = ["project", "source", "file", "from", "to", "model"]
 
 const MAX_FILES = 3
 
-/** True if the search needs no words: there are filters, and a listing supports each of them. */
+/** Returns true if no words are needed to search with these filters, because a listing supports all of them. */
 export function canBrowse(filters: QueryFilters): boolean {
   const names = Object.keys(filters)
   return names.length > 0 && names.every((name) => LISTING_FILTERS.includes(name))
@@ -21,7 +21,7 @@ export function canBrowse(filters: QueryFilters): boolean {
 export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }: { limit: number; offset: number }) {
   const store = await dex.store()
   const { project, source, file, model, from, to } = filters
-  const sets = [
+  const refSets = [
     ...(file === undefined ? [] : [await store.touching(file)]),
     ...(model === undefined ? [] : [await store.usingModel(model)]),
   ]
@@ -29,7 +29,7 @@ export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }:
     project,
     source,
     ...dateRange({ from, to }, dex.now()),
-    among: sets.length > 0 ? inAll(sets) : undefined,
+    among: refSets.length > 0 ? intersection(refSets) : undefined,
     kinds: LISTED_KINDS,
     inside: dex.project,
     limit,
@@ -39,7 +39,7 @@ export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }:
   for (const row of rows)
     results.push({
       ...conversationOf(row),
-      snippet: file === undefined ? "" : await touchedIn(store, row.ref, file),
+      snippet: file === undefined ? "" : await touchedFilesText(store, row.ref, file),
       message_index: 1,
       more_matches: 0,
       score_final: 0,
@@ -49,15 +49,15 @@ export async function browse(dex: Dex, filters: QueryFilters, { limit, offset }:
   return { results, total, notes }
 }
 
-function inAll(sets: Ref[][]): Ref[] {
+function intersection(sets: Ref[][]): Ref[] {
   const [first = [], ...others] = sets
   const names = others.map((refs) => new Set(refs.map(formatRef)))
   return first.filter((ref) => names.every((known) => known.has(formatRef(ref))))
 }
 
-async function touchedIn(store: HistoryReader, ref: Ref, file: string): Promise<string> {
-  const wanted = file.toLowerCase().replaceAll("\\", "/")
-  const files = (await store.filesOf(ref)).filter((path) => path.toLowerCase().includes(wanted))
+async function touchedFilesText(store: HistoryReader, ref: Ref, file: string): Promise<string> {
+  const pathPart = file.toLowerCase().replaceAll("\\", "/")
+  const files = (await store.filesOf(ref)).filter((path) => path.toLowerCase().includes(pathPart))
   const more = files.length > MAX_FILES ? ` and ${files.length - MAX_FILES} more` : ""
   return files.length === 0 ? "" : `Touched ${files.slice(0, MAX_FILES).join(", ")}${more}`
 }

@@ -8,22 +8,24 @@ import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
 import { unknownProject } from "../unknown-project.ts"
 
-/** At this number of matching messages or fewer, the person may have meant something else. */
+/** If this many messages match, or fewer, the person may have meant another word. */
 const FEW_MESSAGES = 10
 
-/** Replaces words that occur nowhere with similar words that do. Costs nothing if the query has no mistake. */
+/** Searches, and if there are too few matches, searches again with similar words for those that occur nowhere or are incomplete. */
 export async function searchWithCorrections(store: HistoryReader, index: SearchIndex | undefined, input: SearchInput) {
-  const found = await searchHistory(store, index, input)
-  if (!index || found.mode === "scan") return { found }
+  const firstOutcome = await searchHistory(store, index, input)
+  if (!index || firstOutcome.mode === "scan") return { found: firstOutcome }
   try {
-    const forgiven = (await isEnough(index, found, input.query)) ? undefined : await correctedQuery(store, index, input)
-    const again = forgiven && (await searchHistory(store, index, { ...input, query: forgiven.query }))
-    return again && again.hits.length > 0
-      ? { found: again, meant: forgiven.replaced }
-      : { found: { ...found, ...unsearchedShards(index) } }
+    const corrected = (await isEnough(index, firstOutcome, input.query))
+      ? undefined
+      : await correctedQuery(store, index, input)
+    const secondOutcome = corrected && (await searchHistory(store, index, { ...input, query: corrected.query }))
+    return secondOutcome && secondOutcome.hits.length > 0
+      ? { found: secondOutcome, meant: corrected.replaced }
+      : { found: { ...firstOutcome, ...unsearchedShards(index) } }
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
-    return { found } // the result is valid, and the next sync rebuilds the index
+    return { found: firstOutcome } // the result is valid, and the next sync rebuilds the index
   }
 }
 
@@ -38,7 +40,7 @@ async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutc
   return total > FEW_MESSAGES || !(await isPrefix(index, query))
 }
 
-/** True if other words start with the last one. */
+/** Returns true if other words start with the last word of the query. */
 async function isPrefix(index: SearchIndex, { words }: Query): Promise<boolean> {
   const last = words.at(-1) ?? ""
   return last !== "" && (await index.words(last)).some(({ word }) => word !== last)
@@ -48,11 +50,11 @@ export function correctionNote({ typed, by, why }: ReplacedWord): string {
   const [first, ...others] = by.map((word) => `"${word}"`)
   if (why === "prefix")
     return `Few or no messages contain "${typed}" alone. Also searched for words that start with it: ${by.join(", ")}.`
-  const also = others.length > 0 ? ` Similar words: ${others.join(", ")}.` : ""
-  return `No message contains "${typed}". Showing results for ${first}.${also}`
+  const similarWords = others.length > 0 ? ` Similar words: ${others.join(", ")}.` : ""
+  return `No message contains "${typed}". Showing results for ${first}.${similarWords}`
 }
 
-/** If the filters leave nothing: the number of matches without each of them. */
+/** Notes for a search whose filters leave nothing: how many messages would match without each filter. */
 export async function filterNotes(
   store: HistoryReader,
   index: SearchIndex | undefined,

@@ -53,7 +53,7 @@ export function notesOn(
   return notes
 }
 
-/** Shown only to a person, never to an agent. */
+/** A note on matches in private projects. It is shown only to a person, never to an agent. */
 export function privateNote({ hidden_private }: SearchOutcome): string[] {
   if (hidden_private === 0) return []
   return [`Not shown: ${many(hidden_private, "match", "matches")} in private projects.`]

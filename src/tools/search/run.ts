@@ -3,12 +3,12 @@ import type { Settings } from "../../config/settings.ts"
 import { ROLES, type Role } from "../../core/conversation.ts"
 import { parseDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
-import { grouped } from "../../core/format.ts"
 import { formatRef, type Ref } from "../../core/ref.ts"
 import { charactersWithin, estimateTokens } from "../../core/tokens.ts"
 import type { TraceFacts } from "../../core/trace.ts"
 import { budgetTooSmall, largestPassing } from "../../render/budget.ts"
 import { toJson } from "../../render/json.ts"
+import { many } from "../../render/words.ts"
 import { parseQuery, type QueryFilters } from "../../search/query.ts"
 import type { Filters } from "../../search/scope.ts"
 import type { SearchHit, SearchInput, SearchOutcome } from "../../search/search.ts"
@@ -32,7 +32,8 @@ import type { SearchToolInput } from "./search.ts"
 const FIRST_READ_MS = 3_500
 const EXAMPLE = 'dex search "refresh token race" --from 30d'
 /**
- * The approximate size of an answer, in tokens. More rows mean shorter snippets, so that ten rows do not fill an agent's context.
+ * The approximate size of an answer, in tokens. The more rows it has, the shorter their snippets are, so that an answer does not
+ * fill an agent's context.
  */
 const ANSWER_TOKENS = 1_600
 const ENVELOPE_CHARS = 180
@@ -40,7 +41,7 @@ const SNIPPET_KEY_CHARS = '"snippet":"",'.length
 const MAX_SNIPPET_LENGTH = 300
 const MIN_SNIPPET_LENGTH = 80
 
-/** With `prose`, rows are chosen for people to read. Callers that build answers need the best matches instead. */
+/** Searches. With `prose`, the shown messages are chosen for people to read; callers that build answers want the best matches. */
 export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {}) {
   if (!dex.isTeam && (!dex.hasHistory() || (await isHistoryEmpty(dex)))) {
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
@@ -52,24 +53,28 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
   const store = await dex.store()
   const conversation = await resolveSession(dex, input.session)
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env, project: dex.project })
-  const known = await namedSources(dex)
-  const query = parseQuery(input.query ?? "", (name, value) => isFilterValue(name, value, known, dex.now()))
+  const sources = await namedSources(dex)
+  const query = parseQuery(input.query ?? "", (name, value) => isFilterValue(name, value, sources, dex.now()))
   const { source } = query.filters
-  const typed = { ...query.filters, ...(source !== undefined && { source: matchingSources(source, known)[0]! }) }
-  const filters = { ...typed, ...filtersFromOptions(input) }
+  const filtersFromQuery = {
+    ...query.filters,
+    ...(source !== undefined && { source: matchingSources(source, sources)[0]! }),
+  }
+  const filters = { ...filtersFromQuery, ...filtersFromOptions(input) }
   if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
     const { results, total, notes } = await browse(dex, filters, input)
     dex.trace?.(browseFacts(results, input.offset))
     const unread = await historyNote(dex, { found: results.length > 0 })
-    const all = unread === undefined ? notes : [...notes, unread]
-    const answer = (kept: number) => ({
-      results: results.slice(0, kept).map(briefly),
+    const allNotes = unread === undefined ? notes : [...notes, unread]
+    const answer = (count: number) => ({
+      results: results.slice(0, count).map(withShortDate),
       total,
       matched: "all" as const,
       mode: "list" as const,
-      notes: kept === results.length ? all : [...all, leftOutNote(results.length - kept, input.offset + kept)],
+      notes:
+        count === results.length ? allNotes : [...allNotes, leftOutNote(results.length - count, input.offset + count)],
     })
-    return withinBudget(answer, results.length, input.max_tokens)
+    return fitRows(answer, results.length, input.max_tokens)
   }
   if (input.query === undefined)
     throw new DexError(
@@ -77,7 +82,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
       `A search needs words, or at least a file, project, source, model or date. For example: ${EXAMPLE}`,
     )
   const index = await dex.index()
-  const wanted = {
+  const searchInput = {
     ...filtersOf(filters, dex.now()),
     conversation,
     among: input.in,
@@ -91,15 +96,15 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     offset: input.offset,
     prose,
   }
-  const { found, meant } = await searchWithCorrections(store, index, wanted)
-  // If the index turns out to be damaged, the next sync rebuilds it, and nobody uses it until then.
-  if (found.index_is_damaged) markDamaged(dex.home.index)
-  const isDamaged = found.index_is_damaged || (found.mode === "scan" && (await dex.indexIsDamaged()))
-  const outcome = { ...found, index_is_damaged: isDamaged }
+  const { found: searchOutcome, meant: corrections } = await searchWithCorrections(store, index, searchInput)
+  // A damaged index is marked, so that nobody uses it until the next sync rebuilds it.
+  if (searchOutcome.index_is_damaged) markDamaged(dex.home.index)
+  const isDamaged = searchOutcome.index_is_damaged || (searchOutcome.mode === "scan" && (await dex.indexIsDamaged()))
+  const outcome = { ...searchOutcome, index_is_damaged: isDamaged }
   dex.trace?.(searchFacts(outcome, input.offset, conversation))
   const notes = [
-    ...(meant?.map(correctionNote) ?? []),
-    ...(outcome.hits.length === 0 ? await filterNotes(store, index, wanted, filters) : []),
+    ...(corrections?.map(correctionNote) ?? []),
+    ...(outcome.hits.length === 0 ? await filterNotes(store, index, searchInput, filters) : []),
     ...notesOn(
       outcome,
       query,
@@ -107,24 +112,24 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
       await historyNote(dex, { found: outcome.hits.length > 0 }),
       { now: dex.now(), isTeam: dex.isTeam },
     ),
-    // Otherwise an agent could find out which words a private project contains.
+    // An agent does not get this note, because it could find out which words a private project contains.
     ...(dex.caller === undefined ? privateNote(outcome) : []),
   ]
   const rows = outcome.hits.map((hit) => ({
-    ...briefly(resultHead(hit)),
+    ...withShortDate(resultHead(hit)),
     ...(hit.message && sectionRef(hit.row, hit.message)),
     message_index: hit.number,
     role: hit.message?.role,
     origin: hit.message && originsText(hit.message),
     more_matches: hit.more,
     ...(outcome.mode === "hybrid" || input.explain ? hit.evidence : {}),
-    score_final: input.explain ? hit.score : rounded(hit.score),
+    score_final: input.explain ? hit.score : roundScore(hit.score),
     score_parts: input.explain ? hit.parts : undefined,
   }))
-  const room = charactersWithin(ANSWER_TOKENS) - JSON.stringify({ rows, notes }).length - ENVELOPE_CHARS
+  const charsLeft = charactersWithin(ANSWER_TOKENS) - JSON.stringify({ rows, notes }).length - ENVELOPE_CHARS
   const snippetChars = Math.max(
     MIN_SNIPPET_LENGTH,
-    Math.min(MAX_SNIPPET_LENGTH, Math.floor(room / Math.max(1, rows.length)) - SNIPPET_KEY_CHARS),
+    Math.min(MAX_SNIPPET_LENGTH, Math.floor(charsLeft / Math.max(1, rows.length)) - SNIPPET_KEY_CHARS),
   )
   const results = outcome.hits.map((hit, i) => ({ ...rows[i]!, snippet: clipSnippet(hit.snippet, snippetChars) }))
   const answer = (kept: number) => ({
@@ -134,70 +139,70 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     conversations: outcome.kinds && countPersonConversations(outcome.kinds),
     kinds: outcome.kinds,
     matched: outcome.matched,
-    replaced: meant?.map(({ typed, by }) => ({ typed, by })),
+    replaced: corrections?.map(({ typed, by }) => ({ typed, by })),
     mode: outcome.mode,
     reranked: outcome.reranked || undefined,
     degraded: outcome.degraded.length > 0 ? outcome.degraded : undefined,
     shards: outcome.shards,
     notes: kept === results.length ? notes : [...notes, leftOutNote(results.length - kept, input.offset + kept)],
   })
-  return withinBudget(answer, results.length, input.max_tokens)
+  return fitRows(answer, results.length, input.max_tokens)
 }
 
-function withinBudget<A extends object>(answer: (kept: number) => A, rows: number, maxTokens: number | undefined): A {
-  const fits = (kept: number) => maxTokens === undefined || estimateTokens(`${toJson(answer(kept))}\n`) <= maxTokens
+function fitRows<A extends object>(answer: (count: number) => A, rows: number, maxTokens: number | undefined): A {
+  const fits = (count: number) => maxTokens === undefined || estimateTokens(`${toJson(answer(count))}\n`) <= maxTokens
   if (fits(rows)) return answer(rows)
-  const kept = largestPassing(Math.min(1, rows), rows - 1, fits)
-  if (kept === undefined) throw budgetTooSmall(maxTokens!, answer(Math.min(1, rows)))
-  return answer(kept)
+  const largest = largestPassing(Math.min(1, rows), rows - 1, fits)
+  if (largest === undefined) throw budgetTooSmall(maxTokens!, answer(Math.min(1, rows)))
+  return answer(largest)
 }
 
 function leftOutNote(rows: number, offset: number): string {
-  return `${grouped(rows)} more rows were left out to stay within max_tokens. Continue with offset ${offset}.`
+  return `${many(rows, "more row")} left out to stay within max_tokens. Continue with offset ${offset}.`
 }
 
-/** A subagent is shown with its parent's title and date, but with its own ref and sizes. */
+/** The first fields of a result. A subagent is shown with its parent's title and date, but with its own ref and sizes. */
 function resultHead({ row, parent }: SearchHit) {
-  const own = conversationOf(row)
-  if (!parent) return own
+  const head = conversationOf(row)
+  if (!parent) return head
   const { id, title, project, source, date } = conversationOf(parent)
-  return { ...own, title, project, source, date, parent: id }
+  return { ...head, title, project, source, date, parent: id }
 }
 
-/** Sections are named by their heading; messages have a number. */
+/** The ref of a section, which ends with its heading. Empty for a message, because its number is a field of its own. */
 function sectionRef({ ref }: ConversationRow, { parts }: StoredMessage): { id?: string } {
   const section = parts.find((part) => part.type === "text")?.section?.name
   return section ? { id: formatRef({ ...ref, section }) } : {}
 }
 
-function briefly<T extends { date: string }>(conversation: T): T {
+function withShortDate<T extends { date: string }>(conversation: T): T {
   return { ...conversation, date: conversation.date.replace(/\.\d+Z$/, "Z") }
 }
 
-function rounded(score: number): number {
+function roundScore(score: number): number {
   return Number(score.toPrecision(4))
 }
 
-/** The configured model servers, with the redacted query: people paste secrets into searches. */
+/** The configured model servers, with the query to send them. It is redacted, because people paste secrets into searches. */
 async function modelsFor(
   dex: Dex,
   settings: Settings,
   queryText: string,
 ): Promise<Pick<SearchInput, "meaning" | "rerank">> {
-  const byMeaning = settings["embed.provider"] !== "none"
-  const rerank = settings["search.rerank"] !== "off"
-  if (!byMeaning && !rerank) return {}
+  const usesMeaning = settings["embed.provider"] !== "none"
+  const usesReranking = settings["search.rerank"] !== "off"
+  if (!usesMeaning && !usesReranking) return {}
   const { embedSettings, rerankSettings } = await import("../../config/servers.ts")
   const { redactRecord } = await import("../../redact/redact.ts")
   const text = String(redactRecord({ query: queryText }).record.query)
-  const where = { env: dex.machine.env, home: dex.machine.home }
+  const environment = { env: dex.machine.env, home: dex.machine.home }
   return {
-    meaning: byMeaning
-      ? { settings: () => embedSettings(settings, where), timeoutMs: embedTimeout(settings), text }
+    meaning: usesMeaning
+      ? { settings: () => embedSettings(settings, environment), timeoutMs: embedTimeout(settings), text }
       : undefined,
-    rerank: rerank
+    rerank: usesReranking
       ? {
-          settings: () => rerankSettings(settings, where) ?? {},
+          settings: () => rerankSettings(settings, environment) ?? {},
           timeoutMs: settings["rerank.timeout_ms"],
           text,
         }
@@ -206,7 +211,8 @@ async function modelsFor(
 }
 
 /**
- * The local model's time limit in milliseconds. It takes longer on a busy machine, and a slightly later answer is a better one.
+ * The minimum time limit for the local model, in milliseconds. On a busy machine the model is slow, but waiting for it improves the
+ * answer.
  */
 const LOCAL_TIMEOUT_MS = 500
 
@@ -219,7 +225,7 @@ function isOfHistory({ in: where, collections }: SearchToolInput): boolean {
   return where !== "docs" && collections === undefined
 }
 
-/** True if dex has never found anything to read. */
+/** Returns true if dex has never found a transcript to read. */
 async function isHistoryEmpty(dex: Dex): Promise<boolean> {
   return ((await (await dex.store()).progress())?.total ?? 0) === 0
 }
@@ -242,7 +248,7 @@ function filtersOf({ project, source, from, to, file, tool, role, model }: Query
   }
 }
 
-/** `from:nowhere` is not a date, so it is two words. */
+/** Returns false if the value does not suit the filter. `from:nowhere` is then searched for as two words, since it is not a date. */
 function isFilterValue(name: string, value: string, known: NamedSource[], now: number): boolean {
   if (name === "source") return matchingSources(value, known).length === 1
   if (name === "role") return ROLES.some((role) => role === value)

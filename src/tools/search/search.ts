@@ -34,7 +34,7 @@ const input = object({
   no_global: optional(flag("Leave out global documents.")),
   by: withDefault(choice(["conversation", "message"], "Group by conversation or message."), "conversation"),
   explain: withDefault(flag("Show how each score is made up."), false),
-  limit: withDefault(integer("At most.", { minimum: 1, maximum: 100 }), 10),
+  limit: withDefault(integer("Maximum number.", { minimum: 1, maximum: 100 }), 10),
   offset: withDefault(integer("Skip this many.", { minimum: 0 }), 0),
   max_tokens: maxTokensField,
   where: whereField,
@@ -60,7 +60,7 @@ export const search = defineTool({
         rank_source: optional(
           choice(["lexical", "vector", "both"], "How the row was found, in hybrid mode or with explain."),
         ),
-        score_lex: optional(decimal("By its words.")),
+        score_lex: optional(decimal("Score by words.")),
         score_vec: optional(decimal("Cosine similarity of the nearest message.")),
         score_final: decimal("The score that decides the rank."),
         score_parts: optional(

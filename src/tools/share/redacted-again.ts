@@ -3,15 +3,15 @@ import type { StoredMessage } from "../../store/history/store.ts"
 
 export type SharedMessage = Pick<StoredMessage, "number" | "role" | "at" | "parts">
 
-/** Messages prepared for other people: redacted by the newest rules, without invisible characters and the home folder's path. */
+/** Prepares messages for other people: redacts them again, removes invisible characters and masks the home folder's path. */
 export function redactForOthers(
   stored: readonly SharedMessage[],
   title: string,
   home: string,
-  onlyTalk: boolean,
+  textOnly: boolean,
 ): { messages: SharedMessage[]; title: string; taken_out: RemovedText[] } {
-  const talk = onlyTalk ? stored.map(withoutTools).filter(({ parts }) => parts.length > 0) : stored
-  const messages = talk.map(({ number, role, at, parts }) => ({ number, role, at, parts }))
+  const included = textOnly ? stored.map(withoutTools).filter(({ parts }) => parts.length > 0) : stored
+  const messages = included.map(({ number, role, at, parts }) => ({ number, role, at, parts }))
   const { value, taken_out } = redactForSharing({ title, messages }, createPlacePatterns({ home }))
   return { ...value, taken_out }
 }

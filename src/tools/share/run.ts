@@ -13,9 +13,9 @@ const FILE_EXTENSIONS: Record<ShareFormat, string> = { html: "html", markdown: "
 
 export async function run(dex: Dex, input: ShareInput) {
   const { row } = await resolveConversation(dex, { id: input.id })
-  const stored = await (await dex.store()).messages(row.ref)
+  const storedMessages = await (await dex.store()).messages(row.ref)
   const { home } = dex.machine
-  const current = stored.filter(({ superseded, abandoned }) => !superseded && !abandoned)
+  const current = storedMessages.filter(({ superseded, abandoned }) => !superseded && !abandoned)
   const { messages, title, taken_out } = redactForOthers(
     current,
     conversationOf(row).title,
@@ -24,11 +24,11 @@ export async function run(dex: Dex, input: ShareInput) {
   )
   const agent = (await agentNamed(dex, row.ref.source))?.name ?? row.ref.source
   const { date, project } = conversationOf(row)
-  const shared = { title, agent, date, root: withoutHome(project, home), messages, taken_out }
+  const conversation = { title, agent, date, root: withoutHome(project, home), messages, taken_out }
   const text =
     input.format === "html"
-      ? (await import("./share-html.ts")).shareHtml(shared)
-      : (await import("./share-markdown.ts")).shareMarkdown(shared)
+      ? (await import("./share-html.ts")).shareHtml(conversation)
+      : (await import("./share-markdown.ts")).shareMarkdown(conversation)
   const file = input.print ? undefined : writeTo(dex, input, title, text)
   return {
     id: formatRef(row.ref),
@@ -55,10 +55,10 @@ function writeTo(dex: Dex, { output: file, format }: ShareInput, title: string, 
 }
 
 /** A file name made from the title that does not exist yet. */
-function unusedName(folder: string, title: string, ending: string): string {
+function unusedName(folder: string, title: string, extension: string): string {
   const name = fileNameFromTitle(title)
   for (let i = 1; ; i++) {
-    const path = join(folder, `${name}${i === 1 ? "" : `-${i}`}.${ending}`)
+    const path = join(folder, `${name}${i === 1 ? "" : `-${i}`}.${extension}`)
     if (!existsSync(path)) return path
   }
 }

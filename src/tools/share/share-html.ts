@@ -21,10 +21,10 @@ export type SharedConversation = {
 export function shareHtml(shared: SharedConversation): string {
   const { title, agent, date, messages, taken_out } = shared
   const options = { agent, root: shared.root, outcomes: outcomesOf(messages), mostChars: Number.POSITIVE_INFINITY }
-  const shown = messages.map(({ number, role, parts, at }) =>
+  const renderedMessages = messages.map(({ number, role, parts, at }) =>
     messageHtml({ number, role, parts, facts: at === undefined ? [] : [localMinute(at)] }, options),
   )
-  const gone = removedSecretLines(taken_out)
+  const removed = removedSecretLines(taken_out)
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -37,14 +37,14 @@ export function shareHtml(shared: SharedConversation): string {
 <body>
 <main class="shared">
 <header class="title"><h1>${title}</h1><p class="line"><span class="agent">${agent}</span><span>${date.slice(0, 10)}</span><span>${many(messages.length, "message")}</span></p></header>
-<div class="messages">${shown.filter((one) => one !== undefined)}</div>
-<footer><h2>What was taken out</h2>${gone.length === 0 ? html`<p>Nothing: no secret was found.</p>` : html`<ul>${gone.map((line) => html`<li>${line}</li>`)}</ul>`}<p class="note">Written by dex.</p></footer>
+<div class="messages">${renderedMessages.filter((rendered) => rendered !== undefined)}</div>
+<footer><h2>What was taken out</h2>${removed.length === 0 ? html`<p>Nothing: no secret was found.</p>` : html`<ul>${removed.map((line) => html`<li>${line}</li>`)}</ul>`}<p class="note">Written by dex.</p></footer>
 </main>
 </body>
 </html>
 `.html
 }
 
-export function removedSecretLines(taken: RemovedText[]): string[] {
-  return taken.map(({ what, count, earlier }) => `${what}: ${count} ×${earlier ? ", when it was read" : ""}`)
+export function removedSecretLines(removed: RemovedText[]): string[] {
+  return removed.map(({ what, count, earlier }) => `${what}: ${count} ×${earlier ? ", when it was read" : ""}`)
 }

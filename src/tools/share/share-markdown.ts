@@ -7,7 +7,7 @@ import { many } from "../../render/words.ts"
 import type { SharedMessage } from "./redacted-again.ts"
 import { removedSecretLines, type SharedConversation } from "./share-html.ts"
 
-/** Messages as Markdown: text as it was written, one line per tool call, and changes as diffs. */
+/** Formats a conversation as Markdown: text as it was written, one line per tool call, and changes as diffs. */
 export function shareMarkdown({ title, agent, date, messages, taken_out }: SharedConversation): string {
   const outcomes = outcomesOf(messages)
   const pieces = [`# ${oneLine(title)}`, `${agent}, ${date.slice(0, 10)}, ${many(messages.length, "message")}`]
@@ -20,10 +20,10 @@ export function shareMarkdown({ title, agent, date, messages, taken_out }: Share
     speaker = name
     pieces.push(...texts)
   }
-  const gone = removedSecretLines(taken_out)
+  const removed = removedSecretLines(taken_out)
   pieces.push(
     "## What was taken out",
-    gone.length === 0 ? "Nothing: no secret was found." : gone.map((one) => `- ${one}`).join("\n"),
+    removed.length === 0 ? "Nothing: no secret was found." : removed.map((line) => `- ${line}`).join("\n"),
   )
   return `${pieces.join("\n\n")}\n`
 }
@@ -34,7 +34,7 @@ function speakerOf(message: SharedMessage, agent: string): string {
 
 function partMarkdown(part: SharedMessage["parts"][number], outcomes: ReturnType<typeof outcomesOf>): string {
   if (part.type === "text") return part.origin === "injected" ? "" : part.text.trim()
-  if (part.type === "summary") return `> Summary of what came before\n>\n${quoted(part.text)}`
+  if (part.type === "summary") return `> Summary of what came before\n>\n${blockQuote(part.text)}`
   if (part.type !== "tool_call") return ""
   const outcome = (part.call_id !== undefined && outcomes.get(part.call_id)) || {}
   const words = [
@@ -43,17 +43,17 @@ function partMarkdown(part: SharedMessage["parts"][number], outcomes: ReturnType
     ...outcomeWords(outcome),
   ]
   const hunks = outcome.result?.hunks
-  return hunks?.length ? `- ${words.join(" · ")}\n\n${fenced(patchText(hunks), "diff")}` : `- ${words.join(" · ")}`
+  return hunks?.length ? `- ${words.join(" · ")}\n\n${codeBlock(patchText(hunks), "diff")}` : `- ${words.join(" · ")}`
 }
 
-/** A fence that nothing in the text can close. */
-function fenced(text: string, language: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
-  const fence = "`".repeat(longest + 1)
+/** Puts the text between fences that are longer than any run of backticks in it. */
+function codeBlock(text: string, language: string): string {
+  const longestRun = Math.max(2, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  const fence = "`".repeat(longestRun + 1)
   return `${fence}${language}\n${text}\n${fence}`
 }
 
-function quoted(text: string): string {
+function blockQuote(text: string): string {
   return text
     .trim()
     .split("\n")

@@ -10,7 +10,7 @@ const input = object({
   format: withDefault(choice(SHARE_FORMATS, "One self-contained HTML file, or Markdown."), "html"),
   output: optional(text("The file to write. Default: a file in this folder, named after the conversation.")),
   no_tools: optional(flag("Leave out tool calls, their outputs and thinking: only text.")),
-  print: optional(flag("Print it instead of writing a file.")),
+  print: optional(flag("Print the conversation instead of writing a file.")),
 })
 export type ShareInput = Infer<typeof input>
 
@@ -22,12 +22,16 @@ export const share = defineTool({
   output: object({
     id: text(),
     title: text(),
-    file: optional(text("Where it is.")),
+    file: optional(text("The file that was written.")),
     bytes: integer(),
     messages: integer(),
     taken_out: listOf(
-      object({ what: text(), count: integer(), earlier: optional(flag("It was removed when dex read it.")) }),
-      "What was removed. Read the file before you send it: dex finds many secrets, not all.",
+      object({
+        what: text(),
+        count: integer(),
+        earlier: optional(flag("It was already removed when dex read the conversation.")),
+      }),
+      "The secrets that were removed. Read the file before you send it, because dex finds many secrets, but not all.",
     ),
     text: optional(text("With print: the contents of the file.")),
   }),

@@ -28,7 +28,7 @@ import { readingFacts } from "./show.ts"
 
 // The forms of `dex show`. Each is a tool of its own, with the name that MCP, hubs and traces use.
 
-/** The kinds of messages that a scan can omit, the least informative first. Words of people and agents are never omitted. */
+/** The kinds of messages that a scan may omit, the least informative first. It never omits words of people and agents. */
 export const OMITTABLE_KINDS = ["results", "asides", "calls", "failures"] as const
 export type OmittableKind = (typeof OMITTABLE_KINDS)[number]
 
@@ -52,7 +52,7 @@ export const scan = defineTool({
   input: scanInput,
   output: object({
     ...headFields,
-    message_count: integer("In the complete conversation."),
+    message_count: integer("Number of messages in the complete conversation."),
     lines: listOf(text(), "number, tab, [role] time ~tokens to read it | its text; … marks a cut."),
     tokens_per_msg: integer("As requested, or as max_tokens allowed, rounded down."),
     hidden_parts: hiddenPartsField,
@@ -106,11 +106,11 @@ export const read = defineTool({
       object({
         index: integer(),
         role: text(),
-        origin: text("Whose words: person, agent, local_tool, web, injected."),
+        origin: text("Whose words these are: person, agent, local_tool, web, injected."),
         date: optional(text()),
         model: optional(text()),
         state: optional(choice(["abandoned", "superseded", "copied"])),
-        tokens: integer("Of the complete message; an estimate."),
+        tokens: integer("Estimated size of the complete message."),
         parts: listOf(
           object({
             type: choice(["text", "thinking", "tool_call", "tool_result", "image", "summary"]),
@@ -142,7 +142,7 @@ export const read = defineTool({
               url: optional(text()),
               call_id: optional(text()),
             }),
-            "What it did, taken from its tool calls.",
+            "What the message did, according to its tool calls.",
           ),
         ),
         usage: optional(

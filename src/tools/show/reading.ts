@@ -11,18 +11,18 @@ import { originsText } from "../view.ts"
 
 type Limits = { max_tokens?: number; show?: string[]; hide?: string[] }
 
-export async function openConversation(dex: Dex, named: { id?: string; session?: string }) {
-  const { row, number } = await resolveConversation(dex, named)
+export async function openConversation(dex: Dex, target: { id?: string; session?: string }) {
+  const { row, number } = await resolveConversation(dex, target)
   return { row, number, store: await dex.store() }
 }
 
 /** The messages with the parts that `show` and `hide` select, and the number of hidden parts. */
 export function selectParts(messages: StoredMessage[], input: Limits): { messages: StoredMessage[]; hidden?: number } {
-  const chosen = withFields(messages, readFields(input))
-  return { messages: chosen.messages, hidden: chosen.hidden || undefined }
+  const selected = withFields(messages, readFields(input))
+  return { messages: selected.messages, hidden: selected.hidden || undefined }
 }
 
-/** The options to repeat in a call that continues. */
+/** The options that a call to continue must repeat. */
 export function limitOptions({ max_tokens, show, hide }: Limits) {
   return { "max-tokens": max_tokens, show, hide }
 }
@@ -41,7 +41,7 @@ export function noMessageError(number: number, last: number): DexError {
   return new DexError("no_message", `There is no message ${number} in this conversation; the last one is ${last}.`)
 }
 
-/** Lines that can be cut to any length that an answer needs. Text beyond that is not read. */
+/** Lines that can be cut to the length that an answer needs. Text that cannot fit into the answer is left out from the start. */
 export function cuttableLines(entries: LineEntry[], maxTokens: number | undefined, tokensPerMsg: number): Line[] {
   return linesOf(entries, maxTokens === undefined ? limitOf("user", tokensPerMsg) : charactersWithin(maxTokens))
 }

@@ -10,43 +10,48 @@ import { formLine, headOf, messageState } from "../view.ts"
 import type { ReadInput } from "./forms.ts"
 import { limitOptions, messageFacts, openConversation, selectParts } from "./reading.ts"
 
-/** A part whose changes are a patch text. */
+/** A part whose changes are the text of a patch. */
 export type ReadPart = Omit<Part, "hunks" | "sha256"> & { patch?: string }
 
-export async function run(dex: Dex, typed: ReadInput) {
-  const input = dex.hasForms ? typed : withSession(typed)
+export async function run(dex: Dex, rawInput: ReadInput) {
+  const input = dex.hasForms ? rawInput : withSession(rawInput)
   const { row, number, store } = await openConversation(dex, input)
   const versions = await store.versions(row.ref)
   const ranges = rangesOf(dex, input, number, versions)
   const numbers = versions.map((version) => version.number).filter((n) => isInRanges(ranges, n))
-  const chosen = await store.messages(row.ref, numbers)
-  const stored = chosen.map((message) => message.number)
-  const { messages, hidden } = selectParts(chosen, input)
-  const missing = ranges.filter(({ from, to }) => from === to && !numbers.includes(from)).map(({ from }) => from)
+  const stored = await store.messages(row.ref, numbers)
+  const storedNumbers = stored.map((message) => message.number)
+  const { messages, hidden } = selectParts(stored, input)
+  const missingNumbers = ranges.filter(({ from, to }) => from === to && !numbers.includes(from)).map(({ from }) => from)
   const complete = messages.map(entryOf)
-  // The start of the first message, which was read before, is left out.
+  // `from_char` continues a message that was cut, so the text that was shown before is left out.
   const entries = complete.map((entry, i) =>
     i === 0 && input.from_char > 0 ? sliceEntry(entry, input.from_char) : entry,
   )
-  const frame = (shown: Entry[], next: { index: number; from_char?: number } | undefined, leftOut: number) => ({
+  const buildAnswer = (shown: Entry[], next: { index: number; from_char?: number } | undefined, leftOut: number) => ({
     ...headOf(row),
     messages: shown,
-    not_found: missing.length > 0 ? formatIndices(missing) : undefined,
+    not_found: missingNumbers.length > 0 ? formatIndices(missingNumbers) : undefined,
     hidden_parts: hidden,
     truncated: next && {
       messages_left_out: leftOut,
       next_message_index: next.index,
-      continue_with: formLine(dex, "read", [row, formatIndices(stored.slice(stored.indexOf(next.index)))], {
-        "from-char": next.from_char,
-        ...limitOptions(input),
-      }),
+      continue_with: formLine(
+        dex,
+        "read",
+        [row, formatIndices(storedNumbers.slice(storedNumbers.indexOf(next.index)))],
+        {
+          "from-char": next.from_char,
+          ...limitOptions(input),
+        },
+      ),
     },
   })
-  const build = (kept: number) =>
-    frame(
-      entries.slice(0, kept),
-      kept < entries.length ? { index: entries[kept]!.index } : undefined,
-      entries.length - kept,
+  const build = (count: number) =>
+    buildAnswer(
+      entries.slice(0, count),
+      count < entries.length ? { index: entries[count]!.index } : undefined,
+      entries.length - count,
     )
   const [first, second] = complete
   const length = first ? charactersOf(first.parts) : 0
@@ -57,18 +62,18 @@ export async function run(dex: Dex, typed: ReadInput) {
     build: (to: number) => {
       const part = sliceEntry(first, input.from_char, to)
       const next = part.cut!.to < length ? { index: first.index, from_char: part.cut!.to } : undefined
-      const after = second && { index: second.index }
-      return frame([part], next ?? after, entries.length - (next ? 0 : 1))
+      const secondMessage = second && { index: second.index }
+      return buildAnswer([part], next ?? secondMessage, entries.length - (next ? 0 : 1))
     },
   }
-  const least = (i: number) => charactersOf(entries[i]!.parts)
-  return fitItemsOrCut(entries.length, build, input.max_tokens, least, Math.min(1, entries.length), beginning)
+  const charactersAt = (i: number) => charactersOf(entries[i]!.parts)
+  return fitItemsOrCut(entries.length, build, input.max_tokens, charactersAt, Math.min(1, entries.length), beginning)
 }
 
 /** Handles `dex read 5-10 --session current`: with a session, a single word is a range of messages. */
 function withSession(input: ReadInput): ReadInput {
-  const session = input.session !== undefined && input.session !== "all"
-  if (!session || input.messages !== undefined || input.id === undefined) return input
+  const hasSession = input.session !== undefined && input.session !== "all"
+  if (!hasSession || input.messages !== undefined || input.id === undefined) return input
   const { id, ...rest } = input
   return { ...rest, messages: id }
 }
@@ -118,27 +123,33 @@ function charactersOf(parts: ReadPart[]): number {
   return parts.reduce((sum, part) => sum + part.text.length + (part.patch?.length ?? 0), 0)
 }
 
-/** The message's characters from `from` up to `to`, counted over its texts and patches in order. */
+/** Cuts a message to the characters from `from` up to `to`. They are counted over its texts and patches in order. */
 function sliceEntry(entry: Entry, from: number, to = Number.MAX_SAFE_INTEGER): Entry {
-  const of = charactersOf(entry.parts)
-  const end = atCharacterEnd(entry.parts, Math.min(to, of), from)
-  let at = 0
-  const take = (text: string) => {
-    const piece = text.slice(Math.max(0, from - at), Math.max(0, end - at))
-    at += text.length
+  const total = charactersOf(entry.parts)
+  const end = endOfCharacter(entry.parts, Math.min(to, total), from)
+  let offset = 0
+  const sliceText = (text: string) => {
+    const piece = text.slice(Math.max(0, from - offset), Math.max(0, end - offset))
+    offset += text.length
     return piece
   }
   const parts = entry.parts.flatMap((part) => {
-    const text = take(part.text)
-    const patch = part.patch === undefined ? "" : take(part.patch)
+    const text = sliceText(part.text)
+    const patch = part.patch === undefined ? "" : sliceText(part.patch)
     if (text === "" && patch === "") return []
     return [{ ...part, text, patch: patch === "" ? undefined : patch }]
   })
-  return { ...entry, parts, effects: undefined, usage: undefined, cut: { from: Math.min(from, of), to: end, of } }
+  return {
+    ...entry,
+    parts,
+    effects: undefined,
+    usage: undefined,
+    cut: { from: Math.min(from, total), to: end, of: total },
+  }
 }
 
-/** The end, moved so that a surrogate pair is not split, unless that would leave nothing. */
-function atCharacterEnd(parts: ReadPart[], end: number, from: number): number {
+/** Returns `end`, or one less if that would split a surrogate pair. If nothing would be left, the pair is split. */
+function endOfCharacter(parts: ReadPart[], end: number, from: number): number {
   let at = 0
   for (const text of parts.flatMap((part) => [part.text, part.patch ?? ""])) {
     if (end > at && end < at + text.length && /[\ud800-\udbff]/.test(text[end - at - 1]!))

@@ -11,18 +11,18 @@ import { cuttableLines, limitOptions, openConversation, selectParts } from "./re
 export async function run(dex: Dex, input: ScanInput) {
   const { row, store } = await openConversation(dex, input)
   const { messages, hidden } = selectParts(await store.messages(row.ref), input)
-  const scanned = { dex, row, hidden, messages: messages.slice(input.offset), input }
-  const all = viewOf(scanned, [])
+  const source = { dex, row, hidden, messages: messages.slice(input.offset), input }
+  const all = viewOf(source, [])
   if (input.max_tokens === undefined)
     return withSize(all.answer({ from: 0, to: all.lines.length }, input.tokens_per_msg))
-  const kinds = omittableKinds(scanned.messages)
-  const present = OMITTABLE_KINDS.filter((kind) => kinds.includes(kind))
+  const kinds = omittableKinds(source.messages)
+  const presentKinds = OMITTABLE_KINDS.filter((kind) => kinds.includes(kind))
   // Messages are omitted before texts are shortened: first the least informative kinds, then the last messages.
-  for (let left = 0; left <= present.length; left++) {
-    const { lines, answer } = viewOf(scanned, kinds, present.slice(0, left))
+  for (let omittedCount = 0; omittedCount <= presentKinds.length; omittedCount++) {
+    const { lines, answer } = viewOf(source, kinds, presentKinds.slice(0, omittedCount))
     if (lines.length === 0) break
-    const found = fillLinesFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, firstLines, answer)
-    if (found && (found.isWhole || left === present.length)) return found.answer
+    const filled = fillLinesFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, firstLines, answer)
+    if (filled && (filled.isWhole || omittedCount === presentKinds.length)) return filled.answer
   }
   return fillLines(all.lines, input.max_tokens, firstLines, all.answer)
 }
@@ -35,16 +35,16 @@ type ScanView = { dex: Dex; row: ConversationRow; hidden?: number; messages: Sto
 function viewOf(
   { dex, row, hidden, messages, input }: ScanView,
   kinds: (OmittableKind | undefined)[],
-  left: OmittableKind[] = [],
+  omitted: OmittableKind[] = [],
 ) {
-  const places = messages.map((_, i) => i).filter((i) => !left.some((kind) => kind === kinds[i]))
+  const positions = messages.map((_, i) => i).filter((i) => !omitted.some((kind) => kind === kinds[i]))
   const roots = rootsOf(row)
-  const entries = places.map((i) => ({ message: messages[i]!, label: String(messages[i]!.number), roots }))
+  const entries = positions.map((i) => ({ message: messages[i]!, label: String(messages[i]!.number), roots }))
   const lines = cuttableLines(entries, input.max_tokens, input.tokens_per_msg)
   const answer = ({ to: kept }: LineRange, tokensPerMsg: number) => {
-    const end = places[kept] ?? messages.length
-    const leftOut = left.flatMap((kind) => {
-      const count = kinds.slice(0, end).filter((one) => one === kind).length
+    const end = positions[kept] ?? messages.length
+    const leftOut = omitted.flatMap((kind) => {
+      const count = kinds.slice(0, end).filter((candidate) => candidate === kind).length
       return count === 0 ? [] : [{ kind, messages: count }]
     })
     return {
@@ -67,7 +67,7 @@ function viewOf(
   return { lines, answer }
 }
 
-/** The kind of each message that can be omitted; undefined if the message contains words of a person or an agent. */
+/** The kind of each message if it may be omitted. Undefined if the message contains words of a person or an agent. */
 function omittableKinds(messages: readonly StoredMessage[]): (OmittableKind | undefined)[] {
   const failed = new Set<string>()
   for (const { parts, effects } of messages) {
@@ -79,14 +79,14 @@ function omittableKinds(messages: readonly StoredMessage[]): (OmittableKind | un
   }
   return messages.map(({ parts }) => {
     if (parts.some((part) => hasWords(part) || part.type === "image")) return undefined
-    const used = parts.filter((part) => part.type === "tool_call" || part.type === "tool_result")
-    if (used.length === 0) return "asides"
-    const isFailure = used.some(
+    const toolParts = parts.filter((part) => part.type === "tool_call" || part.type === "tool_result")
+    if (toolParts.length === 0) return "asides"
+    const isFailure = toolParts.some(
       (part) =>
         (part.type === "tool_result" && part.is_error) || (part.call_id !== undefined && failed.has(part.call_id)),
     )
     if (isFailure) return "failures"
-    return used.some((part) => part.type === "tool_call") ? "calls" : "results"
+    return toolParts.some((part) => part.type === "tool_call") ? "calls" : "results"
   })
 }
 

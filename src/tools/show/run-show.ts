@@ -22,7 +22,7 @@ export async function run(dex: Dex, input: ShowInput) {
     throw new DexError("no_ref", "Which conversation? Give a ref or a row number: dex show 2. `dex list` shows them.")
   const contents: ConversationContent[] = []
   for (const id of ids) contents.push(await readContent(dex, id, input))
-  return inBudget(dex, contents, input)
+  return fitContents(dex, contents, input)
 }
 
 /** The contents of a conversation before they are cut to the budget. */
@@ -33,7 +33,7 @@ type ConversationContent = {
   head: ReturnType<typeof familyHead>
   files: string[]
   messages: ShownMessage[]
-  /** For each shown message, the number of messages from it to the end of the requested range. */
+  /** For each shown message, the number of messages from this one to the end of the requested range. */
   remaining: number[]
   hidden?: number
   sides: { has_more_before?: boolean; has_more_after?: boolean }
@@ -42,22 +42,22 @@ type ConversationContent = {
 async function readContent(dex: Dex, id: string | undefined, input: ShowInput): Promise<ConversationContent> {
   const { row, number, store } = await openConversation(dex, { id, session: input.session })
   const all = await store.messages(row.ref)
-  const expand = requestedWindow(input, number) ?? (number === undefined ? undefined : ownWindow(row, all, number))
+  const expand = requestedWindow(input, number) ?? (number === undefined ? undefined : defaultWindow(row, all, number))
   const window = expand ? windowAround(all, expand) : { from: 0, to: all.length }
-  const wanted = all.slice(window.from, window.to)
+  const windowMessages = all.slice(window.from, window.to)
   const fields = readFields(input)
-  const { messages, hidden } = selectParts(wanted, input)
-  const shown = messages
-    .map((message) => shownOf(message, input.format, fields, rootsOf(row)))
+  const { messages, hidden } = selectParts(windowMessages, input)
+  const formatted = messages
+    .map((message) => toShownMessage(message, input.format, fields, rootsOf(row)))
     .filter(({ content }) => content !== "")
-  const positions = new Map(wanted.map(({ number }, i) => [number, i]))
+  const positions = new Map(windowMessages.map(({ number }, i) => [number, i]))
   return {
     row,
     name: formatRef(number === undefined ? row.ref : { ...row.ref, number }),
     head: familyHead(row),
-    files: someFiles(await store.filesOf(row.ref), input.max_tokens),
-    messages: shown,
-    remaining: shown.map(({ index }) => wanted.length - positions.get(index)!),
+    files: filesWithin(await store.filesOf(row.ref), input.max_tokens),
+    messages: formatted,
+    remaining: formatted.map(({ index }) => windowMessages.length - positions.get(index)!),
     hidden,
     sides: expand ? { has_more_before: window.from > 0, has_more_after: window.to < all.length } : {},
   }
@@ -73,8 +73,8 @@ function requestedWindow({ expand }: ShowInput, number: number | undefined): Win
   throw new DexError("usage", "Before or after which message? Name it: dex show <id>#12 --before 5, or --expand 12.")
 }
 
-/** A section with its subsections, or a message with the messages around it. */
-function ownWindow({ kind }: ConversationRow, all: StoredMessage[], number: number) {
+/** The window if none was requested: a section with its subsections, or a message with the messages around it. */
+function defaultWindow({ kind }: ConversationRow, all: StoredMessage[], number: number) {
   const around = { message_index: number, before: MESSAGES_AROUND, after: MESSAGES_AROUND }
   return kind === "document" ? { ...around, before: 0, after: withSubsections(all, number).length - 1 } : around
 }
@@ -88,21 +88,21 @@ function familyHead(row: ConversationRow) {
   }
 }
 
-function someFiles(files: string[], maxTokens: number | undefined): string[] {
-  let room = maxTokens === undefined ? Number.POSITIVE_INFINITY : FILES_SHARE * charactersWithin(maxTokens)
+function filesWithin(files: string[], maxTokens: number | undefined): string[] {
+  let charsLeft = maxTokens === undefined ? Number.POSITIVE_INFINITY : FILES_SHARE * charactersWithin(maxTokens)
   return files.slice(0, MAX_FILES).filter((file) => {
-    room -= file.length + 4
-    return room >= 0
+    charsLeft -= file.length + 4
+    return charsLeft >= 0
   })
 }
 
 function windowAround(all: StoredMessage[], expand: Window): { from: number; to: number } {
-  const at = all.findIndex((message) => message.number === expand.message_index)
-  if (at === -1) {
-    const last = all.reduce((most, message) => Math.max(most, message.number), 0)
+  const index = all.findIndex((message) => message.number === expand.message_index)
+  if (index === -1) {
+    const last = all.reduce((highest, message) => Math.max(highest, message.number), 0)
     throw noMessageError(expand.message_index, last)
   }
-  return { from: Math.max(0, at - expand.before), to: Math.min(all.length, at + expand.after + 1) }
+  return { from: Math.max(0, index - expand.before), to: Math.min(all.length, index + expand.after + 1) }
 }
 
 type ShownMessage = ReturnType<typeof messageFacts> & {
@@ -112,8 +112,8 @@ type ShownMessage = ReturnType<typeof messageFacts> & {
   cut?: { characters_left_out: number; continue_with: string }
 }
 
-/** The content is empty if the format shows nothing of the message, such as user_only for an agent's message. */
-function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, roots: string[]): ShownMessage {
+/** Formats a message. Its content is empty if the format shows nothing of it, such as user_only for an agent's message. */
+function toShownMessage(message: StoredMessage, format: Format, fields: FieldFilter, roots: string[]): ShownMessage {
   const content =
     format === "outline" ? outlineOf(message, roots) : messageText(message, format, (part) => isChosen(part, fields))
   return {
@@ -125,65 +125,74 @@ function shownOf(message: StoredMessage, format: Format, fields: FieldFilter, ro
 }
 
 /** The messages that fit into the budget, starting with the first one of the first conversation. */
-function inBudget(dex: Dex, contents: ConversationContent[], input: ShowInput) {
+function fitContents(dex: Dex, contents: ConversationContent[], input: ShowInput) {
   const items = contents.flatMap(({ messages }, conversation) => [
     { conversation, message: -1, least: 1 },
     ...messages.map(({ content }, message) => ({ conversation, message, least: content.length })),
   ])
-  const build = (kept: number) => {
-    const last = items[kept - 1]
-    if (last === undefined) return answer(contents, 0, 0, input)
-    // A conversation none of whose messages fit is listed as left out instead of being shown empty.
-    const none = last.message === -1 && last.conversation > 0 && contents[last.conversation]!.messages.length > 0
-    return none
-      ? answer(contents, last.conversation, Number.POSITIVE_INFINITY, input)
-      : answer(contents, last.conversation + 1, last.message + 1, input)
+  const build = (count: number) => {
+    const last = items[count - 1]
+    if (last === undefined) return buildAnswer(contents, 0, 0, input)
+    // If none of a conversation's messages fits, the conversation is listed as left out instead of being shown empty.
+    const hasNoMessage =
+      last.message === -1 && last.conversation > 0 && contents[last.conversation]!.messages.length > 0
+    return hasNoMessage
+      ? buildAnswer(contents, last.conversation, Number.POSITIVE_INFINITY, input)
+      : buildAnswer(contents, last.conversation + 1, last.message + 1, input)
   }
   const [first, ...others] = contents
-  const longest = first!.messages[0]?.content.length
+  const firstLength = first!.messages[0]?.content.length
   const beginning =
-    longest === undefined
+    firstLength === undefined
       ? undefined
       : {
           from: 1,
-          to: longest,
-          build: (length: number) => answer([withFirstCut(dex, first!, length, input), ...others], 1, 1, input),
+          to: firstLength,
+          build: (length: number) => buildAnswer([withFirstCut(dex, first!, length, input), ...others], 1, 1, input),
         }
   return fitItemsOrCut(items.length, build, input.max_tokens, (i) => items[i]!.least, beginning ? 2 : 1, beginning)
 }
 
 function withFirstCut(dex: Dex, content: ConversationContent, length: number, input: ShowInput): ConversationContent {
   const [first, ...rest] = content.messages
-  const kept = first!.content.slice(0, length).replace(/[\ud800-\udbff]$/, "")
+  const beginning = first!.content.slice(0, length).replace(/[\ud800-\udbff]$/, "")
   const cut = {
-    characters_left_out: first!.content.length - kept.length,
+    characters_left_out: first!.content.length - beginning.length,
     continue_with: formLine(dex, "read", [content.row, String(first!.index)], { "max-tokens": input.max_tokens }),
   }
-  return { ...content, files: [], messages: [{ ...first!, content: `${kept}…`, cut }, ...rest] }
+  return { ...content, files: [], messages: [{ ...first!, content: `${beginning}…`, cut }, ...rest] }
 }
 
-/** The first `shown` conversations, of which the last has only its first `kept` messages. */
-function answer(contents: ConversationContent[], shown: number, kept: number, input: ShowInput) {
+/** An answer with the first conversations. The last of them has only its first `messageCount` messages. */
+function buildAnswer(
+  contents: ConversationContent[],
+  conversationCount: number,
+  messageCount: number,
+  input: ShowInput,
+) {
   const { format } = input
-  const conversations = contents.slice(0, shown).map(({ row, head, files, messages, remaining, hidden, sides }, i) => {
-    const given = i === shown - 1 && kept < messages.length ? messages.slice(0, kept) : messages
-    const next = messages[given.length]
-    const rest = { format, expand: next?.index, before: 0, after: remaining[given.length]! - 1 }
-    return {
-      ...head,
-      messages: given,
-      files,
-      total_tokens: given.reduce((sum, message) => sum + estimateTokens(message.content), 0),
-      ...sides,
-      hidden_parts: hidden,
-      truncated: next && {
-        messages_left_out: messages.length - given.length,
-        next_message_index: next.index,
-        continue_with: commandLine("show", [row], { ...rest, ...limitOptions(input) }),
-      },
-    }
-  })
-  const names = contents.slice(shown).map(({ name }) => name)
+  const conversations = contents
+    .slice(0, conversationCount)
+    .map(({ row, head, files, messages, remaining, hidden, sides }, i) => {
+      const shownMessages =
+        i === conversationCount - 1 && messageCount < messages.length ? messages.slice(0, messageCount) : messages
+      const next = messages[shownMessages.length]
+      const options = { format, expand: next?.index, before: 0, after: remaining[shownMessages.length]! - 1 }
+      return {
+        ...head,
+        messages: shownMessages,
+        files,
+        total_tokens: shownMessages.reduce((sum, message) => sum + estimateTokens(message.content), 0),
+        ...sides,
+        hidden_parts: hidden,
+        truncated: next && {
+          messages_left_out: messages.length - shownMessages.length,
+          next_message_index: next.index,
+          continue_with: commandLine("show", [row], { ...options, ...limitOptions(input) }),
+        },
+      }
+    })
+  const names = contents.slice(conversationCount).map(({ name }) => name)
   const { message_index: expand, before, after } = input.expand ?? {}
   const continue_with = commandLine("show", names, { format, expand, before, after, ...limitOptions(input) })
   return { conversations, left_out: names.length > 0 ? { conversations: names.length, continue_with } : undefined }

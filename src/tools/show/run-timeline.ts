@@ -12,7 +12,7 @@ import type { TimelineInput } from "./forms.ts"
 import { cuttableLines, limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
 
 type Place = { row: ConversationRow; message: StoredMessage }
-/** The messages in the window; `middle` is the position of the requested message, or where it would be. */
+/** The messages in the window. `middle` is the position of the requested message, or of the first one after its time. */
 type Window = { places: Place[]; middle: number; more_before: boolean; more_after: boolean; hidden?: number }
 
 export async function run(dex: Dex, input: TimelineInput) {
@@ -22,14 +22,14 @@ export async function run(dex: Dex, input: TimelineInput) {
   const scope = id === undefined ? row.ref : await resolveSession(dex, session)
   const window =
     session === "all"
-      ? await acrossProject(store, row, anchor, input)
-      : await within(store, scope ?? row.ref, row, anchor, input)
+      ? await projectMessagesAround(store, row, anchor, input)
+      : await messagesAround(store, scope ?? row.ref, row, anchor, input)
   const lines = cuttableLines(await withLabels(store, window.places, row, anchor), max_tokens, DEFAULT_TOKENS_PER_MSG)
   const answer = ({ from, to }: LineRange, tokensPerMsg: number) => {
     const others = otherConversations(window.places.slice(from, to), row)
     const leftOut = lines.length - (to - from)
-    const line = (at: number, before: number, after: number) =>
-      continuation(dex, window.places[at]!, input, { before, after })
+    const continueFrom = (position: number, before: number, after: number) =>
+      continuation(dex, window.places[position]!, input, { before, after })
     return {
       ...headOf(row),
       message_index: anchor.number,
@@ -42,8 +42,8 @@ export async function run(dex: Dex, input: TimelineInput) {
         leftOut > 0
           ? {
               messages_left_out: leftOut,
-              continue_before: from > 0 ? line(from, from, 0) : undefined,
-              continue_with: to < lines.length ? line(to - 1, 0, lines.length - to) : undefined,
+              continue_before: from > 0 ? continueFrom(from, from, 0) : undefined,
+              continue_with: to < lines.length ? continueFrom(to - 1, 0, lines.length - to) : undefined,
             }
           : undefined,
     }
@@ -52,7 +52,7 @@ export async function run(dex: Dex, input: TimelineInput) {
   return fillLines(lines, max_tokens, (count) => spanOf(count, window.middle, lines.length), answer)
 }
 
-/** `n` places around the middle one, with as many on each side as possible. */
+/** The range of `n` places around the middle one. It is moved if there are too few places on one side. */
 function spanOf(n: number, middle: number, count: number): LineRange {
   const from = Math.max(0, Math.min(middle - Math.floor((n - 1) / 2), count - n))
   return { from, to: Math.min(count, from + n) }
@@ -77,15 +77,15 @@ async function messageAt(
   number: number | undefined,
 ): Promise<StoredMessage> {
   const versions = await store.versions(row.ref)
-  const wanted = number ?? versions.at(-1)?.number
-  const [message] = wanted === undefined ? [] : await store.messages(row.ref, [wanted])
+  const wantedNumber = number ?? versions.at(-1)?.number
+  const [message] = wantedNumber === undefined ? [] : await store.messages(row.ref, [wantedNumber])
   if (message) return message
   if (number !== undefined) throw noMessageError(number, versions.at(-1)?.number ?? 0)
   throw new DexError("no_message", "There is no message in this conversation.")
 }
 
 /** The messages of one conversation around the anchor, or around its time if the anchor is in another one. */
-async function within(
+async function messagesAround(
   store: HistoryReader,
   scope: Ref,
   row: ConversationRow,
@@ -93,29 +93,30 @@ async function within(
   input: TimelineInput,
 ): Promise<Window> {
   const { before, after } = input
-  const own = isSameConversation(scope, row.ref)
-  const inside = own ? row : ((await store.conversation(scope)) ?? row)
+  const isAnchorInScope = isSameConversation(scope, row.ref)
+  const scopeRow = isAnchorInScope ? row : ((await store.conversation(scope)) ?? row)
   const all = await store.messages(scope)
   const { messages } = selectParts(all, input)
-  const found = own ? messages.findIndex(({ number }) => number === anchor.number) : -1
-  const later = found === -1 ? messages.findIndex((message) => (message.at ?? 0) > (anchor.at ?? 0)) : found
-  const middle = later === -1 ? messages.length : later
+  const anchorIndex = isAnchorInScope ? messages.findIndex(({ number }) => number === anchor.number) : -1
+  const middleIndex =
+    anchorIndex === -1 ? messages.findIndex((message) => (message.at ?? 0) > (anchor.at ?? 0)) : anchorIndex
+  const middle = middleIndex === -1 ? messages.length : middleIndex
   const from = Math.max(0, middle - before)
-  const to = Math.min(messages.length, middle + after + (found === -1 ? 0 : 1))
-  const shown = messages.slice(from, to)
+  const to = Math.min(messages.length, middle + after + (anchorIndex === -1 ? 0 : 1))
+  const visible = messages.slice(from, to)
   const position = (message: StoredMessage | undefined) => all.findIndex(({ number }) => number === message?.number)
-  const span = all.slice(position(shown[0]), position(shown.at(-1)) + 1)
+  const span = all.slice(position(visible[0]), position(visible.at(-1)) + 1)
   return {
-    places: shown.map((message) => ({ row: inside, message })),
+    places: visible.map((message) => ({ row: scopeRow, message })),
     middle: middle - from,
     more_before: from > 0,
     more_after: to < messages.length,
-    hidden: shown.length === 0 ? undefined : selectParts(span, input).hidden,
+    hidden: visible.length === 0 ? undefined : selectParts(span, input).hidden,
   }
 }
 
 /** The messages of all conversations of the project around the anchor's time. */
-async function acrossProject(
+async function projectMessagesAround(
   store: HistoryReader,
   row: ConversationRow,
   anchor: StoredMessage,
@@ -128,22 +129,22 @@ async function acrossProject(
       "That message has no time, so dex does not know what happened around it. Omit --session.",
     )
   // One more message on each side shows whether there are more.
-  const named = await store.around({ ...row.ref, number: anchor.number }, before + 1, after + 1)
-  const at = named.findIndex((one) => one.id === row.ref.id && one.number === anchor.number)
-  const shown = named.slice(Math.max(0, at - before), at + after + 1)
+  const nearby = await store.around({ ...row.ref, number: anchor.number }, before + 1, after + 1)
+  const anchorIndex = nearby.findIndex((candidate) => candidate.id === row.ref.id && candidate.number === anchor.number)
+  const visible = nearby.slice(Math.max(0, anchorIndex - before), anchorIndex + after + 1)
   const messages = new Map<string, Place>()
-  for (const [, members] of Map.groupBy(shown, (one) => formatRef(conversationRefOf(one)))) {
-    const inside = (await store.conversation(members[0]!)) ?? row
+  for (const [, members] of Map.groupBy(visible, (messageRef) => formatRef(conversationRefOf(messageRef)))) {
+    const memberRow = (await store.conversation(members[0]!)) ?? row
     const numbers = members.map(({ number }) => number)
-    for (const message of await store.messages(inside.ref, numbers))
-      messages.set(formatRef({ ...inside.ref, number: message.number }), { row: inside, message })
+    for (const message of await store.messages(memberRow.ref, numbers))
+      messages.set(formatRef({ ...memberRow.ref, number: message.number }), { row: memberRow, message })
   }
   let hidden = 0
-  const places = shown.flatMap((one) => {
-    const place = messages.get(formatRef(one))
-    const wanted = selectParts(place ? [place.message] : [], input)
-    hidden += wanted.hidden ?? 0
-    return wanted.messages.map((message) => ({ row: place!.row, message }))
+  const places = visible.flatMap((messageRef) => {
+    const place = messages.get(formatRef(messageRef))
+    const selected = selectParts(place ? [place.message] : [], input)
+    hidden += selected.hidden ?? 0
+    return selected.messages.map((message) => ({ row: place!.row, message }))
   })
   return {
     places,
@@ -151,13 +152,13 @@ async function acrossProject(
       0,
       places.findIndex((place) => place.message.number === anchor.number && place.row.ref.id === row.ref.id),
     ),
-    more_before: at > before,
-    more_after: named.length - at - 1 > after,
+    more_before: anchorIndex > before,
+    more_after: nearby.length - anchorIndex - 1 > after,
     hidden: hidden || undefined,
   }
 }
 
-/** Labels the lines: messages of the named conversation with their number, others with a ref that works everywhere. */
+/** Labels the messages of the named conversation with their number, and others with a short ref. */
 async function withLabels(
   store: HistoryReader,
   places: Place[],
@@ -166,22 +167,22 @@ async function withLabels(
 ): Promise<LineEntry[]> {
   const names = new Map<string, string>()
   const entries: LineEntry[] = []
-  for (const { row: inside, message } of places) {
-    const name = formatRef(inside.ref)
-    const own = name === formatRef(row.ref)
-    if (!own && !names.has(name)) names.set(name, await shortName(store, inside.ref))
-    const label = own
+  for (const { row: conversation, message } of places) {
+    const name = formatRef(conversation.ref)
+    const isAnchorConversation = name === formatRef(row.ref)
+    if (!isAnchorConversation && !names.has(name)) names.set(name, await shortName(store, conversation.ref))
+    const label = isAnchorConversation
       ? `${message.number === anchor.number ? ">" : ""}${message.number}`
       : `${names.get(name)}#${message.number}`
-    entries.push({ message, label, roots: rootsOf(inside) })
+    entries.push({ message, label, roots: rootsOf(conversation) })
   }
   return entries
 }
 
-const MIN_LENGTH = 8
+const MIN_PREFIX_LENGTH = 8
 
 async function shortName(store: HistoryReader, ref: Ref): Promise<string> {
-  for (let length = MIN_LENGTH; length < ref.id.length; length += 4) {
+  for (let length = MIN_PREFIX_LENGTH; length < ref.id.length; length += 4) {
     const prefix = ref.id.slice(0, length)
     if (/^[\w-]+$/.test(prefix) && (await store.resolve({ prefix })).length === 1) return prefix
   }
@@ -191,7 +192,7 @@ async function shortName(store: HistoryReader, ref: Ref): Promise<string> {
 const MAX_TITLE_LENGTH = 80
 
 function otherConversations(places: Place[], row: ConversationRow): { id: string; title: string }[] {
-  const rows = new Map(places.map(({ row: inside }) => [formatRef(inside.ref), inside]))
+  const rows = new Map(places.map(({ row: conversation }) => [formatRef(conversation.ref), conversation]))
   rows.delete(formatRef(row.ref))
-  return [...rows].map(([id, inside]) => ({ id, title: headOf(inside).title.slice(0, MAX_TITLE_LENGTH) }))
+  return [...rows].map(([id, conversation]) => ({ id, title: headOf(conversation).title.slice(0, MAX_TITLE_LENGTH) }))
 }

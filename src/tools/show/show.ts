@@ -71,13 +71,13 @@ export const show = defineTool({
             cut: optional(
               object(
                 { characters_left_out: integer(), continue_with: text() },
-                "This message alone exceeds the budget.",
+                "Set if this message alone exceeds the budget.",
               ),
             ),
           }),
         ),
         files: listOf(text(), "Files that the conversation edited or read, edited ones first; at most 50."),
-        total_tokens: integer("Of the messages shown; an estimate."),
+        total_tokens: integer("Estimated size of the messages shown."),
         has_more_before: optional(flag()),
         has_more_after: optional(flag()),
         hidden_parts: hiddenPartsField,
@@ -110,7 +110,7 @@ export const show = defineTool({
 
 type Reading = { id: string; title: string; messages: unknown[]; truncated?: { messages_left_out: number } }
 
-/** Trace facts for a tool that reads named conversations: which ones, how much of them was read, and what was cut. */
+/** The trace facts of a tool that reads named conversations: which ones it read, how much of them, and what was cut. */
 export function readingFacts(conversations: Reading[]): TraceFacts {
   const leftOut = conversations.reduce((sum, conversation) => sum + (conversation.truncated?.messages_left_out ?? 0), 0)
   return {

@@ -16,14 +16,14 @@ export async function run(dex: Dex) {
   return {
     sources: (await readAgents(dex)).map(({ source, name, basis, roots }) => {
       const report = reports.get(source)
-      const there = isDexSource(source) ? roots(dex.machine) : allRoots(roots, dex.machine)
-      const found = there.filter((path) => lookAt(path) !== undefined)
+      const possibleRoots = isDexSource(source) ? roots(dex.machine) : allRoots(roots, dex.machine)
+      const existingRoots = possibleRoots.filter((path) => lookAt(path) !== undefined)
       return {
         source,
         name,
         basis,
-        is_there: found.length > 0,
-        looked_in: [...new Set([...roots(withoutOtherHomes(dex.machine)), ...found])],
+        is_there: existingRoots.length > 0,
+        looked_in: [...new Set([...roots(withoutOtherHomes(dex.machine)), ...existingRoots])],
         found: (report?.units ?? 0) - (report?.archived ?? 0),
         kept: report?.conversations ?? 0,
         kinds: report?.kinds ?? {},
@@ -43,14 +43,14 @@ export async function run(dex: Dex) {
 
 type AgentToRead = { source: SourceId; name: string; basis?: Basis; roots: Roots }
 
-/** The agents that dex reads, without loading their connectors, and those that the user added. */
+/** The agents that dex reads, and those that the user added. Loads only the connectors of the latter. */
 async function readAgents(dex: Dex): Promise<AgentToRead[]> {
-  const own = agents.flatMap(({ source, name, basis, roots }) => (roots ? [{ source, name, roots, basis }] : []))
+  const builtIn = agents.flatMap(({ source, name, basis, roots }) => (roots ? [{ source, name, roots, basis }] : []))
   const outside = (await dex.outside()).agents.map(async ({ source, name, connector }) => {
     const loaded = await connector()
     return { source, name, roots: (machine: Machine) => loaded.roots(machine) }
   })
-  return [...own, ...(await Promise.all(outside))]
+  return [...builtIn, ...(await Promise.all(outside))]
 }
 
 function withoutOtherHomes({ home, env, platform }: Machine): Machine {

@@ -14,10 +14,10 @@ export const sources = defineTool({
         basis: optional(
           choice(
             ["recorded", "sample", "description"],
-            "How dex's reader was tested: with sessions of the program itself, with other people's samples, or only against a description.",
+            "How dex's reader was tested: with sessions recorded from the program itself, with other people's samples, or only against a description of the format.",
           ),
         ),
-        is_there: flag("One of the folders where it keeps sessions exists."),
+        is_there: flag("A folder in which the agent keeps its sessions exists."),
         looked_in: listOf(text()),
         found: integer("Transcripts on disk now."),
         kept: integer("Conversations in the history, of every kind."),

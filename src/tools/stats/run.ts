@@ -11,8 +11,8 @@ export async function run(dex: Dex, input: StatsInput) {
   const store = await dex.store()
   const total = await store.stats()
   const progress = await store.progress()
-  const busiest = input.summary ? [] : await store.busiestProjects(MAX_PROJECTS)
-  const projects = busiest.filter(({ path, private: hidden }) => !hidden || isCurrentProject(dex, path))
+  const busiestProjects = input.summary ? [] : await store.busiestProjects(MAX_PROJECTS)
+  const projects = busiestProjects.filter(({ path, private: hidden }) => !hidden || isCurrentProject(dex, path))
   const session = currentSession(dex)
   return {
     total_conversations: countPersonConversations(total.kinds),
@@ -35,15 +35,15 @@ export async function run(dex: Dex, input: StatsInput) {
 }
 
 async function suggestionStats(dex: Dex) {
-  const kept = await dex.suggestions()
-  const metrics = kept.metrics()
+  const suggestions = await dex.suggestions()
+  const metrics = suggestions.metrics()
   const rate = (count: number) => (metrics.items === 0 ? 0 : Number((count / metrics.items).toFixed(3)))
   return {
     ...metrics,
     used_rate: rate(metrics.used),
     dismissed_rate: rate(metrics.dismissed),
     weights: Object.fromEntries(
-      Object.entries(kept.weights())
+      Object.entries(suggestions.weights())
         .map(([name, value]) => [name, Number(value.toFixed(3))] as const)
         .filter(([, value]) => value !== 0),
     ),

@@ -20,8 +20,8 @@ export const stats = defineTool({
     date_range: object({ earliest: optional(text()), latest: optional(text()) }),
     sources: mapOf(integer(), "By agent, with subagents and automated runs."),
     kinds: mapOf(integer(), "By who ran them: person, subagent, automation, dex, note."),
-    projects: listOf(text(), "The 20 most active, most active first."),
-    avg_tokens_per_conversation: integer("In the stripped format, subagents counted as well; an estimate."),
+    projects: listOf(text(), "The 20 most active projects, most active first."),
+    avg_tokens_per_conversation: integer("Estimated for the stripped format; subagents count as well."),
     text_bytes: integer("UTF-8 bytes of the stored, redacted text."),
     disk_bytes: integer("Bytes of history.db and of the search index."),
     suggestions: optional(
@@ -29,7 +29,7 @@ export const stats = defineTool({
         suggestions: integer("Suggestions that were shown."),
         would: integer("Suggestions that were only recorded."),
         ...rates,
-        used_rate: decimal("Of the items."),
+        used_rate: decimal("Share of the items that were used."),
         dismissed_rate: decimal(),
         latency_ms: object({ median: decimal(), p95: decimal() }),
         by_kind: listOf(object({ kind: text(), ...rates })),
@@ -41,7 +41,7 @@ export const stats = defineTool({
     ),
     session_id: optional(text("The caller's conversation, if the agent names it.")),
     sync: optional(
-      object({ done: integer(), total: integer() }, "How many of the conversations found are read so far."),
+      object({ done: integer(), total: integer() }, "How many of the transcripts that were found have been read."),
     ),
   }),
   cli: {

@@ -6,7 +6,8 @@ import type { DeliveryParts } from "../../suggest/deliver/deliver.ts"
 import { keepDelivering } from "../../suggest/deliver/keep-delivering.ts"
 import type { Dex } from "../context.ts"
 
-// The parts of a running dex that delivery needs. Settings and private projects are read each time, because they may change.
+// Gives delivery the parts of a running dex that it needs. Settings and private projects are read each time, because they may
+// change.
 
 export async function deliveryParts(dex: Dex): Promise<DeliveryParts> {
   return {
@@ -19,17 +20,17 @@ export async function deliveryParts(dex: Dex): Promise<DeliveryParts> {
 }
 
 /**
- * Delivers for as long as the process runs. Opens no file until there is something to send. Returns a function that stops it and
- * resolves when everything is closed.
+ * Delivers for as long as the process runs. Does nothing until the database with the subscriptions exists. Returns a function that stops the
+ * delivery and resolves when everything is closed.
  */
 export function startDelivering(
   { home, machine, version }: { home: Dex["home"]; machine: Pick<Dex["machine"], "env">; version: string },
   mayLeave: DeliveryParts["mayLeave"],
   log: (line: string) => void,
 ): () => Promise<void> {
-  const kept = openSuggestions(home.suggest)
+  const suggestions = openSuggestions(home.suggest)
   const parts = {
-    suggestions: () => (existsSync(home.suggest) ? kept : undefined),
+    suggestions: () => (existsSync(home.suggest) ? suggestions : undefined),
     now: () => Date.now(),
     version,
     allowedHosts: () => allowedHosts(home.config, machine.env),
@@ -38,16 +39,16 @@ export function startDelivering(
   const stop = keepDelivering(parts, deliveryLockFile(home.suggest), log)
   return async () => {
     await stop()
-    kept.close()
+    suggestions.close()
   }
 }
 
-/** The lock file. The process that holds this lock delivers. */
+/** The lock file for delivery. Only the process that has this lock delivers. */
 export function deliveryLockFile(suggestFile: string): string {
   return `${suggestFile}.deliver`
 }
 
-/** Read only from the user's own settings: a project's file cannot add hosts. */
+/** The hosts to which webhooks may be sent. Only the user's own settings count, so that a project's file cannot add hosts. */
 export function allowedHosts(file: string, env: Record<string, string | undefined>): string[] {
   const { settings } = loadSettings({ file, env })
   return (settings["deliver.allow_hosts"] ?? "").split(",").map((host) => host.trim())
@@ -56,5 +57,7 @@ export function allowedHosts(file: string, env: Record<string, string | undefine
 export async function isPrivate(dex: Dex, project: string): Promise<boolean> {
   if (!dex.hasHistory()) return false
   const { platform } = dex.machine
-  return (await (await dex.store()).projects()).some((one) => one.private && isSamePath(one.path, project, platform))
+  return (await (await dex.store()).projects()).some(
+    (known) => known.private && isSamePath(known.path, project, platform),
+  )
 }

@@ -13,10 +13,10 @@ import { MAX_ITEMS, suggestItems } from "../../suggest/suggest.ts"
 import type { Dex } from "../context.ts"
 import { updatedKnowledge } from "../learned.ts"
 
-/** The least relevance of an item. It is low, because each subscription has its own `min_relevance`. */
+/** The minimum relevance of an item. It is low, because each subscription has its own `min_relevance`. */
 const MIN_RELEVANCE = 0.05
 const MAX_FILES = 50
-const NEW_WITHIN_MS = 600_000
+const RECENT_MS = 600_000
 
 /** Notifies subscriptions about changed files. Returns the number of suggestions saved for them. */
 export async function notifyAboutFiles(dex: Dex, project: string, files: readonly string[]): Promise<number> {
@@ -31,31 +31,31 @@ export async function notifyAboutFiles(dex: Dex, project: string, files: readonl
 export async function notifyAboutMessages(dex: Dex, refs: readonly Ref[]): Promise<number> {
   if (!dex.hasSuggestions()) return 0
   const store = await dex.store()
-  const concerned = new Set(
+  const projectsWithSubscribers = new Set(
     (await dex.suggestions())
       .subscriptions()
-      .filter(hasWords)
+      .filter(matchesWords)
       .map(({ project }) => pathKey(project, dex.machine.platform)),
   )
-  const isConcerned = (project: string) => concerned.has(pathKey(project, dex.machine.platform))
+  const hasSubscribers = (project: string) => projectsWithSubscribers.has(pathKey(project, dex.machine.platform))
   let saved = 0
   for (const ref of refs) {
     const row = await store.conversation(ref)
-    if (row?.project === undefined || !isFromPerson(row) || !isConcerned(row.project)) continue
-    const since = dex.now() - NEW_WITHIN_MS
+    if (row?.project === undefined || !isFromPerson(row) || !hasSubscribers(row.project)) continue
+    const since = dex.now() - RECENT_MS
     const recent = (await store.messages(ref)).filter(({ at = 0 }) => at >= since)
     const words = recent.flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === "text" && part.origin === "person" ? [part.text] : [])),
     )
     if (words.length === 0) continue
-    const beside = recent
+    const lastFile = recent
       .flatMap(({ effects }) => effects.flatMap((effect) => (effect.type === "file" ? [effect.path] : [])))
       .at(-1)
     const trigger = {
       project: row.project,
       at: dex.now(),
       text: words.join("\n"),
-      beside,
+      beside: lastFile,
     }
     saved += await notifyAll(dex, row.project, [trigger])
   }
@@ -67,11 +67,11 @@ function isFromPerson({ kind }: ConversationRow): boolean {
   return kind === "person" || kind === "note"
 }
 
-function hasWords({ patterns }: { patterns: { type: string }[] }): boolean {
+function matchesWords({ patterns }: { patterns: { type: string }[] }): boolean {
   return patterns.some(({ type }) => type === "topic" || type === "entity")
 }
 
-/** Adds all definitions in the file, because it is not known which of them the change touched. */
+/** Adds all definitions in the file to the trigger, because it is not known which of them the change touched. */
 function withSymbols(knowledge: Knowledge, trigger: Trigger): Trigger {
   const { project, file } = trigger
   const path = file === undefined ? undefined : pathBelow(project, file)
@@ -104,8 +104,8 @@ async function notifyAll(dex: Dex, project: string, triggers: Trigger[]): Promis
     clock: () => performance.now(),
     suggest: async (moment: Parameters<typeof suggestItems>[1]) => suggestItems(sources, moment, NEW_SESSION, options),
   }
-  let kept = 0
+  let saved = 0
   for (const trigger of triggers.map((trigger) => withSymbols(knowledge, trigger)))
-    for (const notice of await notifySubscriptions(parts, trigger)) if (notice.kept.kept) kept++
-  return kept
+    for (const notice of await notifySubscriptions(parts, trigger)) if (notice.kept.kept) saved++
+  return saved
 }

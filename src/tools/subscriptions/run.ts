@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto"
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { type Delivery, PATTERN_TYPES, type Pattern, type Subscription } from "../../core/suggestion.ts"
+import { many } from "../../render/words.ts"
 import { tryLock } from "../../store/sqlite/lock.ts"
 import { checkUrl } from "../../suggest/deliver/address.ts"
 import { newSecret } from "../../suggest/deliver/sign.ts"
@@ -19,8 +20,8 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
   const project = input.project === undefined ? dex.project : projectNamed(dex, input.project)
   const deliver = input.deliver ?? (input.url === undefined ? "poll" : "webhook")
   await checkDelivery(dex, project, deliver, input.url)
-  const kept = await dex.suggestions()
-  if (kept.subscriptions().length >= MAX_SUBSCRIPTIONS)
+  const suggestions = await dex.suggestions()
+  if (suggestions.subscriptions().length >= MAX_SUBSCRIPTIONS)
     throw new DexError(
       "too_many",
       `There are ${MAX_SUBSCRIPTIONS} subscriptions, which is the limit. \`dex subscribe --list --all\` lists them.`,
@@ -31,7 +32,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
     id: randomBytes(4).toString("hex"),
     project,
     session,
-    patterns: patterns.map((one) => ({ ...one, pattern: redactName(one.pattern) })),
+    patterns: patterns.map((pattern) => ({ ...pattern, pattern: redactName(pattern.pattern) })),
     deliver,
     url: input.url,
     min_relevance: input.min_relevance,
@@ -41,7 +42,7 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
     created_at: dex.now(),
   }
   const secret = deliver === "webhook" ? newSecret() : undefined
-  kept.subscribe(subscription, secret)
+  suggestions.subscribe(subscription, secret)
   return {
     ...listedSubscription(subscription, redactName),
     secret,
@@ -50,34 +51,39 @@ export async function runSubscribe(dex: Dex, input: SubscribeInput) {
 }
 
 export async function runSubscriptions(dex: Dex, input: SubscriptionsInput) {
-  const kept = await dex.suggestions()
-  const retried = input.retry_dead ? kept.retryDead(dex.now()) : undefined
+  const suggestions = await dex.suggestions()
+  const retried = input.retry_dead ? suggestions.retryDead(dex.now()) : undefined
   const sent = input.send ? await sendNow(dex) : undefined
-  const all = kept.subscriptions(input.all ? undefined : dex.project)
-  const shown: Subscription[] = []
-  for (const one of all) if (isCurrentProject(dex, one.project) || !(await isPrivate(dex, one.project))) shown.push(one)
+  const all = suggestions.subscriptions(input.all ? undefined : dex.project)
+  const visible: Subscription[] = []
+  for (const subscription of all)
+    if (isCurrentProject(dex, subscription.project) || !(await isPrivate(dex, subscription.project)))
+      visible.push(subscription)
   const { redactName } = await import("../../redact/name.ts")
-  const elsewhere = kept.subscriptions().length - shown.length
+  const hiddenCount = suggestions.subscriptions().length - visible.length
   return {
-    subscriptions: shown.map((one) => listedSubscription(one, redactName)),
-    outbox: kept.outbox(),
+    subscriptions: visible.map((subscription) => listedSubscription(subscription, redactName)),
+    outbox: suggestions.outbox(),
     sent,
     retried,
-    notes: elsewhere === 0 ? [] : [`${elsewhere} more in ${input.all ? "private" : "other"} projects are not shown.`],
+    notes:
+      hiddenCount === 0
+        ? []
+        : [`Not shown: ${many(hiddenCount, "subscription")} in ${input.all ? "private" : "other"} projects.`],
   }
 }
 
 export async function runUnsubscribe(dex: Dex, input: UnsubscribeInput) {
-  const kept = await dex.suggestions()
-  const meant = kept.subscriptions().filter(({ id }) => id.startsWith(input.id))
-  const [one] = meant
-  if (meant.length !== 1 || !one)
+  const suggestions = await dex.suggestions()
+  const matching = suggestions.subscriptions().filter(({ id }) => id.startsWith(input.id))
+  const [subscription] = matching
+  if (matching.length !== 1 || !subscription)
     throw new DexError(
       "no_subscription",
-      `${meant.length === 0 ? "No subscription has" : `${meant.length} subscriptions have`} an id that begins with "${input.id.slice(0, 40)}". \`dex subscribe --list --all\` lists them.`,
+      `${matching.length === 0 ? "No subscription has" : `${matching.length} subscriptions have`} an id that begins with "${input.id.slice(0, 40)}". \`dex subscribe --list --all\` lists them.`,
     )
-  kept.unsubscribe(one.id)
-  return { id: one.id, project: one.project }
+  suggestions.unsubscribe(subscription.id)
+  return { id: subscription.id, project: subscription.project }
 }
 
 async function sendNow(dex: Dex) {
@@ -100,8 +106,8 @@ async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: 
     if (url !== undefined) throw new DexError("usage", "--url can only be used with --deliver webhook.")
   } else {
     if (url === undefined) throw new DexError("usage", "Where should the webhook be sent? --url https://…")
-    const checked = checkUrl(url, allowedHosts(dex.home.config, dex.machine.env))
-    if ("refused" in checked) throw new DexError("url", `That url cannot be used: ${checked.refused}`)
+    const urlCheck = checkUrl(url, allowedHosts(dex.home.config, dex.machine.env))
+    if ("refused" in urlCheck) throw new DexError("url", `That url cannot be used: ${urlCheck.refused}`)
   }
   if (deliver !== "poll" && (await isPrivate(dex, project)))
     throw new DexError(
@@ -111,19 +117,19 @@ async function checkDelivery(dex: Dex, project: string, deliver: Delivery, url: 
 }
 
 function patternOf(text: string, priority: number): Pattern {
-  const [, type, rest] = /^([a-z]+):(.*)$/is.exec(text) ?? []
+  const [, type, pattern] = /^([a-z]+):(.*)$/is.exec(text) ?? []
   if (type === undefined) return { type: "file", pattern: text, priority }
-  const known = PATTERN_TYPES.find((one) => one === type.toLowerCase())
-  // A pattern of an unknown type would be a glob that matches nothing, and nobody would notice.
-  if (!known)
+  const knownType = PATTERN_TYPES.find((name) => name === type.toLowerCase())
+  // If an unknown type were taken for a part of a glob, the pattern would match nothing, and nobody would notice.
+  if (!knownType)
     throw new DexError(
       "usage",
       `There is no pattern type ${type.slice(0, 40)}. The types are ${PATTERN_TYPES.join(", ")}. If it is a glob: 'file:${text.slice(0, 80)}'`,
     )
-  return { type: known, pattern: rest!.trim(), priority }
+  return { type: knownType, pattern: pattern!.trim(), priority }
 }
 
-/** Leaves out secrets: a webhook's address can contain one. */
+/** A subscription as tools list it. Redacted, because a webhook's address can contain a secret. */
 function listedSubscription(
   { patterns, last_triggered_at, created_at: _, url, ...subscription }: Subscription,
   redact: (text: string) => string,
@@ -138,9 +144,9 @@ function listedSubscription(
 }
 
 function howToReceive({ id, deliver }: Subscription): string {
-  const made = "`dex watch` looks for changes while it runs"
-  if (deliver === "poll") return `${made}; what it finds: dex suggest --list --take --subscription ${id}`
+  const prefix = "`dex watch` looks for changes while it runs"
+  if (deliver === "poll") return `${prefix}; what it finds: dex suggest --list --take --subscription ${id}`
   if (deliver === "sse")
-    return `${made}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
-  return `${made} and sends what it finds; so does \`dex serve --port\`. By hand: dex subscribe --list --send`
+    return `${prefix}; \`dex serve --port 7337\` streams what it finds at /suggestions?subscription=${id}`
+  return `${prefix} and sends what it finds; so does \`dex serve --port\`. By hand: dex subscribe --list --send`
 }

@@ -21,7 +21,7 @@ import { currentSession, isCurrentProject, projectNamed } from "../resolve.ts"
 import { run as take } from "../suggestions/run.ts"
 import type { SuggestInput } from "./suggest.ts"
 
-/** The least relevance of an item. It is lower than for unrequested suggestions, because someone asked. */
+/** The minimum relevance of an item. It is lower than for unrequested suggestions. */
 const MIN_RELEVANCE_ON_REQUEST = 0.05
 
 export async function run(dex: Dex, input: SuggestInput) {
@@ -35,7 +35,7 @@ export async function run(dex: Dex, input: SuggestInput) {
   const mutes = suggestions.mutes()
   const kinds = wantedKinds(settings, mutes, project)
   const { source, session } = moment
-  const seen = source && session ? suggestions.seen(source, session) : NEW_SESSION.seen
+  const seenItems = source && session ? suggestions.seen(source, session) : NEW_SESSION.seen
   const items = isHidden(project)
     ? []
     : suggestItems(
@@ -45,7 +45,11 @@ export async function run(dex: Dex, input: SuggestInput) {
           documents: kinds.has("document") ? await documentsAbout(dex, moment) : undefined,
         },
         moment,
-        { ...NEW_SESSION, seen, files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []) },
+        {
+          ...NEW_SESSION,
+          seen: seenItems,
+          files: (moment.recent_files ?? []).flatMap((path) => pathBelow(project, path) ?? []),
+        },
         {
           weights: RELEVANCE_WEIGHTS,
           learned: suggestions.weights(),
@@ -56,13 +60,13 @@ export async function run(dex: Dex, input: SuggestInput) {
       )
   notes.push(...muteNotes(mutes, project))
   if (isHidden(project) && dex.caller === undefined)
-    notes.push("The project is private: suggestions are made only inside its folder.")
+    notes.push("The project is private, so dex makes suggestions only inside its folder.")
   const id = newSuggestionId()
   const status = "shown" as const
   const latency_ms = Math.round(performance.now() - started)
   if (items.length > 0) {
-    const kept = suggestions.save({ id, moment, items, status, latency_ms })
-    if (!kept.kept) notes.push(`This suggestion could not be recorded: ${kept.why}`)
+    const saved = suggestions.save({ id, moment, items, status, latency_ms })
+    if (!saved.kept) notes.push(`This suggestion could not be recorded: ${saved.why}`)
   }
   const waiting = isCurrentProject(dex, project) ? (await take(dex, { take: true, limit: MAX_ITEMS })).suggestions : []
   return {
@@ -91,13 +95,13 @@ const MAX_SECTIONS = 2
 
 /** Sections of documents that mention the symbol or the file. */
 async function documentsAbout(dex: Dex, { symbol, file }: Moment) {
-  const about = symbol ?? (file === undefined ? undefined : fileNameOf(file))
+  const name = symbol ?? (file === undefined ? undefined : fileNameOf(file))
   const store = await dex.store()
-  if (about === undefined || (await store.collections()).length === 0) return []
+  if (name === undefined || (await store.collections()).length === 0) return []
   const { hits } = await searchHistory(store, await dex.index(), {
     among: "docs",
     inside: dex.project,
-    query: parseQuery(`"${about.replaceAll('"', " ")}"`, () => false),
+    query: parseQuery(`"${name.replaceAll('"', " ")}"`, () => false),
     by: "message",
     limit: MAX_SECTIONS,
     offset: 0,
@@ -134,7 +138,7 @@ function momentOf(dex: Dex, input: SuggestInput, project: string): Moment {
   }
 }
 
-/** A ref also names the agent; a bare id does not. */
+/** The fields of a moment that name a session. A ref also names the agent; a bare id does not. */
 function sessionOf(text: string): Pick<Moment, "source" | "session"> {
   const ref = parseRef(text)
   return { session: ref?.prefix ?? text, source: ref?.source }

@@ -65,8 +65,8 @@ export const suggest = defineTool({
   },
   trace: {
     command: "suggest",
-    // A title may quote a message. Rows without a conversation are left out of the trace, because forgetting a conversation could
-    // not delete them.
+    // The trace contains an item's kind instead of its title, because a title may quote a message. Items without a ref are left
+    // out, because forgetting a conversation could not delete them from the trace.
     facts: (_, { suggestions }) => ({
       inputs: { candidates: suggestions.length },
       ranking: suggestions

@@ -2,6 +2,7 @@ import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Delivery } from "../../core/suggestion.ts"
+import { many } from "../../render/words.ts"
 import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learnFromVerdict } from "../../suggest/feedback/feedback.ts"
 import type { Dex } from "../context.ts"
@@ -15,11 +16,11 @@ const MAX_SUGGESTIONS_READ = 100_000
 export async function run(dex: Dex, input: SuggestionsInput) {
   if (input.take && input.status !== undefined)
     throw new DexError("usage", "--take shows pending suggestions: omit --status.")
-  const kept = await dex.suggestions()
-  const subscription = input.subscription === undefined ? undefined : subscriptionNamed(kept, input.subscription)
+  const suggestions = await dex.suggestions()
+  const subscription = input.subscription === undefined ? undefined : subscriptionNamed(suggestions, input.subscription)
   const status = input.take ? "pending" : input.status
   const { from } = dateRange({ from: input.from }, dex.now())
-  const found = kept.list({
+  const storedSuggestions = suggestions.list({
     status,
     would: input.take ? false : input.would,
     // If a subscription is named, suggestions of any project are shown.
@@ -29,23 +30,26 @@ export async function run(dex: Dex, input: SuggestionsInput) {
     after: input.take ? 0 : undefined,
     limit: MAX_SUGGESTIONS_READ,
   })
-  const deliveries = new Map(kept.subscriptions().map(({ id, deliver }) => [id, deliver]))
-  // Streamed or sent suggestions are left to their receiver, unless their subscription is named.
-  const meant = found.filter(
+  const deliveries = new Map(suggestions.subscriptions().map(({ id, deliver }) => [id, deliver]))
+  // With --take, suggestions that are streamed or sent are left to their receiver, unless their subscription is named.
+  const relevant = storedSuggestions.filter(
     (one) =>
       !input.take || subscription !== undefined || isPolled(one.subscription && deliveries.get(one.subscription)),
   )
   const hidden = new Set<string>()
-  for (const project of new Set(meant.map(({ moment }) => moment.project)))
+  for (const project of new Set(relevant.map(({ moment }) => moment.project)))
     if (!isCurrentProject(dex, project) && (await isPrivate(dex, project))) hidden.add(project)
-  const allowed = meant.filter(({ moment }) => !hidden.has(moment.project))
-  const shown = allowed.slice(0, input.limit)
-  if (input.take) for (const { id } of shown) kept.setStatus(id, "shown")
+  const visible = relevant.filter(({ moment }) => !hidden.has(moment.project))
+  const listed = visible.slice(0, input.limit)
+  if (input.take) for (const { id } of listed) suggestions.setStatus(id, "shown")
   const notes: string[] = []
-  if (allowed.length > shown.length)
-    notes.push(`${allowed.length - shown.length} more are not shown. Use a higher --limit to see them.`)
-  if (meant.length > allowed.length) notes.push(`Not shown: ${meant.length - allowed.length} in private projects.`)
-  return { suggestions: shown.map(listedSuggestion), notes }
+  if (visible.length > listed.length)
+    notes.push(
+      `Not shown: ${many(visible.length - listed.length, "more suggestion")}. Use a higher --limit to see all.`,
+    )
+  if (relevant.length > visible.length)
+    notes.push(`Not shown: ${relevant.length - visible.length} in private projects.`)
+  return { suggestions: listed.map(listedSuggestion), notes }
 }
 
 function isPolled(deliver: Delivery | "" | undefined): boolean {
@@ -53,10 +57,10 @@ function isPolled(deliver: Delivery | "" | undefined): boolean {
 }
 
 export async function giveFeedback(dex: Dex, input: FeedbackInput) {
-  const kept = await dex.suggestions()
+  const suggestions = await dex.suggestions()
   if (input.reset) {
     if (input.id !== undefined) throw new DexError("usage", "--reset undoes all feedback: omit the id.")
-    return { items: [], reset: kept.resetWeights(), note: "All learned weights are reset." }
+    return { items: [], reset: suggestions.resetWeights(), note: "All learned weights are reset." }
   }
   const { id, verdict, item } = input
   if (id === undefined || verdict === undefined)
@@ -64,25 +68,25 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
       "usage",
       "Which one, and did it help? dex suggest --feedback <id> used|dismissed. `dex suggest` and `dex suggest --list` show the ids.",
     )
-  const after = kept.setStatus(id, verdict, item, learnFromVerdict)
-  if (!after) throw notFound(kept, id, item)
-  const unknown = verdict === "used" && item === undefined && after.items.length > 1
+  const updated = suggestions.setStatus(id, verdict, item, learnFromVerdict)
+  if (!updated) throw notFound(suggestions, id, item)
+  const isItemUnnamed = verdict === "used" && item === undefined && updated.items.length > 1
   return {
-    id: after.id,
-    status: after.status,
-    items: after.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
-    note: unknown
+    id: updated.id,
+    status: updated.status,
+    items: updated.items.map(({ number, kind, title, status }) => ({ number, kind, title, status })),
+    note: isItemUnnamed
       ? "Noted. dex learns more if you name the item with --item."
       : "Noted. Later suggestions take it into account, within limits. To undo all feedback: dex suggest --feedback --reset",
   }
 }
 
-function notFound(kept: Suggestions, id: string, item: number | undefined): DexError {
-  const known = kept.get(id)
-  if (known)
+function notFound(suggestions: Suggestions, id: string, item: number | undefined): DexError {
+  const suggestion = suggestions.get(id)
+  if (suggestion)
     return new DexError(
       "no_item",
-      `That suggestion has no item ${item}. Its items are ${known.items.map((one) => one.number).join(", ")}.`,
+      `That suggestion has no item ${item}. Its items are ${suggestion.items.map(({ number }) => number).join(", ")}.`,
     )
   return new DexError(
     "no_suggestion",
@@ -90,12 +94,12 @@ function notFound(kept: Suggestions, id: string, item: number | undefined): DexE
   )
 }
 
-function subscriptionNamed(kept: Suggestions, start: string): string {
-  const meant = kept.subscriptions().filter(({ id }) => id.startsWith(start))
-  if (meant.length === 1) return meant[0]!.id
+function subscriptionNamed(suggestions: Suggestions, idPrefix: string): string {
+  const matching = suggestions.subscriptions().filter(({ id }) => id.startsWith(idPrefix))
+  if (matching.length === 1) return matching[0]!.id
   throw new DexError(
     "no_subscription",
-    `No single subscription has an id that begins with "${start.slice(0, 40)}". \`dex subscribe --list --all\` lists them.`,
+    `No single subscription has an id that begins with "${idPrefix.slice(0, 40)}". \`dex subscribe --list --all\` lists them.`,
   )
 }
 

@@ -17,7 +17,7 @@ import { fromField } from "../fields.ts"
 
 export const suggestionShape = object({
   id: text("For `dex suggest --feedback`."),
-  sequence: integer("In the order in which they were made."),
+  sequence: integer("A number that grows with every suggestion."),
   date: text(),
   status: choice(STATUSES),
   would: optional(flag("The suggestion was only recorded, not shown.")),
@@ -42,13 +42,13 @@ export const suggestionShape = object({
 })
 
 const suggestionsInput = object({
-  status: optional(choice(STATUSES, "Only these.")),
+  status: optional(choice(STATUSES, "Only suggestions with this status.")),
   take: optional(flag("Show pending suggestions, oldest first, and mark them as shown.")),
   would: optional(flag("Show suggestions that were only recorded.")),
   subscription: optional(text("Only what this subscription received.")),
   all: optional(flag("Include all projects, not only the current one.")),
   from: fromField,
-  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 200 }), 10),
+  limit: withDefault(integer("Show at most this many.", { minimum: 1, maximum: 200 }), 10),
 })
 export type SuggestionsInput = Infer<typeof suggestionsInput>
 

@@ -18,13 +18,13 @@ export async function run(dex: Dex, input: ReindexInput) {
     )
   const store = await dex.store()
   const { conversations, kinds } = await store.stats()
-  // Documents are indexed too, but are not conversations.
+  // `conversations` does not include documents, which are also indexed.
   const total = conversations + (await documentCount(store))
-  const say = (phase: "indexing" | "embedding", done: number, total: number) =>
+  const reportProgress = (phase: "indexing" | "embedding", done: number, total: number) =>
     dex.onProgress?.({ phase, done, total, bytes: done, bytesTotal: total })
   await whileNobodySyncs(dex, async () => {
     ;(await dex.index())?.close()
-    await rebuildIndex(dex.home.index, store, { onProgress: (done) => say("indexing", done, total) })
+    await rebuildIndex(dex.home.index, store, { onProgress: (done) => reportProgress("indexing", done, total) })
   })
   const index = openIndex(dex.home.index)
   try {
@@ -37,7 +37,7 @@ export async function run(dex: Dex, input: ReindexInput) {
           settings,
           again: true,
           signal: dex.signal,
-          onProgress: (done, total) => say("embedding", done, total),
+          onProgress: (done, total) => reportProgress("embedding", done, total),
         },
       ))
     return {
@@ -58,14 +58,14 @@ async function documentCount(store: HistoryReader): Promise<number> {
 }
 
 /**
- * Runs `work` while no other process syncs. The new index is built next to the old one and replaces it, so anything written to
- * the old one meanwhile would be lost.
+ * Runs `work` while no other process syncs. The new index is built next to the old one and then replaces it, so anything that is
+ * written to the old one meanwhile would be lost.
  */
 async function whileNobodySyncs(dex: Dex, work: () => Promise<void>): Promise<void> {
   const locks = [tryLock(dex.home.lock), tryLock(`${dex.home.dir}/embed.lock`)]
   try {
     if (locks.includes(undefined))
-      throw new DexError("busy", "Another dex is syncing or embedding right now. Try again when it is done.")
+      throw new DexError("busy", "Another dex process is syncing or embedding right now. Try again when it is done.")
     await work()
   } finally {
     for (const lock of locks) lock?.release()

@@ -7,8 +7,8 @@ import type { Dex } from "../context.ts"
 import { isStatusLineUpdated } from "../usage/line-kept.ts"
 
 /**
- * How long a derived file of another version must be unused before it is deleted, in milliseconds: it is then a leftover of an
- * upgrade.
+ * A derived file of another version is deleted if it has been unused for this long, in milliseconds. It is then most likely a
+ * leftover of an upgrade.
  */
 const UNUSED_MS = 7 * DAY_MS
 
@@ -18,7 +18,7 @@ const embeddingShape = object(
     embedded: integer("Messages that were embedded, or had no text to embed."),
     left: integer("Messages that have no vector yet."),
     duration_ms: integer(),
-    problem: optional(text("Why some are missing.")),
+    problem: optional(text("Why some vectors are missing.")),
   },
   "The state of the vectors, if an embedder is set.",
 )
@@ -56,7 +56,7 @@ export const sync = defineTool({
     const { syncWithThreads } = await import("../../ingest/sync-thread.ts")
     const { embedderOf } = await import("../embedder.ts")
     const embed = embedderOf(dex)
-    const synced = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
+    const result = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       wait: !input.no_wait,
       redactAgain: input.redact_again || undefined,
       deadline: input.max_seconds === undefined ? undefined : Date.now() + input.max_seconds * 1000,
@@ -64,9 +64,9 @@ export const sync = defineTool({
       signal: dex.signal,
       embed,
     })
-    const { restored, damaged } = synced
+    const { restored, damaged } = result
     const kinds = await storedKinds(dex)
-    const report = { ...synced, kinds, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
+    const report = { ...result, kinds, restored: restored.map(formatRef), damaged: damaged.map(formatRef) }
     if (!report.busy && input.redact_again) await dex.redactCopies()
     if (!report.busy && report.complete) {
       const { removeOtherFormats } = await import("../../store/sqlite/older-files.ts")
@@ -87,8 +87,8 @@ export const sync = defineTool({
     }
     if (report.busy || !report.complete || (await (await dex.store()).collections()).length === 0) return report
     const { syncCollections } = await import("../docs/sync-collections.ts")
-    const read = await syncCollections(dex, { names: [] })
-    const sum = (of: "changed" | "removed") => read.reduce((total, one) => total + one[of], 0)
+    const reports = await syncCollections(dex, { names: [] })
+    const sum = (field: "changed" | "removed") => reports.reduce((total, report) => total + report[field], 0)
     return { ...report, documents: { changed: sum("changed"), removed: sum("removed") } }
   },
 })
@@ -114,7 +114,7 @@ export const reindex = defineTool({
   input: reindexInput,
   output: object({
     conversations: integer(),
-    kinds: mapOf(integer(), "By who ran them."),
+    kinds: mapOf(integer(), "Number of conversations by who ran them."),
     duration_ms: integer(),
     embedding: optional(embeddingShape),
   }),

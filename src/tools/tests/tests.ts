@@ -5,7 +5,7 @@ import { maxTokensField } from "../view-fields.ts"
 
 const input = object({
   file: optional(text("Only tests in this file, or about it.")),
-  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 500 }), 20),
+  limit: withDefault(integer("Show at most this many.", { minimum: 1, maximum: 500 }), 20),
   max_tokens: maxTokensField,
 })
 export type TestsInput = Infer<typeof input>
@@ -31,8 +31,8 @@ export const tests = defineTool({
       object({ command: text(), failed: integer("At least this many."), date: text(), ref: text() }),
       "Runs that failed without naming the tests, and that no later run fixed.",
     ),
-    total: integer("Failing tests."),
-    runs_known: integer("In conversations."),
+    total: integer("Number of failing tests."),
+    runs_known: integer("Number of known test runs."),
     newest: optional(text("When tests last ran, if known.")),
     estimated_tokens: integer("Estimated size of this answer."),
     notes: listOf(text(), "Anything hidden, incomplete or limited."),

@@ -2,7 +2,7 @@ import type { SkippedReason, Trace, TraceRow } from "../../core/trace.ts"
 
 export type RankedRef = { ref: string; rank: number; score_final: number }
 export type Replay = {
-  /** True if the rows, their scores and the number of messages read are the same, or the error is the same. */
+  /** True if the rows, their scores, the number of messages read and the error are the same. */
   same: boolean
   state_revision: string
   duration_ms: number
@@ -22,24 +22,24 @@ export type Replay = {
   error?: { code: string; message: string }
 }
 
-/** The differences between two traces of the same question. Rows beyond those stored in `before` are not compared. */
+/** The differences between two traces of the same question. Compares only as many rows as the trace `before` contains. */
 export function changesBetween(before: Trace, now: Trace): Replay {
   const ranking = now.ranking.slice(
     0,
     before.ranking.length === before.ranking_total ? undefined : before.ranking.length,
   )
   const nowByRef = new Map(ranking.map((row) => [row.ref, row]))
-  const known = new Set(before.ranking.map((row) => row.ref))
-  const lost = new Map(now.skipped.map((row) => [row.ref, row.skipped_reason]))
-  const came = ranking.filter((row) => !known.has(row.ref)).map(placeOf)
+  const refsBefore = new Set(before.ranking.map((row) => row.ref))
+  const skippedReasons = new Map(now.skipped.map((row) => [row.ref, row.skipped_reason]))
+  const came = ranking.filter((row) => !refsBefore.has(row.ref)).map(rankedRef)
   const went = before.ranking
     .filter((row) => !nowByRef.has(row.ref))
-    .map((row) => ({ ...placeOf(row), skipped_reason: lost.get(row.ref) }))
-  const both = before.ranking.flatMap((row) => {
-    const again = nowByRef.get(row.ref)
-    return again ? [[row, again] as const] : []
+    .map((row) => ({ ...rankedRef(row), skipped_reason: skippedReasons.get(row.ref) }))
+  const inBoth = before.ranking.flatMap((row) => {
+    const rowNow = nowByRef.get(row.ref)
+    return rowNow ? [[row, rowNow] as const] : []
   })
-  const moved = both
+  const moved = inBoth
     .filter(([row, again]) => row.rank !== again.rank || !isNear(row.score_final, again.score_final))
     .map(([row, again]) => ({
       ref: row.ref,
@@ -50,21 +50,22 @@ export function changesBetween(before: Trace, now: Trace): Replay {
       terms: termChanges(row, again),
     }))
   const counts = countChanges(before, now)
-  const read = counts.filter(({ name }) => name === "messages")
+  const messageCounts = counts.filter(({ name }) => name === "messages")
   return {
-    same: came.length + went.length + moved.length + read.length === 0 && before.error?.code === now.error?.code,
+    same:
+      came.length + went.length + moved.length + messageCounts.length === 0 && before.error?.code === now.error?.code,
     state_revision: now.state_revision,
     duration_ms: now.duration_ms,
     came,
     went,
     moved,
-    unchanged: both.length - moved.length,
+    unchanged: inBoth.length - moved.length,
     counts,
     error: now.error,
   }
 }
 
-function placeOf({ ref, rank, score_final }: TraceRow): RankedRef {
+function rankedRef({ ref, rank, score_final }: TraceRow): RankedRef {
   return { ref, rank, score_final }
 }
 

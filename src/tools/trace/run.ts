@@ -3,6 +3,7 @@ import { grouped } from "../../core/format.ts"
 import { conversationRefOf, parseCompleteRef } from "../../core/ref.ts"
 import { readInput, type Tool } from "../../core/tool.ts"
 import { addsUp, type Trace, type TraceRow } from "../../core/trace.ts"
+import { many } from "../../render/words.ts"
 import { findTraces, readTraces } from "../../trace/read.ts"
 import type { Dex } from "../context.ts"
 import { isTraced, observe } from "../observe.ts"
@@ -14,13 +15,13 @@ import { changesBetween, type Replay } from "./replay.ts"
 import type { TraceInput } from "./trace.ts"
 
 export async function run(dex: Dex, input: TraceInput) {
-  const found = await requireTrace(dex, input.id)
-  const { trace, masked } = await withoutPrivateRows(dex, found)
+  const original = await requireTrace(dex, input.id)
+  const { trace, masked } = await withoutPrivateRows(dex, original)
   const notes: string[] = []
-  if (masked > 0) notes.push(`${grouped(masked)} rows are from private projects; their content is not shown.`)
+  if (masked > 0) notes.push(`Not shown: the content of ${many(masked, "row")} from private projects.`)
   if (trace.ranking.length < trace.ranking_total)
     notes.push(`The trace contains only the first ${trace.ranking.length} of ${grouped(trace.ranking_total)} rows.`)
-  const replay = input.replay ? await runAgain(dex, found, notes) : undefined
+  const replay = input.replay ? await runAgain(dex, original, notes) : undefined
   return {
     trace,
     adds_up: trace.ranking.every(addsUp),
@@ -33,8 +34,8 @@ async function requireTrace(dex: Dex, id: string | undefined): Promise<Trace> {
   const isHidden = await isPrivateElsewhere(dex)
   const { traces } = dex.home
   const all = id === undefined ? readTraces(traces, { tail: 1000 }).traces.reverse() : findTraces(traces, id)
-  const found = all.filter((trace) => !isHidden(trace.project))
-  const [first, second] = found
+  const visible = all.filter((trace) => !isHidden(trace.project))
+  const [first, second] = visible
   if (!first && all.length > 0)
     throw new DexError("private", "That trace was made in a private project. Run dex inside that folder to see it.")
   if (!first)
@@ -45,30 +46,30 @@ async function requireTrace(dex: Dex, id: string | undefined): Promise<Trace> {
         : `No trace "${id}" was found. \`dex trace --list\` lists them; the oldest are deleted when their files are full.`,
     )
   if (id !== undefined && second) {
-    const names = found.slice(0, 5).map((trace) => trace.trace_id)
+    const names = visible.slice(0, 5).map((trace) => trace.trace_id)
     throw new DexError("ambiguous_trace", `"${id}" matches several traces: ${names.join(", ")}. Type more of it.`)
   }
   return first
 }
 
-/** A project may have become private after the trace was made. */
+/** Hides the content of rows from private projects. A project may have become private after the trace was made. */
 async function withoutPrivateRows(dex: Dex, trace: Trace): Promise<{ trace: Trace; masked: number }> {
   const isHidden = await isPrivateElsewhere(dex)
   let masked = 0
   const ranking: TraceRow[] = []
   for (const row of trace.ranking) {
     const project = await projectOf(dex, row.ref)
-    const hide = project !== undefined && isHidden(project)
-    if (hide) masked++
-    ranking.push(hide ? { ...row, summary: "(private)" } : row)
+    const isPrivateRow = project !== undefined && isHidden(project)
+    if (isPrivateRow) masked++
+    ranking.push(isPrivateRow ? { ...row, summary: "(private)" } : row)
   }
   return { trace: { ...trace, ranking }, masked }
 }
 
 async function projectOf(dex: Dex, ref: string): Promise<string | undefined> {
-  const named = parseCompleteRef(ref)
-  if (!named || !dex.hasHistory()) return undefined
-  return (await (await dex.store()).conversation(conversationRefOf(named)))?.project
+  const parsed = parseCompleteRef(ref)
+  if (!parsed || !dex.hasHistory()) return undefined
+  return (await (await dex.store()).conversation(conversationRefOf(parsed)))?.project
 }
 
 /** Tools that can be replayed, because they only read. */
@@ -85,7 +86,7 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
   if (!tool || !isTraced(tool))
     throw new DexError(
       "no_replay",
-      `A trace of ${trace.command} cannot be replayed: it changes what is stored, or this dex has no such command.`,
+      `A trace of ${trace.command} cannot be replayed, because the command changes stored data or does not exist in this dex.`,
     )
   const request = { ...trace.args, query: trace.query }
   if (JSON.stringify(request).includes("[REDACTED:"))
@@ -94,11 +95,11 @@ async function runAgain(dex: Dex, trace: Trace, notes: string[]): Promise<Replay
     notes.push("The query was too long to be recorded completely, so this replay is not exact.")
   const input = readInput(tool.input, tool, request)
   if ("wrong" in input) throw new DexError("no_replay", `This dex no longer accepts that input: ${input.wrong}.`)
-  const then: Dex = Object.create(dex, {
+  const pastDex: Dex = Object.create(dex, {
     now: { value: () => Date.parse(trace.ts) || dex.now() },
     project: { value: trace.project },
   })
-  const observed = await observe(tool, then, input.ok)
-  if ("error" in observed.ended && !isDexError(observed.ended.error)) throw observed.ended.error
-  return changesBetween(trace, await observed.trace())
+  const replayedRun = await observe(tool, pastDex, input.ok)
+  if ("error" in replayedRun.ended && !isDexError(replayedRun.ended.error)) throw replayedRun.ended.error
+  return changesBetween(trace, await replayedRun.trace())
 }

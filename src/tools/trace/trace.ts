@@ -82,10 +82,10 @@ export const trace = defineTool({
         same: flag(),
         state_revision: text(),
         duration_ms: decimal(),
-        came: listOf(object(place), "In the answer now, not then."),
+        came: listOf(object(place), "Rows that are in the answer now, but were not in the traced one."),
         went: listOf(
           object({ ...place, skipped_reason: optional(choice(SKIPPED_REASONS, "Why it is not in the answer now.")) }),
-          "In the answer then, not now.",
+          "Rows that were in the traced answer, but are not in it now.",
         ),
         moved: listOf(
           object({
@@ -96,7 +96,7 @@ export const trace = defineTool({
             score_now: decimal(),
             terms: listOf(object({ name: text(), change: decimal() }), "What changed the score."),
           }),
-          "In both, with a different rank or score.",
+          "Rows that are in both answers, with a different rank or score.",
         ),
         unchanged: integer(),
         counts: listOf(
@@ -106,7 +106,7 @@ export const trace = defineTool({
         error: optional(object({ code: text(), message: text() })),
       }),
     ),
-    notes: listOf(text(), "What is hidden or cut."),
+    notes: listOf(text(), "Anything hidden or cut."),
   }),
   cli: { group: "Find", positional: "id", example: "dex trace T-3f9a1c2b --replay" },
   run: async (dex: Dex, input) => (await import("./run.ts")).run(dex, input),

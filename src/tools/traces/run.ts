@@ -8,8 +8,8 @@ import type { TracesInput } from "./traces.ts"
 export async function run(dex: Dex, input: TracesInput) {
   const { traces, unreadable } = readTraces(dex.home.traces, { tail: input.limit })
   const isHidden = await isPrivateElsewhere(dex)
-  const shown = traces.filter((trace) => !isHidden(trace.project))
-  return { traces: shown.map(lineOf), hidden_private: traces.length - shown.length, unreadable }
+  const visibleTraces = traces.filter((trace) => !isHidden(trace.project))
+  return { traces: visibleTraces.map(lineOf), hidden_private: traces.length - visibleTraces.length, unreadable }
 }
 
 function lineOf(trace: Trace) {
@@ -36,10 +36,10 @@ function textsOf(value: unknown): string[] {
   return typeof value === "string" ? [value] : []
 }
 
-/** A function that returns true for private projects other than the current one. Traces of these are not shown. */
+/** Returns a function that is true for private projects other than the current one, whose traces are not shown. */
 export async function isPrivateElsewhere(dex: Dex): Promise<(project: string) => boolean> {
   if (!dex.hasHistory()) return () => false
   const { platform } = dex.machine
   const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, platform)
-  return (project) => hidden.some((one) => isSamePath(one, project, platform))
+  return (project) => hidden.some((path) => isSamePath(path, project, platform))
 }

@@ -4,7 +4,7 @@ import { TRACE_COMMANDS } from "../../core/trace.ts"
 import type { Dex } from "../context.ts"
 
 const input = object({
-  limit: withDefault(integer("Most to show.", { minimum: 1, maximum: 100_000 }), 20),
+  limit: withDefault(integer("Show at most this many.", { minimum: 1, maximum: 100_000 }), 20),
 })
 export type TracesInput = Infer<typeof input>
 
@@ -22,7 +22,7 @@ export const traces = defineTool({
         about: text("The query, redacted, or what was read."),
         mode: optional(text()),
         hits: integer("Rows in the answer."),
-        messages: optional(integer("How many were read.")),
+        messages: optional(integer("How many messages were read.")),
         duration_ms: decimal(),
         error: optional(text("The error's code.")),
       }),

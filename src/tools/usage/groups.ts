@@ -6,12 +6,12 @@ import type { Payment } from "../../usage/sums.ts"
 import { attributeSpending } from "../../usage/sums.ts"
 import type { UsageGroup } from "./usage.ts"
 
-/** The conversation that spent the tokens, and the root conversation that started it (the same one if nothing did). */
+/** The conversation that spent the tokens, and the root of its chain of parents. Without a parent, both are the same. */
 export type SpenderFacts = { own: Spender; root: Spender; isPrivate: boolean }
 export type SpenderPayment = Payment<SpenderFacts>
 
 export type Grouping = {
-  keyOf(paid: SpenderPayment): string
+  keyOf(payment: SpenderPayment): string
   titleOf?(key: string): string | undefined
   /** True if the groups are periods, which are shown in time order. */
   isPeriod: boolean
@@ -23,14 +23,14 @@ const UNDATED = "(no date)"
 /** Builds the grouping of payments. Names, commits and pull requests of private projects are hidden. */
 export function groupingBy(
   by: UsageGroup,
-  paid: SpenderPayment[],
+  payments: SpenderPayment[],
   made: KnownMade[],
   rootOf: (id: number) => number,
   separateSubagents: boolean,
 ): Grouping {
   const unlessPrivate =
-    (keyOf: (paid: SpenderPayment) => string | undefined, otherwise: string) => (one: SpenderPayment) =>
-      one.who.isPrivate ? PRIVATE : (keyOf(one) ?? otherwise)
+    (keyOf: (payment: SpenderPayment) => string | undefined, otherwise: string) => (payment: SpenderPayment) =>
+      payment.who.isPrivate ? PRIVATE : (keyOf(payment) ?? otherwise)
   switch (by) {
     case "day":
       return period(localDay)
@@ -39,7 +39,7 @@ export function groupingBy(
     case "month":
       return period(localMonth)
     case "block":
-      return blocks(paid)
+      return blocks(payments)
     case "agent":
       return { keyOf: ({ who }) => who.own.source, isPeriod: false }
     case "model":
@@ -52,13 +52,13 @@ export function groupingBy(
         isPeriod: false,
       }
     case "conversation":
-      return conversations(paid, unlessPrivate, separateSubagents)
+      return conversations(payments, unlessPrivate, separateSubagents)
     default:
-      return groupByMade(by, paid, made, rootOf, unlessPrivate)
+      return groupByMade(by, payments, made, rootOf, unlessPrivate)
   }
 }
 
-/** Includes the project's name, because every project has its own main. */
+/** The branch, preceded by the project, because every project has its own `main`. */
 function branchOf({ who }: SpenderPayment): string | undefined {
   const branch = who.own.branch ?? who.root.branch
   return branch === undefined || who.own.project === undefined ? branch : `${who.own.project} ${branch}`
@@ -68,42 +68,42 @@ function period(nameOf: (at: number) => string): Grouping {
   return { keyOf: ({ at }) => (at === 0 ? UNDATED : nameOf(at)), isPeriod: true }
 }
 
-function blocks(paid: SpenderPayment[]): Grouping {
-  const starts = fiveHourBlocks(paid.map(({ at }) => at))
+function blocks(payments: SpenderPayment[]): Grouping {
+  const starts = fiveHourBlocks(payments.map(({ at }) => at))
   return { keyOf: ({ at }) => (at === 0 ? UNDATED : localMinute(starts.get(at)!)), isPeriod: true }
 }
 
-type Hiding = (
-  keyOf: (paid: SpenderPayment) => string | undefined,
+type HidePrivate = (
+  keyOf: (payment: SpenderPayment) => string | undefined,
   otherwise: string,
-) => (paid: SpenderPayment) => string
+) => (payment: SpenderPayment) => string
 
-function conversations(paid: SpenderPayment[], unlessPrivate: Hiding, separateSubagents: boolean): Grouping {
-  const which = ({ who }: SpenderPayment) => (separateSubagents ? who.own : who.root)
+function conversations(payments: SpenderPayment[], unlessPrivate: HidePrivate, separateSubagents: boolean): Grouping {
+  const spenderOf = ({ who }: SpenderPayment) => (separateSubagents ? who.own : who.root)
   const refOf = ({ source, native_id }: Spender) => formatRef(refFrom(source, native_id))
-  const titles = new Map(paid.map((one) => [refOf(which(one)), which(one).title]))
+  const titles = new Map(payments.map((payment) => [refOf(spenderOf(payment)), spenderOf(payment).title]))
   return {
-    keyOf: unlessPrivate((one) => refOf(which(one)), ""),
+    keyOf: unlessPrivate((payment) => refOf(spenderOf(payment)), ""),
     titleOf: (key) => titles.get(key),
     isPeriod: false,
   }
 }
 
-/** Groups by commit or pull request: payments belong to the conversation that made it, or to one of its subagents. */
+/** Groups payments by the commit or pull request for which they were made, as `attributeSpending` decides. */
 function groupByMade(
   by: "commit" | "pull_request",
-  paid: SpenderPayment[],
+  payments: SpenderPayment[],
   made: KnownMade[],
   rootOf: (id: number) => number,
-  unlessPrivate: Hiding,
+  unlessPrivate: HidePrivate,
 ): Grouping {
-  const rows = paid.map((one) => ({ one, conversation: one.who.root.id, at: one.at }))
+  const rows = payments.map((payment) => ({ payment, conversation: payment.who.root.id, at: payment.at }))
   const origins = made.map(({ name, conversation, at }) => ({ name, conversation: rootOf(conversation), at }))
   const names = attributeSpending(rows, origins, { afterwards: by === "pull_request" })
-  const nameOf = new Map(rows.map((row) => [row.one, names.get(row)]))
+  const nameOf = new Map(rows.map((row) => [row.payment, names.get(row)]))
   const titles = new Map(made.map(({ name, subject }) => [name, subject]))
   return {
-    keyOf: unlessPrivate((one) => nameOf.get(one), by === "commit" ? "(not committed)" : "(no pull request)"),
+    keyOf: unlessPrivate((payment) => nameOf.get(payment), by === "commit" ? "(not committed)" : "(no pull request)"),
     titleOf: (key) => titles.get(key),
     isPeriod: false,
   }

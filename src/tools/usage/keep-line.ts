@@ -7,10 +7,13 @@ import { createPayment, totalSum } from "../../usage/sums.ts"
 import type { Dex } from "../context.ts"
 import { type PriceSettings, priceSettings } from "./payments.ts"
 
-/** How far to look back for a pause of five hours, from which the blocks are counted, in milliseconds. */
-const LOOKS_BACK_MS = 14 * DAY_MS
+/** How far to look back for the beginning of the current block, in milliseconds. Blocks are counted from a pause of five hours. */
+const LOOKBACK_MS = 14 * DAY_MS
 
-/** Stores the text of `dex usage --line`, which has no time to open a database. The text names no project or conversation. */
+/**
+ * Stores the values that `dex usage --line` prints, because that command has no time to open a database. They name no project or
+ * conversation.
+ */
 export function saveStatusLine(
   dex: Dex,
   spending: SpendingFile,
@@ -18,15 +21,15 @@ export function saveStatusLine(
 ): LineState {
   const now = dex.now()
   spending.wantLine()
-  const spent = spending.spentBetween(now - LOOKS_BACK_MS, now).filter(({ superseded }) => !superseded)
-  const paid = spent.map((part) => createPayment(part, undefined, false, settings.book))
+  const spent = spending.spentBetween(now - LOOKBACK_MS, now).filter(({ superseded }) => !superseded)
+  const payments = spent.map((part) => createPayment(part, undefined, false, settings.book))
   const day = localDay(now)
-  const { cost, tokens, unpriced_tokens } = totalSum(paid.filter(({ at }) => localDay(at) === day))
-  const starts = fiveHourBlocks(paid.map(({ at }) => at))
-  const running = [...starts.values()].find((start) => now < start + BLOCK_MS)
-  const block = running !== undefined && {
-    end: running + BLOCK_MS,
-    cost: totalSum(paid.filter(({ at }) => starts.get(at) === running)).cost,
+  const { cost, tokens, unpriced_tokens } = totalSum(payments.filter(({ at }) => localDay(at) === day))
+  const starts = fiveHourBlocks(payments.map(({ at }) => at))
+  const currentStart = [...starts.values()].find((start) => now < start + BLOCK_MS)
+  const block = currentStart !== undefined && {
+    end: currentStart + BLOCK_MS,
+    cost: totalSum(payments.filter(({ at }) => starts.get(at) === currentStart)).cost,
   }
   const state: LineState = {
     at: now,
@@ -34,8 +37,8 @@ export function saveStatusLine(
     today: { day, cost, tokens, unpriced_tokens },
     block: block || undefined,
   }
-  const written = `${dex.home.usageLine}.${process.pid}`
-  writeFileSync(written, JSON.stringify(state), { mode: 0o600 })
-  renameSync(written, dex.home.usageLine)
+  const temporaryFile = `${dex.home.usageLine}.${process.pid}`
+  writeFileSync(temporaryFile, JSON.stringify(state), { mode: 0o600 })
+  renameSync(temporaryFile, dex.home.usageLine)
   return state
 }

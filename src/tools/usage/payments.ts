@@ -18,8 +18,8 @@ export type PriceSettings = { book: PriceBook; plan?: string; problems: string[]
 export function priceSettings(dex: Pick<Dex, "home" | "machine">): PriceSettings {
   const { settings } = loadSettings({ file: dex.home.config, env: dex.machine.env })
   const plan = settings["usage.plan"]
-  const named = settings["usage.prices_file"]
-  const { source, problems } = named === undefined ? { problems: [] } : readOwnPrices(named, dex.machine.home)
+  const pricesFile = settings["usage.prices_file"]
+  const { source, problems } = pricesFile === undefined ? { problems: [] } : readOwnPrices(pricesFile, dex.machine.home)
   return { book: priceBook(source ? [source] : []), problems, plan: plan || undefined }
 }
 
@@ -35,22 +35,22 @@ function readOwnPrices(
   }
 }
 
-/** Looks up a conversation, and the root conversation that started it, if known. */
+/** Looks up a conversation by its id, and the known conversation at the top of its chain of parents. */
 export function createSpenderLookup(spending: SpendingFile): {
   spender(id: number): Spender
   root(id: number): Spender
 } {
   const all = spending.spenders()
-  const byId = new Map(all.map((one) => [one.id, one]))
-  const byName = new Map(all.map((one) => [`${one.source}:${one.native_id}`, one]))
+  const byId = new Map(all.map((spender) => [spender.id, spender]))
+  const byName = new Map(all.map((spender) => [`${spender.source}:${spender.native_id}`, spender]))
   const root = (id: number) => {
-    let one = byId.get(id)!
-    const seen = new Set([one])
+    let current = byId.get(id)!
+    const visited = new Set([current])
     for (;;) {
-      const parent = one.parent === undefined ? undefined : byName.get(`${one.source}:${one.parent}`)
-      if (!parent || seen.has(parent)) return one
-      seen.add(parent)
-      one = parent
+      const parent = current.parent === undefined ? undefined : byName.get(`${current.source}:${current.parent}`)
+      if (!parent || visited.has(parent)) return current
+      visited.add(parent)
+      current = parent
     }
   }
   return { spender: (id) => byId.get(id)!, root }
@@ -63,8 +63,8 @@ export function paymentsOf(
   book: PriceBook,
 ): SpenderPayment[] {
   return spent.map((part) => {
-    const own = spender(part.conversation)
-    const who = { own, root: root(own.id), isPrivate: isHidden(own.project) }
-    return createPayment(part, who, own.kind === "subagent", book)
+    const conversation = spender(part.conversation)
+    const who = { own: conversation, root: root(conversation.id), isPrivate: isHidden(conversation.project) }
+    return createPayment(part, who, conversation.kind === "subagent", book)
   })
 }

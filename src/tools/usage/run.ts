@@ -2,6 +2,7 @@ import { isoDate, localDay } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import { followSpending, learningProgress } from "../../ingest/follow-spending.ts"
+import { many } from "../../render/words.ts"
 import type { SpendingFile } from "../../store/spending/spending-file.ts"
 import type { KnownSpending } from "../../store/spending/spent.ts"
 import { dollars, shortCount, usageLine } from "../../usage/line.ts"
@@ -23,27 +24,30 @@ export async function run(dex: Dex, input: UsageInput) {
   const { isHidden } = await otherPrivateProjects(dex)
   const settings = priceSettings(dex)
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = dateRange(input, dex.now())
-  const family = createSpenderLookup(spending)
-  const known = spending.spentBetween(from, to)
-  const matching = (parts: KnownSpending[]) =>
-    paymentsOf(parts, family, isHidden, settings.book).filter((one) => isRequested(one, input))
-  const paid = matching(known.filter(({ superseded }) => !superseded))
-  const gone = matching(known.filter(({ superseded }) => superseded))
-  const things = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
-  const grouping = groupingBy(input.by, paid, things, (id) => family.root(id).id, input.subagents === true)
-  const rows = rowsOf(paid, grouping, input)
+  const spenders = createSpenderLookup(spending)
+  const spentParts = spending.spentBetween(from, to)
+  const requestedPayments = (parts: KnownSpending[]) =>
+    paymentsOf(parts, spenders, isHidden, settings.book).filter((payment) => isRequested(payment, input))
+  const payments = requestedPayments(spentParts.filter(({ superseded }) => !superseded))
+  const removed = requestedPayments(spentParts.filter(({ superseded }) => superseded))
+  const madeThings = input.by === "commit" || input.by === "pull_request" ? spending.madeThings(input.by) : []
+  const grouping = groupingBy(input.by, payments, madeThings, (id) => spenders.root(id).id, input.subagents === true)
+  const rows = rowsOf(payments, grouping, input)
   const line = saveStatusLine(dex, spending, settings)
-  const dated = paid.map(({ at }) => at).filter((at) => at > 0)
+  const times = payments.map(({ at }) => at).filter((at) => at > 0)
   const unknown =
     input.project === undefined ? undefined : await unknownProject(await dex.store(), input.project, dex.project)
-  const sum = totalSum(paid)
+  const sum = totalSum(payments)
   return {
     by: input.by,
     rows: rows.shown,
-    total: shown(sum, paid),
-    ...(dated.length > 0 && { from: isoDate(Math.min(...extremes(dated))), to: isoDate(Math.max(...extremes(dated))) }),
-    days: daysOf(paid),
-    models: modelsOf(paid),
+    total: roundedSum(sum, payments),
+    ...(times.length > 0 && {
+      from: isoDate(Math.min(...minAndMax(times))),
+      to: isoDate(Math.max(...minAndMax(times))),
+    }),
+    days: daysOf(payments),
+    models: modelsOf(payments),
     rows_left_out: rows.left_out,
     plan: settings.plan,
     line: input.line ? usageLine(line, dex.now()) : undefined,
@@ -51,25 +55,28 @@ export async function run(dex: Dex, input: UsageInput) {
       ...notes,
       ...settings.problems,
       ...(unknown === undefined ? [] : [unknown]),
-      ...notesOn(input.by, paid, sum, totalSum(gone).tokens),
+      ...notesOn(input.by, payments, sum, totalSum(removed).tokens),
     ],
   }
 }
 
-/** `Math.min` fails with a hundred thousand arguments. */
-function extremes(times: number[]): [number, number] {
+/** The smallest and the largest value. `Math.min` and `Math.max` fail with a hundred thousand arguments. */
+function minAndMax(times: number[]): [number, number] {
   return times.reduce(([least, most], at) => [Math.min(least, at), Math.max(most, at)], [Infinity, -Infinity])
 }
 
 function isRequested({ who, model }: SpenderPayment, { project, source, model: named }: UsageInput): boolean {
-  const has = (text: string | undefined, part: string) => (text ?? "").toLowerCase().includes(part.toLowerCase())
-  if (project !== undefined && (who.isPrivate || !has(who.own.project, project))) return false
+  const contains = (text: string | undefined, part: string) => (text ?? "").toLowerCase().includes(part.toLowerCase())
+  if (project !== undefined && (who.isPrivate || !contains(who.own.project, project))) return false
   if (source !== undefined && who.own.source !== source) return false
-  return named === undefined || has(model, named)
+  return named === undefined || contains(model, named)
 }
 
-function rowsOf(paid: SpenderPayment[], { keyOf, titleOf, isPeriod }: Grouping, { subagents, limit }: UsageInput) {
-  const groups = Map.groupBy(paid, (one) => `${keyOf(one)}${subagents && one.isSubagent ? SUBAGENTS : ""}`)
+function rowsOf(payments: SpenderPayment[], { keyOf, titleOf, isPeriod }: Grouping, { subagents, limit }: UsageInput) {
+  const groups = Map.groupBy(
+    payments,
+    (payment) => `${keyOf(payment)}${subagents && payment.isSubagent ? SUBAGENTS : ""}`,
+  )
   const rows = [...groups].map(([name, members]) => {
     const isSeparate = name.endsWith(SUBAGENTS)
     const key = isSeparate ? name.slice(0, -SUBAGENTS.length) : name
@@ -78,33 +85,36 @@ function rowsOf(paid: SpenderPayment[], { keyOf, titleOf, isPeriod }: Grouping, 
       key,
       title,
       subagents: isSeparate || undefined,
-      ...shown(totalSum(members), members),
+      ...roundedSum(totalSum(members), members),
     }
   })
   if (isPeriod) rows.sort((a, b) => (a.key === b.key ? 0 : a.key < b.key ? -1 : 1))
   else rows.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens || (a.key < b.key ? -1 : 1))
   // Payments that belong to no group form the last row, which is always included, so that the rows add up to the total.
-  const [named, rest] = [rows.filter(({ key }) => !isRest(key)), rows.filter(({ key }) => isRest(key))]
-  const kept = [...(isPeriod ? named.slice(-limit) : named.slice(0, limit)), ...rest]
-  return { shown: kept, left_out: rows.length - kept.length }
+  const [namedRows, ungroupedRows] = [
+    rows.filter(({ key }) => !isUngrouped(key)),
+    rows.filter(({ key }) => isUngrouped(key)),
+  ]
+  const shownRows = [...(isPeriod ? namedRows.slice(-limit) : namedRows.slice(0, limit)), ...ungroupedRows]
+  return { shown: shownRows, left_out: rows.length - shownRows.length }
 }
 
-const isRest = (key: string) => key.startsWith("(")
+const isUngrouped = (key: string) => key.startsWith("(")
 const SUBAGENTS = "\0subagents"
 
-function shown({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, paid: SpenderPayment[]) {
-  const parts = Object.entries(money).map(([name, amount]) => [name, rounded(amount)])
+function roundedSum({ money, cost, subagent_cost, recorded: _, ...sum }: Sum, payments: SpenderPayment[]) {
+  const parts = Object.entries(money).map(([name, amount]) => [name, roundDollars(amount)])
   return {
     ...sum,
-    cost: rounded(cost),
-    subagent_cost: rounded(subagent_cost),
-    conversations: rootsOf(paid),
+    cost: roundDollars(cost),
+    subagent_cost: roundDollars(subagent_cost),
+    conversations: countRoots(payments),
     cost_of: Object.fromEntries(parts) as typeof money,
   }
 }
 
-/** Rounded to a millionth of a dollar, because further digits are rounding errors. */
-const rounded = (amount: number) => Math.round(amount * 1e6) / 1e6
+/** Rounds to a millionth of a dollar, because further digits are rounding errors. */
+const roundDollars = (amount: number) => Math.round(amount * 1e6) / 1e6
 
 type DaySum = {
   tokens: number
@@ -113,38 +123,38 @@ type DaySum = {
   models: Map<string, { tokens: number; cost: number }>
 }
 
-/** Sums each day in one pass, because a history has many payments and every view of days needs this. */
-function daysOf(paid: SpenderPayment[]) {
+/** Sums up the payments of each day. This takes a single pass, because a history has many payments. */
+function daysOf(payments: SpenderPayment[]) {
   const days = new Map<string, DaySum>()
-  for (const one of paid) {
-    if (one.at <= 0) continue
-    const day = localDay(one.at)
+  for (const payment of payments) {
+    if (payment.at <= 0) continue
+    const day = localDay(payment.at)
     const sum = days.get(day) ?? { tokens: 0, cost: 0, roots: new Set<number>(), models: new Map() }
     days.set(day, sum)
-    const model = sum.models.get(one.model ?? "") ?? { tokens: 0, cost: 0 }
-    sum.models.set(one.model ?? "", model)
-    const tokens = countTokens(one)
-    const cost = totalMoney(one.priced.money)
+    const model = sum.models.get(payment.model ?? "") ?? { tokens: 0, cost: 0 }
+    sum.models.set(payment.model ?? "", model)
+    const tokens = countTokens(payment)
+    const cost = totalMoney(payment.priced.money)
     sum.tokens += tokens
     sum.cost += cost
-    sum.roots.add(one.who.root.id)
+    sum.roots.add(payment.who.root.id)
     model.tokens += tokens
     model.cost += cost
   }
   return [...days]
     .map(([day, { tokens, cost, roots, models }]) => ({
-      ...{ day, tokens, cost: rounded(cost), conversations: roots.size },
+      ...{ day, tokens, cost: roundDollars(cost), conversations: roots.size },
       models: [...models]
-        .map(([model, sum]) => ({ model, tokens: sum.tokens, cost: rounded(sum.cost) }))
+        .map(([model, sum]) => ({ model, tokens: sum.tokens, cost: roundDollars(sum.cost) }))
         .sort((a, b) => b.cost - a.cost || b.tokens - a.tokens),
     }))
     .sort((a, b) => (a.day < b.day ? -1 : 1))
 }
 
-const rootsOf = (paid: SpenderPayment[]) => new Set(paid.map(({ who }) => who.root.id)).size
+const countRoots = (payments: SpenderPayment[]) => new Set(payments.map(({ who }) => who.root.id)).size
 
-function modelsOf(paid: SpenderPayment[]) {
-  const groups = Map.groupBy(paid, ({ model, priced }) => `${model ?? ""}\0${priced.price?.since ?? ""}`)
+function modelsOf(payments: SpenderPayment[]) {
+  const groups = Map.groupBy(payments, ({ model, priced }) => `${model ?? ""}\0${priced.price?.since ?? ""}`)
   const models = [...groups.values()].map((members) => {
     const [
       {
@@ -156,7 +166,7 @@ function modelsOf(paid: SpenderPayment[]) {
     return {
       model,
       tokens,
-      cost: rounded(cost),
+      cost: roundDollars(cost),
       price_of: price && `${price.provider} ${price.model}`,
       from: price?.from,
       since: price?.since,
@@ -165,16 +175,16 @@ function modelsOf(paid: SpenderPayment[]) {
   return models.sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
 }
 
-function notesOn(by: UsageGroup, paid: SpenderPayment[], sum: Sum, gone: number): string[] {
+function notesOn(by: UsageGroup, payments: SpenderPayment[], sum: Sum, removedTokens: number): string[] {
   const unpriced = sumByGroup(
-    paid.filter(({ priced }) => priced.unpriced === "tokens"),
+    payments.filter(({ priced }) => priced.unpriced === "tokens"),
     ({ model }) => model ?? "",
   )
   const unknown = sumByGroup(
-    paid.filter(({ priced }) => priced.unknown !== undefined),
+    payments.filter(({ priced }) => priced.unknown !== undefined),
     ({ model, priced }) => `${model}, ${priced.unknown}`,
   )
-  const searches = paid.reduce(
+  const searches = payments.reduce(
     (n, { priced, web_searches }) => n + (priced.unpriced === "searches" ? web_searches : 0),
     0,
   )
@@ -198,25 +208,27 @@ function notesOn(by: UsageGroup, paid: SpenderPayment[], sum: Sum, gone: number)
         `No price is known for ${what}: ${grouped(tokens)} tokens are counted at the model's standard price.`,
     ),
     ...(searches > 0
-      ? [`${grouped(searches)} web searches have no known price and are not included in the cost.`]
+      ? [`Not included in the cost, because no price is known: ${many(searches, "web search", "web searches")}.`]
       : []),
     ...(sum.money.recorded > 0
       ? [
           `${dollars(sum.money.recorded)} of the cost was recorded by the agents themselves, because no price list has those models.`,
         ]
       : []),
-    ...(gone > 0
-      ? [`${shortCount(gone)} tokens of messages that agents have since removed from their files are not counted.`]
+    ...(removedTokens > 0
+      ? [
+          `${shortCount(removedTokens)} tokens of messages that agents have since removed from their files are not counted.`,
+        ]
       : []),
   ]
 }
 
-/** The most conversations that a server reads itself. More are read in another process. */
+/** The most conversations that a server reads itself. If there are more, another process reads them. */
 const MAX_READ_IN_SERVER = 16
 
 /**
- * The spending, updated from the history. Syncs update it too, so there is something to read only after a history was imported or
- * was filled by an older dex. The notes say what is not known yet.
+ * Updates the spending from the history, and returns it. Every sync does that too, so there is much to read only after a history was
+ * imported or was filled by an older dex. The notes say what is not known yet.
  */
 export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; notes: string[] }> {
   const spending = await dex.spending()

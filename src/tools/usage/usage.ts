@@ -37,13 +37,13 @@ const sumFields = {
   output: integer(),
   reasoning: integer("Part of the output, if the agent reports it."),
   cache_read: integer(),
-  cache_write_5m: integer("Kept for five minutes."),
-  cache_write_1h: integer("Kept for an hour."),
+  cache_write_5m: integer("Cache writes that last five minutes."),
+  cache_write_1h: integer("Cache writes that last an hour."),
   cache_write_other: integer("Cache writes of unknown duration, priced as five minutes."),
   web_searches: integer(),
   web_fetches: integer(),
-  answers: integer("Agents' messages with these tokens."),
-  conversations: integer("With recorded usage; subagents count with the conversation that started them."),
+  answers: integer("Number of agents' messages that used these tokens."),
+  conversations: integer("Conversations with recorded usage; subagents count with the one that started them."),
   subagent_tokens: integer("Tokens that subagents used."),
   subagent_cost: decimal("Cost of subagents."),
   cost_of: object({
@@ -53,7 +53,7 @@ const sumFields = {
     cache_write_5m: decimal(),
     cache_write_1h: decimal(),
     web_searches: decimal(),
-    recorded: decimal("As the agent recorded it, if no list has the model's price."),
+    recorded: decimal("Cost as the agent recorded it, if no price list has the model."),
   }),
 }
 
@@ -85,7 +85,7 @@ export const usage = defineTool({
     rows: listOf(
       object({
         key: text("The day, the week's Monday, the month, the block's start, the project's path, …"),
-        title: optional(text("Of a conversation or commit.")),
+        title: optional(text("The title of a conversation, or the subject of a commit.")),
         subagents: optional(flag("The usage of subagents, listed separately.")),
         ...sumFields,
       }),
@@ -123,7 +123,7 @@ export const usage = defineTool({
   cli: {
     group: "Keep",
     positional: "by",
-    nested: { by: "by" }, // a flag as well, as in search
+    nested: { by: "by" }, // the positional field is also a flag
     short: { p: "project", s: "source", m: "model", l: "limit" },
     aliases: ["cost", "costs"],
     example: "dex usage month",
