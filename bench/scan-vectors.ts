@@ -1,7 +1,8 @@
 // One nearest-neighbour query from a cold process. Prints how long it took, beginning with opening the database. Arguments: the
 // database, the embedder's id, a file with the query as 32-bit floats.
 import { readFileSync } from "node:fs"
-import { scanVectors, VECTOR_SCHEMA } from "../src/store/index/vectors.ts"
+import { VECTOR_SCHEMA } from "../src/store/index/index-file.ts"
+import { scanVectors } from "../src/store/index/vectors.ts"
 import { openDatabase } from "../src/store/sqlite/database.ts"
 
 /** Vectors belong to documents; for a bench of vectors alone their ids are enough. */

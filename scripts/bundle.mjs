@@ -13,7 +13,7 @@ import { compiledAhead } from "./compile-ahead.mjs"
  */
 const HOT = [
   /^src\/tools\/(list|search)\/run\.ts$/,
-  /^src\/tools\/show\/run-\w+\.ts$/,
+  /^src\/tools\/show\/run-show\.ts$/,
   /^src\/tools\/(embedder|unread)\.ts$/,
   /^src\/cli\/print\/(keeping|list|search|show)\.ts$/,
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,

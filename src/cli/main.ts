@@ -4,11 +4,11 @@ import { safe, terminalOf } from "../render/terminal.ts"
 import { didYouMean, readArguments } from "./args.ts"
 import type { Command } from "./command.ts"
 import { chosenForm, formsOf, oldNameNote } from "./forms.ts"
-import { hasPicker, openPicker } from "./open-picker.ts"
 import { hasName, listedCommands, otherCommands } from "./other-commands.ts"
 import { formatError, say, shellQuote } from "./print/words.ts"
 import { quickCommands } from "./quick-commands.ts"
 import { runCommand } from "./run-command.ts"
+import { hasPicker } from "./terminal/has-picker.ts"
 
 /** Runs one command line. Results go to stdout, everything else to stderr. Returns the exit code; never throws. */
 export async function main(argv: string[]): Promise<number> {
@@ -38,7 +38,7 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   const command = commands.find(isNamed)
   if (!command) throw unknownCommand(name, rest, commands)
   if (command.tool.name === "search" && rest.length === 0 && hasPicker(process.stdout, process.env)) {
-    const code = await openPicker({})
+    const code = await (await import("./open-picker.ts")).openPicker({})
     if (code !== undefined) return code
   }
   const note = oldNameNote(command.tool)
@@ -57,7 +57,8 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
 }
 
 async function firstScreen(isPlain: boolean): Promise<number> {
-  const code = isPlain || !hasPicker(process.stdout, process.env) ? undefined : await openPicker({})
+  const opensPicker = !isPlain && hasPicker(process.stdout, process.env)
+  const code = opensPicker ? await (await import("./open-picker.ts")).openPicker({}) : undefined
   return code ?? (await import("./home.ts")).showHome()
 }
 

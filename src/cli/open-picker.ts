@@ -7,11 +7,7 @@ import type { Command } from "./command.ts"
 import { newestRows } from "./picker/newest-rows.ts"
 import type { PickedAction } from "./picker/picker.ts"
 import { runCommand } from "./run-command.ts"
-
-/** True if the picker can be shown here. `DEX_NO_PICKER=1` is for people who use a screen reader. */
-export function hasPicker(output: { isTTY?: boolean }, env: Record<string, string | undefined>): boolean {
-  return process.stdin.isTTY === true && output.isTTY === true && !env.DEX_NO_PICKER && env.TERM !== "dumb"
-}
+import { hasPicker } from "./terminal/has-picker.ts"
 
 /**
  * Opens the picker and does what the person chooses. With `prints` it only prints the ref, and draws on stderr. Returns the exit

@@ -28,7 +28,7 @@ test("reading everything, as doctor does, takes at most 1.6 times the processor 
     store.close()
     const opened = readIndex(index)
     if (typeof opened === "string") throw new Error(opened)
-    expect(opened.check()).toEqual([])
+    expect(await opened.check()).toEqual([])
     opened.close()
   }
   // In turn, because the speed of a processor changes from second to second; the best of each.

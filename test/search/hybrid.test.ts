@@ -339,6 +339,6 @@ describe("vectors follow the messages", () => {
     const [best] = vectors.scan(EMBEDDER, vectorOf("entirely others"), { limit: 1, filter: {} })
     expect(best).toMatchObject({ number: 1 })
     expect(best!.score).toBeGreaterThan(0.99)
-    expect(index.check()).toEqual([])
+    expect(await index.check()).toEqual([])
   })
 })

@@ -190,7 +190,7 @@ describe("a history in memory answers like SQLite", () => {
       expect(await index.isBehind(history)).toBe(true)
       await index.follow(history)
       expect([await count("mutex"), await count("another"), await index.isBehind(history)]).toEqual([3, 0, false])
-      expect(index.check()).toEqual([])
+      expect(await index.check()).toEqual([])
     }
   })
 })

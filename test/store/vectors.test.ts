@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { describe, expect, test } from "vitest"
+import { checkVectors } from "../../src/store/index/check-index.ts"
 import { createHamming } from "../../src/store/index/hamming.ts"
+import { VECTOR_SCHEMA } from "../../src/store/index/index-file.ts"
 import {
-  checkVectors,
   compactVectors,
   createVectorCache,
   deleteVectors,
@@ -14,7 +15,6 @@ import {
   saveGoldenVector,
   saveVectors,
   scanVectors,
-  VECTOR_SCHEMA,
   vectorStats,
 } from "../../src/store/index/vectors.ts"
 import { type Db, openDatabase } from "../../src/store/sqlite/database.ts"

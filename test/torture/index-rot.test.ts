@@ -80,14 +80,14 @@ test("a search notices a damaged block of its words, reads the history instead, 
   if (typeof read === "string") throw new Error(read)
   const outcome = await searchHistory(store, read, { ...ASKED, query: parseQuery("narwhal") })
   expect(outcome).toMatchObject({ mode: "scan", index_is_damaged: true, total: 1 })
-  expect(read.check().join()).toMatch(/blocks? of words/)
+  expect((await read.check()).join()).toMatch(/blocks? of words/)
   read.close()
   markDamaged(path)
   const writer = openIndex(path)
   await writer.follow(store)
   writer.checkpoint()
   expect(await idsOf(store, writer, "narwhal")).toEqual(["c1"])
-  expect(writer.check()).toEqual([])
+  expect(await writer.check()).toEqual([])
   writer.close()
   expect(existsSync(`${path}.damaged`)).toBe(false)
 })
@@ -98,7 +98,7 @@ test("a check notices when the list of pages does not fit the pages, or a page i
   const index = openIndex(path)
   await index.follow(store)
   index.checkpoint()
-  expect(index.check()).toEqual([])
+  expect(await index.check()).toEqual([])
   index.close()
   const whole = readFileSync(path)
   const middle = "(select pgno from words_idx order by pgno limit 1 offset 3)"
@@ -113,7 +113,7 @@ test("a check notices when the list of pages does not fit the pages, or a page i
     damaged(path, damage)
     const read = readIndex(path)
     if (typeof read === "string") throw new Error(read)
-    expect(read.check(), damage).not.toEqual([])
+    expect(await read.check(), damage).not.toEqual([])
     read.close()
   }
 })
@@ -154,7 +154,7 @@ test("a row of the index that is not what was written is noticed by whoever need
     const read = readIndex(path)
     if (typeof read === "string") throw new Error(read)
     await expect(read.find(query), damage).rejects.toThrow(/The search index is damaged \(a row/)
-    expect(read.check(), damage).not.toEqual([])
+    expect(await read.check(), damage).not.toEqual([])
     read.close()
   }
 })
@@ -183,7 +183,7 @@ test("no word of a whole index is taken for a damaged one, while it grows, shrin
     await index.follow(store)
     if (round % 3 === 2) await index.purge(store)
     else index.checkpoint()
-    expect(index.check()).toEqual([])
+    expect(await index.check()).toEqual([])
     for (const word of WORDS) expect([round, word, await modeOf(store, index, word)]).toEqual([round, word, "lexical"])
     await store.forget([{ source: "claude_code", id: `c${round % WORDS.length}` }])
     const text = `${WORDS[round % WORDS.length]} ${Array.from({ length: 3000 }, (_, i) => `w${(i * 7919 * (round + 1)) % 9973}`).join(" ")}`
@@ -224,7 +224,7 @@ test("two that write in turn never leave a wrong checksum", async () => {
     )
     await index.follow(store)
     if (round > 2) index.checkpoint()
-    expect([round, index.check()]).toEqual([round, []])
+    expect([round, await index.check()]).toEqual([round, []])
     for (const word of WORDS) expect([round, word, await modeOf(store, index, word)]).toEqual([round, word, "lexical"])
   }
 })
@@ -250,7 +250,7 @@ test("an index is never taken for damaged because somebody writes to it meanwhil
     await read.sizes(Array.from({ length: 40 }, (_, i) => ({ words: `w${(asked * 40 + i) % 9973}` })))
     await new Promise((resolve) => setImmediate(resolve))
   }
-  expect(read.check()).toEqual([])
+  expect(await read.check()).toEqual([])
   expect((await idsOf(store, read, "narwhal")).length).toBe(ASKED.limit)
 })
 
@@ -274,7 +274,7 @@ test("what 0.1.0 indexed is asked, and then taken over, and its own file is left
   // It had no words as they are written: they are read from the history.
   expect(await writer.words("narw")).toEqual([{ word: "narwhal", spread: 1 }])
   writer.checkpoint()
-  expect(writer.check()).toEqual([])
+  expect(await writer.check()).toEqual([])
   writer.close()
   expect(readFileSync(older).equals(before)).toBe(true)
 })

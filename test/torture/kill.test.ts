@@ -115,7 +115,7 @@ async function inspect(home: string): Promise<{ stored: number; files: number; w
   const store = openStore(join(home, ".dex", "history.db"))
   const index = openIndex(join(home, ".dex", INDEX_FILE))
   try {
-    const problems = [...(await store.check()), ...index.check()]
+    const problems = [...(await store.check()), ...(await index.check())]
     if (problems.length > 0) return { stored: 0, files: files.length, wrong: problems.join("; ") }
     const units = await store.knownUnits("claude_code")
     for (const key of units.keys()) {

@@ -33,7 +33,7 @@ test(
       const index = openIndex(join(home, ".dex", INDEX_FILE))
       try {
         expect((await store.stats()).messages).toBe(messages)
-        expect([...(await store.check()), ...index.check()]).toEqual([])
+        expect([...(await store.check()), ...(await index.check())]).toEqual([])
         expect(await index.isBehind(store)).toBe(false)
       } finally {
         store.close()

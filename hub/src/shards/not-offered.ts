@@ -14,7 +14,7 @@ export const unsupportedMethods: Pick<
   follow: refuse,
   purge: refuse,
   isPurgeDue: refuse,
-  check: () => [],
+  check: refuse,
   checkpoint: () => {},
   close: () => {},
 }

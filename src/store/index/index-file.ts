@@ -1,11 +1,20 @@
 import { codeOf, isDexError } from "../../core/error.ts"
-import type { Db } from "../sqlite/database.ts"
-import { valueQuery } from "../sqlite/typed-query.ts"
-import { areListsConsistent, areSumsCurrent, BLOCK_SCHEMA, countDamagedBlocks } from "./blocks.ts"
+import { BLOCK_SCHEMA } from "./blocks.ts"
 import { COLUMN_NAMES } from "./fields.ts"
-import { countDamagedRows, TWIN_SCHEMA } from "./twins.ts"
-import { checkVectors, VECTOR_SCHEMA } from "./vectors.ts"
+import { TWIN_SCHEMA } from "./twins.ts"
 import { VOCABULARY_SCHEMA } from "./vocabulary.ts"
+
+/** Requires the table `doc (id integer primary key, …)`. Before an id is reused, `deleteVectors` must be called. */
+export const VECTOR_SCHEMA = `
+  create table vector_space (id integer primary key autoincrement, embedder text not null unique, dims integer not null, golden blob);
+  -- Up to 1,024 vectors. docs: a 32-bit id each, 0 where the vector was deleted. version: rises with every change.
+  create table vector_bits (id integer primary key autoincrement, space integer not null, version integer not null, size integer not null, dead integer not null, docs blob not null, bits blob not null);
+  -- slot: 1,024 × the chunk's id + the place in it.
+  create table vector (slot integer primary key, space integer not null, doc integer not null, data blob not null);
+  create unique index vector_doc on vector (doc, space);
+  -- Documents in which there is nothing to embed.
+  create table vector_none (doc integer not null, space integer not null, primary key (doc, space)) without rowid;
+`
 
 /** The schema of the index. The number of entries is the format (INDEX_FORMAT). */
 export const MIGRATIONS: readonly [string, string][] = [
@@ -36,32 +45,3 @@ export function isIndexDamage(error: unknown): boolean {
     /^SQLITE_(CORRUPT|NOTADB|ERROR|CONSTRAINT|MISMATCH)/.test(codeOf(error))
   )
 }
-
-export function checkIndex(db: Db): string[] {
-  const damagedBlocks = countDamagedBlocks(db)
-  const problems =
-    areSumsCurrent(db) && damagedBlocks === 0 && areListsConsistent(db) ? tableProblems(db) : fileProblems(db)
-  if (damagedBlocks > 0) problems.push(`blocks of words changed on disk: ${damagedBlocks}`)
-  const damagedRows = countDamagedRows(db)
-  if (damagedRows > 0) problems.push(`rows changed on disk: ${damagedRows}`)
-  const docs = valueQuery(db, "select count(*) from doc", "integer").get()!
-  const rows = valueQuery(db, "select count(*) from words_docsize", "integer").get()!
-  if (docs !== rows) problems.push(`${docs} messages are listed but ${rows} are indexed`)
-  return [...problems, ...checkVectors(db)]
-}
-
-/** Checks the whole file. SQLite also runs FTS5's own check here, which takes ten times as long as everything else. */
-function fileProblems(db: Db): string[] {
-  return problemsIn(valueQuery(db, "pragma integrity_check(20)", "text").all())
-}
-
-/** Checks an index whose blocks are all as FTS5 wrote them, so that FTS5 need not check them again. */
-function tableProblems(db: Db): string[] {
-  const names = "select name from pragma_table_list where schema = 'main' and type in ('table', 'shadow')"
-  const check = valueQuery(db, "select integrity_check from pragma_integrity_check(?)", "text")
-  return valueQuery(db, names, "text")
-    .all()
-    .flatMap((table) => problemsIn(check.all(table)))
-}
-
-const problemsIn = (lines: string[]) => lines.filter((line) => line !== "ok")

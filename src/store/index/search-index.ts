@@ -15,12 +15,11 @@ import {
   removeDatabase,
 } from "../sqlite/database.ts"
 import { olderIndexPath } from "../sqlite/older-files.ts"
-import { replaceDatabase } from "../sqlite/replace-database.ts"
 import { distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
 import { forgottenAtLastPurge, savedToken, saveForgottenAtPurge } from "./follow-marks.ts"
-import { checkIndex, isIndexDamage, MIGRATIONS } from "./index-file.ts"
+import { isIndexDamage, MIGRATIONS } from "./index-file.ts"
 import { type IndexScope, scopeCreator } from "./index-scope.ts"
 import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
@@ -94,7 +93,7 @@ export type SearchIndex = {
   purge(store: HistoryReader, options?: { messagesChanged: boolean }): Promise<void>
   /** Whether something was forgotten since the last purge, because the process was stopped in between. */
   isPurgeDue(store: HistoryReader): Promise<boolean>
-  check(): string[]
+  check(): Promise<string[]>
   checkpoint(): void
   close(): void
 }
@@ -129,7 +128,7 @@ export function openIndex(path: string): SearchIndex {
       }
     },
     isBehind: async (store) => db === undefined || index.isBehind(store),
-    check: () => (db ? index.check() : ["it cannot be opened"]),
+    check: async () => (db ? index.check() : ["it cannot be opened"]),
     close: () => db?.close(),
   }
 }
@@ -257,7 +256,7 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
       })
     },
     isPurgeDue: async (store) => (await store.forgotten()) !== forgottenAtLastPurge(current()),
-    check: () => readConsistently(checkIndex),
+    check: async () => readConsistently((await import("./check-index.ts")).checkIndex),
     checkpoint: () =>
       guard((db) => {
         sumBlocks(db)
@@ -289,6 +288,6 @@ async function rebuildBeside(path: string, store: HistoryReader, options: Follow
   sumBlocks(db)
   db.pragma("journal_mode = delete")
   db.close()
-  await replaceDatabase(path, building)
+  await (await import("../sqlite/replace-database.ts")).replaceDatabase(path, building)
   return openDatabase(path, MIGRATIONS)
 }

@@ -7,19 +7,7 @@ import { createHamming, type HammingScanner, MAX_BITS } from "./hamming.ts"
 // dimension, in a row each, for the few candidates that a scan returns. Each embedder has its own space, and vectors of different
 // spaces are never compared.
 
-/** Requires the table `doc (id integer primary key, …)`. Before an id is reused, `deleteVectors` must be called. */
-export const VECTOR_SCHEMA = `
-  create table vector_space (id integer primary key autoincrement, embedder text not null unique, dims integer not null, golden blob);
-  -- Up to 1,024 vectors. docs: a 32-bit id each, 0 where the vector was deleted. version: rises with every change.
-  create table vector_bits (id integer primary key autoincrement, space integer not null, version integer not null, size integer not null, dead integer not null, docs blob not null, bits blob not null);
-  -- slot: 1,024 × the chunk's id + the place in it.
-  create table vector (slot integer primary key, space integer not null, doc integer not null, data blob not null);
-  create unique index vector_doc on vector (doc, space);
-  -- Documents in which there is nothing to embed.
-  create table vector_none (doc integer not null, space integer not null, primary key (doc, space)) without rowid;
-`
-
-/** The number of vectors in a chunk, fixed by VECTOR_SCHEMA: the size of a released chunk never changes. */
+/** The number of vectors in a chunk, fixed by the schema of the index: the size of a released chunk never changes. */
 const CHUNK = 1024
 /** The number of candidates that the scan of the bits leaves for comparison by bytes. */
 const CANDIDATES = 400
@@ -238,18 +226,6 @@ function copySpaces(db: Db): void {
 export function compactVectors(db: Db): number {
   const sparse = valueQuery(db, "select id from vector_bits where dead * 4 >= size", "integer").all()
   return sparse.reduce((freed, id) => freed + inTransaction(db, () => mergeChunk(db, id)), 0)
-}
-
-/** Describes inconsistencies for the user; empty if there are none. */
-export function checkVectors(db: Db): string[] {
-  const problems: string[] = []
-  const count = (sql: string) => valueQuery(db, sql, "integer").get()!
-  const orphans = count("select count(*) from vector v where not exists (select 1 from doc d where d.id = v.doc)")
-  if (orphans > 0) problems.push(`${orphans} vectors belong to messages that are gone`)
-  const listedCount = count("select ifnull(sum(size - dead), 0) from vector_bits")
-  const rows = count("select count(*) from vector")
-  if (listedCount !== rows) problems.push(`${listedCount} vectors are listed but ${rows} are stored`)
-  return problems
 }
 
 /** The embedder's vector for its golden text. If the embedder answers differently later, the model has changed. */

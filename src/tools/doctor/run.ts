@@ -228,7 +228,7 @@ async function checkIndex(dex: Dex): Promise<Check[]> {
     ]
   if (index === "damaged") return [damagedIndex("it cannot be read")]
   try {
-    const [problem] = index.check()
+    const [problem] = await index.check()
     if (problem !== undefined) {
       markDamaged(dex.home.index)
       return [damagedIndex(problem)]

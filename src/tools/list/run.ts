@@ -2,10 +2,8 @@ import { LISTED_KINDS } from "../../core/conversation.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { describeCollections, requireCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
-import { unknownProject } from "../unknown-project.ts"
 import { commandLine } from "../view.ts"
 import type { ListInput } from "./list.ts"
 
@@ -19,7 +17,8 @@ export async function run(dex: Dex, input: ListInput) {
     source: input.source,
     ...dateRange(input, dex.now()),
     kinds: !includesAllKinds && input.collections === undefined ? LISTED_KINDS : undefined,
-    collections: input.collections && (await requireCollections(dex, input.collections)),
+    collections:
+      input.collections && (await (await import("../docs/collections.ts")).requireCollections(dex, input.collections)),
     conversation,
     among: input.file === undefined ? undefined : await store.touching(input.file),
     inside: dex.project,
@@ -56,7 +55,7 @@ async function kindsOf(store: HistoryReader, filter: ListFilter): Promise<Record
 /** Explains why nothing matches the filters. */
 async function noMatchNote(dex: Dex, store: HistoryReader, input: ListInput): Promise<string | undefined> {
   const { project, source, from, to, file } = input
-  const unknown = project === undefined ? undefined : await unknownProject(store, project, dex.project)
+  const unknown = project && (await (await import("../unknown-project.ts")).unknownProject(store, project, dex.project))
   if (unknown !== undefined) return unknown
   const filters = Object.entries({ project, source, from, to, file }).filter(([, value]) => value !== undefined)
   return filters.length === 0
@@ -65,6 +64,7 @@ async function noMatchNote(dex: Dex, store: HistoryReader, input: ListInput): Pr
 }
 
 async function listCollections(dex: Dex, input: ListInput) {
+  const { describeCollections } = await import("../docs/collections.ts")
   const collections = await describeCollections(dex)
   const build = (count: number) => ({
     conversations: [],

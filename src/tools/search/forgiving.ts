@@ -6,7 +6,6 @@ import { projectsHiddenFrom } from "../../search/scope.ts"
 import { type SearchInput, type SearchOutcome, searchHistory, unsearchedShards } from "../../search/search.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
-import { unknownProject } from "../unknown-project.ts"
 
 /** If this many messages match, or fewer, the person may have meant another word. */
 const FEW_MESSAGES = 10
@@ -61,7 +60,9 @@ export async function filterNotes(
   input: SearchInput,
   filters: QueryFilters,
 ): Promise<string[]> {
-  const unknown = filters.project === undefined ? undefined : await unknownProject(store, filters.project, input.inside)
+  const unknown =
+    filters.project &&
+    (await (await import("../unknown-project.ts")).unknownProject(store, filters.project, input.inside))
   const notes = unknown === undefined ? [] : [unknown]
   const fields = { source: "sources", tool: "tools", role: "roles" } as Record<string, string>
   for (const [name, value] of Object.entries(filters)) {

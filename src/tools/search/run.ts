@@ -16,14 +16,12 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import { clipSnippet } from "../../store/index/snippets.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
-import { requireCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { countPersonConversations } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
 import { matchingSources, type NamedSource, namedSources } from "../source-named.ts"
 import { historyNote } from "../unread.ts"
 import { originsText } from "../view.ts"
-import { browse, canBrowse } from "./browse.ts"
 import { correctionNote, filterNotes, searchWithCorrections } from "./forgiving.ts"
 import { notesOn, privateNote } from "./notes.ts"
 import type { SearchToolInput } from "./search.ts"
@@ -61,8 +59,10 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     ...(source !== undefined && { source: matchingSources(source, sources)[0]! }),
   }
   const filters = { ...filtersFromQuery, ...filtersFromOptions(input) }
-  if (query.terms.length === 0 && isOfHistory(input) && !conversation && canBrowse(filters)) {
-    const { results, total, notes } = await browse(dex, filters, input)
+  const listing =
+    query.terms.length === 0 && isOfHistory(input) && !conversation ? await import("./browse.ts") : undefined
+  if (listing?.canBrowse(filters)) {
+    const { results, total, notes } = await listing.browse(dex, filters, input)
     dex.trace?.(browseFacts(results, input.offset))
     const unread = await historyNote(dex, { found: results.length > 0 })
     const allNotes = unread === undefined ? notes : [...notes, unread]
@@ -87,7 +87,8 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     conversation,
     among: input.in,
     noGlobal: input.no_global || undefined,
-    collections: input.collections && (await requireCollections(dex, input.collections)),
+    collections:
+      input.collections && (await (await import("../docs/collections.ts")).requireCollections(dex, input.collections)),
     query,
     ...(await modelsFor(dex, settings, query.text)),
     inside: dex.project,
