@@ -111,8 +111,8 @@ test.each(HOOKED_AGENTS)("$title answers, has dex search, and starts nothing of 
       : { text: "The zeppelin test needs port 8080 [1]." },
   )
   expect(ran).toMatchObject({ code: 0, stdout: expect.stringContaining("The zeppelin test needs port 8080 [1].") })
-  expect(ran.stderr).toMatch(/1 calls, \d+ tokens read and \d+ written/)
-  if (agent.name === "claude_code") expect(ran.stderr).toMatch(/\$0\.\d+ by its own count/)
+  expect(ran.stderr).toMatch(/1 call, \d+ tokens read and \d+ written/)
+  if (agent.name === "claude_code") expect(ran.stderr).toMatch(/\$0\.\d+ by the agent's own count/)
   expect(asked).toHaveLength(2)
   expect(said(asked)).toContain("quokkaword")
   expect(said(asked.slice(1))).toContain("result of search")

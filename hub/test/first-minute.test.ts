@@ -116,7 +116,7 @@ describe.skipIf(!hasPostgres || process.platform !== "linux")("docs/hub.md", () 
     const logIn = replaced(blockWith("dex hub login"), { "https://hub.example.com": address })
     const shared = await onTerminal(ann, path, logIn, [
       [/Your token for the hub/, anns],
-      [/Share this, and what is added to it later\?/, "y"],
+      [/Share this project, including what is added to it later\?/, "y"],
     ])
     expect(shared).toContain("The mutex is released too early.") // the preview
     expect(shared).toContain("github.com/acme/api")

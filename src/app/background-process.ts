@@ -14,7 +14,7 @@ serveOrders<SubprocessWork, { complete: boolean }, SyncProgress>(
   async (work, { signal, emit: onProgress }) => {
     const dex = createDex({ env: process.env, cwd: process.cwd(), version, signal, onProgress })
     try {
-      return work === "learn" ? await learnInProcess(dex) : await read(dex, signal)
+      return work === "learn" ? await learnInProcess(dex) : await syncAndLearn(dex, signal)
     } finally {
       dex.close()
     }
@@ -22,7 +22,7 @@ serveOrders<SubprocessWork, { complete: boolean }, SyncProgress>(
   { endWithinMs: 1_000 },
 )
 
-async function read(dex: Dex, signal: AbortSignal): Promise<{ complete: boolean }> {
+async function syncAndLearn(dex: Dex, signal: AbortSignal): Promise<{ complete: boolean }> {
   const { complete, busy } = await syncWithThreads(await dex.syncDeps(), dex.home.index, { signal })
   if (!busy && dex.hasKnowledge()) await learnNow(dex)
   return { complete }

@@ -7,10 +7,10 @@ import type { DexOptions } from "./dex.ts"
 export type SubprocessWork = "learn" | "read"
 
 /**
- * A small space for new objects. By default, V8 lets new garbage grow to 50 MB and more, and a conversation is garbage after dex
- * has learned from it.
+ * Keeps the space for new objects small. By default, V8 collects 50 MB of garbage and more before it frees the memory, and a
+ * conversation becomes garbage when dex has learned from it.
  */
-const HEAP = ["--max-semi-space-size=4"]
+const HEAP_FLAGS = ["--max-semi-space-size=4"]
 
 /**
  * Does memory-intensive work in a separate process, so that the memory is freed afterwards, whatever the number of conversations.
@@ -19,15 +19,15 @@ const HEAP = ["--max-semi-space-size=4"]
 export async function runInSubprocess(work: SubprocessWork, options: DexOptions): Promise<{ complete: boolean }> {
   const { env, cwd, version, signal, onProgress } = options
   const file = subprocessFile("./background-process.ts", import.meta.url)
-  const start = { args: [version], flags: HEAP, cwd, env }
-  const process = startProcess<SubprocessWork, { complete: boolean }, SyncProgress>(file, start)
+  const startOptions = { args: [version], flags: HEAP_FLAGS, cwd, env }
+  const subprocess = startProcess<SubprocessWork, { complete: boolean }, SyncProgress>(file, startOptions)
   try {
-    return await process.ask(work, { signal, onEvent: onProgress })
+    return await subprocess.ask(work, { signal, onEvent: onProgress })
   } catch (error) {
     if (!isSubprocessEnded(error) || error.isNotStarted) throw error
     throw new Error("The background process ended unexpectedly.", { cause: error })
   } finally {
-    await process.end()
+    await subprocess.end()
   }
 }
 

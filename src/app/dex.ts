@@ -17,7 +17,7 @@ import type { Suggestions } from "../store/suggestions/suggestions.ts"
 import type { Dex } from "../tools/context.ts"
 import { clearListings, readListing } from "./listing.ts"
 
-const NONE: OutsideAgents = { agents: [], unloaded: [] }
+const NO_OUTSIDE_AGENTS: OutsideAgents = { agents: [], unloaded: [] }
 
 /**
  * How long a background sync may embed, in seconds: enough for half a million messages. A sync with nothing left to do ends
@@ -28,7 +28,7 @@ const EMBED_SECONDS = 6 * 3600
 const SMALL_CACHE_KB = 8_000
 
 async function loadOutside(names: string[], dexDir: string): Promise<OutsideAgents> {
-  return names.length === 0 ? NONE : (await import("../agents/outside.ts")).loadOutside(names, dexDir)
+  return names.length === 0 ? NO_OUTSIDE_AGENTS : (await import("../agents/outside.ts")).loadOutside(names, dexDir)
 }
 
 export type DexOptions = {
@@ -38,9 +38,9 @@ export type DexOptions = {
   onProgress?: (progress: SyncProgress) => void
   onWait?: (text: string) => void
   signal?: AbortSignal
-  /** dex runs in a server, so even a little memory-intensive work is done in another process. */
+  /** True in a server: then even a small amount of memory-intensive work is done in another process. */
   staysSmall?: boolean
-  /** A person, or an agent in a shell, reads the answer and can type the forms of `dex show`. */
+  /** True if a person, or an agent in a shell, reads the answer, and so can type the forms of `dex show`. */
   hasForms?: boolean
 }
 
@@ -63,13 +63,13 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
   const openIndex = () =>
     (index ??= import("../store/index/search-index.ts").then((module) => module.openIndex(home.index)))
   let openedIndex: SearchIndex | undefined
-  const askIndex = async () => {
+  const currentIndex = async () => {
     if (openedIndex && !existsSync(`${home.index}.damaged`)) return openedIndex
     openedIndex?.close()
     openedIndex = undefined
-    const found = (await import("../store/index/search-index.ts")).readIndex(home.index)
-    if (typeof found !== "string") openedIndex = found
-    return found
+    const result = (await import("../store/index/search-index.ts")).readIndex(home.index)
+    if (typeof result !== "string") openedIndex = result
+    return result
   }
   const openStore = () =>
     (store ??= import("../store/history/sqlite-history.ts").then((module) =>
@@ -102,10 +102,10 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     spending: () =>
       (spending ??= import("../store/spending/spending-file.ts").then((module) => module.openSpending(home.spending))),
     index: async () => {
-      const found = await askIndex()
-      return typeof found === "string" ? undefined : found
+      const current = await currentIndex()
+      return typeof current === "string" ? undefined : current
     },
-    indexIsDamaged: async () => (await askIndex()) === "damaged",
+    indexIsDamaged: async () => (await currentIndex()) === "damaged",
     indexToWrite: async () => (existsSync(home.index) ? openIndex() : undefined),
     hasSuggestions: () => existsSync(home.suggest),
     suggestions: openSuggestions,
@@ -124,10 +124,13 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
       const { loadConnectors } = await import("../agents/connectors.ts")
       const outside = outsideNames()
       const store = await openStore()
-      // Computed once, because it is also passed to threads.
-      const looked = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
-      const loaded = await loadConnectors(outside, home.dir, { machine: looked, stored: await store.storedSources() })
-      return { store, index: await openIndex(), outside, ...loaded, machine: looked, home }
+      // A plain object without getters, because it is also passed to threads.
+      const machineWithProjects = { ...machine, projects: (await store.projects()).map(({ path }) => path) }
+      const connectors = await loadConnectors(outside, home.dir, {
+        machine: machineWithProjects,
+        stored: await store.storedSources(),
+      })
+      return { store, index: await openIndex(), outside, ...connectors, machine: machineWithProjects, home }
     },
     allConnectors: async () => {
       const { loadConnectors } = await import("../agents/connectors.ts")
@@ -163,8 +166,8 @@ export function createDex(options: DexOptions): Dex & { close(): void } {
     },
     close: () => {
       // A database that could not be opened was already reported to its caller.
-      for (const opening of [store, index, knowledge, spending, suggestions])
-        opening?.then((opened) => opened.close()).catch(() => {})
+      for (const databaseOpening of [store, index, knowledge, spending, suggestions])
+        databaseOpening?.then((database) => database.close()).catch(() => {})
       openedIndex?.close()
     },
   }

@@ -4,19 +4,20 @@ import { isatty } from "node:tty"
 import { record } from "../core/record.ts"
 import type { Listing } from "../tools/context.ts"
 
-// How long a terminal's last listing is kept, in milliseconds. `dex show 2` refers to it. The refs are in a small file per
-// terminal, not in the database, because a listing must never wait for a writer.
+// Stores the refs of a terminal's last listing, to which `dex show 2` refers. They are in a small file per terminal, not in the
+// database, because a listing must never wait for a writer.
 
-const KEEP_MS = 7 * 86_400_000
+/** How long a listing is kept, in milliseconds. */
+const LISTING_LIFETIME_MS = 7 * 86_400_000
 
 /** True if row numbers can be used here. An agent's shell and a script have no terminal, so they get refs. */
 export function hasListings(): boolean {
-  // npm runs a new process between the shell and dex each time, and nothing shows which shell it is.
+  // npm runs a new process between the shell and dex each time, so the parent process does not identify the shell.
   if (process.env.npm_command !== undefined && shellSession() === undefined) return false
   return [0, 1, 2].some((fd) => isatty(fd))
 }
 
-/** `words`: the words that a search matched, as they appear in its rows. */
+/** Saves the refs of the printed rows. `words` are the words that a search matched, as they appear in the rows. */
 export function saveListing(dexDir: string, refs: string[], words: string[] = []): void {
   if (!hasListings()) return
   const folder = join(dexDir, "listings")
@@ -24,7 +25,7 @@ export function saveListing(dexDir: string, refs: string[], words: string[] = []
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     for (const name of readdirSync(folder)) {
       const file = join(folder, name)
-      if (Date.now() - statSync(file).mtimeMs > KEEP_MS) rmSync(file, { force: true })
+      if (Date.now() - statSync(file).mtimeMs > LISTING_LIFETIME_MS) rmSync(file, { force: true })
     }
     writeFileSync(join(folder, fileName()), JSON.stringify({ refs, words }), { mode: 0o600 })
   } catch {
@@ -33,22 +34,22 @@ export function saveListing(dexDir: string, refs: string[], words: string[] = []
 }
 
 export function readListing(dexDir: string): Listing {
-  if (!hasListings()) return NONE
+  if (!hasListings()) return EMPTY_LISTING
   try {
-    const stored: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
+    const content: unknown = JSON.parse(readFileSync(join(dexDir, "listings", fileName()), "utf8"))
     // Until 0.1.0 the file contained only the refs.
-    if (Array.isArray(stored)) return { refs: textsIn(stored), words: [] }
-    const { refs, words } = record(stored) ?? {}
-    return { refs: textsIn(refs), words: textsIn(words) }
+    if (Array.isArray(content)) return { refs: stringsIn(content), words: [] }
+    const { refs, words } = record(content) ?? {}
+    return { refs: stringsIn(refs), words: stringsIn(words) }
   } catch {
-    return NONE // nothing was listed here yet
+    return EMPTY_LISTING // nothing was listed here yet
   }
 }
 
-const NONE: Listing = { refs: [], words: [] }
+const EMPTY_LISTING: Listing = { refs: [], words: [] }
 
-function textsIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
+function stringsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
 }
 
 export function clearListings(dexDir: string): void {
@@ -72,7 +73,7 @@ function shellSession(): string | undefined {
   }
 }
 
-/** Linux's description of a process, from its state on. The name before the state may contain anything. */
+/** The fields of a process in Linux, from its state on. The name before the state is skipped, because it may contain anything. */
 function statOf(process: string): string[] {
   const text = readFileSync(`/proc/${process}/stat`, "utf8")
   return text.slice(text.lastIndexOf(")") + 2).split(" ")

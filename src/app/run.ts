@@ -20,27 +20,27 @@ export type ToolRun = {
   record(): Promise<void>
 }
 
-const recording = new Set<Promise<void>>()
+const pendingTraces = new Set<Promise<void>>()
 
 /** Writes the trace after the answer was sent. The process awaits `tracesWritten` before it ends. */
 export function recordLater({ record }: ToolRun): void {
-  const done = new Promise<void>((resolve) => setImmediate(resolve)).then(record).then(() => {
-    recording.delete(done)
+  const written = new Promise<void>((resolve) => setImmediate(resolve)).then(record).then(() => {
+    pendingTraces.delete(written)
   })
-  recording.add(done)
+  pendingTraces.add(written)
 }
 
-/** Resolves when every trace that is still to be written is written. */
+/** Resolves when all pending traces have been written. */
 export async function tracesWritten(): Promise<void> {
-  await Promise.all(recording)
+  await Promise.all(pendingTraces)
 }
 
 /**
- * Runs a tool for a face. Only here are traces recorded, and invisible characters removed from other people's text. Throws what
- * the tool throws, after recording it.
+ * Runs a tool for a face. Only here are traces recorded, and invisible characters removed from other people's text. Throws the
+ * tool's error, after recording it.
  */
-export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promise<ToolRun> {
-  const input = await withSource(tool, dex, given)
+export async function runTool(tool: Tool<Dex>, dex: Dex, rawInput: unknown): Promise<ToolRun> {
+  const input = await withSource(tool, dex, rawInput)
   if (!isTraced(tool)) {
     const output = await tool.run(dex, input).catch(async (error: unknown) => {
       throw await explainByDamage(dex, error)
@@ -62,9 +62,9 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, given: unknown): Promis
 
 /** Replaces the source's name in the input with its id. Throws a DexError if there is no such source. */
 async function withSource(tool: Tool<Dex>, dex: Dex, input: unknown): Promise<unknown> {
-  const named = (input as { source?: string } | undefined)?.source
-  if (named === undefined || tool.input.properties?.source !== sourceField) return input
-  return { ...(input as object), source: requireSource(named, await namedSources(dex)) }
+  const sourceName = (input as { source?: string } | undefined)?.source
+  if (sourceName === undefined || tool.input.properties?.source !== sourceField) return input
+  return { ...(input as object), source: requireSource(sourceName, await namedSources(dex)) }
 }
 
 /** Reports damage that was found, and records it for the next sync, which repairs it. */
@@ -76,16 +76,16 @@ async function damageNotes(dex: Dex): Promise<string[]> {
   return [damageNote(names)]
 }
 
-const MAX_NAMED = 3
+const MAX_SHOWN_NAMES = 3
 
 /** The note for an answer if something that it read was damaged. */
 function damageNote(names: readonly string[]): string {
-  const named = names.slice(0, MAX_NAMED).join(", ")
-  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : ""
-  return `history.db is damaged in places: ${named}${more}. Damaged data was left out. \`dex sync\` restores what it can; \`dex doctor\` shows the details.`
+  const shownNames = names.slice(0, MAX_SHOWN_NAMES).join(", ")
+  const moreText = names.length > MAX_SHOWN_NAMES ? ` and ${names.length - MAX_SHOWN_NAMES} more` : ""
+  return `history.db is damaged in places: ${shownNames}${moreText}. Damaged data was left out. \`dex sync\` restores what it can; \`dex doctor\` shows the details.`
 }
 
-/** If the requested data itself is damaged, returns an error that says so. */
+/** Returns the error to throw. If data that the tool read was damaged, the error says so. */
 async function explainByDamage(dex: Dex, error: unknown): Promise<unknown> {
   const notes = await damageNotes(dex)
   if (isDexError(error))

@@ -30,7 +30,7 @@ function choosingFlag(tool: Pick<Tool<never>, "input">, choice: string, field: s
 }
 
 function flagAt(tool: Pick<Tool<never>, "input" | "cli">, name: string, path: string[]): Flag {
-  const schema = path.reduce<Schema>((at, key) => at.properties![key]!, tool.input)
+  const schema = path.reduce<Schema>((parent, key) => parent.properties![key]!, tool.input)
   const letters = Object.entries({ ...SHORT_OPTIONS, ...tool.cli.short })
   const shorts = letters.filter(([, field]) => field === path[0]).map(([letter]) => letter)
   return { name, path, schema, shorts }
@@ -43,34 +43,34 @@ export type ParsedCommandLine = {
   help: boolean
   pager: boolean
   /** True if the person gave a limit. */
-  limited: boolean
+  hasLimit: boolean
 }
 
-/** Parses the command line by the tool's schema. Throws a DexError that says what is wrong and what to type. */
+/** Parses the command line according to the tool's schema. Throws a DexError that says what is wrong and what to type. */
 export function readArguments(tool: Tool<never>, argv: string[]): ParsedCommandLine {
   const flags = flagsOf(tool)
   const options = optionsOf(tool, flags)
-  const { values, positionals } = parse(tool, argv, options)
+  const { values, positionals } = parseCommandLine(tool, argv, options)
   const input: Record<string, unknown> = {}
   for (const flag of flags) {
     const value = [...namesOf(flag), ...formerNames(tool, flag)]
       .map((name) => values[name])
-      .find((one) => one !== undefined)
-    if (value !== undefined) setField(input, flag.path, flag.choice ?? convert(flag, value))
+      .find((option) => option !== undefined)
+    if (value !== undefined) setField(input, flag.path, flag.choice ?? convertValue(flag, value))
   }
   takePositionals(tool, positionals, input)
   const help = values.help === true
   const pager = values["no-pager"] !== true
-  const limited = input.limit !== undefined
-  if (help) return { input, json: false, help, pager, limited }
+  const hasLimit = input.limit !== undefined
+  if (help) return { input, json: false, help, pager, hasLimit }
   const result = readAs(tool.input, input)
   if ("wrong" in result)
     throw new DexError("usage", `${describeFieldError(tool, result.wrong, input)}. See: dex ${tool.name} --help`)
-  return { input: result.ok, json: values.json === true, help, pager, limited }
+  return { input: result.ok, json: values.json === true, help, pager, hasLimit }
 }
 
-/** True if the command line contains anything except options, or asks for help. */
-export function hasWords(tool: Tool<never>, argv: string[]): boolean {
+/** True if the command line contains arguments that are not options, or asks for help. */
+export function hasArgumentsOrHelp(tool: Tool<never>, argv: string[]): boolean {
   const options = optionsOf(tool, flagsOf(tool))
   const { values, positionals } = parseArgs({ args: argv, options, allowPositionals: true, strict: false })
   return positionals.length > 0 || values.help === true
@@ -94,16 +94,16 @@ function optionsOf(tool: Tool<never>, flags: readonly Flag[]): Options {
   return options
 }
 
-/**
- * The names under which Names that the option had before. They are accepted, but nothing lists them. */
+/** The names that the option had in earlier versions. They are accepted, but no help lists them. */
 function formerNames({ renamed = {} }: Pick<Tool<never>, "renamed">, { path }: Flag): string[] {
   return Object.entries(renamed)
     .filter(([, now]) => path.length === 1 && path[0] === now)
     .map(([old]) => old.replaceAll("_", "-"))
 }
 
-/** Node parses an option. Node allows one letter per option, so each further letter gets an internal option
- * that nobody can type.
+/**
+ * The names of a flag for Node's parser. Node allows one letter per option, so each further letter gets an internal option that
+ * nobody can type.
  */
 function namesOf({ name, shorts }: Flag): string[] {
   return [name, ...shorts.slice(1).map((letter) => `${name}=${letter}`)]
@@ -111,7 +111,7 @@ function namesOf({ name, shorts }: Flag): string[] {
 
 type Options = Record<string, { type: "string" | "boolean"; short?: string; multiple?: boolean; isFormer?: true }>
 
-function parse(tool: Tool<never>, argv: string[], options: Options) {
+function parseCommandLine(tool: Tool<never>, argv: string[], options: Options) {
   try {
     return parseArgs({ args: argv, options, allowPositionals: true, strict: true })
   } catch (error) {
@@ -121,23 +121,23 @@ function parse(tool: Tool<never>, argv: string[], options: Options) {
 
 /** Turns Node's parse error into one sentence with a hint. */
 export function usageError(command: string, error: Error, argv: readonly string[], options: Options): DexError {
-  const see = `See: dex ${command} --help`
-  const unknown = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
-  if (unknown === undefined)
-    return new DexError("usage", `${describeParseError(error, argv)}. ${see}`, { cause: error })
+  const helpHint = `See: dex ${command} --help`
+  const unknownOption = /^Unknown option '(-[^' ]+)/.exec(error.message)?.[1]
+  if (unknownOption === undefined)
+    return new DexError("usage", `${describeParseError(error, argv)}. ${helpHint}`, { cause: error })
   const names = Object.keys(options).filter((name) => !name.includes("=") && !options[name]!.isFormer)
-  const meant = unknown.startsWith("--") ? optionMeant(unknown.slice(2), names) : undefined
-  const takes = unknown.slice(2) in OTHER_NAMES ? ` It takes ${DATE_EXAMPLES}.` : ""
-  const hint = meant === undefined ? see : `Did you mean --${meant}?${takes}`
-  return new DexError("usage", `dex ${command} has no option ${unknown}. ${hint}`, { cause: error })
+  const suggestion = unknownOption.startsWith("--") ? suggestOption(unknownOption.slice(2), names) : undefined
+  const datesHint = unknownOption.slice(2) in OPTION_SYNONYMS ? ` It takes ${DATE_EXAMPLES}.` : ""
+  const hint = suggestion === undefined ? helpHint : `Did you mean --${suggestion}?${datesHint}`
+  return new DexError("usage", `dex ${command} has no option ${unknownOption}. ${hint}`, { cause: error })
 }
 
 /** Other programs' names for the options `--from` and `--to`. */
-const OTHER_NAMES: Record<string, string> = { after: "from", since: "from", before: "to", until: "to" }
+const OPTION_SYNONYMS: Record<string, string> = { after: "from", since: "from", before: "to", until: "to" }
 
-function optionMeant(typed: string, names: readonly string[]): string | undefined {
-  const other = OTHER_NAMES[typed]
-  return other !== undefined && names.includes(other) ? other : didYouMean(typed, names)
+function suggestOption(typedName: string, names: readonly string[]): string | undefined {
+  const option = OPTION_SYNONYMS[typedName]
+  return option !== undefined && names.includes(option) ? option : closestName(typedName, names)
 }
 
 function describeParseError({ message }: Error, argv: readonly string[]): string {
@@ -151,7 +151,7 @@ function describeParseError({ message }: Error, argv: readonly string[]): string
   return `${flag} needs a value. If the value begins with a dash, write ${flag}=${value}`
 }
 
-function convert(flag: Flag, value: string | boolean | (string | boolean)[]): unknown {
+function convertValue(flag: Flag, value: string | boolean | (string | boolean)[]): unknown {
   // An option can be repeated, or have several values separated by commas.
   if (Array.isArray(value)) return value.flatMap((item) => String(item).split(",").filter(Boolean))
   const isInteger = flag.schema.type === "integer"
@@ -194,27 +194,32 @@ function describeFieldError(tool: Tool<never>, wrong: string, input: Record<stri
   const flags = flagsOf(tool)
   const field = flags.find((flag) => flag.path.join(".") === path)
   if (complaint === "is missing" && field) {
-    const given = flags.find((flag) => flag !== field && flag.path[0] === field.path[0] && valueAt(input, flag.path))
-    if (given) return `--${given.name} needs --${field.name} as well`
+    const givenFlag = flags.find(
+      (flag) => flag !== field && flag.path[0] === field.path[0] && valueAt(input, flag.path),
+    )
+    if (givenFlag) return `--${givenFlag.name} needs --${field.name} as well`
   }
-  if (path === tool.cli.positional || path === tool.cli.rest) return `<${wordOf(tool, path)}> ${complaint}`
+  if (path === tool.cli.positional || path === tool.cli.rest) return `<${singularName(tool, path)}> ${complaint}`
   return field ? `--${field.name} ${complaint}` : wrong
 }
 
-/** The name of a positional field, in the singular: each of the `patterns` is a pattern. */
-export function wordOf(tool: Pick<Tool<never>, "input">, field: string): string {
+/** The name of a positional field as help shows it. For an array it is in the singular: `pattern` for `patterns`. */
+export function singularName(tool: Pick<Tool<never>, "input">, field: string): string {
   return tool.input.properties![field]!.type === "array" ? field.replace(/s$/, "") : field
 }
 
 function valueAt(input: unknown, path: string[]): unknown {
-  return path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], input)
+  return path.reduce<unknown>((parent, key) => (parent as Record<string, unknown> | undefined)?.[key], input)
 }
 
 const MIN_BEGINNING_LENGTH = 3
 
-/** The name that was probably meant: the most similar one, or one that begins with the word or is its beginning. */
-export function didYouMean(word: string, names: readonly string[]): string | undefined {
-  const begins = (longer: string, shorter: string) =>
+/** The name that a person probably meant: the most similar one, or one that begins with the word or is its beginning. */
+export function closestName(word: string, names: readonly string[]): string | undefined {
+  const beginsWith = (longer: string, shorter: string) =>
     shorter.length >= MIN_BEGINNING_LENGTH && longer.startsWith(shorter.toLowerCase())
-  return nearestNames(word, names, 1)[0] ?? names.find((name) => begins(name, word) || begins(word.toLowerCase(), name))
+  return (
+    nearestNames(word, names, 1)[0] ??
+    names.find((name) => beginsWith(name, word) || beginsWith(word.toLowerCase(), name))
+  )
 }

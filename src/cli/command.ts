@@ -15,22 +15,25 @@ export type Face<I, O> = {
   reader?: () => Promise<ReadView<I, O>>
   /** Asks the person something before the tool runs. Returns the input with the answer. */
   before?: (input: I) => Promise<I>
-  /** Replaces run and print for some inputs. Returns the exit code, or undefined if the tool should run normally. */
+  /**
+   * Replaces the run and the output of the tool for some inputs. Returns the exit code, or undefined if the tool should run
+   * normally.
+   */
   instead?: (input: I, json: boolean) => Promise<number | undefined>
   /**
-   * Asks for confirmation. If it returns true, or what the person chose, the tool runs again with `yes`. Throws a DexError if the
-   * answer is no.
+   * Asks for confirmation. If it returns true or the person's choices, the tool runs again with `yes` and these choices. Throws a
+   * DexError if the answer is no.
    */
   confirm?: (output: O, input: I, dex: Dex) => Promise<boolean | Partial<I>>
   /** Runs after a confirmed change. Its output is shown below the tool's and decides the exit code. */
   after?: (input: I, dex: Dex) => Promise<O>
   /** The first Ctrl-C lets the tool finish cleanly. `keeps` says what is kept; `signals` are handled like Ctrl-C. */
   stops?: { keeps: string; signals?: readonly NodeJS.Signals[] }
-  /** The answer depends on the complete history: if some of it is not read yet, a note says so. */
+  /** Set if the output depends on the complete history. If some of it has not been read yet, a note says so. */
   needsAllHistory?: true
   /** Starts a background process at the end of the command. */
   background?: (dex: Dex) => Promise<unknown>
-  /** With --json, also prints progress, one event per line. */
+  /** True if --json also prints the progress, one event per line. */
   streams?: boolean
 }
 

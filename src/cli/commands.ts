@@ -38,12 +38,12 @@ import { keepsRunning, watch } from "./tools/watch.ts"
 const loadKeeping = () => import("./print/keeping.ts")
 const loadSuggestions = () => import("./print/suggestions.ts")
 /** Asks on a terminal whether dex may use an agent to write the answer, unless no model is used (`dry_run`, `facts`). */
-const withConsent = async <I extends object>(input: I): Promise<I> => {
+const askForConsent = async <I extends object>(input: I): Promise<I> => {
   const usesNoModel = ["dry_run", "facts"].some((name) => (input as Record<string, unknown>)[name] === true)
   if (!usesNoModel) await (await import("./terminal/questions.ts")).askForAgentConsent(process.env)
   return input
 }
-const KEEPS_ANSWERS = { keeps: "What was answered is kept; " }
+const ANSWERS_ARE_KEPT = { keeps: "Everything answered so far is kept. " }
 
 /** Every command that is a tool, in the order in which help shows the commands of a group. */
 export const commands: readonly Command[] = [
@@ -92,11 +92,11 @@ export const commands: readonly Command[] = [
   command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
   command(share, { view: async () => (await import("./print/backup.ts")).printShare }),
   command(hub, {
-    instead: async ({ words: [what, ...rest], ...flags }, json) =>
-      what === "login" ? (await import("./hub-login.ts")).hubLogin(rest, flags, json) : undefined,
+    instead: async ({ words: [action, ...rest], ...flags }, json) =>
+      action === "login" ? (await import("./hub-login.ts")).hubLogin(rest, flags, json) : undefined,
     confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmSharing(output),
     view: async () => (await import("./print/hub.ts")).printHub,
-    stops: { keeps: "What was sent is kept; the next push continues. " },
+    stops: { keeps: "Everything sent so far stays on the hub, and the next push continues. " },
   }),
   command(importHistory, { view: async () => (await import("./print/backup.ts")).printImport }),
   command(evaluate, {
@@ -111,12 +111,12 @@ export const commands: readonly Command[] = [
   }),
   command(why, {
     needsAllHistory: true,
-    before: withConsent,
+    before: askForConsent,
     view: async () => (await import("./print/ask.ts")).printWhy,
   }),
   command(ask, {
     needsAllHistory: true,
-    before: withConsent,
+    before: askForConsent,
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(chat, {
@@ -126,33 +126,33 @@ export const commands: readonly Command[] = [
   }),
   command(map, {
     needsAllHistory: true,
-    before: withConsent,
+    before: askForConsent,
     view: async () => (await import("./print/digest.ts")).printMap,
-    stops: KEEPS_ANSWERS,
+    stops: ANSWERS_ARE_KEPT,
   }),
   command(digest, {
     needsAllHistory: true,
-    before: withConsent,
+    before: askForConsent,
     view: async () => (await import("./print/digest.ts")).printDigest,
-    stops: KEEPS_ANSWERS,
+    stops: ANSWERS_ARE_KEPT,
   }),
   command(rules, {
     needsAllHistory: true,
-    before: withConsent,
+    before: askForConsent,
     view: async () => (await import("./print/digest.ts")).printMap,
-    stops: KEEPS_ANSWERS,
+    stops: ANSWERS_ARE_KEPT,
   }),
   command(install, {
     before: async (input) => (await import("./terminal/questions.ts")).chooseWiring(input),
-    confirm: async (...of) => (await import("./terminal/confirm.ts")).confirmInstall(...of),
+    confirm: async (...args) => (await import("./terminal/confirm.ts")).confirmInstall(...args),
     after: async ({ agents }, dex) => {
-      const checked = await install.run(dex, { agents, check: true })
-      return { ...checked, agents: checked.agents.filter(({ wired }) => wired) }
+      const result = await install.run(dex, { agents, check: true })
+      return { ...result, agents: result.agents.filter(({ wired }) => wired) }
     },
     view: async () => (await import("./print/install.ts")).printInstall,
   }),
   command(uninstall, {
-    confirm: async (...of) => (await import("./terminal/confirm.ts")).confirmUninstall(...of),
+    confirm: async (...args) => (await import("./terminal/confirm.ts")).confirmUninstall(...args),
     view: async () => (await import("./print/install.ts")).printUninstall,
   }),
   command(handover, { view: async () => (await import("./print/resume.ts")).printHandover }),

@@ -21,23 +21,24 @@ const OPTIONS: { name: string; words: string; kind: CompletionKind }[] = [
   { name: "source", words: "--source|-s", kind: "agents" },
 ]
 
-// The completion script for a shell. Titles and names can contain anything, so no shell evaluates a value or a description, and
-// each quotes what it inserts.
-
+/**
+ * Returns the completion script for a shell. Titles and names can contain any character, so the scripts never let the shell
+ * evaluate a value or a description, and they quote each value that they insert.
+ */
 export function completionScript(
   shell: string | undefined,
-  declared: readonly Tool<never>[],
-  every: readonly ListedCommand[],
+  allTools: readonly Tool<never>[],
+  allCommands: readonly ListedCommand[],
 ): string {
-  const tools = declared.filter((tool) => !hasOldName(tool))
+  const tools = allTools.filter((tool) => !hasOldName(tool))
   // Words that begin with a dash are completed as options.
-  const commands = every.flatMap(({ name, aliases = [], summary }) =>
+  const commands = allCommands.flatMap(({ name, aliases = [], summary }) =>
     [name, ...aliases].filter((word) => !word.startsWith("-")).map((word) => ({ word, summary })),
   )
   const words = ({ name, cli }: Tool<never>) => [name, ...(cli.aliases ?? [])]
   const flags = (tool: Tool<never>) => [
-    ...formWords(tool.name, declared),
-    ...flagsWithForms(tool, declared).map((flag) => `--${flag.name}`),
+    ...formWords(tool.name, allTools),
+    ...flagsWithForms(tool, allTools).map((flag) => `--${flag.name}`),
     ...(tool.cli.paged ? ["--no-pager"] : []),
     "--json",
     "--help",
@@ -114,13 +115,13 @@ compdef _dex dex
           ({ word, summary }) => `complete -c dex -n __fish_use_subcommand -a ${word} -d ${quote(summary)}`,
         ),
         ...tools.flatMap((tool) =>
-          flagsWithForms(tool, declared).map(
+          flagsWithForms(tool, allTools).map(
             (flag) =>
               `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -l ${flag.name}${flag.schema.type === "boolean" ? "" : " -r"}${fishValues(flag)}`,
           ),
         ),
         ...tools.flatMap((tool) =>
-          formWords(tool.name, declared).map(
+          formWords(tool.name, allTools).map(
             (word) => `complete -c dex -n '__fish_seen_subcommand_from ${words(tool).join(" ")}' -a ${word}`,
           ),
         ),
@@ -149,7 +150,7 @@ function formatsOf(tool: Tool<never>): string[] {
 }
 
 function fishValues({ name, schema }: Flag): string {
-  const option = OPTIONS.find((one) => one.name === name)
+  const option = OPTIONS.find((known) => known.name === name)
   if (option) return fishDynamicValues(option.kind)
   return schema.enum ? ` -a '${schema.enum.join(" ")}'` : ""
 }
@@ -166,10 +167,10 @@ function quote(text: string): string {
 const MAX_CONVERSATIONS = 40
 const DESCRIPTION_CHARS = 70
 /**
- * Matches a value that a shell can insert: it ends at a tab or the end of its line, and must not look like an option. The shells
- * quote everything else.
+ * Matches a value that can be offered. A script reads one value per line, up to a tab, so a value must not contain control
+ * characters, and it must not look like an option. The scripts quote all other special characters.
  */
-const VALUE = /^(?!-)[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u
+const OFFERABLE_VALUE = /^(?!-)[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u
 
 type CompletionKind = "refs" | "projects" | "agents"
 type Value = { value: string; description: string }
@@ -178,15 +179,15 @@ type Value = { value: string; description: string }
  * The values that a shell offers for the word being typed, as lines of `value<tab>description`. Does not sync first. Returns an
  * empty text on an error.
  */
-export async function completeValues(kind: string | undefined, typed = ""): Promise<string> {
-  const values = VALUES[kind as CompletionKind]
+export async function completeValues(kind: string | undefined, typedText = ""): Promise<string> {
+  const values = VALUES_BY_KIND[kind as CompletionKind]
   if (!values) return ""
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     if (kind !== "agents" && !dex.hasHistory()) return ""
-    const offered = (await values(dex, typed)).filter(({ value }) => VALUE.test(value))
-    const unique = offered.filter((one, i) => offered.findIndex(({ value }) => value === one.value) === i)
-    return unique.map(({ value, description }) => `${value}\t${briefly(description)}\n`).join("")
+    const candidates = (await values(dex, typedText)).filter(({ value }) => OFFERABLE_VALUE.test(value))
+    const uniqueValues = candidates.filter((a, i) => candidates.findIndex((b) => b.value === a.value) === i)
+    return uniqueValues.map(({ value, description }) => `${value}\t${shortDescription(description)}\n`).join("")
   } catch {
     return "" // a shell would show an error in the middle of the line
   } finally {
@@ -194,7 +195,7 @@ export async function completeValues(kind: string | undefined, typed = ""): Prom
   }
 }
 
-const VALUES: Record<CompletionKind, (dex: Dex, typed: string) => Promise<Value[]>> = {
+const VALUES_BY_KIND: Record<CompletionKind, (dex: Dex, typed: string) => Promise<Value[]>> = {
   refs: async (dex, typed) => {
     const store = await dex.store()
     const { rows } = await store.list({
@@ -204,7 +205,7 @@ const VALUES: Record<CompletionKind, (dex: Dex, typed: string) => Promise<Value[
       offset: 0,
     })
     return rows.map(({ ref, title }) => ({
-      // The id alone is shorter. Also, bash treats the text after a colon as a separate word.
+      // The id alone is shorter, and bash would treat the text after a colon as a separate word.
       value: typed.includes(":") ? formatRef(ref) : ref.id,
       description: title?.text ?? "",
     }))
@@ -212,14 +213,14 @@ const VALUES: Record<CompletionKind, (dex: Dex, typed: string) => Promise<Value[
   projects: async (dex) => {
     const projects = await (await dex.store()).projects()
     const hidden = new Set(projectsHiddenFrom(projects, dex.project))
-    const shown = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
-    return shown.map((path) => ({ value: basename(path), description: path }))
+    const visiblePaths = projects.map(({ path }) => path).filter((path) => !hidden.has(path))
+    return visiblePaths.map((path) => ({ value: basename(path), description: path }))
   },
   agents: async (dex) =>
     [...agents, ...(await dex.outside()).agents].map(({ source, name }) => ({ value: source, description: name })),
 }
 
-function briefly(text: string): string {
+function shortDescription(text: string): string {
   const line = safeLine(text)
   return line.length > DESCRIPTION_CHARS ? `${line.slice(0, DESCRIPTION_CHARS - 1).toWellFormed()}…` : line
 }
@@ -229,13 +230,13 @@ function briefly(text: string): string {
  * them.
  */
 export function keyBindingScript(shell: string | undefined): string {
-  const script = SCRIPTS[shell ?? ""]
+  const script = KEY_BINDING_SCRIPTS[shell ?? ""]
   if (script === undefined)
     throw new DexError("usage", "Which shell? dex completions bash --widget, or zsh, or fish instead of bash.")
   return script
 }
 
-const SCRIPTS: Record<string, string> = {
+const KEY_BINDING_SCRIPTS: Record<string, string> = {
   bash: `__dex_pick() {
   local ref
   ref=$(dex pick </dev/tty) || return

@@ -15,7 +15,7 @@ if (major < 22 || (major === 22 && minor < 18)) {
 if (process.env.DEX_MODEL_RUN) {
   // This process was started by an agent that dex uses as a model. If it called dex again through hooks or MCP servers, there
   // would be a loop.
-  process.stderr.write("dex does nothing here: it was started by an agent that dex asks as a model.\n")
+  process.stderr.write("dex does nothing here: it was started by an agent that dex uses as a model.\n")
   process.exit(process.argv[2] === "hook" ? 0 : 2)
 }
 if (process.argv[2] === "usage" && process.argv[3] === "--line" && process.argv.length === 4) {
@@ -23,7 +23,7 @@ if (process.argv[2] === "usage" && process.argv[3] === "--line" && process.argv.
   const { printUsageLine } = await import("./usage-line.ts")
   process.exit(printUsageLine(process.env))
 }
-// Otherwise Windows would run a git.exe or an agent from the current folder, which may be anyone's repository.
+// Without this, Windows would run a git.exe or an agent from the current folder, which may be a stranger's repository.
 if (process.platform === "win32") process.env.NoDefaultCurrentDirectoryInExePath = "1"
 module.enableCompileCache?.()
 // node:sqlite, which reads other programs' databases, warns on Node 22 that it is experimental.
@@ -35,15 +35,15 @@ if (process.argv[2] === "hook" && !isTypedByPerson(process.argv.slice(3))) {
 }
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0) // `dex list | head` is not an error
-  const why =
+  const reason =
     error.code === "ENOSPC"
-      ? "no space is left on the device. Free some space, or write it elsewhere."
+      ? "no space is left on the device. Free some space, or write the output elsewhere."
       : `${error.message}.`
-  process.stderr.write(`dex: The output could not be written: ${why}\n`)
+  process.stderr.write(`dex: The output could not be written: ${reason}\n`)
   process.exit(2)
 })
 
-/** True if a person tries `dex hook`, and so gets its help. An agent would read the help as the hook's answer. */
+/** True if a person typed `dex hook`, and should see its help. An agent would take the help for the hook's answer. */
 function isTypedByPerson(words: string[]): boolean {
   if (words.includes("--help") || words.includes("-h")) return true
   return words.length < 2 && process.stdin.isTTY
@@ -51,7 +51,7 @@ function isTypedByPerson(words: string[]): boolean {
 
 if (process.argv[2] === "--version") process.stdout.write(`dex ${VERSION}\n`)
 else {
-  process.stderr.on("error", () => {}) // if notes cannot be written, the answer is still printed
+  process.stderr.on("error", () => {}) // the answer is printed even if notes cannot be written
   const { main } = await import("./main.ts")
   process.exitCode = await main(process.argv.slice(2))
 }

@@ -2,11 +2,11 @@ import { parseArgs } from "node:util"
 import { DexError } from "../core/error.ts"
 import { flag } from "../core/schema.ts"
 import type { Tool } from "../core/tool.ts"
-import { type Flag, flagsOf, hasWords } from "./args.ts"
+import { type Flag, flagsOf, hasArgumentsOrHelp } from "./args.ts"
 import type { Command } from "./command.ts"
 
-// Some tools are forms of another command: `dex show 2 --lines`, `dex doctor gc`, and `dex subscribe` without words. Their own names
-// (`dex scan`, `dex gc`, `dex traces`) work until 0.4, but no list of commands and no completion has them.
+// Some tools are forms of another command: `dex show 2 --lines`, `dex doctor gc`, and `dex subscribe` without words. Their own
+// names (`dex scan`, `dex gc`, `dex traces`) work until 0.4, but help and completions do not list them.
 
 type FormTool = Tool<never> & { cli: { formOf: NonNullable<Tool<never>["cli"]["formOf"]> } }
 
@@ -31,8 +31,8 @@ export function asForm<T extends Tool<never>>(tool: T): T {
   const { command, option, word, example } = formOf
   const name = option === undefined ? `${command} ${word}` : `${command} --${option}`
   // Words after the first are the value of the option that chooses the form, if the tool has a field of that name.
-  const kept = rest === undefined || rest === option ? {} : { rest }
-  return { ...tool, name, cli: { ...cli, ...kept, example, paged: formOf.paged } }
+  const restOption = rest === undefined || rest === option ? {} : { rest }
+  return { ...tool, name, cli: { ...cli, ...restOption, example, paged: formOf.paged } }
 }
 
 /** The forms of a command as they are typed, each with a summary, and how to see their options. */
@@ -54,13 +54,13 @@ export function chosenForm(
 ): { command: Command; words: string[] } | undefined {
   const forms = commands.filter(({ tool }) => isFormOf(tool, name))
   if (forms.length === 0) return undefined
-  return formByWord(forms, words) ?? formByOption(name, forms, words) ?? formAlone(forms, words)
+  return formByWord(forms, words) ?? formByOption(name, forms, words) ?? formWithoutArguments(forms, words)
 }
 
 function formByWord(forms: readonly Command[], words: string[]) {
-  const at = words.findIndex((word) => !word.startsWith("-"))
-  const form = forms.find(({ tool }) => at >= 0 && tool.cli.formOf!.word === words[at])
-  return form && { command: asFormed(form), words: words.toSpliced(at, 1) }
+  const index = words.findIndex((word) => !word.startsWith("-"))
+  const form = forms.find(({ tool }) => index >= 0 && tool.cli.formOf!.word === words[index])
+  return form && { command: commandAsForm(form), words: words.toSpliced(index, 1) }
 }
 
 /** An option that takes a value may be typed without one: `dex show 2 --messages` reads the message that row 2 names. */
@@ -74,39 +74,43 @@ function formByOption(name: string, forms: readonly Command[], words: string[]) 
     }),
   )
   const { tokens } = parseArgs({ args: words, options, strict: false, allowPositionals: true, tokens: true })
-  const typed = tokens.find((token) => token.kind === "option" && Object.hasOwn(options, token.name))
-  if (typed?.kind !== "option") return undefined
-  const form = forms.find(({ tool }) => tool.cli.formOf!.option === typed.name)!
-  const isSwitch = options[typed.name]!.type === "boolean"
-  if (typed.value !== undefined && isSwitch)
-    throw new DexError("usage", `--${typed.name} takes no value. See: dex ${name} --${typed.name} --help`)
-  const isOwn = form.tool.input.properties?.[typed.name] !== undefined
-  const hasValue = typed.value !== undefined && (typed.inlineValue || !typed.value.startsWith("-"))
-  return { command: asFormed(form), words: isOwn && (isSwitch || hasValue) ? words : words.toSpliced(typed.index, 1) }
+  const typedOption = tokens.find((token) => token.kind === "option" && Object.hasOwn(options, token.name))
+  if (typedOption?.kind !== "option") return undefined
+  const form = forms.find(({ tool }) => tool.cli.formOf!.option === typedOption.name)!
+  const isSwitch = options[typedOption.name]!.type === "boolean"
+  if (typedOption.value !== undefined && isSwitch)
+    throw new DexError("usage", `--${typedOption.name} takes no value. See: dex ${name} --${typedOption.name} --help`)
+  const isFieldOfForm = form.tool.input.properties?.[typedOption.name] !== undefined
+  const hasValue = typedOption.value !== undefined && (typedOption.inlineValue || !typedOption.value.startsWith("-"))
+  return {
+    command: commandAsForm(form),
+    words: isFieldOfForm && (isSwitch || hasValue) ? words : words.toSpliced(typedOption.index, 1),
+  }
 }
 
 /** The form that a command takes if only options are typed. */
-function formAlone(forms: readonly Command[], words: string[]) {
+function formWithoutArguments(forms: readonly Command[], words: string[]) {
   const form = forms.find(({ tool }) => tool.cli.formOf!.alone)
-  return form && !hasWords(form.tool, words) ? { command: asFormed(form), words } : undefined
+  return form && !hasArgumentsOrHelp(form.tool, words) ? { command: commandAsForm(form), words } : undefined
 }
 
-function asFormed({ tool, face }: Command): Command {
+function commandAsForm({ tool, face }: Command): Command {
   return { tool: asForm(tool), face }
 }
 
 /** A command's flags and those of its forms. */
 export function flagsWithForms(tool: Tool<never>, tools: readonly Tool<never>[]): Flag[] {
-  const forms = tools.filter((one) => isFormOf(one, tool.name))
+  const forms = tools.filter((other) => isFormOf(other, tool.name))
   const flags = [
     ...flagsOf(tool),
     ...forms.flatMap((form) => {
       const { option } = form.cli.formOf
-      const chooses = option === undefined ? [] : [{ name: option, path: [], schema: flag(form.summary), shorts: [] }]
-      return [...flagsOf(asForm(form)), ...chooses]
+      const choosingFlags =
+        option === undefined ? [] : [{ name: option, path: [], schema: flag(form.summary), shorts: [] }]
+      return [...flagsOf(asForm(form)), ...choosingFlags]
     }),
   ]
-  return flags.filter((one, i) => flags.findIndex(({ name }) => name === one.name) === i)
+  return flags.filter((a, i) => flags.findIndex((b) => b.name === a.name) === i)
 }
 
 /** The words that choose a form of a command. */

@@ -1,14 +1,14 @@
 import type { Schema } from "../core/schema.ts"
 import { COMMAND_GROUPS, type Tool } from "../core/tool.ts"
 import { padEnd, paint, type Terminal, wrap } from "../render/terminal.ts"
-import { flagsOf, wordOf } from "./args.ts"
+import { flagsOf, singularName } from "./args.ts"
 import type { ListedCommand } from "./command.ts"
 import { asTyped } from "./print/words.ts"
 
 /** The help that fits on one screen: the commands that most people need, and how to see the others. */
 export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal): string {
-  const common = commands.filter((one) => one.common).map(({ aliases: _, ...one }) => one)
-  const more: [string, string][] = [
+  const commonCommands = commands.filter(({ common }) => common).map(({ aliases: _, ...command }) => command)
+  const moreRows: [string, string][] = [
     ["dex", "Open the picker: search as you type, resume, read"],
     ["dex help all", `List all ${commands.length} commands`],
     ["dex help COMMAND", "Show a command's options and an example"],
@@ -16,9 +16,9 @@ export function shortHelp(commands: readonly ListedCommand[], terminal: Terminal
   const lines = [
     ...wrap("dex stores your coding agents' conversations on this machine and finds them.", terminal.columns),
     "",
-    ...groupedLines(common, terminal),
+    ...groupedLines(commonCommands, terminal),
     "",
-    ...rowLines(more, terminal, 0, ""),
+    ...rowLines(moreRows, terminal, 0, ""),
     ...wrap("With --json, commands print JSON. Exit codes: 0 found, 1 nothing found, 2 error.", terminal.columns),
   ]
   return `${lines.join("\n")}\n`
@@ -41,10 +41,10 @@ function groupedLines(commands: readonly ListedCommand[], terminal: Terminal): s
   const margin =
     Math.max(...COMMAND_GROUPS.map(({ length }) => length).filter((length) => length <= MAX_LABEL_LENGTH)) + 2
   const groups = COMMAND_GROUPS.map((group) => {
-    const among = commands.filter((one) => one.group === group)
-    if (among.length === 0) return []
-    const sorted = [...among.filter((one) => one.common), ...among.filter((one) => !one.common)]
-    const rows = sorted.map((one) => [one.name, withAliases(one)] as const)
+    const members = commands.filter((command) => command.group === group)
+    if (members.length === 0) return []
+    const sorted = [...members.filter(({ common }) => common), ...members.filter(({ common }) => !common)]
+    const rows = sorted.map((command) => [command.name, withAliases(command)] as const)
     const [first = "", ...more] = rowLines(rows, terminal, width, " ".repeat(margin))
     if (group.length > MAX_LABEL_LENGTH) return [paint(terminal, "bold", group), first, ...more]
     return [paint(terminal, "bold", padEnd(group, margin)) + first.slice(margin), ...more]
@@ -65,13 +65,13 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal, forms: [string, 
   const rows: [string, string][] = flagsOf(tool)
     .filter(({ path }) => path.join(".") !== rest)
     .map(({ name, shorts: [short, ...more], schema }) => [
-      `${short ? `-${short}, ` : "    "}--${name}${VALUES[schema.type] ?? " …"}`,
+      `${short ? `-${short}, ` : "    "}--${name}${VALUE_HINTS[schema.type] ?? " …"}`,
       [describeValue(schema), ...more.map((letter) => `Also: -${letter}.`)].join(" "),
     ])
   if (tool.cli.paged) rows.push(["    --no-pager", "Print directly, not through $PAGER."])
   rows.push(["    --json", "Print JSON."])
   const lines = [
-    asTyped(`dex ${[tool.name, ...words.map((field) => shownWord(tool, field)), "[options]"].join(" ")}`, terminal),
+    asTyped(`dex ${[tool.name, ...words.map((field) => placeholderOf(tool, field)), "[options]"].join(" ")}`, terminal),
     "",
     ...wrap(`${tool.summary}.`, terminal.columns),
     "",
@@ -91,18 +91,20 @@ export function toolHelp(tool: Tool<never>, terminal: Terminal, forms: [string, 
   return `${lines.join("\n")}\n`
 }
 
-const VALUES: Partial<Record<Schema["type"], string>> = { boolean: "", integer: " N", number: " N" }
+const VALUE_HINTS: Partial<Record<Schema["type"], string>> = { boolean: "", integer: " N", number: " N" }
 
-function shownWord(tool: Tool<never>, field: string): string {
-  const several = tool.input.properties![field]!.type === "array" ? "…" : ""
-  const shown = `${wordOf(tool, field)}${several}`
-  return tool.input.required?.includes(field) ? `<${shown}>` : `[${shown}]`
+function placeholderOf(tool: Tool<never>, field: string): string {
+  const ellipsis = tool.input.properties![field]!.type === "array" ? "…" : ""
+  const name = `${singularName(tool, field)}${ellipsis}`
+  return tool.input.required?.includes(field) ? `<${name}>` : `[${name}]`
 }
 
-function describeValue({ description, enum: choices, default: usual }: Schema): string {
-  const one = choices ? `One of: ${choices.join(", ")}.` : undefined
-  const hasDefault = usual !== undefined && usual !== false && !(Array.isArray(usual) && usual.length === 0)
-  return [description, one, hasDefault ? `Default: ${String(usual)}.` : undefined].filter(Boolean).join(" ")
+function describeValue({ description, enum: choices, default: defaultValue }: Schema): string {
+  const choicesText = choices ? `One of: ${choices.join(", ")}.` : undefined
+  const isEmptyList = Array.isArray(defaultValue) && defaultValue.length === 0
+  const hasDefault = defaultValue !== undefined && defaultValue !== false && !isEmptyList
+  const defaultText = hasDefault ? `Default: ${String(defaultValue)}.` : undefined
+  return [description, choicesText, defaultText].filter(Boolean).join(" ")
 }
 
 function paragraph(text: string, terminal: Terminal): string[] {
@@ -113,11 +115,11 @@ function paragraph(text: string, terminal: Terminal): string[] {
 function rowLines(
   entries: readonly (readonly [name: string, text: string])[],
   terminal: Terminal,
-  given = 0,
+  fixedWidth = 0,
   indent = "  ",
 ): string[] {
   const rows = entries.map(([name, text]) => [asTyped(name, terminal), asTyped(text, terminal)] as const)
-  const width = given || Math.max(...rows.map(([name]) => name.length)) + 2
+  const width = fixedWidth || Math.max(...rows.map(([name]) => name.length)) + 2
   const room = terminal.columns - width - indent.length
   return rows.flatMap(([name, text]) => {
     const [first = "", ...more] = wrap(text, Math.max(24, room))
@@ -140,7 +142,7 @@ export function pageHelp({ usage, text, options, examples }: Page, terminal: Ter
   return `${[
     asTyped(usage, terminal),
     "",
-    ...text.flatMap((one) => [...paragraph(one, terminal), ""]),
+    ...text.flatMap((line) => [...paragraph(line, terminal), ""]),
     ...(options.length > 0 ? [...rowLines(options, terminal), ""] : []),
     ...examples.map(
       (example, i) =>
@@ -149,7 +151,7 @@ export function pageHelp({ usage, text, options, examples }: Page, terminal: Ter
   ].join("\n")}\n`
 }
 
-export const HOOK: Page = {
+export const HOOK_HELP: Page = {
   usage: "dex hook <agent> <event>",
   text: [
     "Answers an agent's hook. Agents call it automatically once `dex install` has connected them; you never have to. It reads the agent's input on stdin and prints a few relevant lines, or nothing. It always exits with 0, and within 250 ms.",
@@ -159,7 +161,7 @@ export const HOOK: Page = {
   examples: ["dex hook claude_code SessionStart"],
 }
 
-export const COMPLETIONS: Page = {
+export const COMPLETIONS_HELP: Page = {
   usage: "dex completions <bash | zsh | fish> [--widget]",
   text: [
     "Prints a script that lets your shell complete commands, options, projects, agents and your newest conversations.",
@@ -173,7 +175,7 @@ export const COMPLETIONS: Page = {
   examples: ["dex completions bash >> ~/.bashrc", "dex completions bash --widget >> ~/.bashrc"],
 }
 
-export const PICK: Page = {
+export const PICK_HELP: Page = {
   usage: "dex pick [words]",
   text: [
     "Opens the picker with these words and prints the ref of the conversation that you choose. It is drawn on stderr, so that you can use it inside a command. Exits with 1 when you leave without choosing.",

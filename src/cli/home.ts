@@ -19,7 +19,7 @@ import { ANOTHER_IS_READING, describeAdded, describeUnreadable, NOT_ALL_READ } f
 import { asTyped, showFirst } from "./print/words.ts"
 import { progressView } from "./progress.ts"
 
-const NEWEST = 3
+const MAX_NEWEST = 3
 /** How long to read before the first rows are shown, in milliseconds. The rest is read in the background. */
 const FIRST_READ_MS = 2_000
 
@@ -27,47 +27,47 @@ const FIRST_READ_MS = 2_000
 export async function showHome(): Promise<number> {
   const terminal = terminalOf(process.stdout, process.env)
   const view = progressView(process.stderr, terminalOf(process.stderr, process.env))
-  const stop = new AbortController()
+  const controller = new AbortController()
   const started = Date.now()
   const dex = createDex({
     env: process.env,
     cwd: process.cwd(),
     version: VERSION,
     onProgress: view.show,
-    signal: stop.signal,
+    signal: controller.signal,
   })
-  const interrupt = () => (stop.signal.aborted ? process.exit(130) : stop.abort())
+  const interrupt = () => (controller.signal.aborted ? process.exit(130) : controller.abort())
   process.on("SIGINT", interrupt)
   const say = (line = "") => process.stdout.write(`${line}\n`)
   const sayWrapped = (line: string) => say(wrap(asTyped(line, terminal), terminal.columns).join("\n"))
   try {
-    const first = !dex.hasHistory()
-    if (first) {
-      const place = shortPath(dex.home.dir, dex.machine.home)
-      const intro = `dex ${VERSION}: the memory that your coding agents share. It stays on this machine, in ${place}.`
+    const isFirstRun = !dex.hasHistory()
+    if (isFirstRun) {
+      const folder = shortPath(dex.home.dir, dex.machine.home)
+      const intro = `dex ${VERSION}: the memory that your coding agents share. It stays on this machine, in ${folder}.`
       say(`${wrap(intro, terminal.columns).join("\n")}\n`)
     }
     const report = await syncWithThreads(await dex.syncDeps(), dex.home.index, {
       pauseAt: started + Number(process.env.DEX_FIRST_MS ?? FIRST_READ_MS),
       onProgress: view.show,
-      signal: stop.signal,
+      signal: controller.signal,
     })
     view.stop()
-    const found = await sources.run(dex, {})
-    const withConversations = found.sources.filter((source) => source.kept > 0)
-    if (withConversations.length === 0 && !report.busy) {
+    const sourcesReport = await sources.run(dex, {})
+    const sourcesWithConversations = sourcesReport.sources.filter((source) => source.kept > 0)
+    if (sourcesWithConversations.length === 0 && !report.busy) {
       sayWrapped(
-        `No conversations were found yet. dex reads ${joinNames(agents.filter(isRead).map(({ name }) => name))}.`,
+        `No conversations were found yet. dex reads ${joinNames(agents.filter(hasHistoryFiles).map(({ name }) => name))}.`,
       )
       sayWrapped("`dex doctor sources` shows where it looked.")
       return 1
     }
-    for (const source of withConversations)
+    for (const source of sourcesWithConversations)
       say(
         `  ${paint(terminal, "cyan", source.source.padEnd(14))}${describeConversations(source.kinds)}, ${many(source.messages, "message")}`,
       )
     if (!report.complete)
-      for (const { source, looked_in } of found.sources.filter((one) => one.kept === 0 && !isDexSource(one.source)))
+      for (const { source, looked_in } of sourcesReport.sources.filter((s) => s.kept === 0 && !isDexSource(s.source)))
         if (looked_in.some((path) => lookAt(path) !== undefined))
           say(`  ${paint(terminal, "cyan", source.padEnd(14))}found, but not read yet`)
     say()
@@ -75,11 +75,11 @@ export async function showHome(): Promise<number> {
     if (report.busy) sayWrapped(unread === undefined ? ANOTHER_IS_READING : `${ANOTHER_IS_READING} ${unread}`)
     else if (report.added_messages > 0) say(describeAdded(report))
     else say(`Nothing new (${seconds(report.duration_ms)}).`)
-    if (!report.busy && !report.complete) await readRestInBackground(dex, stop.signal, sayWrapped)
+    if (!report.busy && !report.complete) await readRestInBackground(dex, controller.signal, sayWrapped)
     if (report.unreadable.length > 0) sayWrapped(describeUnreadable(report.unreadable))
-    const ahead = await upcomingDeletions(dex)
-    const deleted = ahead && describeDeletions(ahead)
-    if (deleted !== undefined) sayWrapped(deleted)
+    const deletions = await upcomingDeletions(dex)
+    const deletionNote = deletions && describeDeletions(deletions)
+    if (deletionNote !== undefined) sayWrapped(deletionNote)
     const { askToSpeak } = await import("./terminal/ask-to-speak.ts")
     await askToSpeak({
       home: dex.home,
@@ -100,7 +100,7 @@ export async function showHome(): Promise<number> {
 
 /** Announces the background sync before it starts, so that nothing runs without notice. Starts nothing after Ctrl-C. */
 async function readRestInBackground(dex: Dex, signal: AbortSignal, sayWrapped: (line: string) => void): Promise<void> {
-  if (signal.aborted) return sayWrapped(`Stopped. What was read is kept. ${NOT_ALL_READ}`)
+  if (signal.aborted) return sayWrapped(`Stopped. Everything read so far is kept. ${NOT_ALL_READ}`)
   const { done = 0, total = 0 } = (await (await dex.store()).progress()) ?? {}
   sayWrapped(
     `${grouped(total - done)} of ${grouped(total)} transcripts are not read yet. dex now reads them in the background, newest first; \`dex doctor\` shows the progress.`,
@@ -113,7 +113,7 @@ async function readRestInBackground(dex: Dex, signal: AbortSignal, sayWrapped: (
 /** Shows the newest conversations, and commands to try. Each command works exactly as shown. */
 async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => void): Promise<void> {
   const numbered = hasListings()
-  const newest = await list.run(dex, { in: "history", limit: NEWEST, offset: 0 })
+  const newest = await list.run(dex, { in: "history", limit: MAX_NEWEST, offset: 0 })
   if (newest.conversations.length === 0) return
   const { lines, listing = [] } = printList(newest, { terminal, home: dex.machine.home, numbered })
   saveListing(dex.home.dir, listing)
@@ -134,8 +134,8 @@ async function showNewest(dex: Dex, terminal: Terminal, say: (line?: string) => 
 
 /** The rarest word of these titles, so that a search for it finds the conversation. */
 async function rarestWord(dex: Dex, titles: string[]): Promise<string | undefined> {
-  const given = titles.filter((title) => title !== "(no title)")
-  const words = [...new Set(given.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]
+  const realTitles = titles.filter((title) => title !== "(no title)")
+  const words = [...new Set(realTitles.flatMap((title) => title.match(/\b[A-Za-z]{5,20}\b/g) ?? []))]
   const index = await dex.index()
   if (!index || words.length === 0) return undefined
   const { shares } = await index.sizes(words.map((word) => ({ words: word.toLowerCase() })))
@@ -143,6 +143,7 @@ async function rarestWord(dex: Dex, titles: string[]): Promise<string | undefine
   return rarest?.word.toLowerCase()
 }
 
-function isRead({ source, connector }: Agent): boolean {
+/** True for an agent whose own files dex reads. */
+function hasHistoryFiles({ source, connector }: Agent): boolean {
   return connector !== undefined && !isDexSource(source)
 }

@@ -16,23 +16,23 @@ export type LoginFlags = { token_stdin?: boolean; paste?: boolean }
  * Gets a token from the hub's identity provider in the browser, from the keyboard (not echoed), or from a pipe. Stores it so that
  * only its owner can read it.
  */
-export async function hubLogin([address, ...more]: string[], flags: LoginFlags, json: boolean): Promise<number> {
+export async function hubLogin([address, ...more]: string[], options: LoginFlags, json: boolean): Promise<number> {
   if (address === undefined || more.length > 0)
     throw new DexError("usage", "Which hub? For example: dex hub login https://hub.example.com")
-  const token = flags.token_stdin ? await pipedToken() : await interactiveToken(address, flags.paste === true)
+  const token = options.token_stdin ? await pipedToken() : await interactiveToken(address, options.paste === true)
   if (token === "") throw new DexError("usage", "No token was given, so nothing was changed.")
-  const found = withVisibleTexts(await logIn(dexHome(process.env), address, token)).output as Awaited<
+  const login = withVisibleTexts(await logIn(dexHome(process.env), address, token)).output as Awaited<
     ReturnType<typeof logIn>
   >
-  if (json) process.stdout.write(`${toJson(found)}\n`)
+  if (json) process.stdout.write(`${toJson(login)}\n`)
   else {
-    const { member, tenant, projects, no_longer_shared } = found
-    process.stdout.write(`Logged in to ${safeLine(found.address)} as ${safeLine(member)} (${safeLine(tenant)}).\n`)
+    const { member, tenant, projects, no_longer_shared } = login
+    process.stdout.write(`Logged in to ${safeLine(login.address)} as ${safeLine(member)} (${safeLine(tenant)}).\n`)
     const shared = no_longer_shared.length
     if (shared > 0)
-      say(`${many(shared, "project was", "projects were")} shared with another hub, and not with this one.`)
+      say(`${many(shared, "project was", "projects were")} shared with another hub, and not shared with this one.`)
     say(
-      `The hub has ${many(projects.length, "project")} for you. Logging in shares nothing. To share a project, run \`dex hub share\` inside it.`,
+      `You have access to ${many(projects.length, "project")} on this hub. Logging in shares nothing. To share a project, run \`dex hub share\` inside it.`,
     )
   }
   return 0
@@ -49,12 +49,12 @@ async function interactiveToken(address: string, paste: boolean): Promise<string
 
 /** Writes to stderr, because a script may read stdout. Ctrl-C ends the wait. */
 async function tokenByBrowser(address: string): Promise<string> {
-  const stop = new AbortController()
-  const onInterrupt = () => stop.abort()
+  const controller = new AbortController()
+  const onInterrupt = () => controller.abort()
   process.once("SIGINT", onInterrupt)
   try {
     return await deviceLogin(address, {
-      signal: stop.signal,
+      signal: controller.signal,
       wait: (ms, signal) => setTimeout(ms, undefined, { signal }),
       show: ({ user_code, verification_uri, verification_uri_complete }) => {
         // Not wrapped, so that the address can be clicked and copied.
@@ -66,7 +66,7 @@ async function tokenByBrowser(address: string): Promise<string> {
       },
     })
   } catch (error) {
-    if (stop.signal.aborted) throw new DexError("cancelled", "Nothing was changed.", { cause: error })
+    if (controller.signal.aborted) throw new DexError("cancelled", "Nothing was changed.", { cause: error })
     throw error
   } finally {
     process.off("SIGINT", onInterrupt)

@@ -1,7 +1,7 @@
 import { dexHome } from "../config/home.ts"
 import { DexError, diskError, isDexError } from "../core/error.ts"
 import { safe, terminalOf } from "../render/terminal.ts"
-import { didYouMean, readArguments } from "./args.ts"
+import { closestName, readArguments } from "./args.ts"
 import type { Command } from "./command.ts"
 import { chosenForm, formsOf, oldNameNote } from "./forms.ts"
 import { hasName, listedCommands, otherCommands } from "./other-commands.ts"
@@ -29,7 +29,7 @@ export async function main(argv: string[]): Promise<number> {
 async function dispatch([name, ...rest]: string[]): Promise<number> {
   if (name === undefined || name === "--plain") return firstScreen(name === "--plain")
   if (name === "help" && rest.length > 0 && rest[0] !== "all") return dispatch([rest[0]!, "--help"])
-  const other = otherCommands.find((one) => hasName(one, name))
+  const other = otherCommands.find((command) => hasName(command, name))
   if (other) return other.run(rest)
   if (name === "config" && rest.length === 2 && rest[0] === "set" && rest[1]!.endsWith(".api_key"))
     return (await import("./terminal/questions.ts")).askKey(rest[1]!.slice(0, -".api_key".length))
@@ -43,14 +43,14 @@ async function dispatch([name, ...rest]: string[]): Promise<number> {
   }
   const note = oldNameNote(command.tool)
   if (note !== undefined && process.stderr.isTTY) say(note)
-  const { command: typed, words } = chosenForm(command.tool.name, rest, commands) ?? { command, words: rest }
-  const { input, json, help, ...how } = readArguments(typed.tool, words)
-  if (!help) return runCommand(typed, input, json, { ...how, hasForms: note === undefined })
+  const { command: chosen, words } = chosenForm(command.tool.name, rest, commands) ?? { command, words: rest }
+  const { input, json, help, ...options } = readArguments(chosen.tool, words)
+  if (!help) return runCommand(chosen, input, json, { ...options, hasForms: note === undefined })
   process.stdout.write(
     (await import("./help.ts")).toolHelp(
-      typed.tool,
+      chosen.tool,
       terminalOf(process.stdout, process.env),
-      formsOf(typed.tool.name, commands),
+      formsOf(chosen.tool.name, commands),
     ),
   )
   return 0
@@ -63,12 +63,12 @@ async function firstScreen(isPlain: boolean): Promise<number> {
 }
 
 function unknownCommand(name: string, rest: readonly string[], commands: readonly Command[]): DexError {
-  const names = listedCommands(commands).flatMap((one) => [one.name, ...(one.aliases ?? [])])
-  const meant = didYouMean(name, names)
+  const names = listedCommands(commands).flatMap(({ name, aliases = [] }) => [name, ...aliases])
+  const suggestion = closestName(name, names)
   const line = (words: string[]) => ["dex", ...words, ...rest].map(shellQuote).join(" ")
   const hint =
-    meant === undefined
+    suggestion === undefined
       ? `\`dex help all\` lists them.${name.startsWith("-") ? "" : ` To search: ${line(["search", name])}`}`
-      : `Did you mean \`${line([meant])}\`?`
+      : `Did you mean \`${line([suggestion])}\`?`
   return new DexError("usage", `There is no command "${name}". ${hint}`)
 }

@@ -17,12 +17,12 @@ const HELP = {
   examples: ["claude mcp add dex-ask -s user -- dex mcp agent"],
 } as const
 
-/** Returns only if serving could not start: otherwise the server ends the process. */
+/** Returns after printing help, or if the server could not start. Otherwise the server ends the process. */
 export async function mcpCommand([mode, ...rest]: string[]): Promise<number> {
   if (mode === "--help" || mode === "-h") return help()
   if (mode !== "agent")
     throw new DexError("usage", "The only form is `dex mcp agent`. See: dex mcp --help. For all tools: dex serve")
-  const { values } = parse(rest)
+  const { values } = parseFlags(rest)
   if (values.help) return help()
   const collections = values.collections?.flatMap((names) => names.split(",").filter(Boolean))
   const { serve } = await import("../serve/mcp/serve.ts")
@@ -49,7 +49,7 @@ const FLAGS = {
   help: { type: "boolean", short: "h" },
 } as const
 
-function parse(args: string[]) {
+function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: FLAGS })
   } catch (error) {

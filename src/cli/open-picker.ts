@@ -10,48 +10,48 @@ import { runCommand } from "./run-command.ts"
 import { hasPicker } from "./terminal/has-picker.ts"
 
 /**
- * Opens the picker and does what the person chooses. With `prints` it only prints the ref, and draws on stderr. Returns the exit
- * code, or undefined if there is nothing to choose from.
+ * Opens the picker and does what the person chooses. With `printsRef` it only prints the ref, and draws on stderr. Returns the
+ * exit code, or undefined if there is nothing to choose from.
  */
-export async function openPicker({ text = "", prints = false }): Promise<number | undefined> {
+export async function openPicker({ text = "", printsRef = false }): Promise<number | undefined> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
-  let picked: PickedAction
+  let pickedAction: PickedAction
   try {
     if (!dex.hasHistory()) return undefined
-    const output = prints ? process.stderr : process.stdout
+    const output = printsRef ? process.stderr : process.stdout
     // Loads the picker while the first rows are read.
-    const loading = import("./picker/picker.ts")
+    const pickerModule = import("./picker/picker.ts")
     const first = await newestRows(dex, { here: false }, output.rows || 24)
     if (first.rows.length === 0) return undefined
     const terminal = terminalOf(output, process.env)
-    const { pick } = await loading
-    picked = await pick({ dex, input: process.stdin, output, terminal, text, first, chooses: prints })
+    const { pick } = await pickerModule
+    pickedAction = await pick({ dex, input: process.stdin, output, terminal, text, first, chooses: printsRef })
   } finally {
     dex.close()
   }
-  return act(picked, prints)
+  return performAction(pickedAction, printsRef)
 }
 
-async function act(picked: PickedAction, prints: boolean): Promise<number> {
+async function performAction(picked: PickedAction, printsRef: boolean): Promise<number> {
   switch (picked.type) {
     case "left":
-      return prints ? 1 : 0
+      return printsRef ? 1 : 0
     case "chosen":
       process.stdout.write(`${picked.row.ref}\n`)
       return 0
     case "resume":
-      return runCommand(await named("resume"), { id: picked.row.ref }, false)
+      return runCommand(await commandNamed("resume"), { id: picked.row.ref }, false)
     case "view":
       return (await import("./view.ts")).viewCommand([picked.row.ref])
     case "hand_over": {
-      const command = await named("handover")
+      const command = await commandNamed("handover")
       const { input } = readArguments(command.tool, [picked.row.ref, "--to", picked.to])
       return runCommand(command, input, false)
     }
   }
 }
 
-async function named(name: string): Promise<Command> {
+async function commandNamed(name: string): Promise<Command> {
   const { commands } = await import("./commands.ts")
   return commands.find(({ tool }) => tool.name === name)!
 }
@@ -59,7 +59,7 @@ async function named(name: string): Promise<Command> {
 /** `dex pick [words]`: the picker for use inside other commands. Returns the exit code. */
 export async function pickCommand(words: string[]): Promise<number> {
   if (words.includes("--help") || words.includes("-h")) {
-    const { pageHelp, PICK } = await import("./help.ts")
+    const { pageHelp, PICK_HELP: PICK } = await import("./help.ts")
     process.stdout.write(pageHelp(PICK, terminalOf(process.stdout, process.env)))
     return 0
   }
@@ -67,7 +67,7 @@ export async function pickCommand(words: string[]): Promise<number> {
   if (option !== undefined) throw new DexError("usage", `dex pick has no option ${option}. See: dex pick --help`)
   if (!hasPicker(process.stderr, process.env))
     throw new DexError("usage", "The picker needs a terminal. `dex list` and `dex search` also print refs.")
-  const code = await openPicker({ text: words.join(" "), prints: true })
+  const code = await openPicker({ text: words.join(" "), printsRef: true })
   if (code !== undefined) return code
   throw new DexError("no_history", "No conversations have been read yet. Run `dex sync` first.")
 }

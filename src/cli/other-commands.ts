@@ -37,7 +37,7 @@ export const otherCommands: readonly OtherCommand[] = [
     summary: "Answer an agent's hook; agents call it automatically",
     group: "For agents and scripts",
     run: async () => {
-      const { pageHelp, HOOK } = await import("./help.ts")
+      const { pageHelp, HOOK_HELP: HOOK } = await import("./help.ts")
       return write(pageHelp(HOOK, stdout()))
     },
   },
@@ -48,7 +48,7 @@ export const otherCommands: readonly OtherCommand[] = [
     run: async (words) => {
       if (words[0] === "--values")
         return write(await (await import("./completions.ts")).completeValues(words[1], words[2]))
-      const { pageHelp, COMPLETIONS } = await import("./help.ts")
+      const { pageHelp, COMPLETIONS_HELP: COMPLETIONS } = await import("./help.ts")
       if (words.includes("--help") || words.includes("-h")) return write(pageHelp(COMPLETIONS, stdout()))
       if (words.includes("--widget")) return write((await import("./completions.ts")).keyBindingScript(words[0]))
       const { commands } = await import("./commands.ts")
@@ -61,10 +61,10 @@ export const otherCommands: readonly OtherCommand[] = [
     aliases: ["-h", "--help"],
     summary: "Show help for a command, or list them all",
     group: "Keep",
-    run: async ([which]) => {
+    run: async ([topic]) => {
       const { allHelp, shortHelp } = await import("./help.ts")
       const { commands } = await import("./commands.ts")
-      return write((which === "all" ? allHelp : shortHelp)(listedCommands(commands), stdout()))
+      return write((topic === "all" ? allHelp : shortHelp)(listedCommands(commands), stdout()))
     },
   },
   {
@@ -77,10 +77,10 @@ export const otherCommands: readonly OtherCommand[] = [
   },
 ]
 
-/** The commands that help lists, without old names and without those that are typed as options. */
+/** The commands that help lists: neither old names, nor commands that people type as options. */
 export function listedCommands(commands: readonly Command[]): ListedCommand[] {
   const listed = commands.filter(({ tool }) => !hasOldName(tool))
-  const others = otherCommands.filter((one) => !one.unlisted)
+  const others = otherCommands.filter(({ unlisted }) => !unlisted)
   return [...listed.map(({ tool: { name, summary, cli } }) => ({ ...cli, name, summary })), ...others]
 }
 

@@ -7,7 +7,7 @@ import { show } from "../tools/show/show.ts"
 import { sync } from "../tools/sync/sync.ts"
 import { type Command, command } from "./command.ts"
 
-/** Starts a push of what was read or deleted. */
+/** Starts a background process that sends new conversations to the hub, and deletes forgotten ones there. */
 export const pushInBackground = async (dex: Dex) => {
   if (isSharing(dex.home)) (await import("../tools/hub/background-push.ts")).startBackgroundPush(dex)
 }
@@ -28,7 +28,7 @@ export const quickCommands: readonly Command[] = [
   command(timeline, { view: async () => (await import("./print/show.ts")).printTimeline }),
   command(sync, {
     view: async () => (await import("./print/keeping.ts")).printSync,
-    stops: { keeps: "What was read is kept; " },
+    stops: { keeps: "Everything read so far is kept. " },
     streams: true,
     background: pushInBackground,
   }),

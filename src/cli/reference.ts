@@ -19,7 +19,7 @@ export function referencePage(tools: readonly Tool<never>[]): string {
 function section(tool: Tool<never>): string[] {
   const lines = [`## dex ${tool.name}`, "", `${tool.summary}.`, ""]
   if (tool.cli.aliases) lines.push(`Also: ${tool.cli.aliases.map((alias) => `\`dex ${alias}\``).join(", ")}.`, "")
-  const forms = Object.entries(tool.cli.forms ?? {}).map(([form, does]) => `${form} # ${does}`)
+  const forms = Object.entries(tool.cli.forms ?? {}).map(([form, summary]) => `${form} # ${summary}`)
   lines.push("```sh", tool.cli.example, ...forms, "```", "")
   const rows = flagsOf(tool)
     .filter(({ path }) => path.join(".") !== tool.cli.rest)

@@ -13,27 +13,27 @@ import { formatError, say } from "./print/words.ts"
 /** Runs a declared command, with its questions and its output. Returns the exit code. */
 export async function runCommand(
   { tool, face }: Command,
-  given: unknown,
+  typedInput: unknown,
   json: boolean,
-  { pager = true, limited = false, hasForms = true }: { pager?: boolean; limited?: boolean; hasForms?: boolean } = {},
+  { pager = true, hasLimit = false, hasForms = true }: { pager?: boolean; hasLimit?: boolean; hasForms?: boolean } = {},
 ): Promise<number> {
-  const input = json || !face.before ? given : await face.before(given)
-  const instead = await face.instead?.(input, json)
-  if (instead !== undefined) return instead
-  const stop = new AbortController()
+  const input = json || !face.before ? typedInput : await face.before(typedInput)
+  const exitCode = await face.instead?.(input, json)
+  if (exitCode !== undefined) return exitCode
+  const controller = new AbortController()
   const progress = progressOf(face, json)
   const dex = createDex({
     env: process.env,
     cwd: process.cwd(),
     version: VERSION,
-    signal: stop.signal,
+    signal: controller.signal,
     hasForms,
     onProgress: progress.show,
     onWait: (text) => void process.stderr.write(`${safe(text)}\n`),
   })
-  const release = onInterrupt(stop, face)
+  const release = onInterrupt(controller, face)
   let code: number
-  let reading: ReadPage | undefined
+  let page: ReadPage | undefined
   let problem: string | undefined
   try {
     const answer = await runTool(tool, dex, input)
@@ -42,8 +42,8 @@ export async function runCommand(
     const chosen = json ? undefined : await face.confirm?.(output, input, dex)
     const confirmed = chosen !== undefined && chosen !== false
     if (confirmed) {
-      const more = chosen === true ? {} : (chosen as object)
-      output = (await runTool(tool, dex, { ...(input as object), ...more, yes: true })).output
+      const choices = chosen === true ? {} : (chosen as object)
+      output = (await runTool(tool, dex, { ...(input as object), ...choices, yes: true })).output
     }
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
     else {
@@ -51,25 +51,26 @@ export async function runCommand(
         terminal: stdout(),
         home: dex.machine.home,
         numbered: hasListings(),
-        rows: process.stdout.rows && !limited ? process.stdout.rows : undefined,
+        rows: process.stdout.rows && !hasLimit ? process.stdout.rows : undefined,
         hasForms,
       }
-      const presented = await present({ tool, face }, output, context, input, dex)
-      if ("problem" in presented) problem = presented.problem
-      else reading = presented.page
+      const result = await printOutput({ tool, face }, output, context, input, dex)
+      if ("problem" in result) problem = result.problem
+      else page = result.page
       if (confirmed && face.after) {
         output = await face.after(input, dex)
         process.stdout.write("\n")
         show(await (await face.view())(output, context, input))
       }
     }
-    const found = tool.found === undefined || tool.found(output)
-    const unread = face.needsAllHistory && (await (await import("../tools/unread.ts")).historyNote(dex, { found }))
+    const hasResults = tool.found === undefined || tool.found(output)
+    const unread =
+      face.needsAllHistory && (await (await import("../tools/unread.ts")).historyNote(dex, { found: hasResults }))
     const notes = unread ? [...answer.notes, unread] : answer.notes
     for (const note of notes) process.stderr.write(formatError(note, terminalOf(process.stderr, process.env)))
     await answer.record()
     if (problem !== undefined) process.stderr.write(formatError(problem, terminalOf(process.stderr, process.env)))
-    code = problem !== undefined ? 2 : !found ? 1 : isUnconfirmed(output) ? 2 : 0
+    code = problem !== undefined ? 2 : !hasResults ? 1 : isUnconfirmed(output) ? 2 : 0
     await face.background?.(dex)
   } finally {
     progress.stop()
@@ -77,9 +78,9 @@ export async function runCommand(
     dex.close()
   }
   // The pager opens after everything is closed, because a person may read for an hour.
-  if (reading) {
-    await (await import("./terminal/pager.ts")).showInPager(reading.lines, pager)
-    showNotes(reading.notes, true)
+  if (page) {
+    await (await import("./terminal/pager.ts")).showInPager(page.lines, pager)
+    showNotes(page.notes, true)
   }
   return code
 }
@@ -92,19 +93,19 @@ function isUnconfirmed(output: unknown): boolean {
 const stdout = () => terminalOf(process.stdout, process.env)
 
 /** Prints a tool's output. Returns the page if it should go through a pager instead, or the problem if the tool failed. */
-async function present(
+async function printOutput(
   { tool, face }: Command,
   output: unknown,
   context: PrintContext,
   input: unknown,
   dex: Dex,
 ): Promise<{ page?: ReadPage } | { problem: string }> {
-  const isRead = tool.cli.paged === true && context.terminal.interactive
-  if (isRead && face.reader) return { page: await (await face.reader())(output, context, input, dex) }
+  const isPaged = tool.cli.paged === true && context.terminal.interactive
+  if (isPaged && face.reader) return { page: await (await face.reader())(output, context, input, dex) }
   const printed = await (await face.view())(output, context, input)
   // Saved before the rows are printed, because `| head` may end this process in the middle of them.
   if (printed.listing) saveListing(dex.home.dir, printed.listing, printed.words)
-  if (isRead) return { page: { ...printed, lines: () => printed.lines } }
+  if (isPaged) return { page: { ...printed, lines: () => printed.lines } }
   show(printed)
   return printed.problem === undefined ? {} : { problem: printed.problem }
 }
@@ -114,9 +115,9 @@ function show({ lines, notes }: PrintedOutput): void {
   showNotes(notes, lines.length > 0)
 }
 
-function showNotes(notes: string[] | undefined, areBelow: boolean): void {
+function showNotes(notes: string[] | undefined, isBelowOutput: boolean): void {
   if (!notes?.length) return
-  if (areBelow) process.stderr.write("\n")
+  if (isBelowOutput) process.stderr.write("\n")
   say(...notes)
 }
 
@@ -145,7 +146,7 @@ function progressOf({ streams }: Face<unknown, unknown>, json: boolean): Progres
   }
 }
 
-/** The first Ctrl-C asks the tool to stop; the second one ends the process at once. */
+/** Handles Ctrl-C: the first one asks the tool to stop, the second one ends the process. Returns a function that undoes this. */
 function onInterrupt(stop: AbortController, { stops }: Face<unknown, unknown>): () => void {
   if (!stops) return () => {}
   const handler = () => {

@@ -15,23 +15,23 @@ import { createServer } from "../serve/mcp/server.ts"
 import { openSuggestions } from "../store/suggestions/suggestions.ts"
 import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 
-const LAST_LOOK_MS = 600
-const NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
+const LAST_SYNC_MS = 600
+const HOST_NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
 
 /** Serves MCP over HTTP until it is stopped, then ends the process, even if something is still running or connected. */
-export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & ServerAddress): Promise<never> {
-  checkPlace(place)
+export async function serveHttp({ version, env, cwd, ...address }: ServeOptions & ServerAddress): Promise<never> {
+  checkAddress(address)
   reserveStdout() // keeps what libraries print off stdout
   const log = (line: string) => void process.stderr.write(`dex: ${safe(line)}\n`)
   const home = dexHome(env)
   const tokenFile = join(home.dir, "http-token")
   const token = readOrCreateToken(tokenFile)
 
-  const start = { env: withoutSession(env), cwd, version }
-  const fresh = createFreshness(start, log)
-  const use = reuseDex(() => createDex(start))
-  const opened = openSuggestions(home.suggest)
-  const suggestions = () => (existsSync(home.suggest) ? opened : undefined)
+  const startOptions = { env: withoutSession(env), cwd, version }
+  const fresh = createFreshness(startOptions, log)
+  const use = reuseDex(() => createDex(startOptions))
+  const openedSuggestions = openSuggestions(home.suggest)
+  const suggestions = () => (existsSync(home.suggest) ? openedSuggestions : undefined)
   const mayLeave = (project: string) => use(async (dex) => !(await isPrivate(dex, project)))
   const { app, close } = createApp({
     token,
@@ -41,30 +41,30 @@ export async function serveHttp({ version, env, cwd, ...place }: ServeOptions & 
   })
   const hasToken = createTokenCheck(token)
   const isOwner = (headers: { authorization?: string }) => hasToken(headers.authorization)
-  const listening = await listen({ fetch: (request) => app.fetch(request), place, isOwner, log })
+  const listening = await listen({ fetch: (request) => app.fetch(request), place: address, isOwner, log })
   const stopDelivering = startDelivering({ home, machine: { env }, version }, mayLeave, log)
   process.on("uncaughtException", (error) => log(error.stack ?? String(error)))
   process.on("unhandledRejection", (reason) => log(String((reason as Error)?.stack ?? reason)))
-  const end = () => {
+  const shutDown = () => {
     void close()
     listening.close()
-    const stopped = [fresh.stop(LAST_LOOK_MS), stopDelivering(), tracesWritten()] as const
-    void Promise.all(stopped).then(([isIdle]) => endProcess(isIdle))
+    const tasks = [fresh.stop(LAST_SYNC_MS), stopDelivering(), tracesWritten()] as const
+    void Promise.all(tasks).then(([isIdle]) => endProcess(isIdle))
   }
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end)
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, shutDown)
   log(`Serving MCP at ${listening.url}/mcp. Ctrl-C stops it.`)
   log(`Requests need the header "Authorization: Bearer …" with the token in ${tokenFile}`)
-  if (place.publicName !== undefined)
-    log(`A proxy in front of dex must terminate TLS. Clients use https://${place.publicName}/mcp.`)
+  if (address.publicName !== undefined)
+    log(`A proxy in front of dex must terminate TLS. Clients use https://${address.publicName}/mcp.`)
   void fresh.pickUp(0)
   return new Promise<never>(() => {})
 }
 
-function checkPlace({ host, publicName }: ServerAddress): void {
-  if (publicName !== undefined && !NAME.test(publicName))
+function checkAddress({ host, publicName }: ServerAddress): void {
+  if (publicName !== undefined && !HOST_NAME.test(publicName))
     throw new DexError(
       "usage",
-      `--behind-tls needs the name that clients use, as dex.example.com, not "${publicName}".`,
+      `--behind-tls needs the name that clients use, for example dex.example.com, not "${publicName}".`,
     )
   if (publicName === undefined && !isLoopback(host))
     throw new DexError(

@@ -34,24 +34,24 @@ async function help(): Promise<string> {
   )
 }
 
-/** Returns only if serving could not start: otherwise the server ends the process, even if something is still running. */
+/** Returns after printing help, or if the server could not start. Otherwise the server ends the process. */
 export async function serveCommand(args: string[]): Promise<number> {
-  const { help: wantsHelp, port, host, "behind-tls": publicName } = read(args)
+  const { help: wantsHelp, port, host, "behind-tls": publicName } = parseFlags(args)
   if (wantsHelp) {
     process.stdout.write(await help())
     return 0
   }
-  const start = { version: VERSION, env: process.env, cwd: process.cwd() }
+  const startOptions = { version: VERSION, env: process.env, cwd: process.cwd() }
   if (port !== undefined) {
     const { serveHttp } = await import("./serve-http.ts")
-    return serveHttp({ ...start, port: portOf(port), host: host ?? "127.0.0.1", publicName })
+    return serveHttp({ ...startOptions, port: portOf(port), host: host ?? "127.0.0.1", publicName })
   }
   if (host !== undefined || publicName !== undefined)
     throw new DexError("usage", "--host and --behind-tls are for HTTP. Give a port too: dex serve --port 7337 …")
   if (process.stdin.isTTY)
     process.stderr.write("dex is serving MCP: it waits for an agent's messages on stdin. Ctrl-D stops it.\n")
   const { serve } = await import("../serve/mcp/serve.ts")
-  return serve(start)
+  return serve(startOptions)
 }
 
 const FLAGS = {
@@ -61,7 +61,7 @@ const FLAGS = {
   "behind-tls": { type: "string" },
 } as const
 
-function read(args: string[]) {
+function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: FLAGS }).values
   } catch (error) {

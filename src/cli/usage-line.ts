@@ -2,7 +2,7 @@ import { readFileSync, writeSync } from "node:fs"
 import { dexHome } from "../config/home.ts"
 import { type LineState, usageLine } from "../usage/line.ts"
 
-/** Runs `dex usage --line`. A status line does so every few seconds, so it opens only one small file. Returns the exit code. */
+/** Runs `dex usage --line`. A status line calls it every few seconds, so it opens only one small file. Returns the exit code. */
 export function printUsageLine(env: Record<string, string | undefined>): number {
   const state = readState(dexHome(env).usageLine)
   if (!state) {
@@ -21,6 +21,6 @@ function readState(file: string): LineState | undefined {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as LineState
   } catch {
-    return undefined // not written yet, or not by dex: the next sync writes it
+    return undefined // the file is missing or damaged; the next sync writes it
   }
 }

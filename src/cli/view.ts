@@ -11,7 +11,7 @@ import { isDexError } from "../core/error.ts"
 import { formatRef } from "../core/ref.ts"
 import { safeLine, terminalOf } from "../render/terminal.ts"
 import { resolveRef } from "../tools/resolve.ts"
-import { type Entry, enterRunning, takeDoor } from "../view/door.ts"
+import { type Entry, enterRunningView, takeDoor } from "../view/door.ts"
 import { serveView } from "../view/serve-view.ts"
 import { usageError } from "./args.ts"
 
@@ -21,18 +21,18 @@ const IDLE_MS = 30 * 60_000
 
 /** Serves the pages until Ctrl-C, or until nobody has looked at a page for half an hour. */
 export async function viewCommand(args: string[]): Promise<number> {
-  const { values, positionals } = read(args)
+  const { values, positionals } = parseFlags(args)
   if (values.help) {
     process.stdout.write(await help())
     return 0
   }
   const say = (line: string) => void process.stderr.write(`${safeLine(line)}\n`)
-  const wanted = { to: await pathFor(positionals), page: values["no-open"] !== true && canOpen(process) }
+  const entryRequest = { to: await pathFor(positionals), page: values["no-open"] !== true && canOpen(process) }
   const home = dexHome(process.env)
   const door = takeDoor(home)
-  const running = door ? undefined : await enterRunning(home, wanted)
-  if (running !== undefined) {
-    await show(running, say)
+  const runningEntry = door ? undefined : await enterRunningView(home, entryRequest)
+  if (runningEntry !== undefined) {
+    await show(runningEntry, say)
     return 0
   }
   limitMemory()
@@ -45,25 +45,25 @@ export async function viewCommand(args: string[]): Promise<number> {
     door,
   })
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => void view.stop())
-  await show(view.entry(wanted), say)
+  await show(view.entry(entryRequest), say)
   say("Ctrl-C stops it. It also ends after 30 minutes without a visit.")
-  const why = await view.ended
-  if (why === "idle") say("Stopped after 30 minutes without a visit. Run `dex view` to open it again.")
+  const endReason = await view.ended
+  if (endReason === "idle") say("Stopped after 30 minutes without a visit. Run `dex view` to open it again.")
   process.exit(0)
 }
 
 const NEW_SPACE_BYTES = 16 << 20
 
 /**
- * Limits the memory of this process. V8 gives new objects up to 134 MB and collects old ones only when they have doubled; a
- * search in a large history uses both, and neither is returned. This grows the space for new objects to 16 MB, which is fast
- * enough, and then stops both from growing.
+ * Limits the memory of this process. V8 lets the space for new objects grow to 134 MB, and collects old objects only when their
+ * size has doubled. After a search in a large history, the process would keep all of that memory. This function grows the space
+ * for new objects to 16 MB, which is fast enough, and then keeps it from growing further. Old objects are collected earlier.
  */
 function limitMemory(): void {
   const room = () =>
     getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space")?.space_size ?? NEW_SPACE_BYTES
-  for (let i = 0, live: object[] = []; room() < NEW_SPACE_BYTES && i < 50; i++) {
-    live = [...live.slice(-200_000), ...Array.from({ length: 20_000 }, () => ({}))] // only objects in use make it grow
+  for (let i = 0, liveObjects: object[] = []; room() < NEW_SPACE_BYTES && i < 50; i++) {
+    liveObjects = [...liveObjects.slice(-200_000), ...Array.from({ length: 20_000 }, () => ({}))] // the space grows only if objects are still in use
   }
   setFlagsFromString("--semi-space-growth-factor=1")
   setFlagsFromString("--heap-growing-percent=30")
@@ -101,7 +101,7 @@ async function show({ address, page }: Entry, say: (line: string) => void): Prom
   process.stdout.write(`${address}\n`)
   if (remoteConnection(process.env) === "ssh") {
     const { port } = new URL(address)
-    say(`On your own machine, first: ssh -L ${port}:127.0.0.1:${port} <this machine>`)
+    say(`First run this on your own machine: ssh -L ${port}:127.0.0.1:${port} <this machine>`)
   }
 }
 
@@ -151,7 +151,7 @@ async function help(): Promise<string> {
   )
 }
 
-function read(args: string[]) {
+function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: FLAGS, allowPositionals: true })
   } catch (error) {

@@ -13,7 +13,7 @@ import type { WatchEvent } from "../watch/report.ts"
 import { watchAll } from "../watch/watch.ts"
 import { asTyped } from "./print/words.ts"
 
-/** Runs until it is stopped, then returns the exit code. */
+/** Runs `dex watch` until it is stopped. Returns the exit code. */
 export async function watchCommand(json: boolean): Promise<number> {
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   const say = (text: string) =>
@@ -25,19 +25,19 @@ export async function watchCommand(json: boolean): Promise<number> {
     const instance = await takeInstance(dex.home)
     if (!instance) {
       const state = readState(dex.home)
-      const who = state ? ` (pid ${state.pid}, since ${state.since.slice(0, 16).replace("T", " ")} UTC)` : ""
-      const too = project === undefined ? "." : "; it now watches this project too."
-      say(`\`dex watch\` is already running${who}${too} \`dex watch --status\` shows more.`)
+      const identity = state ? ` (pid ${state.pid}, since ${state.since.slice(0, 16).replace("T", " ")} UTC)` : ""
+      const ending = project === undefined ? "." : "; it now watches this project too."
+      say(`\`dex watch\` is already running${identity}${ending} \`dex watch --status\` shows more.`)
       return 0
     }
     if (project === undefined && !json && optedIn(dex.home).length === 0)
       say("No project is watched, only the agents' conversations. Start it inside a project to watch that too.")
-    const stop = new AbortController()
-    const release = onSignals(() => stop.abort())
+    const controller = new AbortController()
+    const release = onSignals(() => controller.abort())
     const view = json ? jsonView() : terminalOf(process.stdout, process.env).interactive ? statusLine() : eventLines()
-    const stopDelivering = startDelivering(dex, async (one) => !(await isPrivate(dex, one)), say)
+    const stopDelivering = startDelivering(dex, async (path) => !(await isPrivate(dex, path)), say)
     try {
-      await watchAll({ dex, connectors: await dex.allConnectors(), signal: stop.signal, say: view })
+      await watchAll({ dex, connectors: await dex.allConnectors(), signal: controller.signal, say: view })
     } finally {
       await stopDelivering()
       release()
@@ -50,8 +50,8 @@ export async function watchCommand(json: boolean): Promise<number> {
 }
 
 /**
- * The project to watch. Undefined if it contains the home folder, because that is not a project, and dex's own folder is inside
- * it.
+ * The project to watch. Undefined for a folder that contains the home folder: it is not a project, and dex would watch its own
+ * files in it.
  */
 function projectToWatch(dex: {
   project: string
@@ -59,8 +59,8 @@ function projectToWatch(dex: {
   home: { dir: string }
 }): string | undefined {
   const { home } = dex.machine
-  const way = relative(dex.project, withFolderSpelling(dex.project, home))
-  const containsHome = isSamePath(dex.project, home) || (!way.startsWith("..") && !isAbsolute(way))
+  const relativePath = relative(dex.project, withFolderSpelling(dex.project, home))
+  const containsHome = isSamePath(dex.project, home) || (!relativePath.startsWith("..") && !isAbsolute(relativePath))
   return containsHome ? undefined : dex.project
 }
 
@@ -106,8 +106,8 @@ function lineOf(event: WatchEvent): string | undefined {
     case "project": {
       if (event.files === undefined && event.git) return `${projectName(event.project)}: checked completely`
       const files = event.files === undefined ? "many files" : event.files > 0 ? many(event.files, "file") : undefined
-      const what = [files, event.git ? "its git history" : undefined].filter(Boolean).join(" and ")
-      return `${projectName(event.project)}: ${what} changed`
+      const changes = [files, event.git ? "its git history" : undefined].filter(Boolean).join(" and ")
+      return `${projectName(event.project)}: ${changes} changed`
     }
     case "problem":
       return event.message
@@ -124,20 +124,22 @@ function watchedBy({ sources, projects }: { sources: string[]; projects: string[
 /** One line that is redrawn in place; problems are printed above it. */
 function statusLine(): EventView {
   let head = "Starting"
-  let last = "nothing new yet"
+  let activity = "nothing new yet"
   let messages = 0
   return (event) => {
     const terminal = terminalOf(process.stdout, process.env)
     const clock = () => new Date(event.at).toTimeString().slice(0, 8)
     if (event.event === "watching") head = `Watching ${watchedBy(event)}`
-    if (event.event === "progress") last = `reading, ${event.done} of ${event.total} transcripts`
+    if (event.event === "progress") activity = `reading, ${event.done} of ${event.total} transcripts`
     if (event.event === "looked") {
       messages += event.messages
-      if (event.messages > 0) last = `${many(messages, "new message")}, the last at ${clock()}`
-      else if (messages === 0) last = "nothing new yet"
+      if (event.messages > 0) activity = `${many(messages, "new message")}, the last at ${clock()}`
+      else if (messages === 0) activity = "nothing new yet"
     }
     const above = event.event === "problem" ? `${safeLine(event.message)}\n` : ""
     if (event.event === "stopped") return void process.stdout.write("\r\x1b[KStopped.\n")
-    process.stdout.write(`\r\x1b[K${above}${clip(safeLine(`${head} · ${last} · Ctrl-C ends`), terminal.columns - 1)}`)
+    process.stdout.write(
+      `\r\x1b[K${above}${clip(safeLine(`${head} · ${activity} · Ctrl-C ends`), terminal.columns - 1)}`,
+    )
   }
 }

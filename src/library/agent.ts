@@ -1,4 +1,4 @@
-// For custom connectors: the record's type, and the readers that dex's own connectors use.
+// For programs that define a connector: its types, and the readers that dex's own connectors use.
 
 export type {
   Connector,

@@ -9,7 +9,7 @@ import { LIBRARY_TOOLS } from "./offered.ts"
 // dex as a library, for programs on the same machine. Experimental: it may change with any version.
 
 export type Library = {
-  [N in keyof typeof LIBRARY_TOOLS]: (input: object) => Promise<OutputOf<(typeof LIBRARY_TOOLS)[N]>>
+  [Name in keyof typeof LIBRARY_TOOLS]: (input: object) => Promise<OutputOf<(typeof LIBRARY_TOOLS)[Name]>>
 } & {
   /** Closes the databases. */
   close(): void
@@ -25,13 +25,16 @@ export type LibraryOptions = {
 export function openDex({ home, cwd = process.cwd() }: LibraryOptions = {}): Library {
   const env = home === undefined ? process.env : { ...process.env, HOME: home, USERPROFILE: home, DEX_HOME: undefined }
   const dex = createDex({ env, cwd, version: VERSION })
-  const ask = async (tool: Tool<Dex>, input: object): Promise<unknown> => {
-    const checked = readInput(tool.input, tool, input)
-    if ("wrong" in checked) throw new DexError("bad_input", checked.wrong)
-    const { output, record } = await runTool(tool, dex, checked.ok)
+  const callTool = async (tool: Tool<Dex>, input: object): Promise<unknown> => {
+    const parsed = readInput(tool.input, tool, input)
+    if ("wrong" in parsed) throw new DexError("bad_input", parsed.wrong)
+    const { output, record } = await runTool(tool, dex, parsed.ok)
     await record()
     return output
   }
-  const calls = Object.entries(LIBRARY_TOOLS).map(([name, tool]) => [name, (input: object = {}) => ask(tool, input)])
-  return { ...Object.fromEntries(calls), close: () => dex.close() } as Library
+  const methods = Object.entries(LIBRARY_TOOLS).map(([name, tool]) => [
+    name,
+    (input: object = {}) => callTool(tool, input),
+  ])
+  return { ...Object.fromEntries(methods), close: () => dex.close() } as Library
 }

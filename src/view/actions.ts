@@ -11,14 +11,14 @@ import { dexInProject, runToolForPage, type ViewPage } from "./page.ts"
 type ActionRequest = { dex: Dex; form: URLSearchParams; to: Addresses; actionToken: string }
 
 /** A change that a page can request. The request must contain the page's token. */
-export type Action = { path: string; run(changing: ActionRequest): Promise<ViewPage | { next: string }> }
+export type Action = { path: string; run(request: ActionRequest): Promise<ViewPage | { next: string }> }
 
 /** A form whose button requests an action. */
 export function actionForm(address: string, token: string, fields: Record<string, string>, inner: Html): Html {
-  const hidden = Object.entries({ token, ...fields }).map(
+  const hiddenInputs = Object.entries({ token, ...fields }).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   )
-  return html`<form class="action" method="post" action="${address}">${hidden}${inner}</form>`
+  return html`<form class="action" method="post" action="${address}">${hiddenInputs}${inner}</form>`
 }
 
 export const actions: readonly Action[] = [
@@ -30,30 +30,30 @@ export const actions: readonly Action[] = [
 /** Asks for confirmation first, because forgetting cannot be undone. */
 async function forgetAction({ dex, form, to, actionToken }: ActionRequest): Promise<ViewPage> {
   const ref = requireField(form, "ref")
-  const done = await runToolForPage(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
-  if (!done.asked) {
-    const title = `${many(done.count, "conversation")} forgotten`
+  const output = await runToolForPage(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
+  if (!output.asked) {
+    const title = `${many(output.count, "conversation")} forgotten`
     return { title, body: messagePageHtml(title, "It was deleted from the history, the index and the knowledge.") }
   }
-  const rows = (done.conversations ?? []).map(
+  const rows = (output.conversations ?? []).map(
     ({ title, project, date, message_count }) =>
       html`<li>${title} <span class="facts">${project}, ${date.slice(0, 10)}, ${many(message_count, "message")}</span></li>`,
   )
-  const sure = actionForm(
+  const confirmForm = actionForm(
     to.to("do/forget"),
     actionToken,
     { ref, yes: "yes" },
     html`<button>Delete permanently</button>`,
   )
-  const body = html`<section class="notice"><h1>Delete permanently?</h1><p>dex will have no copy, and no later sync brings it back.</p><ul>${rows}</ul>${sure} <a href="${to.read(ref)}">Keep it</a></section>`
+  const body = html`<section class="notice"><h1>Delete permanently?</h1><p>dex will have no copy, and no later sync will restore it.</p><ul>${rows}</ul>${confirmForm} <a href="${to.read(ref)}">Keep it</a></section>`
   return { title: "Delete permanently?", body }
 }
 
 async function privateAction({ dex, form, to, actionToken }: ActionRequest): Promise<ViewPage> {
   const project = requireField(form, "project")
-  const off = form.get("off") === "yes"
-  await runToolForPage(dex, makePrivate, { project, off: off || undefined })
-  if (off) {
+  const isOff = form.get("off") === "yes"
+  await runToolForPage(dex, makePrivate, { project, off: isOff || undefined })
+  if (isOff) {
     const title = "No longer private"
     return { title, body: messagePageHtml(title, `${project} is shown everywhere again.`) }
   }
@@ -67,7 +67,7 @@ async function noteAction({ dex, form, to }: ActionRequest): Promise<ViewPage | 
   await runToolForPage(await dexInProject(dex, project), notes, { words: [requireField(form, "text")] })
   const ref = form.get("ref")
   return ref === null
-    ? { title: "Kept", body: messagePageHtml("Kept", "The note was saved for this project.") }
+    ? { title: "Saved", body: messagePageHtml("Saved", "The note was saved for this project.") }
     : { next: to.read(ref) }
 }
 

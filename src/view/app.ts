@@ -21,14 +21,14 @@ export type ViewParts = {
   /** The stream of changes. */
   changes(request: Request): Response
   /** Called for every request except the stream of changes, so that the server does not become idle. */
-  used(): void
+  onUse(): void
   log(line: string): void
 }
 
-const POLICY =
+const CONTENT_SECURITY_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 const COMMON_HEADERS = {
-  "Content-Security-Policy": POLICY,
+  "Content-Security-Policy": CONTENT_SECURITY_POLICY,
   // `no-referrer` would make browsers send `Origin: null` with the view's own forms, and dex would refuse them as foreign.
   "Referrer-Policy": "same-origin",
   "X-DNS-Prefetch-Control": "off",
@@ -37,9 +37,9 @@ const COMMON_HEADERS = {
 }
 /** `isLearning`: the page was rendered before dex had learned everything. Also set for error pages. */
 type PageVariables = { Variables: { isLearning?: boolean } }
-/** Not under the base, because a browser that has not entered does not know the base. */
+/** This path is not under the base, because a browser that has not entered does not know the base. */
 export const ENTER_PATH = "/enter"
-const HTML = "text/html; charset=utf-8"
+const HTML_TYPE = "text/html; charset=utf-8"
 
 /** The routes and their guards. The Host and Origin headers have been checked before a request gets here. */
 export function createViewApp(parts: ViewParts) {
@@ -54,17 +54,17 @@ export function createViewApp(parts: ViewParts) {
   // Refuses requests from other origins. To a browser, another server on this machine is the same site but another origin. Only
   // the entry may be opened from elsewhere: from a page in dex's own folder.
   app.use(async (c, next) => {
-    const from = c.req.header("sec-fetch-site")
+    const fetchSite = c.req.header("sec-fetch-site")
     if (c.req.path === ENTER_PATH && c.req.header("sec-fetch-dest") === "document") return next()
-    if (from !== undefined && from !== "same-origin" && from !== "none") return c.body(null, 403)
+    if (fetchSite !== undefined && fetchSite !== "same-origin" && fetchSite !== "none") return c.body(null, 403)
     return next()
   })
   app.get(ENTER_PATH, (c) => {
     const cookie = parts.enter(c.req.query("code") ?? "")
     if (cookie === undefined) return refuseAccess(c)
     // This page refreshes itself, because a browser does not send a strict cookie after a redirect that started at another site.
-    const next = inside(base, c.req.query("to") ?? "")
-    return c.body(refreshPage(next).html, 200, { "Content-Type": HTML, "Set-Cookie": cookie })
+    const next = addressInside(base, c.req.query("to") ?? "")
+    return c.body(refreshPage(next).html, 200, { "Content-Type": HTML_TYPE, "Set-Cookie": cookie })
   })
   // The following routes are only for the browser that was let in.
   app.use(async (c, next) => {
@@ -75,7 +75,7 @@ export function createViewApp(parts: ViewParts) {
   })
   app.get(`${base}/changes`, (c) => parts.changes(c.req.raw))
   app.use(async (_, next) => {
-    parts.used()
+    parts.onUse()
     return next()
   })
   app.get(`${base}/assets/:name`, (c) => {
@@ -86,13 +86,13 @@ export function createViewApp(parts: ViewParts) {
       "Cache-Control": "private, max-age=31536000, immutable",
     })
   })
-  const shown = (c: Context<PageVariables>, page: ViewPage, status: 200 | 404 | 400 | 500 = 200) => {
+  const respond = (c: Context<PageVariables>, page: ViewPage, status: 200 | 404 | 400 | 500 = 200) => {
     if (page.file) {
       const { name, type, text } = page.file
       return c.body(text, 200, { "Content-Type": type, "Content-Disposition": `attachment; filename="${name}"` })
     }
     const { html } = page.isPart ? page.body : documentHtml(page, to, assets, session.actionToken, c.get("isLearning"))
-    return c.body(html, status, { "Content-Type": HTML })
+    return c.body(html, status, { "Content-Type": HTML_TYPE })
   }
   for (const { path, render } of parts.pages)
     app.get(`${base}${path}`, async (c) => {
@@ -111,18 +111,18 @@ export function createViewApp(parts: ViewParts) {
           c.set("isLearning", dex.isLearning())
         }
       })
-      return shown(c, page)
+      return respond(c, page)
     })
   for (const { path, run } of parts.actions)
     app.post(`${base}${path}`, async (c) => {
       const form = new URLSearchParams(await c.req.text())
       const token = form.get("token") ?? c.req.header("x-dex-token") ?? ""
       if (!session.isActionToken(token)) return c.body(null, 403)
-      const done = await parts.use((dex) => run({ dex, form, to, actionToken: session.actionToken }))
-      return "next" in done ? c.redirect(done.next, 303) : shown(c, done)
+      const result = await parts.use((dex) => run({ dex, form, to, actionToken: session.actionToken }))
+      return "next" in result ? c.redirect(result.next, 303) : respond(c, result)
     })
   app.notFound((c) =>
-    shown(
+    respond(
       c,
       {
         title: "Nothing here",
@@ -134,20 +134,28 @@ export function createViewApp(parts: ViewParts) {
   app.onError((error, c) => {
     if (isDexError(error)) {
       const isMissing = ["not_found", "no_message", "private"].includes(error.code)
-      return shown(c, { title: "Not shown", body: messagePageHtml("Not shown", error.message) }, isMissing ? 404 : 400)
+      return respond(
+        c,
+        { title: "Not shown", body: messagePageHtml("Not shown", error.message) },
+        isMissing ? 404 : 400,
+      )
     }
     parts.log(error.stack ?? String(error))
     const text = html`Unexpected error. The terminal with <code>dex view</code> shows the details.`
-    return shown(c, { title: "Error", body: html`<section class="notice"><h1>Error</h1><p>${text}</p></section>` }, 500)
+    return respond(
+      c,
+      { title: "Error", body: html`<section class="notice"><h1>Error</h1><p>${text}</p></section>` },
+      500,
+    )
   })
   return app
 }
 
 function refuseAccess(c: Context): Response {
-  return c.body(noAccessPage().html, 401, { "Content-Type": HTML })
+  return c.body(noAccessPage().html, 401, { "Content-Type": HTML_TYPE })
 }
 
 /** The address to open after entering, which is always inside the view. */
-function inside(base: string, path: string): string {
+function addressInside(base: string, path: string): string {
   return /^[\w./?=&%#:+~-]*$/.test(path) && !path.includes("..") ? `${base}/${path.replace(/^\/+/, "")}` : `${base}/`
 }

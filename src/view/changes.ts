@@ -8,12 +8,12 @@ type Use = <T>(work: (dex: Dex) => Promise<T>) => Promise<T>
 
 /** Changes within this many milliseconds are reported together. */
 const COALESCED_MS = 250
-const MAX_REPORTED = 200
+const MAX_REPORTED_CHANGES = 200
 const MAX_STREAMS = 24
 
 /**
- * Reports to every open page which conversations changed and how much was learned, even if another process writes or learns. It
- * watches the files of the history and the knowledge: without a change there is no timer, and without an open page no watcher.
+ * Reports to every open page which conversations changed and how much dex has learned, even if another process did it. While a
+ * page is open, it watches the files of the history and the knowledge. A timer runs only after one of them has changed.
  */
 export function createChanges(parts: {
   history: string
@@ -27,26 +27,26 @@ export function createChanges(parts: {
   let watcher: FSWatcher | undefined
   let timer: NodeJS.Timeout | undefined
   let learningTimer: NodeJS.Timeout | undefined
-  let seen: string | undefined
+  let lastToken: string | undefined
   const send = (text: string) => {
     const bytes = new TextEncoder().encode(text)
     for (const stream of streams) {
       // Closes the stream of a page that does not read. When the page becomes active, it reconnects.
-      if ((stream.desiredSize ?? 0) < -MAX_REPORTED) close(stream)
+      if ((stream.desiredSize ?? 0) < -MAX_REPORTED_CHANGES) close(stream)
       else stream.enqueue(bytes)
     }
   }
-  const look = async () => {
+  const reportChanges = async () => {
     timer = undefined
     try {
-      const { refs, token } = await parts.use((dex) => changedSince(dex, seen))
-      seen = token
+      const { refs, token } = await parts.use((dex) => changedSince(dex, lastToken))
+      lastToken = token
       if (refs.length > 0) send(`data: ${JSON.stringify(refs)}\n\n`)
     } catch (error) {
-      parts.log(`What changed could not be read: ${String(error)}`)
+      parts.log(`The changes could not be read: ${String(error)}`)
     }
   }
-  const lookAtLearning = async () => {
+  const reportLearning = async () => {
     clearTimeout(learningTimer)
     learningTimer = undefined
     if (streams.size === 0) return
@@ -56,13 +56,14 @@ export function createChanges(parts: {
       parts.log(`The progress of learning could not be read: ${String(error)}`)
     }
   }
-  const wait = async () => {
-    seen = await parts.use(async (dex) => (dex.hasHistory() ? (await dex.store()).revision() : undefined))
+  const startWatching = async () => {
+    lastToken = await parts.use(async (dex) => (dex.hasHistory() ? (await dex.store()).revision() : undefined))
     const history = basename(parts.history)
-    const learned = [basename(parts.knowledge), basename(parts.spending)]
+    const learnedFiles = [basename(parts.knowledge), basename(parts.spending)]
     watcher = watch(dirname(parts.history), (_, file) => {
-      if (file?.startsWith(history)) timer ??= setTimeout(look, COALESCED_MS)
-      if (learned.some((name) => file?.startsWith(name))) learningTimer ??= setTimeout(lookAtLearning, COALESCED_MS)
+      if (file?.startsWith(history)) timer ??= setTimeout(reportChanges, COALESCED_MS)
+      if (learnedFiles.some((name) => file?.startsWith(name)))
+        learningTimer ??= setTimeout(reportLearning, COALESCED_MS)
     })
     watcher.on("error", (error) => parts.log(`Changes are no longer detected: ${error.message}`))
   }
@@ -85,22 +86,22 @@ export function createChanges(parts: {
   return {
     open: (): Response => {
       if (streams.size >= MAX_STREAMS) return new Response(null, { status: 503, headers: { "Retry-After": "5" } })
-      let own: ReadableStreamDefaultController<Uint8Array>
+      let ownController: ReadableStreamDefaultController<Uint8Array>
       const body = new ReadableStream<Uint8Array>({
         start(controller) {
-          own = controller
+          ownController = controller
           streams.add(controller)
           controller.enqueue(new TextEncoder().encode("retry: 2000\n\n"))
-          if (streams.size > 1) return void lookAtLearning()
+          if (streams.size > 1) return void reportLearning()
           parts.onOpen(true)
           // The watcher does not see what was learned before it started.
-          void wait().then(lookAtLearning)
+          void startWatching().then(reportLearning)
         },
-        cancel: () => close(own),
+        cancel: () => close(ownController),
       })
       return new Response(body, { headers: { "Content-Type": "text/event-stream; charset=utf-8" } })
     },
-    lookAtLearning: () => void lookAtLearning(),
+    reportLearning: () => void reportLearning(),
     stop: () => {
       for (const stream of streams) close(stream)
     },
@@ -109,10 +110,10 @@ export function createChanges(parts: {
 
 async function changedSince(
   dex: Dex,
-  seen: string | undefined,
+  lastToken: string | undefined,
 ): Promise<{ refs: string[]; token: string | undefined }> {
-  if (!dex.hasHistory()) return { refs: [], token: seen }
-  const { changes, token } = await (await dex.store()).changes(seen, MAX_REPORTED)
+  if (!dex.hasHistory()) return { refs: [], token: lastToken }
+  const { changes, token } = await (await dex.store()).changes(lastToken, MAX_REPORTED_CHANGES)
   const refs = new Set(changes.flatMap(({ ref }) => (ref ? [formatRef(ref)] : [])))
   return { refs: [...refs], token }
 }

@@ -5,17 +5,17 @@ import type { LevelCounts } from "../tools/blame/owner-facts.ts"
 import { daysBetween, localWeek } from "../usage/periods.ts"
 
 /** A day's column: its parts in the order of the colours, and its tooltip. */
-type DayColumn = { day: string; parts: number[]; says: string }
+type DayColumn = { day: string; parts: number[]; tooltip: string }
 
 const DAYS_HEIGHT = 100
 const DAY_STEP = 10
 const DAY_GAP = 2
 
 /** Stacked columns, one per day. The labels are outside the SVG, because the SVG is stretched to the available width. */
-export function dayBars(columns: DayColumn[], label: string, most: string): Html {
+export function dayBars(columns: DayColumn[], label: string, maxLabel: string): Html {
   const sums = columns.map(({ parts }) => parts.reduce((sum, part) => sum + part, 0))
   const highest = Math.max(...sums, 1e-9)
-  const drawn = columns.map(({ parts, says }, i) => {
+  const shapes = columns.map(({ parts, tooltip }, i) => {
     let top = DAYS_HEIGHT
     const rects = parts.map((part, colour) => {
       const height = (part / highest) * DAYS_HEIGHT
@@ -25,27 +25,27 @@ export function dayBars(columns: DayColumn[], label: string, most: string): Html
         html`<rect class="colour${colour}" x="${i * DAY_STEP}" y="${top.toFixed(2)}" width="${DAY_STEP - DAY_GAP}" height="${height.toFixed(2)}"/>`
       )
     })
-    return html`<g><title>${says}</title><rect class="behind" x="${i * DAY_STEP}" y="0" width="${DAY_STEP}" height="${DAYS_HEIGHT}"/>${rects}</g>`
+    return html`<g><title>${tooltip}</title><rect class="behind" x="${i * DAY_STEP}" y="0" width="${DAY_STEP}" height="${DAYS_HEIGHT}"/>${rects}</g>`
   })
   const [first, last] = [columns[0]?.day ?? "", columns.at(-1)?.day ?? ""]
-  return html`<div class="day-bars"><p class="most" aria-hidden="true">${most}</p><svg viewBox="0 0 ${Math.max(1, columns.length * DAY_STEP - DAY_GAP)} ${DAYS_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${drawn}</svg><p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p></div>`
+  return html`<div class="day-bars"><p class="most" aria-hidden="true">${maxLabel}</p><svg viewBox="0 0 ${Math.max(1, columns.length * DAY_STEP - DAY_GAP)} ${DAYS_HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}">${shapes}</svg><p class="ends" aria-hidden="true"><span>${first}</span><span>${last}</span></p></div>`
 }
 
 /** A day with activity: the amount, its tooltip and its link. */
-export type HeatDay = { day: string; amount: number; says: string; address: string }
+export type HeatDay = { day: string; amount: number; tooltip: string; address: string }
 
 const WEEKS = 53
 const CELL_STEP = 14
-const CELL = 11
-const LEFT = 30
-const TOP = 18
-const LEVELS = 4
+const CELL_SIZE = 11
+const LEFT_MARGIN = 30
+const TOP_MARGIN = 18
+const LEVEL_COUNT = 4
 const WEEKDAYS = ["Mon", "", "Wed", "", "Fri", "", ""]
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
-/** The first day of the map of the year that ends on `until`. It is a Monday. */
-export function heatMapStart(until: string): string {
-  const monday = new Date(`${localWeek(noon(until))}T12:00:00`)
+/** The first day of a map of the year that ends on `lastDay`. It is a Monday. */
+export function heatMapStart(lastDay: string): string {
+  const monday = new Date(`${localWeek(noon(lastDay))}T12:00:00`)
   monday.setDate(monday.getDate() - (WEEKS - 1) * 7)
   return localDay(monday.getTime())
 }
@@ -53,34 +53,39 @@ export function heatMapStart(until: string): string {
 /**
  * A year as a calendar with one week per column. Darker days have more activity; each of the four levels has equally many days.
  */
-export function heatMap(days: HeatDay[], until: string, label: string): Html {
-  const byDay = new Map(days.map((one) => [one.day, one]))
-  const all = daysBetween(heatMapStart(until), until)
-  const levelOf = levels(days.map(({ amount }) => amount))
+export function heatMap(days: HeatDay[], lastDay: string, label: string): Html {
+  const byDay = new Map(days.map((heatDay) => [heatDay.day, heatDay]))
+  const all = daysBetween(heatMapStart(lastDay), lastDay)
+  const levelOf = createLevels(days.map(({ amount }) => amount))
   const cells = all.map((day, i) => {
-    const x = LEFT + Math.floor(i / 7) * CELL_STEP
-    const y = TOP + (i % 7) * CELL_STEP
-    const one = byDay.get(day)
+    const x = LEFT_MARGIN + Math.floor(i / 7) * CELL_STEP
+    const y = TOP_MARGIN + (i % 7) * CELL_STEP
+    const heatDay = byDay.get(day)
     const rect = (level: number) =>
-      html`<rect class="heat${level}" x="${x}" y="${y}" width="${CELL}" height="${CELL}" rx="2"/>`
-    if (!one || one.amount === 0) return rect(0)
-    return html`<a href="${one.address}" tabindex="-1" aria-label="${one.says}"><title>${one.says}</title>${rect(levelOf(one.amount))}</a>`
+      html`<rect class="heat${level}" x="${x}" y="${y}" width="${CELL_SIZE}" height="${CELL_SIZE}" rx="2"/>`
+    if (!heatDay || heatDay.amount === 0) return rect(0)
+    return html`<a href="${heatDay.address}" tabindex="-1" aria-label="${heatDay.tooltip}"><title>${heatDay.tooltip}</title>${rect(levelOf(heatDay.amount))}</a>`
   })
   const months = all.flatMap((day, i) =>
     day.endsWith("-01") && i < all.length - 14
-      ? [html`<text x="${LEFT + Math.ceil(i / 7) * CELL_STEP}" y="11">${MONTHS[Number(day.slice(5, 7)) - 1]!}</text>`]
+      ? [
+          html`<text x="${LEFT_MARGIN + Math.ceil(i / 7) * CELL_STEP}" y="11">${MONTHS[Number(day.slice(5, 7)) - 1]!}</text>`,
+        ]
       : [],
   )
   const weekdays = WEEKDAYS.map(
-    (name, i) => name !== "" && html`<text x="0" y="${TOP + i * CELL_STEP + CELL - 1.5}">${name}</text>`,
+    (name, i) => name !== "" && html`<text x="0" y="${TOP_MARGIN + i * CELL_STEP + CELL_SIZE - 1.5}">${name}</text>`,
   )
-  return html`<div class="heat-map"><svg viewBox="0 0 ${LEFT + WEEKS * CELL_STEP} ${TOP + 7 * CELL_STEP}" role="group" aria-label="${label}"><g aria-hidden="true">${months}${weekdays}</g>${cells}</svg></div>`
+  return html`<div class="heat-map"><svg viewBox="0 0 ${LEFT_MARGIN + WEEKS * CELL_STEP} ${TOP_MARGIN + 7 * CELL_STEP}" role="group" aria-label="${label}"><g aria-hidden="true">${months}${weekdays}</g>${cells}</svg></div>`
 }
 
 /** Returns a function that maps an amount to its level from 1 to 4. */
-function levels(amounts: number[]): (amount: number) => number {
+function createLevels(amounts: number[]): (amount: number) => number {
   const sorted = amounts.filter((amount) => amount > 0).sort((a, b) => a - b)
-  const edges = Array.from({ length: LEVELS - 1 }, (_, i) => sorted[Math.ceil(((i + 1) * sorted.length) / LEVELS) - 1]!)
+  const edges = Array.from(
+    { length: LEVEL_COUNT - 1 },
+    (_, i) => sorted[Math.ceil(((i + 1) * sorted.length) / LEVEL_COUNT) - 1]!,
+  )
   return (amount) => 1 + edges.filter((edge) => amount > edge).length
 }
 
@@ -92,11 +97,11 @@ const MAX_POINTS = 130
 
 /** A cumulative sum as a line, with the area below it filled. */
 export function lineChart(values: number[], label: string): Html {
-  const most = Math.max(...values.slice(-1), 1e-9)
+  const total = Math.max(...values.slice(-1), 1e-9)
   const step = Math.max(1, Math.ceil(values.length / MAX_POINTS))
   const points = values.filter((_, i) => i % step === 0 || i === values.length - 1)
   const x = (i: number) => (points.length === 1 ? LINE_WIDTH : (i / (points.length - 1)) * LINE_WIDTH).toFixed(1)
-  const y = (value: number) => (LINE_HEIGHT - 2 - (value / most) * (LINE_HEIGHT - 6)).toFixed(1)
+  const y = (value: number) => (LINE_HEIGHT - 2 - (value / total) * (LINE_HEIGHT - 6)).toFixed(1)
   const line = points.map((value, i) => `${x(i)},${y(value)}`).join(" ")
   return html`<svg class="line" viewBox="0 0 ${LINE_WIDTH} ${LINE_HEIGHT}" role="img" aria-label="${label}" preserveAspectRatio="none"><polygon points="0,${LINE_HEIGHT} ${line} ${LINE_WIDTH},${LINE_HEIGHT}"/><polyline points="${line}"/></svg>`
 }
@@ -112,21 +117,21 @@ export type MonthBar = {
 const MONTHS_HEIGHT = 56
 const MONTH_STEP = 12
 const MONTH_GAP = 3
-/** The width of the smallest bar, so that a small count is visible. */
-const MIN_BAR_WIDTH = 2
+/** The height of the smallest bar, so that a small count is visible. */
+const MIN_BAR_HEIGHT = 2
 
 /** A bar for each month, linked to that month. */
-export function monthBars(bars: readonly MonthBar[], label: string, says: (bar: MonthBar) => string): Html {
-  const most = Math.max(1, ...bars.map(({ count }) => count))
+export function monthBars(bars: readonly MonthBar[], label: string, tooltipOf: (bar: MonthBar) => string): Html {
+  const maxCount = Math.max(1, ...bars.map(({ count }) => count))
   const width = bars.length * MONTH_STEP - MONTH_GAP
-  const drawn = bars.map((bar, i) => {
-    const height = bar.count === 0 ? 0 : Math.max(MIN_BAR_WIDTH, (bar.count / most) * (MONTHS_HEIGHT - 4))
+  const shapes = bars.map((bar, i) => {
+    const height = bar.count === 0 ? 0 : Math.max(MIN_BAR_HEIGHT, (bar.count / maxCount) * (MONTHS_HEIGHT - 4))
     const rects = html`<rect class="room" x="${i * MONTH_STEP}" y="0" width="${MONTH_STEP}" height="${MONTHS_HEIGHT}"/><rect class="bar" x="${i * MONTH_STEP}" y="${(MONTHS_HEIGHT - height).toFixed(1)}" width="${MONTH_STEP - MONTH_GAP}" height="${height.toFixed(1)}" rx="1"/>`
-    if (bar.count === 0) return html`<g><title>${says(bar)}</title>${rects}</g>`
-    return html`<a href="${bar.address}" aria-label="${says(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${says(bar)}</title>${rects}</a>`
+    if (bar.count === 0) return html`<g><title>${tooltipOf(bar)}</title>${rects}</g>`
+    return html`<a href="${bar.address}" aria-label="${tooltipOf(bar)}"${bar.isChosen && html` class="chosen" aria-current="true"`}><title>${tooltipOf(bar)}</title>${rects}</a>`
   })
   // The role is group, because the role img would hide the links from screen readers.
-  return html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" role="group" aria-label="${label}">${drawn}</svg>`
+  return html`<svg class="months" viewBox="0 0 ${width} ${MONTHS_HEIGHT}" role="group" aria-label="${label}">${shapes}</svg>`
 }
 
 const SHARE_WIDTH = 1000
@@ -136,11 +141,11 @@ const LEVEL_NAMES = ["proved", "likely", "unknown"] as const
 export function shareBar(counts: LevelCounts): Html {
   const { total } = counts
   if (total === 0) return html``
-  let from = 0
+  let x = 0
   const pieces = LEVEL_NAMES.map((level) => {
     const width = (counts[level] / total) * SHARE_WIDTH
-    const piece = html`<rect class="${level}" x="${from.toFixed(1)}" y="0" width="${width.toFixed(1)}" height="10"/>`
-    from += width
+    const piece = html`<rect class="${level}" x="${x.toFixed(1)}" y="0" width="${width.toFixed(1)}" height="10"/>`
+    x += width
     return piece
   })
   const label = LEVEL_NAMES.map((level) => `${counts[level]} ${level}`).join(", ")
@@ -160,11 +165,11 @@ function percent(part: number, all: number): string {
 
 const STACK_WIDTH = 100
 
-/** One bar, stacked from its parts in the order of the colours. A sum of `most` fills the width. */
-export function stackBar(parts: number[], most: number, label: string): Html {
+/** One bar, stacked from its parts in the order of the colours. A sum of `max` fills the width. */
+export function stackBar(parts: number[], max: number, label: string): Html {
   let x = 0
   const rects = parts.map((part, colour) => {
-    const width = (part / Math.max(most, 1e-9)) * STACK_WIDTH
+    const width = (part / Math.max(max, 1e-9)) * STACK_WIDTH
     const rect =
       width > 0 &&
       html`<rect class="colour${colour}" x="${x.toFixed(2)}" y="0" width="${width.toFixed(2)}" height="10"/>`

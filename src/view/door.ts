@@ -23,8 +23,9 @@ export type Entry = { address: string; page?: string }
 export type EntryRequest = { to: string; page: boolean }
 
 /**
- * Connects a second `dex view` to the running one. It asks for an entry over a socket in a folder that only this user can read:
- * any user may listen on a port, and no file may contain a secret. One process per home has the door, until it ends.
+ * Connects a second `dex view` to the running one. It asks for an entry over a socket in a folder that only this user can read. A
+ * port would not do, because any user may listen on one, and a file may not contain a secret. One process per home has the door,
+ * until that process ends.
  */
 export type Door = {
   /** Answers every other `dex view` with a new entry. */
@@ -34,34 +35,34 @@ export type Door = {
   close(): void
 }
 
-type Place = Pick<Home, "dir">
+type HomeFolder = Pick<Home, "dir">
 
-const wantedShape = object({ to: text(), page: flag() })
+const requestShape = object({ to: text(), page: flag() })
 const entryShape = object({ address: text(), page: optional(text()) })
 const MAX_CHARS = 8_192
 const ANSWER_TIMEOUT_MS = 1_000
 const MAX_TRIES = 50
 const RETRY_AFTER_MS = 100
-const PAGE = /^open-[\w-]+\.html$/
+const PAGE_NAME = /^open-[\w-]+\.html$/
 
 /** Undefined if another `dex view` has the door, or if there is no private folder for it. */
-export function takeDoor(home: Place): Door | undefined {
+export function takeDoor(home: HomeFolder): Door | undefined {
   const folder = doorFolder(home)
-  const lock = folder === undefined ? undefined : lockIn(folder)
+  const lock = folder === undefined ? undefined : tryLockIn(folder)
   if (folder === undefined || lock === undefined) return undefined
   // Removes the files of a `dex view` that was killed, and the file in which older versions stored the entry.
-  clear(folder)
+  removeFiles(folder)
   rmSync(join(home.dir, "view.json"), { force: true })
   let server: Server | undefined
   return {
     async open(makeEntry) {
-      server = createServer((client) => answer(client, makeEntry))
-      await listening(server, folder)
+      server = createServer((client) => answerClient(client, makeEntry))
+      await listenIn(server, folder)
     },
     writePage(address) {
       const page = join(folder, `open-${randomBytes(12).toString("base64url")}.html`)
       try {
-        writeFileSync(page, pageTo(address), { mode: 0o600, flag: "wx" })
+        writeFileSync(page, redirectPage(address), { mode: 0o600, flag: "wx" })
         return page
       } catch {
         return undefined // the disk is full: the address is printed instead
@@ -69,37 +70,37 @@ export function takeDoor(home: Place): Door | undefined {
     },
     close() {
       server?.close()
-      clear(folder)
+      removeFiles(folder)
       lock.release()
     },
   }
 }
 
 /** An entry to the running view. Undefined if none is running, or it does not answer. */
-export async function enterRunning(home: Place, wanted: EntryRequest): Promise<Entry | undefined> {
+export async function enterRunningView(home: HomeFolder, request: EntryRequest): Promise<Entry | undefined> {
   const folder = doorFolder(home)
   if (folder === undefined) return undefined
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     // Asks only while a process of this user holds the lock.
-    const lock = lockIn(folder)
+    const lock = tryLockIn(folder)
     if (lock) {
       lock.release()
       return undefined
     }
-    const entry = await ask(folder, wanted)
+    const entry = await requestEntry(folder, request)
     if (entry) return entry
     await pause(RETRY_AFTER_MS) // the other view may be starting
   }
   return undefined
 }
 
-function doorFolder({ dir }: Place): string | undefined {
-  const own = privateFolder(join(dir, "view"))
-  if (own === undefined || isWritableByOthers(dir)) return undefined
-  return own
+function doorFolder({ dir }: HomeFolder): string | undefined {
+  const folder = privateFolder(join(dir, "view"))
+  if (folder === undefined || isWritableByOthers(dir)) return undefined
+  return folder
 }
 
-function lockIn(folder: string): { release(): void } | undefined {
+function tryLockIn(folder: string): { release(): void } | undefined {
   try {
     return tryLock(join(folder, "lock"))
   } catch {
@@ -128,7 +129,7 @@ function pipeIn(folder: string): string | undefined {
   }
 }
 
-async function listening(server: Server, folder: string): Promise<void> {
+async function listenIn(server: Server, folder: string): Promise<void> {
   if (process.platform === "win32")
     writeFileSync(join(folder, "pipe"), `\\\\.\\pipe\\dex-view-${randomBytes(16).toString("hex")}`, { mode: 0o600 })
   const socket = socketIn(folder)
@@ -140,7 +141,7 @@ async function listening(server: Server, folder: string): Promise<void> {
   if (process.platform !== "win32") chmodSync(socket, 0o600)
 }
 
-function answer(client: Socket, makeEntry: (wanted: EntryRequest) => Entry): void {
+function answerClient(client: Socket, makeEntry: (wanted: EntryRequest) => Entry): void {
   let request = ""
   client.on("error", () => {}) // the client went away
   client.setTimeout(ANSWER_TIMEOUT_MS, () => client.destroy())
@@ -148,27 +149,27 @@ function answer(client: Socket, makeEntry: (wanted: EntryRequest) => Entry): voi
     request += chunk
     if (request.length > MAX_CHARS) return client.destroy()
     if (!request.endsWith("\n")) return
-    const wanted = wantedIn(request)
-    if (!wanted) return client.destroy()
-    client.removeAllListeners("data").end(`${JSON.stringify(makeEntry(wanted))}\n`)
+    const entryRequest = parseRequest(request)
+    if (!entryRequest) return client.destroy()
+    client.removeAllListeners("data").end(`${JSON.stringify(makeEntry(entryRequest))}\n`)
   })
 }
 
-function wantedIn(request: string): EntryRequest | undefined {
+function parseRequest(request: string): EntryRequest | undefined {
   try {
-    const read = readAs(wantedShape, JSON.parse(request) as unknown)
-    return "ok" in read ? read.ok : undefined
+    const parsed = readAs(requestShape, JSON.parse(request) as unknown)
+    return "ok" in parsed ? parsed.ok : undefined
   } catch {
     return undefined // not JSON
   }
 }
 
-async function ask(folder: string, wanted: EntryRequest): Promise<Entry | undefined> {
+async function requestEntry(folder: string, request: EntryRequest): Promise<Entry | undefined> {
   const socket = socketIn(folder)
   if (socket === undefined || (process.platform !== "win32" && !belongsToUser(socket, "socket"))) return undefined
   const reply = await new Promise<string>((resolve) => {
     let text = ""
-    const client = connect(socket, () => client.write(`${JSON.stringify(wanted)}\n`))
+    const client = connect(socket, () => client.write(`${JSON.stringify(request)}\n`))
     client.setTimeout(ANSWER_TIMEOUT_MS, () => client.destroy())
     client.on("error", () => resolve("")).on("close", () => resolve(text))
     client.setEncoding("utf8").on("data", (chunk: string) => {
@@ -176,33 +177,34 @@ async function ask(folder: string, wanted: EntryRequest): Promise<Entry | undefi
       if (text.length > MAX_CHARS) client.destroy()
     })
   })
-  return entryIn(reply, folder)
+  return parseEntry(reply, folder)
 }
 
 /** Accepts only an address on this machine, and only a file of this user in this folder. */
-function entryIn(reply: string, folder: string): Entry | undefined {
+function parseEntry(reply: string, folder: string): Entry | undefined {
   try {
-    const read = readAs(entryShape, JSON.parse(reply) as unknown)
-    if (!("ok" in read) || !/^http:\/\/127\.0\.0\.1:\d{1,5}\/enter\?code=[!-~]+$/.test(read.ok.address))
+    const parsed = readAs(entryShape, JSON.parse(reply) as unknown)
+    if (!("ok" in parsed) || !/^http:\/\/127\.0\.0\.1:\d{1,5}\/enter\?code=[!-~]+$/.test(parsed.ok.address))
       return undefined
-    const { address, page } = read.ok
+    const { address, page } = parsed.ok
     if (page === undefined) return { address }
-    const isThere = dirname(page) === folder && PAGE.test(page.slice(folder.length + 1)) && belongsToUser(page, "file")
-    return isThere ? { address, page } : undefined
+    const isOwnPage =
+      dirname(page) === folder && PAGE_NAME.test(page.slice(folder.length + 1)) && belongsToUser(page, "file")
+    return isOwnPage ? { address, page } : undefined
   } catch {
     return undefined // the connection ended early
   }
 }
 
-function clear(folder: string): void {
+function removeFiles(folder: string): void {
   for (const name of readdirSync(folder))
-    if (PAGE.test(name) || name === "socket" || name === "pipe") rmSync(join(folder, name), { force: true })
+    if (PAGE_NAME.test(name) || name === "socket" || name === "pipe") rmSync(join(folder, name), { force: true })
   const socket = process.platform === "win32" ? undefined : socketIn(folder)
   if (socket !== undefined && existsSync(socket)) rmSync(socket, { force: true })
 }
 
 /** A page that redirects to the address. The code in it works once, so a copy of the page is useless afterwards. */
-function pageTo(address: string): string {
-  const safe = address.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;")
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${safe}"><title>dex</title></head><body><p><a href="${safe}">Open dex</a></p></body></html>\n`
+function redirectPage(address: string): string {
+  const escapedAddress = address.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;")
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0;url=${escapedAddress}"><title>dex</title></head><body><p><a href="${escapedAddress}">Open dex</a></p></body></html>\n`
 }

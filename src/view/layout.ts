@@ -23,7 +23,7 @@ export function documentHtml(
     ([name, title]) =>
       html`<a href="${links[name]}"${page.section === name && html` aria-current="page"`}>${title}</a>`,
   )
-  const hidden = Object.entries(page.hiddenFields ?? {}).map(
+  const hiddenInputs = Object.entries(page.hiddenFields ?? {}).map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   )
   return html`<!doctype html>
@@ -44,7 +44,7 @@ export function documentHtml(
 <header class="top">
 <a class="brand" href="${links.home}">dex</a>
 <nav aria-label="Pages">${nav}</nav>
-<form class="search" action="${to.find()}" role="search"><input type="search" name="q" value="${page.words ?? ""}" placeholder="Search everything" aria-label="Search everything" autocomplete="off" spellcheck="false"><kbd aria-hidden="true">/</kbd>${hidden}</form>
+<form class="search" action="${to.find()}" role="search"><input type="search" name="q" value="${page.words ?? ""}" placeholder="Search everything" aria-label="Search everything" autocomplete="off" spellcheck="false"><kbd aria-hidden="true">/</kbd>${hiddenInputs}</form>
 </header>
 <main id="main" tabindex="-1"${isLearning && html` data-learning=""`}>${isLearning && learningLine()}${page.body}</main>
 <p id="announcement" class="announcement" role="status"></p>
@@ -66,7 +66,7 @@ export function messagePageHtml(title: string, text: string): Html {
 
 /** The page for requests without the cookie. It reveals nothing. */
 export function noAccessPage(): Html {
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time; <code>dex view ADDRESS</code> shows there what an older address showed.</p></body></html>`
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time; <code>dex view ADDRESS</code> opens the page of an older address there.</p></body></html>`
 }
 
 /** The page for a browser that was just let in. */
@@ -78,21 +78,26 @@ export function refreshPage(address: string): Html {
 export type Assets = { style: string; script: string; icon: string; get(name: string): Asset | undefined }
 type Asset = { type: string; bytes: Buffer<ArrayBuffer> }
 
-const FILES = {
+const ASSET_FILES = {
   style: ["view-style.css", "text/css; charset=utf-8"],
   script: ["view.js", "text/javascript; charset=utf-8"],
   icon: ["view-icon.svg", "image/svg+xml"],
 } as const
 
 export function loadAssets(): Assets {
-  const found = new Map<string, Asset>()
-  const name = (kind: keyof typeof FILES) => {
-    const [file, type] = FILES[kind]
+  const assets = new Map<string, Asset>()
+  const addAsset = (kind: keyof typeof ASSET_FILES) => {
+    const [file, type] = ASSET_FILES[kind]
     const bytes = Buffer.from(readFileSync(new URL(file, builtFolder())))
     const hash = createHash("sha256").update(bytes).digest("hex").slice(0, 12)
-    const named = file.replace(".", `-${hash}.`)
-    found.set(named, { type, bytes })
-    return named
+    const hashedName = file.replace(".", `-${hash}.`)
+    assets.set(hashedName, { type, bytes })
+    return hashedName
   }
-  return { style: name("style"), script: name("script"), icon: name("icon"), get: (name) => found.get(name) }
+  return {
+    style: addAsset("style"),
+    script: addAsset("script"),
+    icon: addAsset("icon"),
+    get: (name) => assets.get(name),
+  }
 }

@@ -21,10 +21,10 @@ export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): Page
   let isLearning = false
   const learnInBackground = async (also: ExtraFacts) => {
     const notes = await fresh.learn(also, learnWithinMs)
-    const others = notes.filter((note) => !UNFINISHED_NOTES.includes(note))
-    // Checked before the page reads any fact: if another process has learned everything by then, the page is complete.
-    if (others.length < notes.length && (await isStillBehind(dex, also))) isLearning = true
-    return others
+    const finalNotes = notes.filter((note) => !UNFINISHED_NOTES.includes(note))
+    // Checked before the page reads any facts. If another process has learned everything by now, the page will be complete.
+    if (finalNotes.length < notes.length && (await isStillBehind(dex, also))) isLearning = true
+    return finalNotes
   }
   return Object.create(dex, {
     isLearning: { value: () => isLearning },
@@ -49,10 +49,10 @@ async function isBehindHistory(dex: Dex): Promise<boolean> {
 }
 
 /**
- * True if something is still to be learned. Otherwise a page that says that dex is still learning would wait forever for an event
- * after the last one.
+ * True if something is still to be learned. If nothing is, no event will follow, and a page that says that dex is still learning
+ * would wait for one forever.
  */
 async function isStillBehind(dex: Dex, { only, ...more }: ExtraFacts): Promise<boolean> {
   if (only === "spending") return isSpendingOutdated(await dex.store(), await dex.spending())
-  return Object.values(more).some((one) => one !== undefined) || isBehindHistory(dex)
+  return Object.values(more).some((value) => value !== undefined) || isBehindHistory(dex)
 }

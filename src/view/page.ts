@@ -41,17 +41,17 @@ export type PageRoute = { path: string; render(request: PageRequest): Promise<Vi
 
 type ToolInput<T> = { [Name in keyof InputOf<T>]?: InputOf<T>[Name] }
 
-/** Runs a tool as the other faces do: with default values, a trace, and hidden characters removed from the output. */
+/** Runs a tool as commands and servers do: with default values, a trace, and hidden characters removed from the output. */
 export async function runToolForPage<T extends Tool<Dex>>(
   dex: Dex,
   tool: T,
   input: ToolInput<T>,
 ): Promise<OutputOf<T>> {
-  const given = readAs(tool.input, input)
-  if ("wrong" in given) throw new DexError("usage", given.wrong)
-  const ran = await runTool(tool, dex, given.ok)
-  recordLater(ran)
-  return ran.output as OutputOf<T>
+  const parsed = readAs(tool.input, input)
+  if ("wrong" in parsed) throw new DexError("usage", parsed.wrong)
+  const toolRun = await runTool(tool, dex, parsed.ok)
+  recordLater(toolRun)
+  return toolRun.output as OutputOf<T>
 }
 
 /** A dex that runs as if inside this project. Throws a DexError if the project is private and not the current one. */
@@ -63,13 +63,14 @@ export async function dexInProject(dex: Dex, project: string): Promise<Dex> {
 }
 
 /**
- * Every address of the view. All are under `base`, which only this user's browser knows, because a cookie is not bound to a port.
+ * Every address of the view. All are under `base`, which only this user's browser knows. A cookie alone would not do, because it
+ * is not bound to a port.
  */
 export function createAddresses(base: string) {
   const to = (path: string, query: Record<string, string | number | undefined> = {}) => {
-    const given = new URLSearchParams()
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
-    return `${base}/${path}${given.size === 0 ? "" : `?${given}`}`
+    const parameters = new URLSearchParams()
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value))
+    return `${base}/${path}${parameters.size === 0 ? "" : `?${parameters}`}`
   }
   const conversation = (ref: string, rest = "") => `c/${encodeURIComponent(ref)}${rest}`
   return {

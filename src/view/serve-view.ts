@@ -52,7 +52,7 @@ type ViewOptions = {
 export type ServedView = {
   /** Creates an address that lets one browser in, once. */
   enter(path: string): string
-  /** Creates the same address, with a file that opens it if one is requested and there is a door. */
+  /** Creates such an address, and a file that opens it if one is requested and there is a door. */
   entry(wanted: EntryRequest): Entry
   url: string
   /** Resolves when the view has ended because it was idle for too long or was stopped. */
@@ -66,25 +66,25 @@ const LEARN_WITHIN_MS = 1_500
 export async function serveView(options: ViewOptions): Promise<ServedView> {
   const { env, cwd, version, log, door } = options
   const home = dexHome(env)
-  const base = newBase()
+  const base = randomBase()
   const start = { env, cwd, version }
-  const hold = reuseDex(() => createDex({ ...start, staysSmall: true }))
-  const fresh = createFreshness(start, log, () => changes.lookAtLearning())
+  const withDex = reuseDex(() => createDex({ ...start, staysSmall: true }))
+  const fresh = createFreshness(start, log, () => changes.reportLearning())
   const { learnWithinMs = LEARN_WITHIN_MS } = options
-  const use = <T>(work: (dex: PageDex) => Promise<T>) => hold((dex) => work(pageDex(dex, fresh, learnWithinMs)))
+  const use = <T>(work: (dex: PageDex) => Promise<T>) => withDex((dex) => work(pageDex(dex, fresh, learnWithinMs)))
   const session = createSession(base, Date.now)
-  const opening = createEntryFiles(door)
-  const idle = createIdleTimer(options.idleMs)
-  const watching = createPageWatch(start, log)
-  const changes = createChanges({ ...home, use: hold, log, onOpen: (isOpen) => watching.set(isOpen) })
+  const entryFiles = createEntryFiles(door)
+  const idleTimer = createIdleTimer(options.idleMs)
+  const pageWatch = createPageWatch(start, log)
+  const changes = createChanges({ ...home, use: withDex, log, onOpen: (isOpen) => pageWatch.set(isOpen) })
   const app = createViewApp({
     ...{ base, session, pages, actions, use, log },
     enter: (code) => {
-      opening.used(code)
+      entryFiles.used(code)
       return session.enter(code)
     },
     assets: loadAssets(),
-    used: idle.used,
+    onUse: idleTimer.used,
     changes: () => changes.open(),
   })
   // A random free port each time: at a fixed port, a service worker of another server may still be in the browser and answer for
@@ -100,30 +100,30 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   const entry = (wanted: EntryRequest): Entry => {
     const code = session.makeCode()
     const address = addressWith(code, wanted.to)
-    const page = wanted.page ? opening.write(code, address) : undefined
+    const page = wanted.page ? entryFiles.write(code, address) : undefined
     return { address, page }
   }
   await door?.open(entry).catch((error: unknown) => log(`A second \`dex view\` will start its own: ${String(error)}`))
   void fresh.pickUp(0)
-  const stop = async (why: "idle" | "stopped") => {
+  const stop = async (reason: "idle" | "stopped") => {
     changes.stop()
     door?.close()
     listening.close()
-    await Promise.all([watching.set(false), fresh.stop(600), tracesWritten()])
-    idle.end(why)
+    await Promise.all([pageWatch.set(false), fresh.stop(600), tracesWritten()])
+    idleTimer.end(reason)
   }
-  idle.onIdle(() => void stop("idle"))
+  idleTimer.onIdle(() => void stop("idle"))
   return {
     url: `${listening.url}${base}/`,
     enter: (path) => addressWith(session.makeCode(), path),
     entry,
-    ended: idle.ended,
+    ended: idleTimer.ended,
     stop: () => stop("stopped"),
   }
 }
 
-/** A new base for every view, so that an old one is useless to another server that learned it at the old port. */
-function newBase(): string {
+/** A new base for every view, so that an old one is useless to a server that later listens at the old port. */
+function randomBase(): string {
   return `/${randomBytes(12).toString("base64url").replaceAll(/[_-]/g, "0")}`
 }
 
@@ -133,18 +133,18 @@ function newBase(): string {
  */
 function createEntryFiles(door: Door | undefined) {
   const pages = new Map<string, string>()
-  const used = (code: string) => {
+  const removePage = (code: string) => {
     const page = pages.get(code)
     if (page !== undefined) rmSync(page, { force: true })
     pages.delete(code)
   }
   return {
-    used,
+    used: removePage,
     write(code: string, address: string): string | undefined {
       const page = door?.writePage(address)
       if (page === undefined) return undefined
       pages.set(code, page)
-      setTimeout(() => used(code), CODE_LIFETIME_MS).unref()
+      setTimeout(() => removePage(code), CODE_LIFETIME_MS).unref()
       return page
     },
   }
@@ -156,35 +156,35 @@ function createIdleTimer(idleMs: number) {
   let usedAt = Date.now()
   let onIdle = () => {}
   let timer: NodeJS.Timeout
-  const wait = (ms: number) => {
+  const startTimer = (ms: number) => {
     timer = setTimeout(() => {
       const remaining = usedAt + idleMs - Date.now()
       if (remaining <= 0) onIdle()
-      else wait(remaining)
+      else startTimer(remaining)
     }, ms)
   }
-  wait(idleMs)
+  startTimer(idleMs)
   return {
     ended,
     used: () => {
       usedAt = Date.now()
     },
-    onIdle: (then: () => void) => {
-      onIdle = then
+    onIdle: (handler: () => void) => {
+      onIdle = handler
     },
-    end: (why: "idle" | "stopped") => {
+    end: (reason: "idle" | "stopped") => {
       clearTimeout(timer)
-      end(why)
+      end(reason)
     },
   }
 }
 
 type Start = { env: Record<string, string | undefined>; cwd: string; version: string }
 
-/** Reads what agents write while a page is open, like `dex watch`. Leaves that to a `dex watch` if one is running. */
+/** Reads what agents write while a page is open, like `dex watch`. If `dex watch` is running, it does this instead. */
 function createPageWatch(start: Start, log: (line: string) => void) {
-  let stopping: AbortController | undefined
-  let last: Promise<void> = Promise.resolve()
+  let controller: AbortController | undefined
+  let lastRun: Promise<void> = Promise.resolve()
   const watchUntil = async (signal: AbortSignal) => {
     const dex = createDex(start)
     try {
@@ -206,20 +206,20 @@ function createPageWatch(start: Start, log: (line: string) => void) {
   }
   return {
     async set(isOpen: boolean): Promise<void> {
-      if (isOpen === (stopping !== undefined)) return last
-      stopping?.abort()
-      stopping = isOpen ? new AbortController() : undefined
-      const signal = stopping?.signal
+      if (isOpen === (controller !== undefined)) return lastRun
+      controller?.abort()
+      controller = isOpen ? new AbortController() : undefined
+      const signal = controller?.signal
       if (signal)
-        last = last
+        lastRun = lastRun
           .then(() => (signal.aborted ? undefined : watchUntil(signal)))
           .catch((error: unknown) => log(String(error)))
-      return last
+      return lastRun
     },
   }
 }
 
-const TYPES: Record<ShareFormat, [ending: string, type: string]> = {
+const EXPORT_TYPES: Record<ShareFormat, [ending: string, type: string]> = {
   html: ["html", "text/html; charset=utf-8"],
   markdown: ["md", "text/markdown; charset=utf-8"],
 }
@@ -228,8 +228,8 @@ const TYPES: Record<ShareFormat, [ending: string, type: string]> = {
 function exportPage(format: ShareFormat): PageRoute["render"] {
   return async ({ dex, params }) => {
     const { title, text = "" } = await runToolForPage(dex, share, { id: params.ref ?? "", format, print: true })
-    const [ending, type] = TYPES[format]
-    return { title, body: html``, file: { name: `${fileNameFromTitle(title)}.${ending}`, type, text } }
+    const [extension, type] = EXPORT_TYPES[format]
+    return { title, body: html``, file: { name: `${fileNameFromTitle(title)}.${extension}`, type, text } }
   }
 }
 
@@ -248,7 +248,7 @@ export const pages: readonly PageRoute[] = [
   { path: "/c/:ref/part", render: readPart },
   { path: "/c/:ref/outline", render: outlinePart },
   { path: "/c/:ref/facts", render: factsPart },
-  { path: "/c/:ref/find", render: withinPage },
+  { path: "/c/:ref/find", render: findInPage },
   { path: "/c/:ref/whole/:number/:part", render: completePart },
   { path: "/c/:ref/raw", render: rawPage },
   { path: "/c/:ref/export.html", render: exportPage("html") },
@@ -264,14 +264,14 @@ const MAX_ROWS = 200
 const CHARS_AROUND = 80
 
 /** Finds every message of a conversation that contains this text. */
-async function withinPage(request: PageRequest): Promise<ViewPage> {
+async function findInPage(request: PageRequest): Promise<ViewPage> {
   const { query, to } = request
   const { dex, row } = await requestedConversation(request)
   const words = (query.get("q") ?? "").trim()
   const name = formatRef(row.ref)
   const messages = words === "" ? [] : await (await dex.store()).messages(row.ref)
-  const found = messages.flatMap((message) => markedMatch(message, words))
-  const rows = found
+  const matches = messages.flatMap((message) => markedMatch(message, words))
+  const rows = matches
     .slice(0, MAX_ROWS)
     .map(
       ({ number, role, snippet }) =>
@@ -280,7 +280,7 @@ async function withinPage(request: PageRequest): Promise<ViewPage> {
   const count =
     words === ""
       ? "Type what to look for."
-      : `${many(found.length, "message")} with “${words}”${found.length > MAX_ROWS ? `, the first ${MAX_ROWS} shown` : ""}`
+      : `${many(matches.length, "message")} with “${words}”${matches.length > MAX_ROWS ? `, the first ${MAX_ROWS} shown` : ""}`
   const list = html`<div class="found"><p>${count}</p><ol>${rows}</ol></div>`
   if (query.has("part")) return { title: "", isPart: true, body: list }
   const { title } = conversationOf(row)
@@ -293,9 +293,9 @@ async function withinPage(request: PageRequest): Promise<ViewPage> {
 
 function markedMatch(message: StoredMessage, words: string): { number: number; role: string; snippet: Html }[] {
   const text = messageText(message, "full")
-  const at = text.toLowerCase().indexOf(words.toLowerCase())
-  if (at === -1) return []
-  const end = at + words.length
-  const snippet = html`${text.slice(Math.max(0, at - CHARS_AROUND), at)}<mark>${text.slice(at, end)}</mark>${text.slice(end, end + CHARS_AROUND)}`
+  const start = text.toLowerCase().indexOf(words.toLowerCase())
+  if (start === -1) return []
+  const end = start + words.length
+  const snippet = html`${text.slice(Math.max(0, start - CHARS_AROUND), start)}<mark>${text.slice(start, end)}</mark>${text.slice(end, end + CHARS_AROUND)}`
   return [{ number: message.number, role: message.role, snippet }]
 }

@@ -32,9 +32,9 @@ export function createSession(base: string, now: () => number): ViewSession {
       return code
     },
     enter(code) {
-      const until = codes.get(code)
+      const expiresAt = codes.get(code)
       codes.delete(code)
-      if (until === undefined || now() > until) return undefined
+      if (expiresAt === undefined || now() > expiresAt) return undefined
       return `${COOKIE}=${key}; Path=${base}; HttpOnly; SameSite=Strict`
     },
     isAdmitted: (cookies = "") =>
@@ -47,7 +47,7 @@ export function createSession(base: string, now: () => number): ViewSession {
 }
 
 /** Compares in constant time. */
-export function isSameSecret(given: string, wanted: string): boolean {
+export function isSameSecret(actual: string, expected: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest()
-  return timingSafeEqual(digest(given), digest(wanted))
+  return timingSafeEqual(digest(actual), digest(expected))
 }

@@ -48,7 +48,7 @@ test("the arguments are the first question, and the commands work as described",
       [/Confidence[\s\S]*You: /, "/sources\r"],
       [/said by[\s\S]*You: /, "/use-case CI\r"],
       [/You: /, "/use-case\r"],
-      [/Now: CI[\s\S]*keeps it\): /, "\r"],
+      [/The use case is: CI[\s\S]*keeps it\): /, "\r"],
       [/You: /, "/verbose\r"],
       [/Every step[\s\S]*You: /, "/collections\r"],
       [/conversations are searched[\s\S]*You: /, "/nonsense\r"],
@@ -80,7 +80,7 @@ test("Ctrl-C stops the answer, a second one leaves; what was shown is stored", a
     [
       [/You: /, "why is the hook test flaky\r"],
       [/Port 8080 was taken \[1\]\./, "\x03"],
-      [/you stopped it[\s\S]*You: /, "\x03"],
+      [/[Yy]ou stopped it[\s\S]*You: /, "\x03"],
     ],
     { script: answersInTurn([{ text: "Port 8080 was taken [1]. It was the" }, { hang: true }]) },
   )

@@ -574,7 +574,7 @@ test("the built program prints Markdown with refs, a file, JSON, exit codes and 
   const page = await dex(at, ["map", "collect", "--batch-tokens", "4000"], env)
   expect(page.code, page.stderr).toBe(0)
   expect(page.stdout).toContain(`- seen ${refOf(0)} (${refOf(0)}#1, ${refOf(0)}#2)`)
-  expect(page.stderr).toMatch(/batches: \d+ asked, 0 answered before; 1 merge/)
+  expect(page.stderr).toMatch(/batches: \d+ asked, 0 answered earlier; 1 merge/)
   const paid = server.requests.length
   const file = await dex(at, ["map", "collect", "--batch-tokens", "4000", "--output", "out.md"], env)
   expect(file.stdout).toBe("")

@@ -62,7 +62,7 @@ describe("dex sync", () => {
   test("keeps a conversation whose file the agent has deleted, and says so", async () => {
     const home = await synced()
     rmSync(join(home, ".claude", "projects", "-code-web"), { recursive: true })
-    expect((await warmDex(home, ["sync"])).stderr).toMatch(/1 transcript deleted from the agents' folders; kept here/)
+    expect((await warmDex(home, ["sync"])).stderr).toMatch(/1 transcript was deleted from the agents' folders/)
     const [shown] = (await json(home, ["show", SIDEBAR])).conversations
     expect(shown).toMatchObject({ archived: true, messages: [{ index: 1 }, { index: 2 }] })
     expect((await json(home, ["sources"])).sources[0]).toMatchObject({ source: "claude_code", archived: 1, kept: 3 })

@@ -70,7 +70,7 @@ describe.skipIf(process.platform !== "linux")("the first screen of a long histor
     })
     await new Promise((resolve) => child.on("close", resolve))
     expect(printed.replace(/\s+/g, " ")).toContain(
-      "Stopped. What was read is kept. Not everything is read yet: `dex sync` continues",
+      "Stopped. Everything read so far is kept. Not everything is read yet: `dex sync` continues",
     )
     expect(printed).not.toContain("background")
     expect(running(home)).toEqual([])
@@ -124,7 +124,7 @@ test("during a sync every answer says so, and doctor shows since when and how fa
     "A sync has been running since 2026-11-15 08:30 UTC: 3 of 9 transcripts read.",
   )
   expect((await warmDex(home, [])).stdout).toContain(
-    "Another dex is reading right now. 3 of 9 transcripts read so far.",
+    "Another dex process is reading right now. 3 of 9 transcripts read so far.",
   )
   other.release()
 })

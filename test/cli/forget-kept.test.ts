@@ -31,7 +31,7 @@ test("no trace of a forgotten conversation stays in a history that a restore sav
     expect(before).toContain(`${name}: frame`)
   const { code, stdout, stderr } = await dex(home, ["forget", SESSION, "--yes"])
   expect(code, stderr).toBe(0)
-  expect(stdout + stderr).not.toContain("may still contain it")
+  expect(stdout + stderr).not.toContain("may still contain the deleted text")
   expect(carve(folder, ends("lost"))).toEqual([])
   for (const name of kept) {
     expect(carve(folder, ends("kept"))).toContain(`${name}: frame`)
@@ -51,7 +51,7 @@ test("names a database in dex's folder that cannot be changed, and says how to r
   expect(code).toBe(0)
   const printed = (stdout + stderr).replaceAll(/\s+/g, " ")
   for (const name of ["history-until-2026-11-03.db", "mine.db"]) {
-    expect(printed).toMatch(new RegExp(`~/.dex/${name} may still contain it.*: rm ~/.dex/${name}`))
+    expect(printed).toMatch(new RegExp(`~/.dex/${name} may still contain the deleted text.*: rm ~/.dex/${name}`))
     expect(existsSync(join(home, ".dex", name))).toBe(true)
   }
 })

@@ -182,7 +182,7 @@ describe("an import accepts valid data, and says what it left out", () => {
     [
       "notes in a person's name",
       sql("update unit set source = 'dex_note'", "update conversation set source = 'dex_note'"),
-      /3 notes left out: agents trust your notes\. If they are yours: dex import .* --with-notes/,
+      /3 notes were left out, because agents trust your notes\. If you wrote them: dex import .* --with-notes/,
       0,
     ],
     [

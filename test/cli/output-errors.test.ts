@@ -38,7 +38,7 @@ test
   expect({ code: run.status, lastLine: lines.at(-1) }).toEqual({
     code: 2,
     lastLine:
-      "dex: The output could not be written: no space is left on the device. Free some space, or write it elsewhere.",
+      "dex: The output could not be written: no space is left on the device. Free some space, or write the output elsewhere.",
   })
   expect(run.stderr).not.toMatch(/^\s+at |Node\.js/m)
 })

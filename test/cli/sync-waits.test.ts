@@ -34,7 +34,7 @@ test("a sync waits for another one to end, and reads what that one missed", asyn
   await new Promise<void>((resolve) =>
     child.stderr!.on("data", (chunk) => {
       printed += chunk
-      if (/another dex reads/.test(printed)) resolve()
+      if (/another dex process reads/.test(printed)) resolve()
     }),
   )
   other.release()
@@ -48,7 +48,7 @@ test("a sync that has no time to wait ends, and says so", async () => {
   for (const args of [["--no-wait"], ["--max-seconds", "1"]]) {
     const { code, stdout, stderr } = await warmDex(home, ["sync", ...args])
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" })
-    expect(stderr).toMatch(/Another dex is syncing right now/)
+    expect(stderr).toMatch(/Another dex process is syncing right now/)
   }
   other.release()
 })

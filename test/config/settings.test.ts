@@ -431,7 +431,7 @@ describe("dex config", () => {
     writeFileSync(join(project, ".dex.json"), '{"proactive.off":"warning"}')
     expect(await warmDex(home, ["config", "set", "proactive.off", "fix"], {}, project)).toMatchObject({
       stdout: "proactive.off is fix,warning.\n",
-      stderr: expect.stringContaining("This project's .dex.json switches off more here."),
+      stderr: expect.stringContaining("In this project, .dex.json switches off even more."),
     })
   })
 

@@ -111,7 +111,9 @@ describe("once the user has agreed", () => {
   test("ask, chat and doctor are answered, and the cost is shown", async () => {
     const answer = await run(...ASK)
     expect(answer).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
-    expect(answer.stderr).toContain("claude_code: 0 calls, 30 tokens read and 5 written; $0.0123 by its own count.")
+    expect(answer.stderr).toContain(
+      "claude_code: 0 calls, 30 tokens read and 5 written; $0.0123 by the agent's own count.",
+    )
     const chatted = await run("chat", "Which port does the zeppelin test need?")
     expect(chatted).toMatchObject({ code: 0, stdout: expect.stringContaining(ANSWER) })
     expect(chatted.stderr).toContain("$0.0123")
@@ -140,7 +142,7 @@ describe("once the user has agreed", () => {
       standIn(home, "claude", printScript(claudeAnswer(`\`\`\`json\n${JSON.stringify(result)}\n\`\`\``)))
       const { code, stdout, stderr } = await run(command, ...(command === "map" ? ["ports"] : []))
       expect({ code, stdout, stderr }).toMatchObject({ code: 0, stdout: expect.stringContaining("Use port 0") })
-      expect(stderr).toMatch(/claude_code: \d requests?, .*\$0\.0\d+ by its own count/)
+      expect(stderr).toMatch(/claude_code: \d requests?, .*\$0\.0\d+ by the agent's own count/)
     }
   })
 

@@ -151,7 +151,7 @@ describe.skipIf(process.platform === "win32")("a sync that is stopped in the mid
     const { child, ended } = await copying(home, temp)
     child.kill("SIGSTOP")
     const copies = below(join(home, ".dex", "tmp"))
-    expect((await dex(home, ["sync", "--no-wait"], ownTemp(temp))).stderr).toMatch(/Another dex is syncing/)
+    expect((await dex(home, ["sync", "--no-wait"], ownTemp(temp))).stderr).toMatch(/Another dex process is syncing/)
     expect(below(join(home, ".dex", "tmp"))).toEqual(copies)
     child.kill("SIGCONT")
     expect((await ended)[0]).toBe(0)

@@ -410,7 +410,7 @@ test("files that an older dex read are read again once, reported in one line, an
   db.exec("update unit set connector_version = 2, sum = null")
   db.close()
   expect(await found(home, "zebrafinch")).toBe(1)
-  expect(await sync(home)).toMatch(/Read 1 transcript of 1: 0 new messages.*1 transcript read again, because/s)
+  expect(await sync(home)).toMatch(/Read 1 transcript of 1: 0 new messages.*1 transcript was read again, because/s)
   expect(await sync(home)).toMatch(/Nothing new/)
   expect(await words(home)).toEqual(["zebrafinch", "x"])
 })

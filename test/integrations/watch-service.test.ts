@@ -52,7 +52,7 @@ test("install writes one file and starts it; uninstall restores every byte", asy
   const made = await dex(home, ["watch", "--install", "--yes"], { ...env, CODEX_HOME: "/else/codex" })
   expect(made).toMatchObject({
     code: 0,
-    stdout: "The service runs. It is in ~/.config/systemd/user/dex-watch.service.\n",
+    stdout: "The service is running. Its file is ~/.config/systemd/user/dex-watch.service.\n",
   })
   const text = readFileSync(unit, "utf8")
   expect(text).toContain(`ExecStart="${process.execPath}" "`)

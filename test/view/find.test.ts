@@ -193,6 +193,6 @@ test("a private project is found only inside it", async () => {
 test("an empty history says what to do", async () => {
   const { get } = await visit(tempDir())
   const text = await (await get("/find")).text()
-  expect(text).toContain("dex has read no conversation yet")
+  expect(text).toContain("dex has not read any conversations yet")
   expect(text).toContain("<code>dex sync</code>")
 })

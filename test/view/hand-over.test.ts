@@ -4,7 +4,7 @@ import { chmodSync, chownSync, lstatSync, mkdirSync, readdirSync, renameSync, rm
 import { connect, createServer } from "node:net"
 import { join } from "node:path"
 import { describe, expect, onTestFinished, test } from "vitest"
-import { type Door, enterRunning, takeDoor } from "../../src/view/door.ts"
+import { type Door, enterRunningView, takeDoor } from "../../src/view/door.ts"
 import { tempDir } from "../support/temp.ts"
 import { startView } from "./process.ts"
 
@@ -85,7 +85,7 @@ posix("a second `dex view` trusts only its own user's view", () => {
     onTestFinished(() => void other.close())
     other.listen(home.socket)
     await once(other, "listening")
-    expect(await enterRunning(home, WANTED)).toBe(undefined)
+    expect(await enterRunningView(home, WANTED)).toBe(undefined)
     expect(connections).toBe(0)
   })
 
@@ -103,7 +103,7 @@ posix("a second `dex view` trusts only its own user's view", () => {
       if (++answers === 2) setImmediate(() => door.close())
       return { ...entry, ...page }
     })
-    expect(await enterRunning(home, WANTED)).toBe(undefined)
+    expect(await enterRunningView(home, WANTED)).toBe(undefined)
     expect(answers).toBe(2)
   })
 
@@ -112,11 +112,11 @@ posix("a second `dex view` trusts only its own user's view", () => {
     const door = await opened(other)
     mkdirSync(home.dir, { recursive: true, mode: 0o700 })
     symlinkSync(other.folder, home.folder)
-    expect([takeDoor(home), await enterRunning(home, WANTED)]).toEqual([undefined, undefined])
+    expect([takeDoor(home), await enterRunningView(home, WANTED)]).toEqual([undefined, undefined])
     rmSync(home.folder)
     const lock = takeDoor(home)! // a view that has the lock, and whose socket was replaced
     symlinkSync(other.socket, home.socket)
-    const entering = enterRunning(home, WANTED)
+    const entering = enterRunningView(home, WANTED)
     lock.close()
     expect(await entering).toBe(undefined)
     door.close()
@@ -134,7 +134,7 @@ posix("a second `dex view` trusts only its own user's view", () => {
     const door = await opened(home)
     expect(lstatSync(home.folder).mode & 0o777).toBe(0o700)
     expect(lstatSync(home.socket).mode & 0o777).toBe(0o600)
-    expect(await enterRunning(home, WANTED)).toEqual(ENTRY)
+    expect(await enterRunningView(home, WANTED)).toEqual(ENTRY)
     door.close()
   })
 
@@ -146,7 +146,7 @@ posix("a second `dex view` trusts only its own user's view", () => {
       return ENTRY
     })
     chownSync(home.socket, NOBODY, NOBODY)
-    const entering = enterRunning(home, WANTED)
+    const entering = enterRunningView(home, WANTED)
     // A later connection is answered later: if the other had connected, it would be counted by now.
     const client = connect(home.socket, () => client.write(`${JSON.stringify(WANTED)}\n`))
     await once(client.resume(), "close")

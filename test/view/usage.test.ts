@@ -81,7 +81,7 @@ test("filters apply, stay in the links, and an invalid one is reported", async (
   expect(page).toMatch(/usage\?by=day&amp;project=shop&amp;model=haiku/)
   const wrong = await get("/usage?from=soon")
   expect([wrong.status, await wrong.text()]).toEqual([400, expect.stringContaining("is not a date")])
-  expect(await (await get("/usage?project=nosuch")).text()).toContain("No usage is known for this.")
+  expect(await (await get("/usage?project=nosuch")).text()).toContain("No usage is recorded for this selection.")
 })
 
 test("rows that are left out are counted, and can be shown", async () => {

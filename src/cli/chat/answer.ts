@@ -6,44 +6,48 @@ import { notesOf, printAsk, sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
 
 export type StartedChat = Awaited<ReturnType<typeof startChat>>
-type AnswerOptions = { signal: AbortSignal; verbose: boolean; saysNoModel: boolean }
+type AnswerOptions = { signal: AbortSignal; verbose: boolean; mentionsNoModel: boolean }
 
 export const HOW_TO_SET_UP =
   "To set up a model: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; dex config set llm.api_key for OpenAI; or dex config set llm.provider agent for a coding agent that you have."
 
 /** Asks a question and prints the answer as it arrives: sentences on stdout, steps and notes on stderr. */
-export async function answerOn({ chat, stored }: StartedChat, question: string, how: AnswerOptions): Promise<Turn> {
+export async function printAnswer(
+  { chat, stored }: StartedChat,
+  question: string,
+  options: AnswerOptions,
+): Promise<Turn> {
   const terminal = terminalOf(process.stdout, process.env)
-  const running = runningText((text) => process.stdout.write(text), terminal.columns)
+  const printer = createTextPrinter((text) => process.stdout.write(text), terminal.columns)
   let isShown = false
   stored.question(question)
   const turn = await chat
     .ask(question, {
-      signal: how.signal,
+      signal: options.signal,
       onSentence: (sentence) => {
         isShown = true
-        running.say(sentence)
+        printer.say(sentence)
       },
-      onStep: how.verbose
+      onStep: options.verbose
         ? (step: Step) => {
-            running.end()
+            printer.end()
             showStep(step)
           }
         : undefined,
     })
-    .finally(running.end)
+    .finally(printer.end)
   stored.answer(turn)
-  showRest(turn, isShown, how.saysNoModel, terminal)
+  showSourcesAndNotes(turn, isShown, options.mentionsNoModel, terminal)
   return turn
 }
 
-function showRest(turn: Turn, isShown: boolean, saysNoModel: boolean, terminal: Terminal): void {
+function showSourcesAndNotes(turn: Turn, isShown: boolean, mentionsNoModel: boolean, terminal: Terminal): void {
   const lines = isShown
     ? ["", ...sourceLines(turn.sources, terminal)]
     : printAsk(turn, { terminal, home: "", numbered: false }).lines
   if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`)
-  const nothing = turn.sources.length > 0 || turn.stopped ? [] : [turn.answer]
-  const notes = [...nothing, ...notesOf(saysNoModel ? turn : withoutNoModel(turn))]
+  const noAnswer = turn.sources.length > 0 || turn.stopped ? [] : [turn.answer]
+  const notes = [...noAnswer, ...notesOf(mentionsNoModel ? turn : withoutNoModel(turn))]
   if (turn.forgot)
     notes.push(
       `This chat is long: its first ${turn.forgot === 1 ? "question is" : `${turn.forgot} questions are`} no longer sent to the model. /clear starts over.`,
@@ -54,8 +58,8 @@ function showRest(turn: Turn, isShown: boolean, saysNoModel: boolean, terminal: 
 
 function withoutNoModel(turn: Turn): Turn {
   const { note, ...rest } = turn
-  const others = note?.replace(NO_MODEL, "").trim()
-  return others ? { ...rest, note: others } : rest
+  const otherNotes = note?.replace(NO_MODEL, "").trim()
+  return otherNotes ? { ...rest, note: otherNotes } : rest
 }
 
 function showStep({ call, outcome }: Step): void {
@@ -65,10 +69,10 @@ function showStep({ call, outcome }: Step): void {
 }
 
 /** Matches code, list items and headings, which start a new line. */
-const OWN_LINE = /^(?:```|[-*•]\s|\d{1,3}[.)]\s|#{1,6}\s)/
+const STARTS_NEW_LINE = /^(?:```|[-*•]\s|\d{1,3}[.)]\s|#{1,6}\s)/
 
 /** Prints sentences that arrive one by one as continuous, wrapped text. */
-function runningText(write: (text: string) => void, columns: number) {
+function createTextPrinter(write: (text: string) => void, columns: number) {
   let column = 0
   const end = () => {
     if (column > 0) write("\n")
@@ -78,7 +82,7 @@ function runningText(write: (text: string) => void, columns: number) {
     end,
     say(sentence: string) {
       const clean = safe(sentence)
-      if (OWN_LINE.test(clean)) end()
+      if (STARTS_NEW_LINE.test(clean)) end()
       if (clean.startsWith("```")) return void write(`${clean}\n`)
       for (const word of clean.split(/\s+/)) {
         const width = widthOf(word)
@@ -92,14 +96,14 @@ function runningText(write: (text: string) => void, columns: number) {
 
 /** The first Ctrl-C stops the answer and keeps what has arrived; the second one ends the process at once. */
 export async function untilInterrupted(answer: (signal: AbortSignal) => Promise<Turn>): Promise<Turn> {
-  const stop = new AbortController()
+  const controller = new AbortController()
   const interrupt = () => {
-    if (stop.signal.aborted) process.exit(130)
-    stop.abort()
+    if (controller.signal.aborted) process.exit(130)
+    controller.abort()
   }
   process.on("SIGINT", interrupt)
   try {
-    return await answer(stop.signal)
+    return await answer(controller.signal)
   } finally {
     process.off("SIGINT", interrupt)
   }

@@ -6,7 +6,7 @@ import { DexError } from "../../core/error.ts"
 import { historyNote } from "../../tools/unread.ts"
 import { say } from "../print/words.ts"
 import { askForAgentConsent } from "../terminal/questions.ts"
-import { answerOn, HOW_TO_SET_UP, untilInterrupted } from "./answer.ts"
+import { HOW_TO_SET_UP, printAnswer, untilInterrupted } from "./answer.ts"
 
 /** Answers one question, or chats until the person leaves. Returns the exit code. */
 export async function chatCommand(input: ChatInput): Promise<number> {
@@ -25,7 +25,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     const started = await startChat(dex, input)
     if (isInteractive) return await (await import("./talk.ts")).runChat(dex, started, input)
     const turn = await untilInterrupted((signal) =>
-      answerOn(started, input.query!, { signal, verbose: input.verbose === true, saysNoModel: true }),
+      printAnswer(started, input.query!, { signal, verbose: input.verbose === true, mentionsNoModel: true }),
     )
     const unread = await historyNote(dex, { found: turn.sources.length > 0 })
     if (unread !== undefined) say(unread)

@@ -15,7 +15,7 @@ import { say } from "../print/words.ts"
 import { HOW_TO_SET_UP } from "./answer.ts"
 
 /**
- * Opens the real OpenCode with only dex's tools. Everything that it writes goes into this chat's folder, so the user's own
+ * Opens OpenCode with only dex's tools. Everything that it writes goes into this chat's folder, so the user's own
  * OpenCode history and settings, and the project, stay unchanged.
  */
 export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
@@ -31,7 +31,7 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
     )
   const llm = modelFor(dex, input)
   const root = join(dex.home.dir, "chat-sessions")
-  const repository = repositoryAround(dex.home.dir)
+  const repository = enclosingRepository(dex.home.dir)
   if (repository !== undefined)
     throw new DexError(
       "in_repository",
@@ -39,23 +39,23 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
     )
   const startedAt = dex.now()
   const folder = join(root, makeChatFolder(root, startedAt))
-  const own = (name: string) => {
+  const makeFolder = (name: string) => {
     const path = join(folder, "opencode", name)
     mkdirSync(path, { recursive: true, mode: 0o700 })
     return path
   }
   const config = join(folder, "opencode.json")
   writeFileSync(config, `${JSON.stringify(configFor(dex, llm), undefined, 2)}\n`, { mode: 0o600 })
-  describe(dex, folder, input, llm, startedAt)
+  writeMetadata(dex, folder, input, llm, startedAt)
   say(
     "OpenCode answers here, with dex's tools. Unlike in dex's own chat, its sentences are not checked against their sources.",
   )
-  const [cache, tmp] = [own("cache"), own("tmp")]
-  const ended = await run(input, own("work"), {
+  const [cache, tmp] = [makeFolder("cache"), makeFolder("tmp")]
+  const result = await runOpenCode(input, makeFolder("work"), {
     ...dex.machine.env,
-    XDG_DATA_HOME: own("data"),
-    XDG_STATE_HOME: own("state"),
-    XDG_CONFIG_HOME: own("config"),
+    XDG_DATA_HOME: makeFolder("data"),
+    XDG_STATE_HOME: makeFolder("state"),
+    XDG_CONFIG_HOME: makeFolder("config"),
     XDG_CACHE_HOME: cache,
     npm_config_cache: join(cache, "npm"),
     TMPDIR: tmp,
@@ -70,19 +70,19 @@ export async function openCode(dex: Dex, input: ChatInput): Promise<number> {
     OPENCODE_DISABLE_DEFAULT_PLUGINS: "1",
     OPENCODE_AUTH_CONTENT: JSON.stringify(llm.apiKey ? { [PROVIDER]: { type: "api", key: llm.apiKey } } : {}),
   })
-  // Needed only for this run. The conversation is in the data folder.
+  // These are needed only for this run. The conversation is in the data folder.
   for (const path of [cache, tmp]) rmSync(path, { recursive: true, force: true })
-  if ("cause" in ended) {
+  if ("cause" in result) {
     rmSync(folder, { recursive: true, force: true })
     throw new DexError(
       "no_opencode",
-      `OpenCode could not be started (${ended.cause.message}). Install it: npm install -g opencode-ai`,
-      { cause: ended.cause },
+      `OpenCode could not be started (${result.cause.message}). Install it: npm install -g opencode-ai`,
+      { cause: result.cause },
     )
   }
-  describe(dex, folder, input, llm, startedAt)
+  writeMetadata(dex, folder, input, llm, startedAt)
   say(`This chat is saved in ${shortPath(folder, dex.machine.home)}, in OpenCode's own format; dex does not search it.`)
-  return ended.code
+  return result.code
 }
 
 const PROVIDER = "dex-model"
@@ -122,7 +122,7 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
         models: { [model]: { name: model, tool_call: true, limit: { context: 128_000, output: maxTokens } } },
       },
     },
-    mcp: { dex: { type: "local", command: serveCommand(dex), environment: ownEnvironment(dex), enabled: true } },
+    mcp: { dex: { type: "local", command: serverCommandLine(dex), environment: userEnvironment(dex), enabled: true } },
     // Each tool is listed by name, because a pattern would also allow dex_note, which writes.
     permission: {
       "*": "deny",
@@ -148,13 +148,13 @@ function configFor(dex: Dex, { provider, model, temperature, maxTokens }: Llm) {
 }
 
 /** Starts the server in the folder where the chat was opened, not in OpenCode's empty folder. */
-function serveCommand({ cwd, machine }: Dex): string[] {
+function serverCommandLine({ cwd, machine }: Dex): string[] {
   const serve = [process.execPath, realpathSync(process.argv[1]!), "serve"]
   return machine.platform === "win32" ? serve : ["/bin/sh", "-c", 'cd "$0" && exec "$@"', cwd, ...serve]
 }
 
 /** dex still reads the user's own folders, although OpenCode gets other ones. */
-function ownEnvironment({ home, machine }: Dex): Record<string, string> {
+function userEnvironment({ home, machine }: Dex): Record<string, string> {
   const { env } = machine
   return {
     DEX_HOME: home.dir,
@@ -163,7 +163,7 @@ function ownEnvironment({ home, machine }: Dex): Record<string, string> {
   }
 }
 
-function describe(dex: Dex, folder: string, input: ChatInput, { provider, model }: Llm, startedAt: number): void {
+function writeMetadata(dex: Dex, folder: string, input: ChatInput, { provider, model }: Llm, startedAt: number): void {
   const now = dex.now()
   const metadata = {
     agent: "opencode",
@@ -178,25 +178,25 @@ function describe(dex: Dex, folder: string, input: ChatInput, { provider, model 
   writeFileSync(join(folder, "metadata.json"), `${JSON.stringify(metadata, undefined, 2)}\n`, { mode: 0o600 })
 }
 
-function repositoryAround(folder: string): string | undefined {
-  for (let at = folder; ; at = dirname(at)) {
-    if (existsSync(join(at, ".git"))) return at
-    if (dirname(at) === at) return undefined
+function enclosingRepository(folder: string): string | undefined {
+  for (let dir = folder; ; dir = dirname(dir)) {
+    if (existsSync(join(dir, ".git"))) return dir
+    if (dirname(dir) === dir) return undefined
   }
 }
 
 /** Runs OpenCode on the terminal. OpenCode handles Ctrl-C itself. */
-function run(
+function runOpenCode(
   input: ChatInput,
   cwd: string,
   env: Record<string, string | undefined>,
 ): Promise<{ code: number } | { cause: Error }> {
   const question = [input.query, input.use_case && `What it is for: ${input.use_case}`].filter(Boolean).join("\n")
-  const ignore = () => {}
-  process.on("SIGINT", ignore)
+  const ignoreSignal = () => {}
+  process.on("SIGINT", ignoreSignal)
   return new Promise<{ code: number } | { cause: Error }>((resolve) => {
     const child = spawn("opencode", input.query === undefined ? [] : ["run", question], { cwd, env, stdio: "inherit" })
     child.once("error", (cause) => resolve({ cause }))
     child.once("close", (code) => resolve({ code: code ?? 2 }))
-  }).finally(() => process.off("SIGINT", ignore))
+  }).finally(() => process.off("SIGINT", ignoreSignal))
 }

@@ -4,14 +4,14 @@ import { createInterface, type Interface } from "node:readline"
 import type { ChatInput, Turn } from "../../answers/chat.run.ts"
 import { codeOf, isDexError, messageOf } from "../../core/error.ts"
 import { padEnd, paint, safe, safeLine, terminalOf } from "../../render/terminal.ts"
-import { shortPath } from "../../render/words.ts"
+import { many, shortPath } from "../../render/words.ts"
 import type { Dex } from "../../tools/context.ts"
 import { describeCollections } from "../../tools/docs/collections.ts"
 import { isCurrentProject } from "../../tools/resolve.ts"
 import { historyNote } from "../../tools/unread.ts"
 import { sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
-import { answerOn, HOW_TO_SET_UP, type StartedChat, untilInterrupted } from "./answer.ts"
+import { HOW_TO_SET_UP, printAnswer, type StartedChat, untilInterrupted } from "./answer.ts"
 
 /** Answers questions on a terminal until the person leaves. */
 export async function runChat(dex: Dex, started: StartedChat, input: ChatInput): Promise<number> {
@@ -21,8 +21,8 @@ export async function runChat(dex: Dex, started: StartedChat, input: ChatInput):
     output: process.stdout,
     completer: (line: string) => [line.startsWith("/") ? COMMANDS.filter((name) => name.startsWith(line)) : [], line],
   })
-  const lines = linesOf(reader)
-  const you = paint(terminal, "bold", "You: ")
+  const lines = createLineReader(reader)
+  const youPrompt = paint(terminal, "bold", "You: ")
   const state: Talk = {
     dex,
     started,
@@ -32,13 +32,15 @@ export async function runChat(dex: Dex, started: StartedChat, input: ChatInput):
     ask: (question) => lines.next(question),
   }
   try {
-    say("Questions to your history and documents. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.")
+    say(
+      "Ask questions about your history and documents. /help lists the commands; Ctrl-C stops an answer, Ctrl-D leaves.",
+    )
     if (!started.model) say(`No model is set up, so the answers are quotes. ${HOW_TO_SET_UP}`)
     const unread = await historyNote(dex, { found: false })
     if (unread !== undefined) say(unread)
     let next = input.query
     for (;;) {
-      const line = (next ?? (await lines.next(you)))?.trim()
+      const line = (next ?? (await lines.next(youPrompt)))?.trim()
       next = undefined
       if (line === undefined) return 0
       if (line === "") continue
@@ -47,10 +49,10 @@ export async function runChat(dex: Dex, started: StartedChat, input: ChatInput):
         continue
       }
       process.stdout.write("\n")
-      const turn = await lines.without(() => answerOrReport(started, line, state.verbose))
+      const turn = await lines.withoutRawMode(() => answerOrReport(started, line, state.verbose))
       if (turn) state.turns.push({ question: line, turn })
       process.stdout.write("\n")
-      lines.arm(turn?.stopped === true)
+      lines.setLeavesOnInterrupt(turn?.stopped === true)
     }
   } finally {
     reader.close()
@@ -65,7 +67,9 @@ export async function runChat(dex: Dex, started: StartedChat, input: ChatInput):
 /** An error in one answer does not end the chat. */
 async function answerOrReport(started: StartedChat, question: string, verbose: boolean): Promise<Turn | undefined> {
   try {
-    return await untilInterrupted((signal) => answerOn(started, question, { signal, verbose, saysNoModel: false }))
+    return await untilInterrupted((signal) =>
+      printAnswer(started, question, { signal, verbose, mentionsNoModel: false }),
+    )
   } catch (error) {
     if (!isDexError(error)) throw error
     say(error.message)
@@ -74,30 +78,30 @@ async function answerOrReport(started: StartedChat, question: string, verbose: b
 }
 
 /** Reads the lines that the person types. `next` returns undefined when they leave. */
-function linesOf(reader: Interface) {
-  const typed: string[] = []
+function createLineReader(reader: Interface) {
+  const typedLines: string[] = []
   let waiting: ((line: string | undefined) => void) | undefined
   let isClosed = false
-  let isArmed = false
-  const give = (line: string | undefined) => {
-    const receive = waiting
+  let leavesOnInterrupt = false
+  const deliver = (line: string | undefined) => {
+    const resolveLine = waiting
     waiting = undefined
-    receive?.(line)
+    resolveLine?.(line)
   }
   reader.on("line", (line) => {
-    isArmed = false
-    if (waiting) give(line)
-    else typed.push(line)
+    leavesOnInterrupt = false
+    if (waiting) deliver(line)
+    else typedLines.push(line)
   })
   reader.on("close", () => {
     isClosed = true
-    give(undefined)
+    deliver(undefined)
   })
   reader.on("SIGINT", () => {
     if (reader.line !== "") reader.write(null, { ctrl: true, name: "u" })
-    else if (isArmed) reader.close()
+    else if (leavesOnInterrupt) reader.close()
     else {
-      isArmed = true
+      leavesOnInterrupt = true
       process.stdout.write("\n")
       say("Press Ctrl-C again or Ctrl-D to leave.")
       reader.prompt()
@@ -106,7 +110,7 @@ function linesOf(reader: Interface) {
   return {
     next(prompt: string): Promise<string | undefined> {
       if (isClosed) return Promise.resolve(undefined)
-      const line = typed.shift()
+      const line = typedLines.shift()
       if (line !== undefined) return Promise.resolve(line)
       return new Promise((resolve) => {
         waiting = resolve
@@ -115,7 +119,7 @@ function linesOf(reader: Interface) {
       })
     },
     /** Turns raw mode off while `work` runs, so that Ctrl-C becomes a signal. */
-    async without<T>(work: () => Promise<T>): Promise<T> {
+    async withoutRawMode<T>(work: () => Promise<T>): Promise<T> {
       reader.pause()
       process.stdin.setRawMode(false)
       try {
@@ -126,8 +130,8 @@ function linesOf(reader: Interface) {
       }
     },
     /** Sets whether the next Ctrl-C leaves the chat. */
-    arm(is: boolean) {
-      isArmed = is
+    setLeavesOnInterrupt(value: boolean) {
+      leavesOnInterrupt = value
     },
   }
 }
@@ -141,18 +145,18 @@ export type Talk = {
   ask(question: string): Promise<string | undefined>
 }
 
-type ChatCommand = { does: string; run(talk: Talk, words: string): void | "leave" | Promise<void> }
+type ChatCommand = { summary: string; run(talk: Talk, words: string): void | "leave" | Promise<void> }
 
-const leave: ChatCommand = { does: "Leave. So does Ctrl-D", run: () => "leave" }
+const leave: ChatCommand = { summary: "Leave. So does Ctrl-D", run: () => "leave" }
 
 const commands: Record<string, ChatCommand> = {
-  "/help": { does: "Show this", run: showHelp },
-  "/collections": { does: "Show which documents are searched", run: showCollections },
-  "/use-case": { does: "Show or change what the answers are for", run: changeUseCase },
-  "/clear": { does: "Start over: forget the earlier questions", run: clear },
-  "/verbose": { does: "Turn showing every search and read on or off", run: toggleVerbose },
-  "/sources": { does: "Show everything that was cited in this chat", run: showSources },
-  "/save": { does: "Write this chat to a Markdown file: /save notes.md", run: save },
+  "/help": { summary: "Show this", run: showHelp },
+  "/collections": { summary: "Show which documents are searched", run: showCollections },
+  "/use-case": { summary: "Show or change what the answers are for", run: changeUseCase },
+  "/clear": { summary: "Start over: forget the earlier questions", run: clearChat },
+  "/verbose": { summary: "Show every search and every read, or stop showing them", run: toggleVerbose },
+  "/sources": { summary: "Show everything that was cited in this chat", run: showSources },
+  "/save": { summary: "Write this chat to a Markdown file: /save notes.md", run: saveChat },
   "/quit": leave,
   "/exit": leave,
 }
@@ -173,33 +177,33 @@ async function runChatCommand(line: string, talk: Talk): Promise<"leave" | undef
 
 function showHelp(): void {
   const width = Math.max(...COMMANDS.map((name) => name.length)) + 2
-  const rows = Object.entries(commands).map(([name, { does }]) => `  ${padEnd(name, width)}${does}`)
+  const rows = Object.entries(commands).map(([name, { summary }]) => `  ${padEnd(name, width)}${summary}`)
   process.stdout.write(`${rows.join("\n")}\n`)
 }
 
 async function showCollections({ dex, input }: Talk): Promise<void> {
   const all = await describeCollections(dex)
-  const looked = all.filter(({ name, project }) =>
+  const searchedCollections = all.filter(({ name, project }) =>
     input.collections
       ? input.collections.includes(name)
       : project === undefined
         ? !input.no_global
         : isCurrentProject(dex, project),
   )
-  for (const { name, documents, sections } of looked)
-    process.stdout.write(`  ${safeLine(name)}: ${documents} documents, ${sections} sections\n`)
-  if (looked.length === 0) say("No documents are searched. `dex docs add <folder>` adds some.")
+  for (const { name, documents, sections } of searchedCollections)
+    process.stdout.write(`  ${safeLine(name)}: ${many(documents, "document")}, ${many(sections, "section")}\n`)
+  if (searchedCollections.length === 0) say("No documents are searched. `dex docs add <folder>` adds some.")
   if (!input.collections) say("Past conversations are searched too.")
 }
 
 async function changeUseCase({ started: { chat }, ask }: Talk, words: string): Promise<void> {
-  const now = chat.useCase()
-  if (words === "") say(now === undefined ? "No use case is set." : `Now: ${now}`)
+  const current = chat.useCase()
+  if (words === "") say(current === undefined ? "No use case is set." : `The use case is: ${current}`)
   const useCase = words || (await ask("New use case (Enter keeps it): "))?.trim()
   if (useCase) chat.setUseCase(useCase)
 }
 
-function clear({ started: { chat, stored } }: Talk): void {
+function clearChat({ started: { chat, stored } }: Talk): void {
   chat.clear()
   stored.cleared()
   say("Starting over. The questions and answers so far stay saved.")
@@ -213,14 +217,14 @@ function toggleVerbose(talk: Talk): void {
 function showSources({ turns }: Talk): void {
   const sources = new Map(turns.flatMap(({ turn }) => turn.sources.map((source) => [source.n, source] as const)))
   if (sources.size === 0) {
-    say("Nothing was cited yet.")
+    say("Nothing has been cited yet.")
     return
   }
   const sorted = [...sources.values()].sort((a, b) => a.n - b.n)
   process.stdout.write(`${sourceLines(sorted, terminalOf(process.stdout, process.env)).join("\n")}\n`)
 }
 
-function save({ dex, started, turns }: Talk, words: string): void {
+function saveChat({ dex, started, turns }: Talk, words: string): void {
   if (turns.length === 0) {
     say("There is nothing to save yet.")
     return
@@ -230,11 +234,11 @@ function save({ dex, started, turns }: Talk, words: string): void {
     writeFileSync(file, markdownOf(turns), { flag: "wx" })
     say(`Written to ${file}.`)
   } catch (error) {
-    const isThere = codeOf(error) === "EEXIST"
+    const exists = codeOf(error) === "EEXIST"
     say(
-      isThere
+      exists
         ? `${file} exists already and was not changed. Give another name: /save other.md`
-        : `It could not be written: ${messageOf(error)}`,
+        : `${file} could not be written: ${messageOf(error)}`,
     )
   }
 }

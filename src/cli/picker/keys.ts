@@ -77,18 +77,18 @@ const NUMBERED_KEYS: Record<string, string> = {
 const MODIFIERS: Record<string, string> = { "3": "alt-", "5": "ctrl-" }
 
 function escapedKey(input: string): { key?: Key; length: number } {
-  const linux = /^\x1b\[\[([A-E])/.exec(input)
-  if (linux) return { key: linux[1] === "A" ? { name: "f1" } : undefined, length: linux[0].length }
+  const linuxKey = /^\x1b\[\[([A-E])/.exec(input)
+  if (linuxKey) return { key: linuxKey[1] === "A" ? { name: "f1" } : undefined, length: linuxKey[0].length }
   const sequence = /^\x1b(?:\[([0-?]*)[ -/]*|O)([@-~])/.exec(input)
   if (sequence) {
-    const [matched, parameters = "", final = ""] = sequence
+    const [sequenceText, parameters = "", final = ""] = sequence
     const [first = "", modifier = ""] = parameters.split(";")
     const name = final === "~" ? NUMBERED_KEYS[first] : FINAL_LETTERS[final]
-    return { key: name ? { name: `${MODIFIERS[modifier] ?? ""}${name}` } : undefined, length: matched.length }
+    return { key: name ? { name: `${MODIFIERS[modifier] ?? ""}${name}` } : undefined, length: sequenceText.length }
   }
-  const [, sign = ""] = /^\x1b(.)/su.exec(input) ?? []
+  const [, character = ""] = /^\x1b(.)/su.exec(input) ?? []
   // The Escape key, followed by another key.
-  if (sign === "\x1b" || sign === "") return { key: { name: "escape" }, length: 1 }
-  const name = /[\x00-\x1f\x7f]/.test(sign) ? controlName(sign.charCodeAt(0)) : sign.toLowerCase()
-  return { key: { name: `alt-${name}` }, length: 1 + sign.length }
+  if (character === "\x1b" || character === "") return { key: { name: "escape" }, length: 1 }
+  const name = /[\x00-\x1f\x7f]/.test(character) ? controlName(character.charCodeAt(0)) : character.toLowerCase()
+  return { key: { name: `alt-${name}` }, length: 1 + character.length }
 }

@@ -11,20 +11,21 @@ import { recordedSuggestions } from "../terminal/ask-to-speak.ts"
 import { findQuickRows, findRankedRows, previewOf } from "./look-up.ts"
 import type { LookUpAnswer, LookUpQuestion } from "./start-look-up.ts"
 
-// Answers the picker's questions in this process, because a search for a word that is still being typed takes up to a second.
+// Answers the picker's questions in a process of its own, so that drawing does not wait: a search for a word that is still being
+// typed takes up to a second.
 
 const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
 
 /** Reused from one key press to the next, because most rows stay the same. */
-const read: TypedSearchCache = new Map()
+const cache: TypedSearchCache = new Map()
 
 serveOrders(answerTo)
 
 async function answerTo(question: LookUpQuestion): Promise<LookUpAnswer> {
   switch (question.type) {
     case "typed":
-      if (question.isAgain) read.clear()
-      return { found: await findQuickRows(dex, question.query, read) }
+      if (question.isAgain) cache.clear()
+      return { found: await findQuickRows(dex, question.query, cache) }
     case "ranked":
       return { found: await findRankedRows(dex, question.query) }
     case "preview": {
@@ -47,20 +48,20 @@ async function sourcesWithConversations(): Promise<string[]> {
   return report.filter(({ kinds }) => (kinds.person ?? 0) > 0).map(({ source }) => source)
 }
 
-/** After the first week, points to the question that `dex --plain` asks. */
+/** After the first week, points to `dex --plain`, which asks whether dex may speak to the agents. */
 async function weekNote(): Promise<string> {
-  const would = await recordedSuggestions({
+  const suggestions = await recordedSuggestions({
     home: dex.home,
     env: process.env,
     suggestions: dex.suggestions,
     now: dex.now(),
   })
-  if (would === undefined || would.length === 0) return ""
-  return `${many(would.length, "time")} dex would have spoken to your agents. May it? \`dex --plain\` asks.`
+  if (suggestions === undefined || suggestions.length === 0) return ""
+  return `dex would have spoken to your agents ${many(suggestions.length, "time")}. To let it, run \`dex --plain\`.`
 }
 
 /** Says what an agent will soon delete, and that dex has a copy. */
 async function deletionNote(): Promise<string> {
-  const ahead = await upcomingDeletions(dex)
-  return (ahead && describeDeletions(ahead)) ?? ""
+  const deletions = await upcomingDeletions(dex)
+  return (deletions && describeDeletions(deletions)) ?? ""
 }

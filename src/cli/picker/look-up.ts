@@ -12,17 +12,17 @@ import { describeOtherKinds } from "../../tools/kinds.ts"
 import { correctionNote } from "../../tools/search/forgiving.ts"
 import { search } from "../../tools/search/search.ts"
 import { isUnreadNote } from "../../tools/unread.ts"
-import { readableMessages } from "../print/conversation-lines.ts"
+import { readableMessage } from "../print/conversation-lines.ts"
 import { type FoundRows, newestRows } from "./newest-rows.ts"
 import type { Preview } from "./preview-lines.ts"
 import type { RowQuery } from "./start-look-up.ts"
 import type { PickerRow } from "./state.ts"
 
-/** A search that is finished before the next key press: the newest conversations, or the newest that contain these words. */
+/** Finds rows within the time between two key presses: the newest conversations, or the newest that contain these words. */
 export async function findQuickRows(
   dex: Dex,
   { text, filter, limit }: RowQuery,
-  read: TypedSearchCache,
+  cache: TypedSearchCache,
 ): Promise<FoundRows> {
   if (text === "") return newestRows(dex, filter, limit)
   const found = await searchAsTyped(
@@ -36,7 +36,7 @@ export async function findQuickRows(
       inside: dex.project,
       limit: MAX_TYPED_ROWS,
     },
-    read,
+    cache,
   )
   const rows = found
     .filter(({ project }) => !filter.here || project === dex.project)
@@ -68,7 +68,7 @@ export async function findRankedRows(dex: Dex, { text, filter, limit }: RowQuery
   // The search also finds projects whose path merely contains this one.
   const results = output.results.filter(({ project }) => !filter.here || project === dex.project)
   const rows = results
-    .filter(({ kind, parent }) => parent !== undefined || LISTED_KINDS.some((one) => one === kind))
+    .filter(({ kind, parent }) => parent !== undefined || LISTED_KINDS.some((listedKind) => listedKind === kind))
     .map(({ id, title, date, source, project, snippet, message_index }) => ({
       ref: id,
       title,
@@ -78,14 +78,15 @@ export async function findRankedRows(dex: Dex, { text, filter, limit }: RowQuery
       snippet,
       message: message_index,
     }))
-  const unfolded = results.filter(({ parent }) => parent === undefined)
-  const hidden = describeOtherKinds(
-    Object.fromEntries([...Map.groupBy(unfolded, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
+  const withoutParent = results.filter(({ parent }) => parent === undefined)
+  const hiddenKinds = describeOtherKinds(
+    Object.fromEntries([...Map.groupBy(withoutParent, ({ kind }) => kind)].map(([kind, all]) => [kind, all.length])),
   )
-  const hiddenNote = hidden === "" ? "" : `Not shown: ${hidden}; \`dex search\` shows them.`
-  // A person who is typing knows that the last word is incomplete.
-  const expected = (output.replaced ?? []).map(({ typed, by }) => correctionNote({ typed, by, why: "prefix" }))
-  const note = output.notes.find((one) => !expected.includes(one) && !isUnreadNote(one)) ?? hiddenNote
+  const hiddenNote = hiddenKinds === "" ? "" : `Not shown: ${hiddenKinds}; \`dex search\` shows them.`
+  // A person who is typing knows that the last word is incomplete, so the note about it is left out.
+  const expectedNotes = (output.replaced ?? []).map(({ typed, by }) => correctionNote({ typed, by, why: "prefix" }))
+  const note =
+    output.notes.find((candidate) => !expectedNotes.includes(candidate) && !isUnreadNote(candidate)) ?? hiddenNote
   return { rows, hasMore: output.results.length === limit, note }
 }
 
@@ -95,10 +96,10 @@ const MAX_MESSAGES = 40
 const MAX_CHARS = 1_500
 /** The most rows of a preview. Few screens have more. */
 const MAX_ROWS = 60
-/** The fewest lines of a long message that are shown. */
+/** The number of lines that the preview shows of a long message. */
 const MIN_LINES = 6
 
-/** The conversation from its first message, or from just before the one that matched, drawn for this screen. */
+/** A preview for this screen. It begins with the conversation's first message, or just before the message that matched. */
 export async function previewOf(
   dex: Dex,
   row: Pick<PickerRow, "ref" | "message">,
@@ -113,19 +114,21 @@ export async function previewOf(
     ({ superseded, abandoned }) => !superseded && !abandoned,
   )
   const first = Math.max(0, messages.findIndex(({ number }) => number === row.message) - MESSAGES_BEFORE)
-  const shown = messages.slice(first, first + MAX_MESSAGES).map((message) => readableMessages(shortenMessage(message)))
+  const visibleMessages = messages
+    .slice(first, first + MAX_MESSAGES)
+    .map((message) => readableMessage(shortenMessage(message)))
   const agent = agentOf(conversation.ref.source)?.name ?? conversation.ref.source
   const options = { screen, agent, root: conversation.project ?? "", unfolds: () => false }
   return {
     ref: row.ref,
     title: conversation.title?.text ?? "(no title)",
     facts: factsOf(conversation, work!),
-    messages: firstOf(readMessages(shown, options)),
+    messages: firstScreenful(readMessages(visibleMessages, options)),
   }
 }
 
-/** As many messages as fit on a screen, because drawing them is most of the work. */
-function firstOf(messages: Iterable<string[]>): string[][] {
+/** Returns only as many messages as fit on a screen, because drawing them is most of the work. */
+function firstScreenful(messages: Iterable<string[]>): string[][] {
   const first: string[][] = []
   let lines = 0
   for (const message of messages) {
@@ -147,18 +150,18 @@ function shortenMessage(message: StoredMessage): StoredMessage {
 }
 
 function factsOf({ ref, project, git_branch, ended_at, message_count }: ConversationRow, work: Work): string[] {
-  const where = [
+  const origin = [
     agentOf(ref.source)?.name ?? ref.source,
     projectName(project ?? ""),
     ended_at === undefined ? "no date" : localMinute(ended_at),
     git_branch ?? "",
   ]
   const { files, commits, lines_added, lines_removed } = work
-  const done = [
+  const counts = [
     many(message_count, "message"),
     ...(files > 0 ? [many(files, "file")] : []),
     ...(lines_added + lines_removed > 0 ? [`+${lines_added} -${lines_removed}`] : []),
     ...(commits > 0 ? [many(commits, "commit")] : []),
   ]
-  return [where.filter((one) => one !== "").join(" · "), done.join(" · ")]
+  return [origin.filter((text) => text !== "").join(" · "), counts.join(" · ")]
 }

@@ -64,13 +64,13 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
   const typing = startLookUp()
   const terminal = openTerminal(input, output, fail)
   const previews = createPreviews(lookUp, () => draw())
-  let state = startingState(text, openableOn(dex))
+  let state = startingState(text, openableAgents(dex))
 
   const draw = () => {
     const look = lookOf(options)
     state = scrollToSelected(state, rowsPerPage(state, look))
     const row = selectedRow(state)
-    terminal.draw(drawScreen(state, row && hasPreview(look) ? previews.of(row, look) : undefined, look))
+    terminal.draw(drawScreen(state, row && hasPreview(look) ? previews.get(row, look) : undefined, look))
   }
   const change = (next: Partial<PickerState>) => {
     state = { ...state, ...next }
@@ -80,7 +80,7 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
     { typing, ranking: lookUp },
     {
       onFound: (found, { isFirst, isLast }) => {
-        // As long as the person has not moved, the first row stays selected.
+        // As long as the person has not moved the selection, the first row stays selected.
         const isNew = isFirst || (state.isFinding && state.selected === 0)
         state = withRows(state, { ...found, isNew }, rowsPerPage(state, lookOf(options)))
         change({ isFinding: !isLast, ...(found.note !== "" && { note: found.note }) })
@@ -89,37 +89,37 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
       onProblem: (note) => change({ rows: [], isFinding: false, note }),
     },
   )
-  const step = ({ state: next, wish }: PickerStep) => {
+  const applyStep = ({ state: next, action }: PickerStep) => {
     state = next
-    if (wish) grant(wish)
+    if (action) perform(action)
   }
-  const askAbout = () => {
+  const requestSourcesAndNote = () => {
     lookUp.ask({ type: "sources" }, (answer) => {
       if (!("sources" in answer)) return
-      step(withSources(state, answer.sources))
+      applyStep(withSources(state, answer.sources))
       draw()
     })
     lookUp.ask({ type: "note" }, (answer) => {
       if ("note" in answer) change({ note: state.note || answer.note })
     })
   }
-  const keys = listenToKeys(input, (typed) => {
-    for (const key of typed) step(afterKey(state, key, rowsPerPage(state, lookOf(options))))
+  const keys = listenToKeys(input, (pressedKeys) => {
+    for (const key of pressedKeys) applyStep(afterKey(state, key, rowsPerPage(state, lookOf(options))))
     draw()
   })
 
-  const grant = (wish: PickerAction): void => {
-    if (wish.type === "leave") end({ type: "left" })
-    else if (wish.type === "find") {
+  const perform = (action: PickerAction): void => {
+    if (action.type === "leave") end({ type: "left" })
+    else if (action.type === "find") {
       state = { ...state, note: "" }
       finder.find(state.line.text, state.filter)
-    } else if (wish.type === "redraw") terminal.forget()
-    else if (wish.type === "suspend") suspend()
-    else if (wish.type === "hand_over" || wish.type === "view") end(wish)
-    else if (wish.type === "copy") copy(wish.row)
-    else if (wish.type === "read") void read(wish.row).catch(fail)
-    else if (options.chooses) end({ type: "chosen", row: wish.row })
-    else resume(wish.row)
+    } else if (action.type === "redraw") terminal.forget()
+    else if (action.type === "suspend") suspend()
+    else if (action.type === "hand_over" || action.type === "view") end(action)
+    else if (action.type === "copy") copy(action.row)
+    else if (action.type === "read") void read(action.row).catch(fail)
+    else if (options.chooses) end({ type: "chosen", row: action.row })
+    else resume(action.row)
   }
   const suspend = () => {
     // A command substitution is in its shell's process group, so stopping it would stop the shell.
@@ -162,10 +162,10 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
   output.on("resize", onResize)
   if (text === "") finder.refresh(text, state.filter)
   else finder.find(text, state.filter)
-  askAbout()
+  requestSourcesAndNote()
   const onMore = () => {
     previews.clear()
-    askAbout()
+    requestSourcesAndNote()
     finder.refresh(state.line.text, state.filter)
   }
   const sync = syncWhilePicking({
@@ -190,27 +190,27 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
 
 /** Caches previews. A missing one is requested, and is empty until it arrives. */
 function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
-  const loaded = new Map<string, Preview>()
-  let requested = ""
+  const cache = new Map<string, Preview>()
+  let requestedKey = ""
   return {
-    of: (row: PickerRow, look: PickerLook): Preview => {
+    get: (row: PickerRow, look: PickerLook): Preview => {
       const columns = previewColumns(look)
       const key = `${row.ref}#${row.message ?? ""} ${columns}`
-      const preview = loaded.get(key)
+      const preview = cache.get(key)
       if (preview) return preview
-      const empty = { ref: row.ref, title: row.title, facts: [], messages: [] }
-      if (requested === key) return empty
-      requested = key
+      const emptyPreview = { ref: row.ref, title: row.title, facts: [], messages: [] }
+      if (requestedKey === key) return emptyPreview
+      requestedKey = key
       lookUp.ask({ type: "preview", row, columns, color: look.color }, (answer) => {
         if (!("preview" in answer) || answer.preview === null) return
-        loaded.set(key, answer.preview)
+        cache.set(key, answer.preview)
         onNew()
       })
-      return empty
+      return emptyPreview
     },
     clear: () => {
-      loaded.clear()
-      requested = ""
+      cache.clear()
+      requestedKey = ""
     },
   }
 }
@@ -228,9 +228,9 @@ function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
 }
 
 /** The installed agents that a conversation can be handed over to. */
-function openableOn({ machine }: Dex): string[] {
-  const here = agents.filter(({ open }) => open !== undefined && isOnPath(open[0]!, machine))
-  return here.map(({ source }) => source)
+function openableAgents({ machine }: Dex): string[] {
+  const installed = agents.filter(({ open }) => open !== undefined && isOnPath(open[0]!, machine))
+  return installed.map(({ source }) => source)
 }
 
 /** How long to wait for the rest of a key. After that, a lone Escape is the Escape key. */
@@ -239,20 +239,20 @@ const ESCAPE_MS = 100
 function listenToKeys(input: ReadStream, onKeys: (keys: Key[]) => void): { pause(): void; resume(): void } {
   let rest = ""
   let waiting: NodeJS.Timeout | undefined
-  let last: NodeJS.Immediate | undefined
+  let pendingEnd: NodeJS.Immediate | undefined
   const stopWaiting = () => {
     clearTimeout(waiting)
-    clearImmediate(last)
+    clearImmediate(pendingEnd)
   }
-  const take = (read: { keys: Key[]; rest: string }) => {
-    rest = read.rest
-    onKeys(read.keys)
+  const handleKeys = (input: { keys: Key[]; rest: string }) => {
+    rest = input.rest
+    onKeys(input.keys)
   }
   const onData = (data: string) => {
     stopWaiting()
-    take(readKeys(rest + data))
-    // First reads input that arrived while dex was busy.
-    const end = () => (last = setImmediate(() => take(lastKeys(rest))))
+    handleKeys(readKeys(rest + data))
+    // Waits until input that arrived while dex was busy has been read.
+    const end = () => (pendingEnd = setImmediate(() => handleKeys(lastKeys(rest))))
     if (rest !== "") waiting = setTimeout(end, ESCAPE_MS)
   }
   input.setEncoding("utf8")

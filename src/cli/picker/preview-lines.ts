@@ -1,6 +1,6 @@
 import { clip, markWords, paint, safeLine, wrap } from "../../render/terminal.ts"
 
-/** The pane next to the list: agent, project and date, and some of the messages. */
+/** The contents of the pane next to the list. */
 export type Preview = {
   ref: string
   title: string
@@ -9,7 +9,7 @@ export type Preview = {
   messages: string[][]
 }
 
-/** The most lines of a message, so that several messages fit. */
+/** The maximum number of lines of one message, so that several messages fit. */
 const MAX_LINES = 6
 
 export function previewLines(

@@ -16,21 +16,24 @@ export async function readConversation(
   dex: Dex,
   { ref, message }: PickerRow,
   words: string,
-  on: Terminals,
+  terminals: Terminals,
 ): Promise<void> {
-  const lines = await linesOfConversation(dex, ref, words, on.output)
-  const [program = "", ...args] = pagerFor(lineOfMessage(lines, message), terminalOf(on.output, process.env).color)
+  const lines = await linesOfConversation(dex, ref, words, terminals.output)
+  const [program = "", ...args] = pagerFor(
+    lineOfMessage(lines, message),
+    terminalOf(terminals.output, process.env).color,
+  )
   const env = { ...process.env, ...withLessCharset(process.env) }
-  const child = spawn(program || "cat", args, { stdio: ["pipe", on.output.fd, on.output.fd], env })
+  const child = spawn(program || "cat", args, { stdio: ["pipe", terminals.output.fd, terminals.output.fd], env })
   child.stdin!.on("error", () => {}) // the person left before the end
   child.stdin!.end(`${lines.join("\n").trimEnd()}\n`)
-  const ended = await Promise.race([
+  const hasStarted = await Promise.race([
     once(child, "close").then(() => true),
     once(child, "error").then(() => false), // the program does not exist
   ]).catch(() => false)
-  if (ended && /(^|\/)less$/.test(program)) return
-  if (!ended) on.output.write(`${lines.join("\n").trimEnd()}\n`)
-  await waitForKey(on)
+  if (hasStarted && /(^|\/)less$/.test(program)) return
+  if (!hasStarted) terminals.output.write(`${lines.join("\n").trimEnd()}\n`)
+  await waitForKey(terminals)
 }
 
 /** Waits for a key, because not every pager waits at its end. Otherwise the list would cover what the pager printed. */
@@ -58,10 +61,11 @@ async function linesOfConversation(dex: Dex, name: string, words: string, output
 
 /** The line on which a message begins, counted from 1. */
 function lineOfMessage(lines: readonly string[], message: number | undefined): number | undefined {
-  const heads = new RegExp(` #${message}(?: \\W|$)`)
+  const messageHead = new RegExp(` #${message}(?: \\W|$)`)
   const text = lines.join("\n").split("\n")
-  const at = message === undefined ? -1 : text.findIndex((line) => heads.test(line.replaceAll(/\x1b\[[\d;]*m/g, "")))
-  return at === -1 ? undefined : at + 1
+  const index =
+    message === undefined ? -1 : text.findIndex((line) => messageHead.test(line.replaceAll(/\x1b\[[\d;]*m/g, "")))
+  return index === -1 ? undefined : index + 1
 }
 
 /**

@@ -4,12 +4,12 @@ import type { PickerFilter } from "./state.ts"
 
 /** How long after the last key press the full search starts, in milliseconds. */
 const PAUSE_MS = 150
-const MAX_LISTED = 1_000
-const MAX_FOUND = 50
+const MAX_LISTED_ROWS = 1_000
+const MAX_FOUND_ROWS = 50
 
 export type RowFinderEvents = {
   /** `isFirst`: these are the first rows for these words. `isLast`: no better ones will follow. */
-  onFound(found: FoundRows, how: { isFirst: boolean; isLast: boolean }): void
+  onFound(found: FoundRows, order: { isFirst: boolean; isLast: boolean }): void
   onProblem(problem: string): void
 }
 
@@ -26,70 +26,70 @@ export function createRowFinder(
   { typing, ranking }: { typing: LookUpProcess; ranking: LookUpProcess },
   { onFound, onProblem }: RowFinderEvents,
 ): RowFinder {
-  let newest = 0
+  let latestRequest = 0
   let pause: NodeJS.Timeout | undefined
-  /** Ignores answers to words that have changed since. */
-  const whileNewest = (take: (found: FoundRows) => void, fail = onProblem) => {
-    const own = newest
+  /** Returns a handler that ignores an answer if the words have changed since the question. */
+  const ifStillLatest = (onRows: (found: FoundRows) => void, fail = onProblem) => {
+    const requestNumber = latestRequest
     return (answer: LookUpAnswer) => {
-      if (own !== newest) return
-      if ("found" in answer) take(answer.found)
+      if (requestNumber !== latestRequest) return
+      if ("found" in answer) onRows(answer.found)
       else if ("problem" in answer) fail(answer.problem)
     }
   }
-  const list = (filter: PickerFilter, isFirst: boolean) =>
+  const listNewest = (filter: PickerFilter, isFirst: boolean) =>
     typing.ask(
-      { type: "typed", query: { text: "", filter, limit: MAX_LISTED }, isAgain: !isFirst },
-      whileNewest((found) => onFound(found, { isFirst, isLast: true })),
+      { type: "typed", query: { text: "", filter, limit: MAX_LISTED_ROWS }, isAgain: !isFirst },
+      ifStillLatest((found) => onFound(found, { isFirst, isLast: true })),
     )
   const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
-    const query = { text, filter, limit: MAX_FOUND }
-    let typed: FoundRows = { rows: [], hasMore: false, note: "" }
-    let ranked: FoundRows | undefined
+    const query = { text, filter, limit: MAX_FOUND_ROWS }
+    let quickResult: FoundRows = { rows: [], hasMore: false, note: "" }
+    let rankedResult: FoundRows | undefined
     let problem: string | undefined
-    const showRanked = (found: FoundRows) => {
-      const isFirst = !isRefresh && ranked === undefined && typed.rows.length === 0
-      ranked = found
-      onFound(withTyped(found, typed), { isFirst, isLast: true })
+    const showRankedResult = (found: FoundRows) => {
+      const isFirst = !isRefresh && rankedResult === undefined && quickResult.rows.length === 0
+      rankedResult = found
+      onFound(appendQuickRows(found, quickResult), { isFirst, isLast: true })
     }
-    const showTyped = (found: FoundRows) => {
-      typed = found
+    const showQuickResult = (found: FoundRows) => {
+      quickResult = found
       // Either of the two processes may answer first.
-      if (ranked) showRanked(ranked)
+      if (rankedResult) showRankedResult(rankedResult)
       else if (problem !== undefined) showProblem(problem)
       // An empty quick result is not shown: the full search may find more.
       else if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
     }
-    // Keeps the quick results, newest first.
+    // Keeps the quick results, newest first, if the full search failed.
     const showProblem = (note: string) => {
       problem = note
-      if (typed.rows.length > 0) onFound({ ...typed, note }, { isFirst: false, isLast: true })
+      if (quickResult.rows.length > 0) onFound({ ...quickResult, note }, { isFirst: false, isLast: true })
       else onProblem(note)
     }
-    typing.ask({ type: "typed", query, isAgain: isRefresh }, whileNewest(showTyped))
-    const rank = () => ranking.ask({ type: "ranked", query }, whileNewest(showRanked, showProblem))
+    typing.ask({ type: "typed", query, isAgain: isRefresh }, ifStillLatest(showQuickResult))
+    const rank = () => ranking.ask({ type: "ranked", query }, ifStillLatest(showRankedResult, showProblem))
     pause = setTimeout(rank, isRefresh ? 0 : PAUSE_MS)
   }
-  const start = (typed: string, filter: PickerFilter, isRefresh: boolean) => {
-    newest++
+  const start = (typedText: string, filter: PickerFilter, isRefresh: boolean) => {
+    latestRequest++
     clearTimeout(pause)
-    const text = typed.trim()
-    if (text === "") list(filter, !isRefresh)
+    const text = typedText.trim()
+    if (text === "") listNewest(filter, !isRefresh)
     else search(text, filter, isRefresh)
   }
   return {
     find: (text, filter) => start(text, filter, false),
     refresh: (text, filter) => start(text, filter, true),
     stop: () => {
-      newest++
+      latestRequest++
       clearTimeout(pause)
     },
   }
 }
 
 /** Appends the quick results that the ranking does not contain. */
-function withTyped(ranked: FoundRows, typed: FoundRows): FoundRows {
-  const refs = new Set(ranked.rows.map(({ ref }) => ref))
-  const others = typed.rows.filter(({ ref }) => !refs.has(ref))
-  return { ...ranked, rows: [...ranked.rows, ...others] }
+function appendQuickRows(rankedResult: FoundRows, quickResult: FoundRows): FoundRows {
+  const refs = new Set(rankedResult.rows.map(({ ref }) => ref))
+  const others = quickResult.rows.filter(({ ref }) => !refs.has(ref))
+  return { ...rankedResult, rows: [...rankedResult.rows, ...others] }
 }

@@ -20,19 +20,19 @@ export type LookUpAnswer =
   | { preview: Preview | null }
   /** The reason why the agent cannot resume the conversation; empty if it can. */
   | { why_not: string }
-  /** The agents of which there are conversations. */
+  /** The agents that have conversations. */
   | { sources: string[] }
-  /** The first screen's line above the list. */
+  /** The line above the list on the first screen. */
   | { note: string }
   | { problem: string }
 
 export type LookUpProcess = {
   /** A newer question replaces a waiting one of the same type, which then gets no answer. */
-  ask(question: LookUpQuestion, answered: (answer: LookUpAnswer) => void): void
+  ask(question: LookUpQuestion, onAnswer: (answer: LookUpAnswer) => void): void
   close(): void
 }
 
-type OpenQuestion = { question: LookUpQuestion; answered: (answer: LookUpAnswer) => void }
+type OpenQuestion = { question: LookUpQuestion; onAnswer: (answer: LookUpAnswer) => void }
 
 /**
  * Looks things up in a subprocess, one at a time, so that drawing never waits. The first question starts it. If it dies, a new
@@ -43,17 +43,17 @@ export function startLookUp(): LookUpProcess {
   let isAsking = false
   let isClosed = false
   const waiting = new Map<LookUpQuestion["type"], OpenQuestion>()
-  const running = (): NonNullable<typeof current> => {
+  const ensureRunning = (): NonNullable<typeof current> => {
     if (!current || current.hasEnded()) current = startProcess(subprocessFile("./look-up-process.ts", import.meta.url))
     return current
   }
-  const lookUp = async (question: LookUpQuestion, isAgain = false): Promise<LookUpAnswer> => {
+  const lookUp = async (question: LookUpQuestion, isRetry = false): Promise<LookUpAnswer> => {
     try {
-      return await running().ask(question)
+      return await ensureRunning().ask(question)
     } catch (error) {
       if (!isSubprocessEnded(error)) return { problem: messageOf(error) }
-      // A question that has ended two processes is not retried again.
-      return isAgain || isClosed ? { problem: "The search process ended unexpectedly." } : lookUp(question, true)
+      // If the second process died too, the question is not asked again.
+      return isRetry || isClosed ? { problem: "The search process ended unexpectedly." } : lookUp(question, true)
     }
   }
   const askNext = async () => {
@@ -64,12 +64,12 @@ export function startLookUp(): LookUpProcess {
     const answer = await lookUp(next.question)
     isAsking = false
     if (isClosed) return
-    next.answered(answer)
+    next.onAnswer(answer)
     askNext()
   }
   return {
-    ask: (question, answered) => {
-      waiting.set(question.type, { question, answered })
+    ask: (question, onAnswer) => {
+      waiting.set(question.type, { question, onAnswer })
       askNext()
     },
     close: () => {

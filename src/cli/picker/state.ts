@@ -24,13 +24,13 @@ export type PickerState = {
   selected: number
   /** The first row on the screen. */
   top: number
-  /** The agents of which there are conversations; undefined until they are looked up. */
+  /** The agents that have conversations; undefined until they are looked up. */
   sources?: readonly string[]
   /** True if the key for the next agent was pressed before the agents were known. */
   wantsAgent: boolean
   /** The agents that a conversation can be handed over to. */
   openable: readonly string[]
-  menu?: { type: "actions" } | { type: "hand_over"; at: number } | { type: "problem"; text: string }
+  menu?: { type: "actions" } | { type: "hand_over"; selected: number } | { type: "problem"; text: string }
   /** The line above the list, with news and warnings. */
   note: string
   /** The result of the last key, shown until the next one. */
@@ -53,7 +53,7 @@ export type PickerAction =
   | { type: "view"; row: PickerRow }
   | { type: "hand_over"; row: PickerRow; to: string }
 
-export type PickerStep = { state: PickerState; wish?: PickerAction }
+export type PickerStep = { state: PickerState; action?: PickerAction }
 
 export function startingState(text: string, openable: readonly string[]): PickerState {
   return {
@@ -77,55 +77,55 @@ export function selectedRow({ rows, selected }: PickerState): PickerRow | undefi
 }
 
 /** The state after a key press. `page` is the number of rows on the screen. */
-export function afterKey(before: PickerState, key: Key, page: number): PickerStep {
-  const state = { ...before, notice: "" }
-  if (key.name === "ctrl-c") return { state, wish: { type: "leave" } }
-  if (key.name === "ctrl-z") return { state, wish: { type: "suspend" } }
-  if (key.name === "ctrl-l") return { state, wish: { type: "redraw" } }
-  if (state.menu?.type === "hand_over") return inHandover(state, state.menu.at, key)
-  if (state.menu) return inMenu(state, state.menu.type, key)
-  const moved = move(state, key.name, page)
-  if (moved !== undefined) return { state: scrollToSelected({ ...state, selected: moved }, page) }
+export function afterKey(previous: PickerState, key: Key, page: number): PickerStep {
+  const state = { ...previous, notice: "" }
+  if (key.name === "ctrl-c") return { state, action: { type: "leave" } }
+  if (key.name === "ctrl-z") return { state, action: { type: "suspend" } }
+  if (key.name === "ctrl-l") return { state, action: { type: "redraw" } }
+  if (state.menu?.type === "hand_over") return afterHandoverKey(state, state.menu.selected, key)
+  if (state.menu) return afterMenuKey(state, state.menu.type, key)
+  const newSelection = move(state, key.name, page)
+  if (newSelection !== undefined) return { state: scrollToSelected({ ...state, selected: newSelection }, page) }
   return afterCommandKey(state, key) ?? afterEdit(state, key)
 }
 
 /** Shows the rows that were found. The selected conversation stays selected, at the same position on the screen. */
 export function withRows(
   state: PickerState,
-  found: { rows: readonly PickerRow[]; hasMore: boolean; isNew: boolean },
+  result: { rows: readonly PickerRow[]; hasMore: boolean; isNew: boolean },
   page: number,
 ): PickerState {
-  const { rows, hasMore, isNew } = found
+  const { rows, hasMore, isNew } = result
   const next = { ...state, rows, hasMore, isFinding: false }
   const ref = selectedRow(state)?.ref
-  const same = isNew ? -1 : rows.findIndex((row) => row.ref === ref)
+  const sameRow = isNew ? -1 : rows.findIndex((row) => row.ref === ref)
   if (isNew) return { ...next, selected: 0, top: 0 }
-  const selected = same === -1 ? clamp(state.selected, 0, rows.length - 1) : same
+  const selected = sameRow === -1 ? clamp(state.selected, 0, rows.length - 1) : sameRow
   return scrollToSelected({ ...next, selected, top: state.top + selected - state.selected }, page)
 }
 
 /** Scrolls so that the selected row is visible. */
 export function scrollToSelected(state: PickerState, page: number): PickerState {
   const { selected, rows } = state
-  const lowest = clamp(selected - page + 1, 0, rows.length)
-  const inSight = clamp(state.top, lowest, selected)
-  return { ...state, top: clamp(inSight, 0, Math.max(0, rows.length - page)) }
+  const lowestTop = clamp(selected - page + 1, 0, rows.length)
+  const visibleTop = clamp(state.top, lowestTop, selected)
+  return { ...state, top: clamp(visibleTop, 0, Math.max(0, rows.length - page)) }
 }
 
-function clamp(value: number, least: number, most: number): number {
-  return Math.max(least, Math.min(most, value))
+function clamp(value: number, min: number, max: number): number {
+  return Math.max(min, Math.min(max, value))
 }
 
-const UP = ["up", "ctrl-p", "ctrl-k"]
-const DOWN = ["down", "ctrl-n", "ctrl-j"]
+const UP_KEYS = ["up", "ctrl-p", "ctrl-k"]
+const DOWN_KEYS = ["down", "ctrl-n", "ctrl-j"]
 
 function move({ selected, rows, top }: PickerState, name: string, page: number): number | undefined {
   const last = Math.max(0, rows.length - 1)
-  const to = (row: number) => clamp(row, 0, last)
-  if (UP.includes(name)) return to(selected - 1)
-  if (DOWN.includes(name)) return to(selected + 1)
-  if (name === "page-up") return to(selected > top ? top : selected - page)
-  if (name === "page-down") return to(selected < top + page - 1 ? top + page - 1 : selected + page)
+  const rowAt = (row: number) => clamp(row, 0, last)
+  if (UP_KEYS.includes(name)) return rowAt(selected - 1)
+  if (DOWN_KEYS.includes(name)) return rowAt(selected + 1)
+  if (name === "page-up") return rowAt(selected > top ? top : selected - page)
+  if (name === "page-down") return rowAt(selected < top + page - 1 ? top + page - 1 : selected + page)
   if (name === "home") return 0
   return name === "end" ? last : undefined
 }
@@ -133,65 +133,67 @@ function move({ selected, rows, top }: PickerState, name: string, page: number):
 function afterCommandKey(state: PickerState, { name, text }: Key): PickerStep | undefined {
   const row = selectedRow(state)
   const isEmpty = state.line.text === ""
-  if (name === "enter") return row ? { state, wish: { type: "resume", row } } : { state }
-  if (name === "tab") return row ? { state, wish: { type: "read", row } } : { state }
-  if (name === "ctrl-g" || (name === "ctrl-d" && isEmpty)) return { state, wish: { type: "leave" } }
+  if (name === "enter") return row ? { state, action: { type: "resume", row } } : { state }
+  if (name === "tab") return row ? { state, action: { type: "read", row } } : { state }
+  if (name === "ctrl-g" || (name === "ctrl-d" && isEmpty)) return { state, action: { type: "leave" } }
   if (name === "escape")
     return isEmpty
-      ? { state, wish: { type: "leave" } }
+      ? { state, action: { type: "leave" } }
       : {
           state: { ...state, line: { ...typedLineOf(""), cut: state.line.cut }, isFinding: true },
-          wish: { type: "find" },
+          action: { type: "find" },
         }
   if (name === "f1" || name === "ctrl-o" || (name === "text" && text === "?" && isEmpty))
     return { state: { ...state, menu: { type: "actions" } } }
   const action = ACTIONS.find(({ letter }) => name === `alt-${letter}`)
-  return action && act(state, action.name)
+  return action && afterAction(state, action.name)
 }
 
 /** Sets the agents, and then handles a key press that waited for them. */
 export function withSources(state: PickerState, sources: readonly string[]): PickerStep {
-  const ready = { ...state, sources, wantsAgent: false }
-  return state.wantsAgent ? act(ready, "agent") : { state: ready }
+  const stateWithSources = { ...state, sources, wantsAgent: false }
+  return state.wantsAgent ? afterAction(stateWithSources, "agent") : { state: stateWithSources }
 }
 
 function afterEdit(state: PickerState, key: Key): PickerStep {
   const line = editLine(state.line, key)
   if (line === undefined) return { state }
   if (line.text === state.line.text) return { state: { ...state, line } }
-  return { state: { ...state, line, isFinding: true }, wish: { type: "find" } }
+  return { state: { ...state, line, isFinding: true }, action: { type: "find" } }
 }
 
-function inMenu(state: PickerState, type: "actions" | "problem", { name, text }: Key): PickerStep {
+function afterMenuKey(state: PickerState, type: "actions" | "problem", { name, text }: Key): PickerStep {
   const { menu: _, ...closed } = state
   const row = selectedRow(state)
-  if (name === "tab" && row) return { state: closed, wish: { type: "read", row } }
+  if (name === "tab" && row) return { state: closed, action: { type: "read", row } }
   const action = ACTIONS.find(({ letter }) => text?.toLowerCase() === letter || name === `alt-${letter}`)
-  return action && (type === "actions" || action.name === "hand_over") ? act(closed, action.name) : { state: closed }
+  return action && (type === "actions" || action.name === "hand_over")
+    ? afterAction(closed, action.name)
+    : { state: closed }
 }
 
-function act(state: PickerState, name: ActionName): PickerStep {
+function afterAction(state: PickerState, name: ActionName): PickerStep {
   const row = selectedRow(state)
   const { filter } = state
   if (name === "agent")
     return state.sources === undefined
       ? { state: { ...state, wantsAgent: true } }
-      : withFilter(state, withSource(filter, next(state.sources, filter.source)))
+      : withFilter(state, withSource(filter, nextValue(state.sources, filter.source)))
   if (name === "project") return withFilter(state, { ...filter, here: !filter.here })
-  if (name === "time") return withFilter(state, withDays(filter, next(DAYS, filter.days)))
+  if (name === "time") return withFilter(state, withDays(filter, nextValue(DAYS, filter.days)))
   if (!row) return { state }
-  if (name === "copy" || name === "view") return { state, wish: { type: name, row } }
+  if (name === "copy" || name === "view") return { state, action: { type: name, row } }
   if (state.openable.length === 0) return { state: { ...state, notice: NO_OPENABLE_AGENT } }
-  return { state: { ...state, menu: { type: "hand_over", at: 0 } } }
+  return { state: { ...state, menu: { type: "hand_over", selected: 0 } } }
 }
 
 const NO_OPENABLE_AGENT = "No other agent is installed (none was found on PATH)."
 
 const DAYS: readonly number[] = [1, 7, 30]
 
-/** The element after `now`; undefined after the last. */
-function next<T>(all: readonly T[], now: T | undefined): T | undefined {
-  return all[now === undefined ? 0 : all.indexOf(now) + 1]
+/** The element after `current`: the first one if there is no current one, and undefined after the last. */
+function nextValue<T>(all: readonly T[], current: T | undefined): T | undefined {
+  return all[current === undefined ? 0 : all.indexOf(current) + 1]
 }
 
 function withSource({ source: _, ...rest }: PickerFilter, source: string | undefined): PickerFilter {
@@ -203,63 +205,68 @@ function withDays({ days: _, ...rest }: PickerFilter, days: number | undefined):
 }
 
 function withFilter(state: PickerState, filter: PickerFilter): PickerStep {
-  return { state: { ...state, filter, isFinding: true }, wish: { type: "find" } }
+  return { state: { ...state, filter, isFinding: true }, action: { type: "find" } }
 }
 
-function inHandover(state: PickerState, at: number, { name, text = "" }: Key): PickerStep {
+function afterHandoverKey(state: PickerState, selected: number, { name, text = "" }: Key): PickerStep {
   const { menu: _, ...closed } = state
   const last = state.openable.length - 1
-  const chosen = name === "enter" ? at : /^[1-9]$/.test(text) ? Number(text) - 1 : undefined
+  const chosen = name === "enter" ? selected : /^[1-9]$/.test(text) ? Number(text) - 1 : undefined
   const to = chosen === undefined ? undefined : state.openable[chosen]
   const row = selectedRow(state)
-  if (to !== undefined && row) return { state: closed, wish: { type: "hand_over", row, to } }
-  if (!UP.includes(name) && !DOWN.includes(name)) return { state: closed }
-  return { state: { ...state, menu: { type: "hand_over", at: clamp(at + (UP.includes(name) ? -1 : 1), 0, last) } } }
+  if (to !== undefined && row) return { state: closed, action: { type: "hand_over", row, to } }
+  if (!UP_KEYS.includes(name) && !DOWN_KEYS.includes(name)) return { state: closed }
+  return {
+    state: {
+      ...state,
+      menu: { type: "hand_over", selected: clamp(selected + (UP_KEYS.includes(name) ? -1 : 1), 0, last) },
+    },
+  }
 }
 
 /** A line that is being typed: its text, the cursor position, and the text that was last cut from it. */
-export type TypedLine = { text: string; at: number; cut: string }
+export type TypedLine = { text: string; cursor: number; cut: string }
 
 export function typedLineOf(text: string): TypedLine {
-  return { text, at: text.length, cut: "" }
+  return { text, cursor: text.length, cut: "" }
 }
 
 /** The line after a key press, with readline's key bindings. Undefined if the key does not edit. */
 export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine | undefined {
   if (name === "text" || name === "paste") return insertText(line, safeTyped(text))
-  const { at, text: current } = line
+  const { cursor, text: current } = line
   switch (name) {
     case "left":
     case "ctrl-b":
-      return { ...line, at: at - lengthBefore(line) }
+      return { ...line, cursor: cursor - lengthBefore(line) }
     case "right":
     case "ctrl-f":
-      return { ...line, at: at + lengthAfter(line) }
+      return { ...line, cursor: cursor + lengthAfter(line) }
     case "ctrl-a":
-      return { ...line, at: 0 }
+      return { ...line, cursor: 0 }
     case "ctrl-e":
-      return { ...line, at: current.length }
+      return { ...line, cursor: current.length }
     case "alt-b":
     case "ctrl-left":
     case "alt-left":
-      return { ...line, at: wordStart(line) }
+      return { ...line, cursor: wordStart(line) }
     case "alt-f":
     case "ctrl-right":
     case "alt-right":
-      return { ...line, at: wordEnd(line) }
+      return { ...line, cursor: wordEnd(line) }
     case "backspace":
-      return without(line, at - lengthBefore(line), at)
+      return deleteText(line, cursor - lengthBefore(line), cursor)
     case "delete":
     case "ctrl-d":
-      return without(line, at, at + lengthAfter(line))
+      return deleteText(line, cursor, cursor + lengthAfter(line))
     case "ctrl-u":
-      return kill(line, 0, at)
+      return cutText(line, 0, cursor)
     case "ctrl-w":
-      return kill(line, /\S*\s*$/.exec(current.slice(0, at))!.index, at)
+      return cutText(line, /\S*\s*$/.exec(current.slice(0, cursor))!.index, cursor)
     case "alt-backspace":
-      return kill(line, wordStart(line), at)
+      return cutText(line, wordStart(line), cursor)
     case "alt-d":
-      return kill(line, at, wordEnd(line))
+      return cutText(line, cursor, wordEnd(line))
     case "ctrl-y":
       return insertText(line, line.cut)
     default:
@@ -268,56 +275,56 @@ export function editLine(line: TypedLine, { name, text = "" }: Key): TypedLine |
 }
 
 function insertText(line: TypedLine, text: string): TypedLine {
-  const { at, text: current } = line
-  return { ...line, text: current.slice(0, at) + text + current.slice(at), at: at + text.length }
+  const { cursor, text: current } = line
+  return { ...line, text: current.slice(0, cursor) + text + current.slice(cursor), cursor: cursor + text.length }
 }
 
 /** Makes typed or pasted text safe for one line, but keeps a space at each end. */
 function safeTyped(text: string): string {
-  const [, before = "", after = ""] = /^(\s*).*?(\s*)$/s.exec(text)!
+  const [, spaceBefore = "", spaceAfter = ""] = /^(\s*).*?(\s*)$/s.exec(text)!
   const clean = safeLine(text)
-  return clean === "" ? (before === "" ? "" : " ") : `${before && " "}${clean}${after && " "}`
+  return clean === "" ? (spaceBefore === "" ? "" : " ") : `${spaceBefore && " "}${clean}${spaceAfter && " "}`
 }
 
-function without(line: TypedLine, from: number, to: number): TypedLine {
-  return { ...line, text: line.text.slice(0, from) + line.text.slice(to), at: from }
+function deleteText(line: TypedLine, from: number, to: number): TypedLine {
+  return { ...line, text: line.text.slice(0, from) + line.text.slice(to), cursor: from }
 }
 
-function kill(line: TypedLine, from: number, to: number): TypedLine {
+function cutText(line: TypedLine, from: number, to: number): TypedLine {
   const cut = line.text.slice(from, to)
-  return { ...without(line, from, to), cut: cut === "" ? line.cut : cut }
+  return { ...deleteText(line, from, to), cut: cut === "" ? line.cut : cut }
 }
 
-function lengthBefore({ text, at }: TypedLine): number {
-  return graphemesOf(text.slice(0, at)).at(-1)?.length ?? 0
+function lengthBefore({ text, cursor }: TypedLine): number {
+  return graphemesOf(text.slice(0, cursor)).at(-1)?.length ?? 0
 }
 
-function lengthAfter({ text, at }: TypedLine): number {
-  return graphemesOf(text.slice(at))[0]?.length ?? 0
+function lengthAfter({ text, cursor }: TypedLine): number {
+  return graphemesOf(text.slice(cursor))[0]?.length ?? 0
 }
 
-function wordStart({ text, at }: TypedLine): number {
-  return /[\p{L}\p{N}_]*[^\p{L}\p{N}_]*$/u.exec(text.slice(0, at))!.index
+function wordStart({ text, cursor }: TypedLine): number {
+  return /[\p{L}\p{N}_]*[^\p{L}\p{N}_]*$/u.exec(text.slice(0, cursor))!.index
 }
 
-function wordEnd({ text, at }: TypedLine): number {
-  return at + /^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(text.slice(at))![0].length
+function wordEnd({ text, cursor }: TypedLine): number {
+  return cursor + /^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(text.slice(cursor))![0].length
 }
 
 /** Actions by letter: with Alt, or the letter alone in the menu. */
 export const ACTIONS = [
-  { name: "hand_over", letter: "h", says: "hand over to an agent" },
-  { name: "view", letter: "v", says: "view in the browser" },
-  { name: "copy", letter: "c", says: "copy its resume command" },
-  { name: "agent", letter: "a", says: "agent: all, or one" },
-  { name: "project", letter: "p", says: "project: all, or this one" },
-  { name: "time", letter: "t", says: "time: all, 1, 7, 30 days" },
+  { name: "hand_over", letter: "h", description: "hand over to an agent" },
+  { name: "view", letter: "v", description: "view in the browser" },
+  { name: "copy", letter: "c", description: "copy its resume command" },
+  { name: "agent", letter: "a", description: "agent: all, or one" },
+  { name: "project", letter: "p", description: "project: all, or this one" },
+  { name: "time", letter: "t", description: "time: all, 1, 7, 30 days" },
 ] as const
 
 type ActionName = (typeof ACTIONS)[number]["name"]
 
 /** The keys that are not actions, as the menu shows them. */
-export const OTHER_KEYS: readonly (readonly [keys: string, says: string])[] = [
+export const OTHER_KEYS: readonly (readonly [keys: string, description: string])[] = [
   ["Enter", "resume in its own agent"],
   ["Tab", "read"],
   ["Up Down", "move; also ^P ^N ^K ^J, PgUp PgDn, Home End"],

@@ -30,32 +30,32 @@ type SyncLine = {
 const MORE_EVERY_MS = 2_000
 
 /**
- * Syncs in a subprocess. If another dex is already syncing, shows that one's progress, and then reads what it missed. `stop` ends
- * it cleanly: what was read is kept.
+ * Syncs in a subprocess. If another dex process is already syncing, shows its progress, and then reads what it missed. `stop`
+ * ends the sync cleanly: everything read so far is kept.
  */
 export function syncWhilePicking({ onProgress, onMore, onEnd }: SyncEvents): { stop(): void } {
   const child = spawn(process.execPath, [process.argv[1]!, "sync", "--json"], {
     stdio: ["ignore", "pipe", "pipe"],
   })
   let note = "New conversations could not be read. Run `dex sync` to see why."
-  let changed = false
-  let reported = { done: -1, at: Date.now() }
+  let hasChanged = false
+  let lastReport = { done: -1, at: Date.now() }
   const reportMore = (done: number) => {
-    if (done <= reported.done || Date.now() - reported.at < MORE_EVERY_MS) return
-    reported = { done, at: Date.now() }
+    if (done <= lastReport.done || Date.now() - lastReport.at < MORE_EVERY_MS) return
+    lastReport = { done, at: Date.now() }
     onMore()
   }
   createInterface({ input: child.stdout }).on("line", (line) => {
-    const event = eventIn(line)
+    const event = parseEvent(line)
     if (event.event === "progress") {
-      // This sync does not count what the other one read.
-      if (event.phase === "waiting") changed = true
+      // Another process is syncing, and this sync will not count the messages that it reads.
+      if (event.phase === "waiting") hasChanged = true
       reportMore(event.done ?? 0)
       return onProgress(progressWords(event))
     }
     if (event.event !== "done") return
-    note = noteOn(event)
-    changed ||= (event.changed ?? 0) > 0
+    note = noteFor(event)
+    hasChanged ||= (event.changed ?? 0) > 0
   })
   child.stderr.resume()
   let isStopped = false
@@ -63,7 +63,7 @@ export function syncWhilePicking({ onProgress, onMore, onEnd }: SyncEvents): { s
   child.on("close", () => {
     if (isStopped) return
     onProgress("")
-    onEnd(note, changed)
+    onEnd(note, hasChanged)
   })
   return {
     stop: () => {
@@ -74,7 +74,7 @@ export function syncWhilePicking({ onProgress, onMore, onEnd }: SyncEvents): { s
   }
 }
 
-function eventIn(line: string): SyncLine {
+function parseEvent(line: string): SyncLine {
   try {
     const event: unknown = JSON.parse(line)
     return typeof event === "object" && event !== null ? (event as SyncLine) : {}
@@ -87,7 +87,7 @@ function progressWords({ done = 0, total = 0 }: SyncLine): string {
   return total > 0 ? `${grouped(done)} of ${grouped(total)}` : "reading"
 }
 
-function noteOn({
+function noteFor({
   busy = false,
   complete = true,
   added_messages = 0,

@@ -29,24 +29,24 @@ export function openTerminal(
   output: WriteStream,
   onError: (error: unknown) => void,
 ): PickerTerminal {
-  let isIn = false
-  let last: string[] = []
+  let isActive = false
+  let lastLines: string[] = []
   const enter = () => {
-    if (isIn) return
-    isIn = true
-    last = []
+    if (isActive) return
+    isActive = true
+    lastLines = []
     input.setRawMode(true)
     output.write(ENTER)
   }
   const leave = () => {
-    if (!isIn) return
-    isIn = false
+    if (!isActive) return
+    isActive = false
     output.write(LEAVE)
     input.setRawMode(false)
   }
   const onSignal = (signal: NodeJS.Signals) => {
     // Ctrl-C is for the pager while one is open.
-    if (signal === "SIGINT" && !isIn) return
+    if (signal === "SIGINT" && !isActive) return
     leave()
     process.off(signal, onSignal)
     process.kill(process.pid, signal)
@@ -62,12 +62,12 @@ export function openTerminal(
     enter,
     leave,
     draw: (frame) => {
-      if (!isIn) return
-      output.write(changesOf(last, frame))
-      last = frame.lines
+      if (!isActive) return
+      output.write(changesOf(lastLines, frame))
+      lastLines = frame.lines
     },
     forget: () => {
-      last = []
+      lastLines = []
     },
     send: (sequence) => void output.write(sequence),
     close: () => {
@@ -79,7 +79,7 @@ export function openTerminal(
   }
 }
 
-/** One update that a terminal shows at once: the changed lines, and the cursor position. */
+/** One update that a terminal draws in a single step: the changed lines, and the cursor position. */
 function changesOf(last: readonly string[], { lines, cursor }: Frame): string {
   const isComplete = last.length !== lines.length
   const changed = lines

@@ -1,6 +1,7 @@
 import type { ask } from "../../answers/ask.ts"
 import type { why } from "../../answers/why.ts"
 import { sectionsOf, shareText, whyMarkdown } from "../../answers/why-page.ts"
+import { grouped } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { padEnd, paint, safe, safeLine, type Terminal, wrap, wrapAfter } from "../../render/terminal.ts"
 import { many, when } from "../../render/words.ts"
@@ -32,25 +33,25 @@ export function sourceLines(sources: AskOutput["sources"], terminal: Terminal): 
 }
 
 /** How reliable the answer is, what is uncertain or left out, and what it cost. */
-export function notesOf({ sources, confidence, extractive, note, used }: AskOutput): string[] {
-  const how = extractive ? "Exact quotes." : "Written by a model from these sources."
+export function notesOf({ sources, confidence, extractive, note, used: usage }: AskOutput): string[] {
+  const basis = extractive ? "Exact quotes." : "Written by a model from these sources."
   return [
-    ...(sources.length > 0 ? [`Confidence: ${confidence}. ${how}`] : []),
+    ...(sources.length > 0 ? [`Confidence: ${confidence}. ${basis}`] : []),
     ...(note ? [safe(note)] : []),
-    ...usageLine(used),
+    ...usageLine(usage),
   ]
 }
 
 /** The cost that the agent itself reports, at list prices. A plan may cover it. */
-export function moneyWords({ cost_usd }: { cost_usd?: number | undefined }): string {
-  return cost_usd === undefined ? "" : `; $${cost_usd.toFixed(cost_usd < 0.1 ? 4 : 2)} by its own count`
+export function costText({ cost_usd }: { cost_usd?: number | undefined }): string {
+  return cost_usd === undefined ? "" : `; $${cost_usd.toFixed(cost_usd < 0.1 ? 4 : 2)} by the agent's own count`
 }
 
-function usageLine(used: AskOutput["used"]): string[] {
-  if (!used) return []
-  const about = used.is_estimate ? "about " : ""
+function usageLine(usage: AskOutput["used"]): string[] {
+  if (!usage) return []
+  const approximately = usage.is_estimate ? "about " : ""
   return [
-    `${safeLine(used.model)}: ${used.calls} calls, ${about}${used.input_tokens} tokens read and ${used.output_tokens} written${moneyWords(used)}.`,
+    `${safeLine(usage.model)}: ${many(usage.calls, "call")}, ${approximately}${usage.input_tokens} tokens read and ${usage.output_tokens} written${costText(usage)}.`,
   ]
 }
 
@@ -60,7 +61,7 @@ type Conversation = Output["conversations"][number]
 export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: boolean } = {}): PrintedOutput {
   const { conversations, notes, commits, answer, lines, unknown } = output
   const { terminal } = context
-  const listing = conversations.map((one) => one.asked.at(-1)?.ref ?? one.ref)
+  const listing = conversations.map((conversation) => conversation.asked.at(-1)?.ref ?? conversation.ref)
   if (conversations.length === 0)
     return { lines: [], notes: ["No conversation is known to have written this.", ...notes] }
   if (pr) return { lines: whyMarkdown(output), notes, listing }
@@ -69,10 +70,12 @@ export function printWhy(output: Output, context: PrintContext, { pr }: { pr?: b
       ...commits.map(({ hash, subject, date }) => `${hash.slice(0, 10)}  ${safeLine(subject)}  ${when(date)}`),
       ...(commits.length > 0 ? [""] : []),
       ...(answer ? [...wrap(safeLine(answer.text), terminal.columns), ...whySourceLines(answer.sources), ""] : []),
-      ...conversations.flatMap((one, i) => conversationLines(one, i + 1, lines, terminal)),
+      ...conversations.flatMap((conversation, i) => conversationLines(conversation, i + 1, lines, terminal)),
     ],
     notes: [
-      ...(unknown > 0 ? [`${many(unknown, "line")} of ${lines}: unknown.`] : []),
+      ...(unknown > 0
+        ? [`Of ${many(lines, "line")}, ${grouped(unknown)} ${unknown === 1 ? "is" : "are"} of unknown origin.`]
+        : []),
       `Read more: ${showFirst(listing, context)}`,
       ...notes,
     ],
@@ -86,12 +89,12 @@ function whySourceLines(sources: { n: number; ref: string }[]): string[] {
 
 const INDENT = "    "
 
-function conversationLines(one: Conversation, number: number, lines: number, terminal: Terminal): string[] {
-  const facts = `${shareText(one, lines)} · ${one.source} · ${when(one.date)} · ${safeLine(one.ref)}`
+function conversationLines(conversation: Conversation, number: number, lines: number, terminal: Terminal): string[] {
+  const facts = `${shareText(conversation, lines)} · ${conversation.source} · ${when(conversation.date)} · ${safeLine(conversation.ref)}`
   return [
-    `${paint(terminal, "cyan", String(number).padStart(2))}  ${paint(terminal, "bold", safeLine(one.title))}`,
+    `${paint(terminal, "cyan", String(number).padStart(2))}  ${paint(terminal, "bold", safeLine(conversation.title))}`,
     ...wrap(facts, terminal.columns - INDENT.length).map((line) => INDENT + paint(terminal, "dim", line)),
-    ...sectionsOf(one).flatMap(({ title, rows }) => [
+    ...sectionsOf(conversation).flatMap(({ title, rows }) => [
       INDENT + paint(terminal, "bold", title),
       ...rows.flatMap(({ text, ref }) => wrapAfter(`${INDENT}  `, `${text} ${numberOf(ref)}`, terminal.columns)),
     ]),

@@ -10,8 +10,8 @@ type BackupOutput = OutputOf<typeof backup>
 
 export function printBackup(output: BackupOutput, { home, terminal }: PrintContext): PrintedOutput {
   const { file, bytes, conversations, messages, duration_ms } = output
-  const what = `${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(bytes)}`
-  const line = `${safeLine(shortPath(file, home))}: ${what}, written and read back in ${seconds(duration_ms)}.`
+  const contents = `${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(bytes)}`
+  const line = `${safeLine(shortPath(file, home))}: ${contents}, written and read back in ${seconds(duration_ms)}.`
   return {
     lines: terminal.interactive ? wrap(line, terminal.columns) : [line],
     notes: ["It contains your conversations: keep it private."],
@@ -38,10 +38,13 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
   const { file, conversations, messages, forgotten, notes_left_out, left_out, projects, made_private, duration_ms } =
     output
   const notes = projects.map(({ from, to }) => `${safeLine(from)} is ${safeLine(shortPath(to, home))} on this machine.`)
-  if (forgotten > 0) notes.push(`${many(forgotten, "conversation")} left out: deleted here.`)
+  if (forgotten > 0)
+    notes.push(
+      `${many(forgotten, "conversation was", "conversations were")} left out, because you deleted them from this history.`,
+    )
   if (notes_left_out > 0)
     notes.push(
-      `${many(notes_left_out, "note")} left out: agents trust your notes. If they are yours: dex import ${safeLine(shortPath(file, home))} --with-notes`,
+      `${many(notes_left_out, "note was", "notes were")} left out, because agents trust your notes. If you wrote them: dex import ${safeLine(shortPath(file, home))} --with-notes`,
     )
   for (const { what, count } of left_out)
     notes.push(`Left out, because dex never writes such data: ${safeLine(what)} (${grouped(count)}).`)
@@ -58,13 +61,13 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
 
 export function printShare(output: OutputOf<typeof share>, { home }: PrintContext): PrintedOutput {
   if (output.text !== undefined) return { lines: output.text.split("\n") }
-  const gone = output.taken_out.map(
+  const removed = output.taken_out.map(
     ({ what, count, earlier }) => `  ${what}: ${count} ×${earlier ? ", when it was read" : ""}`,
   )
   return {
     lines: [
-      `Written: ${shortPath(output.file ?? "", home)} (${megabytes(output.bytes)}, ${output.messages} messages)`,
-      ...(gone.length === 0 ? ["No secret was found in it."] : ["Taken out of it:", ...gone]),
+      `Written: ${shortPath(output.file ?? "", home)} (${megabytes(output.bytes)}, ${many(output.messages, "message")})`,
+      ...(removed.length === 0 ? ["No secret was found in it."] : ["Removed from it:", ...removed]),
     ],
     notes: ["Read it before you send it: dex finds many secrets, not all."],
   }

@@ -28,28 +28,29 @@ function legend({ total, proved, likely, unknown, kind }: Output): string[] {
   ]
 }
 
-const MARKS = { proved: " ", likely: "~", unknown: "-" }
+const LEVEL_MARKS = { proved: " ", likely: "~", unknown: "-" }
 
 const MAX_TITLE_LENGTH = 30
 
-/** Caches the results, because hundreds of lines have the same values. */
-function cached(make: (text: string) => string): (text: string) => string {
-  const made = new Map<string, string>()
+/** Returns a function that caches its results, because hundreds of lines have the same values. */
+function memoized(make: (text: string) => string): (text: string) => string {
+  const results = new Map<string, string>()
   return (text) => {
-    const result = made.get(text) ?? make(text)
-    made.set(text, result)
+    const result = results.get(text) ?? make(text)
+    results.set(text, result)
     return result
   }
 }
 
 function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
-  // The first characters of the conversation's id, which every command accepts; with the owner for a colleague's conversation.
-  const idOf = cached((conversation) => {
+  // The first characters of the conversation's id, which every command accepts. For a colleague's conversation, the owner and the
+  // agent come before them.
+  const idOf = memoized((conversation) => {
     const [source = "", id = ""] = safeLine(conversation).split(/:(?=[^:]*$)/)
     return `${source.includes("/") ? `${source}:` : ""}${id.slice(0, 8)}`
   })
-  const agentOf = cached((agent) => clip(safeLine(agent), 14))
-  const titleOf = cached((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : MAX_TITLE_LENGTH))
+  const agentOf = memoized((agent) => clip(safeLine(agent), 14))
+  const titleOf = memoized((title) => clip(safeLine(title), terminal.columns < 100 ? 16 : MAX_TITLE_LENGTH))
   const rows = lines.map(({ conversation, ref, agent, title, recorded, commit, date }) => [
     conversation === undefined ? "" : idOf(conversation) + (/#\d+$/.exec(ref ?? "")?.[0] ?? ""),
     agentOf(agent ?? ""),
@@ -60,7 +61,7 @@ function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
     Math.max(0, ...[...new Set(rows.map((row) => row[column]!))].map(widthOf)),
   )
   const styles = ["cyan", undefined, undefined, "dim"] as const
-  const whoOf = cached((row) =>
+  const paintRow = memoized((row) =>
     row
       .split("\n")
       .map((text, column) => padEnd(text, widths[column]!))
@@ -71,8 +72,8 @@ function fileLines(lines: readonly Line[], terminal: Terminal): string[] {
   const digits = String(lines.at(-1)?.line ?? "").length
   return lines.map(({ level, line, text }, i) => {
     const number = paint(terminal, "dim", `${String(line).padStart(digits)})`)
-    const shown = safe(text).replaceAll("\t", "    ")
-    return `${MARKS[level]} ${whoOf(rows[i]!.join("\n"))} ${number} ${shown}`.trimEnd()
+    const visibleText = safe(text).replaceAll("\t", "    ")
+    return `${LEVEL_MARKS[level]} ${paintRow(rows[i]!.join("\n"))} ${number} ${visibleText}`.trimEnd()
   })
 }
 
@@ -93,13 +94,13 @@ function commitLines(commit: Commit, terminal: Terminal): string[] {
 
 function whoLines(commit: Commit, room: number): string[] {
   if (commit.conversation === undefined) {
-    const recorded = commit.recorded === undefined ? "" : ` · ${safeLine(commit.recorded)}`
-    return [`  ${clip(`unknown${recorded}`, room)}`]
+    const recordedText = commit.recorded === undefined ? "" : ` · ${safeLine(commit.recorded)}`
+    return [`  ${clip(`unknown${recordedText}`, room)}`]
   }
   return [
     `  ${clip(
       [commit.level, commit.agent, commit.title]
-        .map((one) => safeLine(one ?? ""))
+        .map((text) => safeLine(text ?? ""))
         .filter(Boolean)
         .join(" · "),
       room,
@@ -109,20 +110,20 @@ function whoLines(commit: Commit, room: number): string[] {
 }
 
 function agentLines(agents: Output["agents"], terminal: Terminal): string[] {
-  const total = agents.reduce((sum, one) => sum + one.total, 0)
+  const total = agents.reduce((sum, agent) => sum + agent.total, 0)
   const names = agents.map(({ agent }) => (agent === "" ? "nobody known" : safeLine(agent)))
   const width = Math.max(0, ...names.map(widthOf))
-  return agents.map((one, i) => {
-    const share = `${((100 * one.total) / Math.max(1, total)).toFixed(1)} %`
-    const counts = one.agent === "" ? many(one.total, "line") : agentCounts(one)
+  return agents.map((agent, i) => {
+    const share = `${((100 * agent.total) / Math.max(1, total)).toFixed(1)} %`
+    const counts = agent.agent === "" ? many(agent.total, "line") : agentCounts(agent)
     return `${paint(terminal, "bold", padEnd(names[i]!, width))}  ${share.padStart(7)}  ${counts}`
   })
 }
 
 /** For some lines the conversation is unknown, but the repository names the agent. */
 function agentCounts({ total, proved, likely, unknown }: Output["agents"][number]): string {
-  const named = unknown === 0 ? "" : `, ${grouped(unknown)} named only by the repository`
-  return `${many(total, "line")}: ${grouped(proved)} proved, ${grouped(likely)} likely${named}`
+  const namedOnlyText = unknown === 0 ? "" : `, ${grouped(unknown)} named only by the repository`
+  return `${many(total, "line")}: ${grouped(proved)} proved, ${grouped(likely)} likely${namedOnlyText}`
 }
 
 function countsText({

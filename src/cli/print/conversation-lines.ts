@@ -23,14 +23,14 @@ export type DrawOptions = { screen: Screen; words?: readonly string[]; unfolds?:
 export async function conversationLines(
   dex: Dex,
   row: ConversationRow,
-  reading: DrawOptions,
+  options: DrawOptions,
 ): Promise<() => Generator<string>> {
   const messages = await (await dex.store()).messages(row.ref)
-  const head = await headOfReading(dex, row, reading.screen)
-  const drawn = await messageLinesOf(dex, row, messages.map(readableMessages), reading)
+  const head = await conversationHead(dex, row, options.screen)
+  const messageLines = await messageLinesOf(dex, row, messages.map(readableMessage), options)
   return function* () {
     yield* head
-    yield* drawn()
+    yield* messageLines()
   }
 }
 
@@ -41,14 +41,14 @@ export async function messageLinesOf(
   messages: readonly ReadMessage[],
   { screen, words = [], unfolds = () => false }: DrawOptions,
 ): Promise<() => Generator<string>> {
-  const spelled = screen.color && words.length > 0 ? spellingsIn(messages.map(fullText), words) : []
+  const spellings = screen.color && words.length > 0 ? spellingsIn(messages.map(fullText), words) : []
   const options: ReadOptions = {
     screen,
     agent: await agentName(dex, row),
     root: row.project ?? "",
     unfolds,
     calls: await callsBefore(dex, row, messages),
-    words: spelled.length > 0 ? wordPattern(spelled) : undefined,
+    words: spellings.length > 0 ? wordPattern(spellings) : undefined,
   }
   return function* () {
     for (const lines of readMessages(messages, options)) yield* lines
@@ -61,13 +61,15 @@ async function callsBefore(
   row: ConversationRow,
   messages: readonly ReadMessage[],
 ): Promise<Map<string, string>> {
-  const made = new Set(messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_call"))))
-  const answered = messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_result")))
-  const missing = new Set(answered.filter((id) => !made.has(id)))
-  if (missing.size === 0) return new Map()
+  const madeCalls = new Set(messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_call"))))
+  const answeredCalls = messages.flatMap(({ parts }) => parts.flatMap((part) => callIds(part, "tool_result")))
+  const missingCalls = new Set(answeredCalls.filter((id) => !madeCalls.has(id)))
+  if (missingCalls.size === 0) return new Map()
   const parts = (await (await dex.store()).messages(row.ref)).flatMap((message) => message.parts)
   return new Map(
-    parts.flatMap((part) => callIds(part, "tool_call").flatMap((id) => (missing.has(id) ? [[id, part.text]] : []))),
+    parts.flatMap((part) =>
+      callIds(part, "tool_call").flatMap((id) => (missingCalls.has(id) ? [[id, part.text]] : [])),
+    ),
   )
 }
 
@@ -77,7 +79,7 @@ function callIds(part: Part, type: "tool_call" | "tool_result"): string[] {
 
 const fullText = (message: ReadMessage) => messageText({ parts: [...message.parts] }, "full")
 
-export function readableMessages(message: StoredMessage): ReadMessage {
+export function readableMessage(message: StoredMessage): ReadMessage {
   const { number, role, parts, effects, at } = message
   const { state } = messageState(message)
   return {
@@ -89,7 +91,7 @@ export function readableMessages(message: StoredMessage): ReadMessage {
   }
 }
 
-async function headOfReading(dex: Dex, row: ConversationRow, screen: Screen): Promise<string[]> {
+async function conversationHead(dex: Dex, row: ConversationRow, screen: Screen): Promise<string[]> {
   const { title, project, date, estimated_tokens } = conversationOf(row)
   const facts = [
     await agentName(dex, row),

@@ -7,9 +7,9 @@ import type { PrintContext, PrintedOutput } from "./words.ts"
 import { factsWithRef, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof decisions>
-type Shown = Output["decisions"][number]
+type ShownDecision = Output["decisions"][number]
 
-const MAX_LINES = 4
+const MAX_QUOTE_LINES = 4
 
 export function printDecisions(
   output: Output,
@@ -19,10 +19,10 @@ export function printDecisions(
   if (output.decisions.length === 0 && output.total > 0)
     return { lines: [], notes: [`There are only ${many(output.total, "decision")}.`, ...output.notes] }
   if (output.decisions.length === 0) {
-    const nothing = input.all
+    const emptyNote = input.all
       ? "No decisions found in any project. `dex search` finds what was said."
-      : `No decisions found in this project. \`${everywhere(input)}\` shows those of every project.`
-    return { lines: [], notes: [nothing, ...output.notes] }
+      : `No decisions found in this project. \`${allProjectsCommand(input)}\` shows those of every project.`
+    return { lines: [], notes: [emptyNote, ...output.notes] }
   }
   const listing = output.decisions.map(({ ref }) => ref)
   return {
@@ -35,11 +35,19 @@ export function printDecisions(
   }
 }
 
-function everywhere({ words = [], file, symbol }: { words?: string[]; file?: string; symbol?: string }): string {
+function allProjectsCommand({
+  words = [],
+  file,
+  symbol,
+}: {
+  words?: string[]
+  file?: string
+  symbol?: string
+}): string {
   return `${commandLine("decisions", words, { file, symbol })} --all`
 }
 
-const WORDS: Record<string, string> = {
+const KIND_LABELS: Record<string, string> = {
   said: "said",
   answer: "answered",
   plan: "approved plan",
@@ -49,26 +57,26 @@ const WORDS: Record<string, string> = {
   note: "note",
 }
 
-function linesOf(decision: Shown, row: number, terminal: Terminal): string[] {
+function linesOf(decision: ShownDecision, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
-  const later = decision.superseded_by
-  const [first = "", ...rest] = decision.quote.split("\n").slice(0, MAX_LINES).map(safeLine)
+  const successor = decision.superseded_by
+  const [first = "", ...rest] = decision.quote.split("\n").slice(0, MAX_QUOTE_LINES).map(safeLine)
   const moreFiles = decision.files_left_out ? ` and ${many(decision.files_left_out, "more file")}` : ""
   const files = decision.files.length > 0 ? `${decision.files.map(safeLine).join(", ")}${moreFiles}` : ""
   return [
-    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, later ? "dim" : "bold", clip(first, room))}`,
+    `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, successor ? "dim" : "bold", clip(first, room))}`,
     ...[
       ...rest.map((line) => clip(line, room)),
-      ...(later
+      ...(successor
         ? [
-            clip(`superseded ${when(later.date)}: ${safeLine(later.quote.split("\n")[0] ?? "")}`, room),
-            paint(terminal, "dim", safeLine(later.ref)),
+            clip(`superseded ${when(successor.date)}: ${safeLine(successor.quote.split("\n")[0] ?? "")}`, room),
+            paint(terminal, "dim", safeLine(successor.ref)),
           ]
         : []),
       ...[
         ...factsWithRef(
           [
-            `${WORDS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)}`,
+            `${KIND_LABELS[decision.kind] ?? safeLine(decision.kind)} ${when(decision.date)}`,
             projectName(safeLine(decision.project)),
           ],
           safeLine(decision.ref),

@@ -8,7 +8,7 @@ import { formatCount, joinNames } from "../../core/format.ts"
 import type { OutputOf } from "../../core/tool.ts"
 import { clip, paint, safeLine, type Terminal } from "../../render/terminal.ts"
 import { many, shortPath } from "../../render/words.ts"
-import { moneyWords } from "./ask.ts"
+import { costText } from "./ask.ts"
 import { type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof digest>
@@ -17,7 +17,10 @@ export function printDigest(output: Output, context: PrintContext, input: { all?
   const { projects, mapped, notes } = output
   const days = daysOf(output)
   if (projects.length === 0)
-    return { lines: [], notes: [`No conversations: ${days}. \`dex sync\` reads what is new.`, ...notes] }
+    return {
+      lines: [],
+      notes: [`No conversations in this period (${days}). \`dex sync\` reads what is new.`, ...notes],
+    }
   if (mapped?.dry_run) return printMap(mapped, context)
   const report = mapped?.result
     ? [...markdownOf(`Digest: ${days}`, mapped.result, []).split("\n"), "# The facts", ""]
@@ -40,16 +43,22 @@ function allFacts(projects: ProjectFacts[]): { lines: string[]; listing: string[
   return { lines: factsPage(projects), listing, left_out: [] }
 }
 
-const NAMES: Record<string, string> = { today: "today, ", yesterday: "yesterday, ", week: "the last seven days, " }
+const PERIOD_PREFIXES: Record<string, string> = {
+  today: "today, ",
+  yesterday: "yesterday, ",
+  week: "the last seven days, ",
+}
 
 function daysOf({ period, from, to }: Output): string {
   const [first, last] = [localDay(Date.parse(from)), localDay(Date.parse(to))]
-  return `${NAMES[period] ?? ""}${first === last ? first : `${first} to ${last}`}`
+  return `${PERIOD_PREFIXES[period] ?? ""}${first === last ? first : `${first} to ${last}`}`
 }
 
 function headLine(days: string, projects: ProjectFacts[]): string {
-  const sum = (of: (facts: ProjectFacts) => number) => projects.reduce((total, facts) => total + of(facts), 0)
-  const messages = sum(({ conversations }) => conversations.reduce((total, one) => total + one.messages, 0))
+  const sum = (countOf: (facts: ProjectFacts) => number) => projects.reduce((total, facts) => total + countOf(facts), 0)
+  const messages = sum(({ conversations }) =>
+    conversations.reduce((total, conversation) => total + conversation.messages, 0),
+  )
   const counts = [
     many(
       sum(({ conversations }) => conversations.length),
@@ -71,7 +80,7 @@ function headLine(days: string, projects: ProjectFacts[]): string {
 /** The number of lines that, with the notes below them, fill about one screen. */
 const SCREEN_LINES = 38
 const MAX_PROJECTS = 3
-const MAX_OTHERS = 5
+const MAX_OTHER_PROJECTS = 5
 const MAX_ROWS = 20
 const LABEL_COLUMNS = 11
 const DECIDED_LABEL = "Decided"
@@ -84,21 +93,21 @@ function factsScreen(
   projects: ProjectFacts[],
   { terminal, home, numbered }: { terminal: Terminal; home: string; numbered: boolean },
 ): Screen {
-  const shown = projects.slice(0, MAX_PROJECTS)
+  const shownProjects = projects.slice(0, MAX_PROJECTS)
   const others = projects.slice(MAX_PROJECTS)
-  const most = rowsThatFit(shown, Math.min(others.length, MAX_OTHERS + 1))
+  const maxRows = rowsThatFit(shownProjects, Math.min(others.length, MAX_OTHER_PROJECTS + 1))
   const listing: string[] = []
   const lineOf = ({ text, ref }: Row, label: string) => {
     listing.push(ref)
     const row = paint(terminal, "cyan", String(listing.length).padStart(3))
-    const where = numbered ? "" : `  ${safeLine(ref)}`
+    const refText = numbered ? "" : `  ${safeLine(ref)}`
     const room = terminal.columns - LABEL_COLUMNS - 6
-    return `  ${label.padEnd(LABEL_COLUMNS)}${row} ${clip(safeLine(text), room)}${where}`
+    return `  ${label.padEnd(LABEL_COLUMNS)}${row} ${clip(safeLine(text), room)}${refText}`
   }
-  const lines = shown.flatMap((facts) => [
-    paint(terminal, "bold", clip(headOf(facts, home), terminal.columns)),
+  const lines = shownProjects.flatMap((facts) => [
+    paint(terminal, "bold", clip(projectHead(facts, home), terminal.columns)),
     ...sectionsOf(facts).flatMap(([label, rows]) =>
-      rows.slice(0, mostOf(label, most)).map((row, i) => lineOf(row, i === 0 ? label : "")),
+      rows.slice(0, maxRowsOf(label, maxRows)).map((row, i) => lineOf(row, i === 0 ? label : "")),
     ),
     ...filesLine(facts, terminal),
     "",
@@ -106,22 +115,24 @@ function factsScreen(
   return {
     lines: [...lines, ...otherLines(others, terminal, home)],
     listing,
-    left_out: leftOutNotes(shown, most, others),
+    left_out: leftOutNotes(shownProjects, maxRows, others),
   }
 }
 
 /** How many rows of each kind fit on the screen, at least one. Decisions get twice as many. */
-function rowsThatFit(shown: ProjectFacts[], others: number): number {
-  const linesWith = (most: number) =>
-    shown.flatMap(sectionsOf).reduce((sum, [label, rows]) => sum + Math.min(rows.length, mostOf(label, most)), 0)
-  const frame = others + shown.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
-  let most = 1
-  while (most < MAX_ROWS && frame + linesWith(most + 1) <= SCREEN_LINES) most++
-  return most
+function rowsThatFit(shownProjects: ProjectFacts[], others: number): number {
+  const linesWith = (maxRows: number) =>
+    shownProjects
+      .flatMap(sectionsOf)
+      .reduce((sum, [label, rows]) => sum + Math.min(rows.length, maxRowsOf(label, maxRows)), 0)
+  const fixedLines = others + shownProjects.reduce((sum, { files }) => sum + (files.length > 0 ? 3 : 2), 0)
+  let maxRows = 1
+  while (maxRows < MAX_ROWS && fixedLines + linesWith(maxRows + 1) <= SCREEN_LINES) maxRows++
+  return maxRows
 }
 
-function mostOf(label: string, most: number): number {
-  return label === DECIDED_LABEL ? 2 * most : most
+function maxRowsOf(label: string, maxRows: number): number {
+  return label === DECIDED_LABEL ? 2 * maxRows : maxRows
 }
 
 function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
@@ -150,7 +161,7 @@ function sectionsOf(facts: ProjectFacts): [label: string, rows: Row[]][] {
   ]
 }
 
-function headOf(facts: ProjectFacts, home: string): string {
+function projectHead(facts: ProjectFacts, home: string): string {
   return `${safeLine(shortPath(facts.project, home)) || "no project"}: ${countsOf(facts)}`
 }
 
@@ -174,21 +185,24 @@ function filesLine({ files, files_total }: ProjectFacts, terminal: Terminal): st
 }
 
 function otherLines(others: ProjectFacts[], terminal: Terminal, home: string): string[] {
-  const line = (facts: ProjectFacts) => clip(headOf(facts, home), terminal.columns)
-  const rest = others.length - MAX_OTHERS
-  return [...others.slice(0, MAX_OTHERS).map(line), ...(rest > 0 ? [`and ${many(rest, "more project")}`] : [])]
+  const line = (facts: ProjectFacts) => clip(projectHead(facts, home), terminal.columns)
+  const hiddenCount = others.length - MAX_OTHER_PROJECTS
+  return [
+    ...others.slice(0, MAX_OTHER_PROJECTS).map(line),
+    ...(hiddenCount > 0 ? [`and ${many(hiddenCount, "more project")}`] : []),
+  ]
 }
 
 /** Says how many rows of each kind are not on the screen. */
-function leftOutNotes(shown: ProjectFacts[], most: number, others: ProjectFacts[]): string[] {
-  const beyond = (count: (facts: ProjectFacts) => number, room = most) =>
-    shown.reduce((sum, facts) => sum + Math.max(0, count(facts) - room), 0) +
+function leftOutNotes(shownProjects: ProjectFacts[], maxRows: number, others: ProjectFacts[]): string[] {
+  const countHidden = (count: (facts: ProjectFacts) => number, room = maxRows) =>
+    shownProjects.reduce((sum, facts) => sum + Math.max(0, count(facts) - room), 0) +
     others.reduce((sum, facts) => sum + count(facts), 0)
   return [
-    [beyond((facts) => facts.decisions_total, mostOf(DECIDED_LABEL, most)), "decision"] as const,
-    [beyond((facts) => facts.commits.length), "commit"] as const,
-    [beyond((facts) => facts.conversations.length), "conversation"] as const,
-    [beyond((facts) => facts.failed_commands_total), "failed check"] as const,
+    [countHidden((facts) => facts.decisions_total, maxRowsOf(DECIDED_LABEL, maxRows)), "decision"] as const,
+    [countHidden((facts) => facts.commits.length), "commit"] as const,
+    [countHidden((facts) => facts.conversations.length), "conversation"] as const,
+    [countHidden((facts) => facts.failed_commands_total), "failed check"] as const,
   ].flatMap(([count, word]) => (count > 0 ? [many(count, word)] : []))
 }
 
@@ -197,17 +211,17 @@ export function printMap(output: MapOutput, context: PrintContext): PrintedOutpu
     return { lines: [], notes: ["No conversations match. `dex list` shows what there is.", ...output.notes] }
   if (output.dry_run) return printDryRun(output, context)
   const { written, result, partial, notes } = output
-  const place = written === undefined ? [] : [`Written: ${shortPath(safeLine(written), context.home)}`]
+  const writtenNote = written === undefined ? [] : [`Written: ${shortPath(safeLine(written), context.home)}`]
   const lines = written === undefined ? markdownOf(output.title, result ?? {}, []).split("\n") : []
-  return { lines: partial ? ["PARTIAL", "", ...lines] : lines, notes: [...place, ...notes, ...costLines(output)] }
+  return { lines: partial ? ["PARTIAL", "", ...lines] : lines, notes: [...writtenNote, ...notes, ...costLines(output)] }
 }
 
 function printDryRun(output: MapOutput, { terminal }: PrintContext): PrintedOutput {
   const { conversations, batches, packed = [], estimated_tokens, batch_tokens, notes } = output
   const rows = packed.map(({ conversations, estimated_tokens, cached }, i) => {
-    const full = `${Math.round((100 * estimated_tokens) / batch_tokens)} %`.padStart(6)
-    const size = `${formatCount(estimated_tokens).padStart(6)} tokens${full}  ${many(conversations, "conversation")}`
-    return `${paint(terminal, "cyan", String(i + 1).padStart(4))}  ${size}${cached ? "  answered already" : ""}`
+    const fillText = `${Math.round((100 * estimated_tokens) / batch_tokens)} %`.padStart(6)
+    const size = `${formatCount(estimated_tokens).padStart(6)} tokens${fillText}  ${many(conversations, "conversation")}`
+    return `${paint(terminal, "cyan", String(i + 1).padStart(4))}  ${size}${cached ? "  already answered" : ""}`
   })
   const unansweredTokens = packed
     .filter(({ cached }) => !cached)
@@ -219,7 +233,7 @@ function printDryRun(output: MapOutput, { terminal }: PrintContext): PrintedOutp
     ],
     notes: [
       ...notes,
-      `Nothing was sent. ${batches.cached} of ${many(batches.total, "batch", "batches")} are answered already; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
+      `Nothing was sent. ${batches.cached} of ${many(batches.total, "batch", "batches")} have already been answered; about ${formatCount(unansweredTokens)} tokens of conversations would be sent, not counting answers and merging.`,
     ],
   }
 }
@@ -228,7 +242,7 @@ function costLines({ model, batches, merges, used }: MapOutput): string[] {
   if (!used || model === undefined) return []
   const { requests, input_tokens, output_tokens, is_estimate } = used
   return [
-    `${many(batches.total, "batch", "batches")}: ${batches.asked ?? 0} asked, ${batches.cached} answered before; ${many((merges?.asked ?? 0) + (merges?.cached ?? 0), "merge")}, ${merges?.cached ?? 0} of them before.`,
-    `${safeLine(model)}: ${many(requests, "request")}, ${is_estimate ? "about " : ""}${input_tokens} tokens read and ${output_tokens} written${moneyWords(used)}.`,
+    `${many(batches.total, "batch", "batches")}: ${batches.asked ?? 0} asked, ${batches.cached} answered earlier; ${many((merges?.asked ?? 0) + (merges?.cached ?? 0), "merge")}, ${merges?.cached ?? 0} of them made earlier.`,
+    `${safeLine(model)}: ${many(requests, "request")}, ${is_estimate ? "about " : ""}${input_tokens} tokens read and ${output_tokens} written${costText(used)}.`,
   ]
 }

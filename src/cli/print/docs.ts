@@ -40,7 +40,7 @@ function printDocuments(documents: NonNullable<Output["documents"]>, { terminal 
   )
   const notes =
     documents.length === 0
-      ? ["It has no documents."]
+      ? ["This collection has no documents."]
       : [`${many(documents.length, "document")}. Read one: dex docs outline 1`]
   return { lines, notes, listing: documents.map(({ id }) => id) }
 }
@@ -80,15 +80,15 @@ function printDocument(
   }
 }
 
-function printSynced(synced: NonNullable<Output["synced"]>): PrintedOutput {
-  const lines = synced.map(
+function printSynced(results: NonNullable<Output["synced"]>): PrintedOutput {
+  const lines = results.map(
     ({ name, documents, changed, removed }) =>
-      `${safeLine(name)}: ${many(documents, "document")}, ${changed} new or changed${removed > 0 ? `, ${removed} gone` : ""}.`,
+      `${safeLine(name)}: ${many(documents, "document")}, ${changed} new or changed${removed > 0 ? `, ${removed} removed` : ""}.`,
   )
-  const notes = synced.flatMap(({ skipped, complete, name }) => [
+  const notes = results.flatMap(({ skipped, complete, name }) => [
     ...skipped.slice(0, MAX_SKIPPED).map(({ path, reason }) => `Not read: ${safeLine(path)}: ${safeLine(reason)}`),
     ...(skipped.length > MAX_SKIPPED ? [`… and ${skipped.length - MAX_SKIPPED} more files not read.`] : []),
     ...(complete ? [] : [`${safeLine(name)} has not been read completely. \`dex docs sync\` continues.`]),
   ])
-  return { lines, notes: [...notes, ...(synced.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }
+  return { lines, notes: [...notes, ...(results.length > 0 ? ["Search them: dex search WORDS --in docs"] : [])] }
 }

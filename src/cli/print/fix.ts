@@ -6,34 +6,34 @@ import type { tests } from "../../tools/tests/tests.ts"
 import { factsWithRef, type PrintContext, type PrintedOutput, showFirst } from "./words.ts"
 
 type Output = OutputOf<typeof fix>
-type Found = Output["fixes"][number]
+type ShownFix = Output["fixes"][number]
 
 export function printFix(output: Output, { terminal, numbered }: PrintContext): PrintedOutput {
   if (output.fixes.length === 0)
     return {
       lines: [],
-      notes: [`No fix found. \`dex search\` finds what was said about it.`, ...output.notes],
+      notes: [`No fix found. \`dex search\` finds conversations about the error.`, ...output.notes],
     }
   const lines = output.fixes.flatMap((fix, i) => [...fixLines(fix, i + 1, terminal), ""])
-  const solved = output.fixes[0]!.solved
+  const isSolved = output.fixes[0]!.solved
   const listing = output.fixes.map(({ ref, failed_ref }) => ref ?? failed_ref)
-  const head = solved
+  const summary = isSolved
     ? `${output.fixes.length} of ${many(output.total, "fix", "fixes")}.`
     : "Similar errors were found, but no run is known to have passed afterwards."
   return {
     lines,
-    notes: [`${head} Read one: ${showFirst(listing, { numbered })}`, ...output.notes],
+    notes: [`${summary} Read one: ${showFirst(listing, { numbered })}`, ...output.notes],
     listing,
   }
 }
 
-function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
+function fixLines(fix: ShownFix, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
   const moreFiles = fix.files_left_out ? ` and ${many(fix.files_left_out, "more file")}` : ""
   const files = fix.files.map(({ path, added, removed }) => `${safeLine(path)} +${added} -${removed}`).join(", ")
-  const more = fix.edit_lines_left_out ? [`… ${many(fix.edit_lines_left_out, "more line")}`] : []
+  const moreLines = fix.edit_lines_left_out ? [`… ${many(fix.edit_lines_left_out, "more line")}`] : []
   const failed = safeLine(fix.failed_ref)
-  const where = factsWithRef(
+  const refLines = factsWithRef(
     [fix.ref ? `failed at ${failed.slice(failed.lastIndexOf("#"))}` : "", projectName(safeLine(fix.project))],
     fix.ref ? safeLine(fix.ref) : failed,
     room,
@@ -47,16 +47,16 @@ function fixLines(fix: Found, row: number, terminal: Terminal): string[] {
         room,
       ),
       ...(fix.edit === "" ? [] : fix.edit.split("\n").map((line) => editLine(line, room, terminal))),
-      ...[...more, ...where].map((line) => paint(terminal, "dim", line)),
+      ...[...moreLines, ...refLines].map((line) => paint(terminal, "dim", line)),
     ].map((line) => `    ${line}`),
   ]
 }
 
 function editLine(line: string, room: number, terminal: Terminal): string {
-  const shown = clip(safe(line).replaceAll("\n", " ").replaceAll("\t", "  "), room)
-  if (/^(?:---|\+\+\+|@@)/.test(line)) return paint(terminal, "dim", shown)
-  if (line.startsWith("+")) return paint(terminal, "green", shown)
-  return line.startsWith("-") ? paint(terminal, "red", shown) : shown
+  const visibleText = clip(safe(line).replaceAll("\n", " ").replaceAll("\t", "  "), room)
+  if (/^(?:---|\+\+\+|@@)/.test(line)) return paint(terminal, "dim", visibleText)
+  if (line.startsWith("+")) return paint(terminal, "green", visibleText)
+  return line.startsWith("-") ? paint(terminal, "red", visibleText) : visibleText
 }
 
 type TestsOutput = OutputOf<typeof tests>
@@ -74,12 +74,12 @@ export function printTests(output: TestsOutput, { terminal }: PrintContext): Pri
     ...failing.flatMap((test, i) => [...testLines(test, i + 1, terminal), ""]),
     ...unnamed.flatMap((run, i) => [...runLines(run, failing.length + i + 1, terminal), ""]),
   ]
-  const seen = `Last run seen ${when(newest)}; from ${many(output.runs_known, "test run")} in conversations. dex ran no test.`
-  const head =
-    lines.length === 0 ? `No test is known to fail. ${seen}` : `${many(output.total, "failing test")}. ${seen}`
+  const basis = `dex knows ${many(output.runs_known, "test run")} from conversations, the last one ${when(newest)}. It ran no test itself.`
+  const summary =
+    lines.length === 0 ? `No test is known to fail. ${basis}` : `${many(output.total, "failing test")}. ${basis}`
   return {
     lines,
-    notes: [head, ...output.notes],
+    notes: [summary, ...output.notes],
     listing: [...failing.map(({ ref }) => ref), ...unnamed.map(({ ref }) => ref)],
   }
 }

@@ -28,35 +28,37 @@ export function printHub(output: Output, context: PrintContext): PrintedOutput {
   return withPushResult(head, output)
 }
 
-/** The lines before the question: what would be sent to whom, and what would not. */
+/** The lines that are shown before the question: what would be sent to whom, and what would not. */
 export function sharingLines(summary: NonNullable<Output["summary"]>, address: string, columns: number): string[] {
   const { key, what, visibility, since, conversations, messages, text_bytes, staying } = summary
-  const never = ["thinking", "images"].filter((name) => !what.includes(name))
+  const notShared = ["thinking", "images"].filter((name) => !what.includes(name))
   const readers = {
     private: "only you can read it there",
     project: "members of the project can read it",
     org: "everyone in the organisation can read it",
   }
-  const stay = Object.entries(staying).map(([why, count]) => `${many(count, "conversation")} (${why})`)
+  const stayingTexts = Object.entries(staying).map(([why, count]) => `${many(count, "conversation")} (${why})`)
   return [
     `To ${safeLine(address)}, as ${safeLine(key)}: ${readers[visibility as keyof typeof readers]}.`,
     `  ${many(conversations, "conversation")}, ${many(messages, "message")}, ${megabytes(text_bytes)} of text${since ? `, since ${since.slice(0, 10)}` : ""}`,
-    `  what: ${what.join(", ")}${never.length > 0 ? ` (not ${never.join(" or ")})` : ""}`,
-    ...(stay.length > 0 ? [`  not sent: ${stay.join(", ")}`] : []),
+    `  what: ${what.join(", ")}${notShared.length > 0 ? ` (not ${notShared.join(" or ")})` : ""}`,
+    ...(stayingTexts.length > 0 ? [`  not sent: ${stayingTexts.join(", ")}`] : []),
     "  redacted again by the newest rules; paths relative to the project; your home folder and name masked",
     "To see exactly what would be sent: dex hub share --dry-run",
   ].map((line) => clip(line, columns))
 }
 
 function printPreview({ conversations, bytes, taken_out, truncated }: NonNullable<Output["preview"]>): PrintedOutput {
-  const lines = conversations.flatMap((one) => {
-    const omitted = Object.entries(one.left_out).map(([what, count]) => `${what} ${count} ×`)
+  const lines = conversations.flatMap((conversation) => {
+    const omitted = Object.entries(conversation.left_out).map(([what, count]) => `${what} ${count} ×`)
     return [
-      `${safeLine(one.id)}  ${safeLine(one.title)}`,
-      `  ${many(one.messages, "message")}, ${grouped(one.bytes)} bytes in ${many(one.chunks, "chunk")}`,
-      ...(one.taken_out.length > 0 ? [`  removed: ${removedTexts(one.taken_out).join(", ")}`] : []),
+      `${safeLine(conversation.id)}  ${safeLine(conversation.title)}`,
+      `  ${many(conversation.messages, "message")}, ${grouped(conversation.bytes)} bytes in ${many(conversation.chunks, "chunk")}`,
+      ...(conversation.taken_out.length > 0 ? [`  removed: ${removedTexts(conversation.taken_out).join(", ")}`] : []),
       ...(omitted.length > 0 ? [`  left out: ${omitted.join(", ")}`] : []),
-      ...(one.head === undefined ? [] : [safe(one.head), ...safe(one.lines ?? "").split("\n")]),
+      ...(conversation.head === undefined
+        ? []
+        : [safe(conversation.head), ...safe(conversation.lines ?? "").split("\n")]),
       "",
     ]
   })
@@ -81,65 +83,73 @@ function printStatus(output: Output, { terminal, home }: PrintContext): PrintedO
       lines: ["No hub is set up, and nothing leaves this machine."],
       notes: ["Log in to one: dex hub login ADDRESS"],
     }
-  const who = output.logged_in ? `as ${safeLine(output.member ?? "")} (${safeLine(output.tenant ?? "")})` : "logged out"
-  const shared = (output.shared ?? []).flatMap((one) => [
-    `${paint(terminal, "cyan", shortPath(safeLine(one.project), home))}  as ${safeLine(one.key)}, ${one.visibility}: ${one.what.join(", ")}${one.since ? `, since ${one.since.slice(0, 10)}` : ""}`,
-    `  ${many(one.sent, "conversation")} sent${one.refused > 0 ? `, ${one.refused} refused` : ""}${one.deleted > 0 ? `, ${one.deleted} deleted there` : ""}`,
-    ...(one.paused === undefined ? [] : [`  paused: ${one.paused}`]),
+  const account = output.logged_in
+    ? `as ${safeLine(output.member ?? "")} (${safeLine(output.tenant ?? "")})`
+    : "logged out"
+  const projectLines = (output.shared ?? []).flatMap((project) => [
+    `${paint(terminal, "cyan", shortPath(safeLine(project.project), home))}  as ${safeLine(project.key)}, ${project.visibility}: ${project.what.join(", ")}${project.since ? `, since ${project.since.slice(0, 10)}` : ""}`,
+    `  ${many(project.sent, "conversation")} sent${project.refused > 0 ? `, ${project.refused} refused` : ""}${project.deleted > 0 ? `, ${project.deleted} deleted there` : ""}`,
+    ...(project.paused === undefined ? [] : [`  paused: ${project.paused}`]),
   ])
-  const refused = (output.refused ?? [])
+  const refusedLines = (output.refused ?? [])
     .slice(0, MAX_LISTED)
     .map(({ id, why }) => clip(`  ${safeLine(id)}  ${safeLine(why)}`, terminal.columns))
-  const hidden = (output.quarantined ?? [])
+  const hiddenLines = (output.quarantined ?? [])
     .slice(0, MAX_LISTED)
     .map(({ id, rules }) => clip(safeLine(`  ${id}  ${rules.join(", ")}`), terminal.columns))
-  const receipts = (output.receipts ?? []).slice(0, MAX_RECEIPTS).map((one) => clip(receiptLine(one), terminal.columns))
-  const waits = [
+  const receipts = (output.receipts ?? [])
+    .slice(0, MAX_RECEIPTS)
+    .map((receipt) => clip(receiptLine(receipt), terminal.columns))
+  const waitingTexts = [
     ...(output.waiting ? [`${many(output.waiting, "conversation")} waiting to be sent`] : []),
     ...(output.leaving ? [`${many(output.leaving, "conversation")} waiting to be deleted there`] : []),
     ...(output.held?.length ? [`${many(output.held.length, "conversation")} held back`] : []),
   ]
   return {
     lines: [
-      `${safeLine(output.address)}  ${who}`,
-      ...(shared.length === 0 ? ["Nothing is shared."] : shared),
-      ...(waits.length === 0 ? [] : [`${waits.join(", ")}.`]),
+      `${safeLine(output.address)}  ${account}`,
+      ...(projectLines.length === 0 ? ["Nothing is shared."] : projectLines),
+      ...(waitingTexts.length === 0 ? [] : [`${waitingTexts.join(", ")}.`]),
       ...(output.requests_waiting
         ? [`${many(output.requests_waiting, "request is", "requests are")} waiting for your answer: dex hub requests`]
         : []),
       ...storedLines(output.stored),
-      ...(refused.length === 0 ? [] : ["Not taken by the hub:", ...refused]),
-      ...(hidden.length === 0
+      ...(refusedLines.length === 0 ? [] : ["Refused by the hub:", ...refusedLines]),
+      ...(hiddenLines.length === 0
         ? []
-        : ["Hidden on the hub from everyone else, by the rule that found a secret:", ...hidden]),
+        : ["Hidden on the hub from everyone else, by the rule that found a secret:", ...hiddenLines]),
       ...(receipts.length === 0 ? [] : ["Deleted on the hub:", ...receipts]),
       ...(output.pushed_at === undefined ? [] : [`Everything was last sent ${when(output.pushed_at)}.`]),
       ...(output.notices ?? []).map(safeLine),
     ],
     notes: [
       ...(output.problem === undefined ? [] : [safeLine(output.problem)]),
-      ...(hidden.length === 0
+      ...(hiddenLines.length === 0
         ? []
-        : ["A newer dex sends them again without the secret. Change the secret in any case."]),
+        : ["A newer version of dex will send them again without the secret. Replace the secret in any case."]),
       ...(output.next_try_at === undefined ? [] : ["dex will try again automatically. To try now: dex hub push"]),
-      ...(shared.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
+      ...(projectLines.length === 0 ? ["Share a project: run `dex hub share` inside it."] : []),
     ],
   }
 }
 
 function storedLines({ yours, team }: NonNullable<Output["stored"]> = {}): string[] {
-  const of = ({ bytes, quota_bytes }: NonNullable<typeof yours>) => `${megabytes(bytes)} of ${megabytes(quota_bytes)}`
+  const quotaText = ({ bytes, quota_bytes }: NonNullable<typeof yours>) =>
+    `${megabytes(bytes)} of ${megabytes(quota_bytes)}`
   return [
-    ...(yours ? [`You use ${of(yours)} on the hub.`] : []),
-    ...(team ? [`Your team uses ${of(team)} on the hub.`] : []),
+    ...(yours ? [`You use ${quotaText(yours)} on the hub.`] : []),
+    ...(team ? [`Your team uses ${quotaText(team)} on the hub.`] : []),
   ]
 }
 
 function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Output["receipts"]>[number]): string {
-  const who = by === undefined ? why : `by ${by}`
-  const files = key_gone_at === undefined ? "from its files soon" : `from its files ${when(key_gone_at)}`
+  const cause = by === undefined ? why : `by ${by}`
+  const files =
+    key_gone_at === undefined
+      ? "it will soon be deleted from the files"
+      : `it was deleted from the files ${when(key_gone_at)}`
   return safeLine(
-    `  ${when(at)}  ${many(conversations, "conversation")} (${who}): key deleted from the tables, ${files}`,
+    `  ${when(at)}  ${many(conversations, "conversation")} (${cause}): key deleted from the tables, ${files}`,
   )
 }
 
@@ -152,14 +162,14 @@ function printRequests(requests: NonNullable<Output["requests"]>): PrintedOutput
 }
 
 function accessLine({ member, project, level }: NonNullable<Output["access"]>): string {
-  const may: Record<string, string> = {
+  const accessTexts: Record<string, string> = {
     read: `can now read ${project}.`,
     write: `can now read and push to ${project}.`,
     own: `can now read and push to ${project}, and decides who else can.`,
     none: `no longer has access to ${project}.`,
   }
   return safeLine(
-    `${member} ${level === undefined ? `does not get access to ${project}.` : (may[level] ?? `has access to ${project}.`)}`,
+    `${member} ${level === undefined ? `does not get access to ${project}.` : (accessTexts[level] ?? `has access to ${project}.`)}`,
   )
 }
 
@@ -173,9 +183,11 @@ function printMembers(members: NonNullable<Output["members"]>): PrintedOutput {
 
 function printTokens(tokens: NonNullable<Output["tokens"]>): PrintedOutput {
   const lines = tokens.map(({ id, name, kind, scopes, created_at, expires_at, last_used_at, revoked_at }) => {
-    const ends = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "does not expire"
+    const expiryText = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "does not expire"
     const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
-    return safeLine(`${id}  ${name} (${kind}): ${scopes.join(", ")}; made ${created_at.slice(0, 10)}, ${used}, ${ends}`)
+    return safeLine(
+      `${id}  ${name} (${kind}): ${scopes.join(", ")}; created ${created_at.slice(0, 10)}, ${used}, ${expiryText}`,
+    )
   })
   return { lines, notes: ["To revoke one: dex hub tokens revoke ID"] }
 }
@@ -202,14 +214,14 @@ function printHeld({ held = [], on_hub, ...output }: Output): PrintedOutput {
 function printUnshared(output: Output, { home }: PrintContext): PrintedOutput {
   const head = [`${shortPath(safeLine(output.unshared ?? ""), home)} is no longer shared.`]
   const outcome = withPushResult(head, output)
-  const stays = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
-  const isOnHub = stays > 0 && output.problem === undefined
+  const stayingCount = (output.on_hub ?? 0) - (output.pushed?.removed ?? 0)
+  const isOnHub = stayingCount > 0 && output.problem === undefined
   return isOnHub
     ? {
         ...outcome,
         notes: [
           ...(outcome.notes ?? []),
-          `${many(stays, "conversation")} of the project stay on the hub. \`dex hub unshare --forget\` deletes them.`,
+          `${many(stayingCount, "conversation")} of the project stay on the hub. \`dex hub unshare --forget\` deletes them.`,
         ],
       }
     : outcome
@@ -218,7 +230,9 @@ function printUnshared(output: Output, { home }: PrintContext): PrintedOutput {
 function printLoggedOut({ logged_out, address }: Output): PrintedOutput {
   if (!logged_out) return { lines: ["You were not logged in."] }
   return {
-    lines: [`Logged out of ${safeLine(address ?? "the hub")}. The token is deleted here; nothing more is sent.`],
+    lines: [
+      `Logged out of ${safeLine(address ?? "the hub")}. The token was deleted from this machine. Nothing more will be sent.`,
+    ],
     notes: [
       "dex remembers what you share, in case you log in again. If somebody else may have the token, revoke it on the hub.",
     ],
@@ -228,14 +242,14 @@ function printLoggedOut({ logged_out, address }: Output): PrintedOutput {
 function withPushResult(head: string[], { pushed, problem }: Pick<Output, "pushed" | "problem">): PrintedOutput {
   if (!pushed) return { lines: head, problem: problem === undefined ? undefined : safeLine(problem) }
   const { busy, sent, removed, refused, bytes, complete } = pushed
-  if (busy) return { lines: head, notes: ["Another dex is sending right now."] }
-  const done = [
+  if (busy) return { lines: head, notes: ["Another dex process is sending right now."] }
+  const results = [
     sent > 0 ? `${many(sent, "conversation")} sent (${megabytes(bytes)})` : "Nothing new to send",
     ...(removed > 0 ? [`${many(removed, "conversation")} deleted on the hub`] : []),
     ...(refused > 0 ? [`${many(refused, "conversation")} refused. Run \`dex hub status\` to see why`] : []),
   ]
   return {
-    lines: [...head, `${done.join(", ")}.`],
+    lines: [...head, `${results.join(", ")}.`],
     notes: complete ? [] : ["Not everything was sent. The next push continues: dex hub push"],
   }
 }

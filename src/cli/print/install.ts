@@ -16,41 +16,41 @@ export function summaryLines({ agents, files }: WiringOutput, { terminal, home }
       const paths = files.filter((file) => file.agent === agent && file.change === change).map(({ path }) => path)
       return paths.length === 0
         ? []
-        : [`${PLANNED_CHANGES[change]} ${paths.map((path) => shown(path, home)).join(", ")}`]
+        : [`${PLANNED_CHANGES[change]} ${paths.map((path) => withShortPaths(path, home)).join(", ")}`]
     })
-  const written = [...agents, { agent: "dex", title: "Programs that agents start", trust: undefined }]
-    .map((one) => ({ ...one, changes: changesOf(one.agent) }))
+  const changedAgents = [...agents, { agent: "dex", title: "Programs that agents start", trust: undefined }]
+    .map((agent) => ({ ...agent, changes: changesOf(agent.agent) }))
     .filter(({ changes }) => changes.length > 0)
   return [
-    ...written.flatMap(({ title, changes }) => [paint(terminal, "bold", title), ...changes.flatMap(indented)]),
-    ...written.flatMap(({ title, trust }) =>
+    ...changedAgents.flatMap(({ title, changes }) => [paint(terminal, "bold", title), ...changes.flatMap(indented)]),
+    ...changedAgents.flatMap(({ title, trust }) =>
       trust === undefined
         ? []
         : wrap(`${title} ${trust}`, terminal.columns).map((line) => paint(terminal, "yellow", line)),
     ),
     ...files.flatMap(({ problem }) =>
-      problem === undefined ? [] : [paint(terminal, "red", `problem: ${shown(problem, home)}`)],
+      problem === undefined ? [] : [paint(terminal, "red", `problem: ${withShortPaths(problem, home)}`)],
     ),
-    ...wrap(sumOf(files), terminal.columns),
+    ...wrap(totalText(files), terminal.columns),
   ]
 }
 
 const CHANGES = ["create", "edit", "remove"] as const
 const PLANNED_CHANGES = { create: "create", edit: "change", remove: "remove" }
 
-function sumOf(files: readonly FileOutput[]): string {
+function totalText(files: readonly FileOutput[]): string {
   const counts = CHANGES.map((change) => ({ change, count: files.filter((file) => file.change === change).length }))
   const changes = counts
     .filter(({ count }) => count > 0)
     .map(({ change, count }) => `${PLANNED_CHANGES[change]} ${many(count, "file")}`)
-  return `In all: ${changes.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
+  return `In total: ${changes.join(", ")}. ${files.some(({ change }) => change === "edit") ? "Changed files are backed up first." : ""}`.trimEnd()
 }
 
 /** The exact change to every file. */
 export function diffLines({ files }: WiringOutput, { terminal, home }: PrintContext): string[] {
   const shownBefore = new Set<string>()
   return files.flatMap(({ diff, problem }) => {
-    if (problem !== undefined) return [paint(terminal, "red", `problem: ${shown(problem, home)}`), ""]
+    if (problem !== undefined) return [paint(terminal, "red", `problem: ${withShortPaths(problem, home)}`), ""]
     if (diff === "") return []
     const lines = safe(diff).trimEnd().split("\n")
     const body = lines.slice(2).join("\n")
@@ -90,7 +90,7 @@ export function printInstall(
         : []),
     ])
   const { only_read: onlyRead = [] } = output
-  const missing = output.agents
+  const missingAgents = output.agents
     .filter(({ title, found }) => !found && !onlyRead.includes(title))
     .map(({ title }) => title)
   const changed = output.files.some(({ change }) => ["create", "edit"].includes(change))
@@ -98,7 +98,7 @@ export function printInstall(
     lines,
     notes: [
       ...(onlyRead.length > 0 ? [onlyReadNote(onlyRead, output)] : []),
-      ...(missing.length > 0 ? [`Not found: ${missing.join(", ")}.`] : []),
+      ...(missingAgents.length > 0 ? [`Not found: ${missingAgents.join(", ")}.`] : []),
       ...problemNotes(
         output.files.filter(({ agent }) => agent === "dex"),
         home,
@@ -110,7 +110,7 @@ export function printInstall(
       ...(changed && output.hooks === true
         ? [
             speak
-              ? "dex makes suggestions to your agents. `dex suggest --mute <kind|project>` stops some of them, `dex install --no-hooks` all."
+              ? "dex makes suggestions to your agents. `dex suggest --mute <kind|project>` turns some of them off, and `dex install --no-hooks` all of them."
               : "Agents' hooks now ask dex for suggestions. For the first week it only records them; then `dex` shows them and asks you. `dex install --no-hooks` removes them.",
           ]
         : []),
@@ -126,11 +126,11 @@ function absentNote(program: string | undefined): string {
 }
 
 function onlyReadNote(names: string[], { agents }: WiringOutput): string {
-  const why = names.map((name) => {
+  const reasons = names.map((name) => {
     const isWirable = agents.some(({ title }) => title === name)
     return `${name} (${isWirable ? "its settings folder was not found" : "dex has nothing to add to its settings"})`
   })
-  return `Read, but not connected: ${why.join(", ")}.`
+  return `Read, but not connected: ${reasons.join(", ")}.`
 }
 
 export function printUninstall(output: WiringOutput, context: PrintContext): PrintedOutput {
@@ -165,8 +165,10 @@ function changeLines({ files }: WiringOutput, agent: string, { terminal, home }:
   return files
     .filter((file) => file.agent === agent)
     .flatMap(({ path, change, problem, note }) => {
-      if (problem !== undefined) return wrap(shown(problem, home), terminal.columns - 2).map((line) => `  ${line}`)
-      const notes = note === undefined ? [] : wrap(shown(note, home), terminal.columns - 4).map((line) => `    ${line}`)
+      if (problem !== undefined)
+        return wrap(withShortPaths(problem, home), terminal.columns - 2).map((line) => `  ${line}`)
+      const notes =
+        note === undefined ? [] : wrap(withShortPaths(note, home), terminal.columns - 4).map((line) => `    ${line}`)
       return [`  ${MADE_CHANGES[change]}  ${safeLine(shortPath(path, home))}`, ...notes]
     })
 }
@@ -180,28 +182,32 @@ function backupNotes({ files }: WiringOutput, home: string): string[] {
 
 function problemNotes(files: FileOutput[], home: string): string[] {
   return files.flatMap(({ problem, note }) =>
-    [problem, note].filter((one) => one !== undefined).map((one) => shown(one, home)),
+    [problem, note].filter((text) => text !== undefined).map((text) => withShortPaths(text, home)),
   )
 }
 
-const SUBAGENT = {
+const SUBAGENT_TEXTS = {
   there: "The dex-retrieval sub-agent is installed.",
-  changed: "The dex-retrieval sub-agent is there, but differs from what this dex writes.",
+  changed: "The dex-retrieval sub-agent is installed, but differs from the one that this version of dex writes.",
   missing: "The dex-retrieval sub-agent is missing; `dex install` writes it.",
 }
 
 function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: PrintContext): PrintedOutput {
   const lines = agents.flatMap(({ agent, title, found, wired, problems = [], subagent }) => {
-    const server = servers.find((one) => one.agents.includes(agent))
-    const good = wired && server?.works === true && problems.length === 0
-    const mark = good ? paint(terminal, "green", "ok      ") : wired ? paint(terminal, "red", "problem ") : "        "
-    const state = wired ? "wired" : found ? `not connected: dex install ${agent}` : "not found"
+    const server = servers.find((candidate) => candidate.agents.includes(agent))
+    const isHealthy = wired && server?.works === true && problems.length === 0
+    const mark = isHealthy
+      ? paint(terminal, "green", "ok      ")
+      : wired
+        ? paint(terminal, "red", "problem ")
+        : "        "
+    const state = wired ? "connected" : found ? `not connected: dex install ${agent}` : "not found"
     const details = [
-      ...problems.map((problem) => shown(problem, home)),
+      ...problems.map((problem) => withShortPaths(problem, home)),
       ...(server
         ? [`${safeLine(server.message)}${server.tools === undefined ? "" : ` ${many(server.tools, "tool")}.`}`]
         : []),
-      ...(subagent === undefined ? [] : [SUBAGENT[subagent]]),
+      ...(subagent === undefined ? [] : [SUBAGENT_TEXTS[subagent]]),
     ]
     return [
       `${mark}${paint(terminal, wired ? "bold" : "dim", title)}  ${paint(terminal, "dim", asTyped(state, terminal))}`,
@@ -212,17 +218,17 @@ function printCheck({ agents, servers = [] }: WiringOutput, { terminal, home }: 
   })
   const notes = servers.map(
     ({ command }) =>
-      `Checked by starting \`${shown(command.join(" "), home)}\` and ending it again; nothing stays running.`,
+      `Checked by starting \`${withShortPaths(command.join(" "), home)}\` and ending it again; nothing stays running.`,
   )
-  const bad = servers.some(({ works }) => !works) || agents.some(({ problems }) => problems?.length)
-  const ready = agents.find(({ wired }) => wired)
-  if (!bad && servers.length > 0 && ready)
-    notes.push(`Try it: in ${ready.title}, ask "what did I do in this repository last week?"`)
+  const hasProblem = servers.some(({ works }) => !works) || agents.some(({ problems }) => problems?.length)
+  const connectedAgent = agents.find(({ wired }) => wired)
+  if (!hasProblem && servers.length > 0 && connectedAgent)
+    notes.push(`Try it: in ${connectedAgent.title}, ask "what did I do in this repository last week?"`)
   if (servers.length === 0) notes.push("No agent is connected yet. Run `dex install` to connect them.")
-  else if (bad) notes.push("`dex install` adds what is missing.")
+  else if (hasProblem) notes.push("`dex install` adds what is missing.")
   return { lines, notes }
 }
 
-function shown(message: string, home: string): string {
+function withShortPaths(message: string, home: string): string {
   return safeLine(message.replaceAll(`${home}/`, "~/").replaceAll(`${home}\\`, "~\\"))
 }

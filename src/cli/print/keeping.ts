@@ -24,20 +24,20 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
   const label = (name: string) => paint(terminal, "cyan", padEnd(name, 15))
   const fact = (name: string, text: string) =>
     terminal.interactive ? wrapAfter(label(name), text, terminal.columns) : [label(name) + text]
-  const counts = (of: Record<string, number>) =>
-    Object.entries(of)
+  const counts = (countByName: Record<string, number>) =>
+    Object.entries(countByName)
       .map(([name, count]) => `${name} ${grouped(count)}`)
       .join(", ")
   const others = describeOtherKinds(output.kinds)
   const agents = onlyAgents(output.sources)
-  const all = Object.values(agents).reduce((sum, count) => sum + count, 0)
+  const total = Object.values(agents).reduce((sum, count) => sum + count, 0)
   const lines = [
     `${label("conversations")}${grouped(output.total_conversations)}${others === "" ? "" : ` (and ${others})`}`,
     `${label("messages")}${grouped(output.total_messages)}`,
     ...fact("from, to", `${when(output.date_range.earliest)}, ${when(output.date_range.latest)}`),
     ...fact(
       "agents",
-      `${counts(agents)}${all === output.total_conversations ? "" : " (with subagents and automated runs)"}`,
+      `${counts(agents)}${total === output.total_conversations ? "" : " (with subagents and automated runs)"}`,
     ),
     ...fact("run by", counts(output.kinds)),
     ...fact("average size", `${formatCount(output.avg_tokens_per_conversation)} tokens (stripped, estimated)`),
@@ -74,21 +74,23 @@ export function printSync(output: SyncOutput, { home }: PrintContext): PrintedOu
   if (output.busy)
     return {
       lines: [],
-      notes: ["Another dex is syncing right now, so this one read nothing. `dex doctor` shows its progress."],
+      notes: ["Another dex process is syncing right now, so this one read nothing. `dex doctor` shows its progress."],
     }
   const rate = output.bytes > 1e6 ? `, ${(output.bytes / 1e6 / (output.duration_ms / 1000)).toFixed(0)} MB/s` : ""
   const lines = [
     output.read === 0
       ? `Nothing new in ${many(output.found, "transcript")} (${seconds(output.duration_ms)}).`
       : `Read ${many(output.read, "transcript")} of ${grouped(output.found)}: ${many(output.added_messages, "new message")} in ${seconds(output.duration_ms)}${rate}.`,
-    ...(Object.keys(output.kinds).length > 0 ? [`${describeConversations(output.kinds)} kept.`] : []),
+    ...(Object.keys(output.kinds).length > 0 ? [`In total, dex has ${describeConversations(output.kinds)}.`] : []),
   ]
   const notes: string[] = []
   if (output.archived > 0)
-    notes.push(`${many(output.archived, "transcript")} deleted from the agents' folders; kept here.`)
+    notes.push(
+      `${many(output.archived, "transcript was", "transcripts were")} deleted from the agents' folders. dex keeps a copy of each.`,
+    )
   if (output.read_again > 0)
     notes.push(
-      `${many(output.read_again, "transcript")} read again, because this version of dex stores more of them (such as the cost of answers).`,
+      `${many(output.read_again, "transcript was", "transcripts were")} read again, because this version of dex stores more details, such as the cost of answers.`,
     )
   if (!output.complete) notes.push("Not everything is read yet. `dex sync` continues where this one stopped.")
   for (const file of output.unreadable.slice(0, 5))
@@ -115,8 +117,8 @@ export function printSources(output: SourcesOutput, { terminal, home }: PrintCon
   if (others.length > 0) lines.push("Not found:")
   for (const { source, looked_in } of others) {
     const [first = "", ...rest] = looked_in.map((path) => shortPath(path, home))
-    const more = rest.length > 0 ? `, and ${many(rest.length, "other place")}` : ""
-    lines.push(paint(terminal, "dim", clip(`  ${padEnd(source, 18)}${first}${more}`, terminal.columns)))
+    const moreText = rest.length > 0 ? `, and ${many(rest.length, "other place")}` : ""
+    lines.push(paint(terminal, "dim", clip(`  ${padEnd(source, 18)}${first}${moreText}`, terminal.columns)))
   }
   return { lines: [...lines, ...output.unread.map((store) => unreadLine(store, home))] }
 }
@@ -130,23 +132,23 @@ function unreadLine({ name, path, files, why }: SourcesOutput["unread"][number],
 type SourceFound = SourcesOutput["sources"][number]
 
 function foundLines(source: SourceFound, terminal: PrintContext["terminal"], home: string): string[] {
-  const isRead = source.found + source.kept > 0
+  const hasHistory = source.found + source.kept > 0
   const lines = [
-    `${paint(terminal, "bold", source.source)}${isRead ? "" : paint(terminal, "dim", "  nothing read yet")}`,
+    `${paint(terminal, "bold", source.source)}${hasHistory ? "" : paint(terminal, "dim", "  nothing read yet")}`,
   ]
   if (source.basis === "description")
     lines.push(
       paint(terminal, "dim", `  ${safeLine(source.name)} is read according to its documentation; this was not tested`),
     )
-  if (isRead) {
+  if (hasHistory) {
     const archived = source.archived > 0 ? `, ${grouped(source.archived)} of them only in dex` : ""
     lines.push(
       `  ${describeConversations(source.kinds)}, ${many(source.messages, "message")}${archived}; latest ${when(source.latest)}`,
     )
   }
-  const looked = `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`
+  const searchedPlaces = `looked in ${source.looked_in.map((path) => shortPath(path, home)).join(", ")}`
   lines.push(
-    ...wrap(looked, terminal.columns - 2).map((line) => `  ${paint(terminal, "dim", line)}`),
+    ...wrap(searchedPlaces, terminal.columns - 2).map((line) => `  ${paint(terminal, "dim", line)}`),
     ...countLines("skipped", source.skipped),
     ...countLines("unknown types", source.unknown),
     ...countLines("redacted", source.redactions),
@@ -163,8 +165,8 @@ function foundLines(source: SourceFound, terminal: PrintContext["terminal"], hom
 function countLines(label: string, counts: Record<string, number>): string[] {
   const entries = Object.entries(counts).sort(([, a], [, b]) => b - a)
   if (entries.length === 0) return []
-  const shown = entries.slice(0, 6).map(([name, count]) => `${grouped(count)} × ${safeLine(name)}`)
-  return [`  ${label}: ${shown.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
+  const topCounts = entries.slice(0, 6).map(([name, count]) => `${grouped(count)} × ${safeLine(name)}`)
+  return [`  ${label}: ${topCounts.join(", ")}${entries.length > 6 ? `, and ${entries.length - 6} more` : ""}`]
 }
 
 type DoctorOutput = OutputOf<typeof doctor>
@@ -242,17 +244,17 @@ export function printForget(output: ForgetOutput, { terminal, home }: PrintConte
     lines: [...output.forgotten.map((ref) => `forgotten: ${ref}`), ...keptLines(output, terminal.columns)],
     notes: [
       output.pinned
-        ? `They are no longer found or shown, and are never read again. ${NOT_TOUCHED} ${pinnedNote(output.pinned)}`
-        : `Deleted from the history and the index, and never read again. ${NOT_TOUCHED}`,
+        ? `They are no longer found or shown, and are never read again. ${NOT_TOUCHED_NOTE} ${pinnedNote(output.pinned)}`
+        : `Deleted from the history and the index, and never read again. ${NOT_TOUCHED_NOTE}`,
       ...(output.still_there ?? []).map(({ file, why }) => {
         const name = safeLine(shortPath(file, home))
-        return `${name} may still contain it, and was not changed (${safeLine(why)}). If you do not need it: rm ${name}`
+        return `${name} may still contain the deleted text, and was not changed (${safeLine(why)}). If you do not need this file: rm ${name}`
       }),
     ],
   }
 }
 
-const NOT_TOUCHED = "The agents' own files and your backups were not touched."
+const NOT_TOUCHED_NOTE = "The agents' own files and your backups were not touched."
 
 function keptLines(output: ForgetOutput, columns: number): string[] {
   const { kept_copies: copies = [] } = output
@@ -262,30 +264,30 @@ function keptLines(output: ForgetOutput, columns: number): string[] {
 }
 
 export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: PrintContext): PrintedOutput {
-  const shown = (path: string) => safeLine(shortPath(path, home))
+  const displayPath = (path: string) => safeLine(shortPath(path, home))
   const { project, projects, below = [] } = output
   if (project === undefined)
     return projects.length > 0
       ? {
-          lines: projects.map(shown),
+          lines: projects.map(displayPath),
           notes: ["Private projects are shown only inside their folders. To undo this: dex private <folder> --off"],
         }
       : { lines: [], notes: ["No project is private. To make one private: dex private <folder>"] }
   const others = below.filter((path) => projects.includes(path) !== output.private)
-  const are = others.length === 1 ? "is a project of its own" : "are projects of their own"
+  const verbPhrase = others.length === 1 ? "is a project of its own" : "are projects of their own"
   return {
     lines: [
       output.private
-        ? `${shown(project)} is private: it is shown only inside that project.`
-        : `${shown(project)} is no longer private.`,
+        ? `${displayPath(project)} is private: it is shown only inside that project.`
+        : `${displayPath(project)} is no longer private.`,
     ],
     notes: [
       ...(others.length > 0
         ? [
-            `In nested folders, ${joinNames(others.map(shown))} ${are}, and not ${output.private ? "private" : "changed"}.`,
+            `In nested folders, ${joinNames(others.map(displayPath))} ${verbPhrase}, and not ${output.private ? "private" : "changed"}.`,
           ]
         : []),
-      ...(projects.length > 0 ? [`Private projects: ${projects.map(shown).join(", ")}`] : []),
+      ...(projects.length > 0 ? [`Private projects: ${projects.map(displayPath).join(", ")}`] : []),
     ],
   }
 }
@@ -293,8 +295,9 @@ export function printPrivate(output: OutputOf<typeof makePrivate>, { home }: Pri
 type MuteOutput = OutputOf<typeof mute>
 
 export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintContext): PrintedOutput {
-  const shown = (path: string) => safeLine(shortPath(path, home))
-  const undo = (of: string) => `To turn ${of === "<name>" ? "one" : "it"} on again: dex suggest --mute ${of} --off`
+  const displayPath = (path: string) => safeLine(shortPath(path, home))
+  const undo = (target: string) =>
+    `To turn ${target === "<name>" ? "one" : "it"} on again: dex suggest --mute ${target} --off`
   if (name === undefined) {
     const [first, second] = mutes
     if (!first)
@@ -305,16 +308,16 @@ export function printMute({ changed, name, mutes }: MuteOutput, { home }: PrintC
         ],
       }
     return {
-      lines: mutes.map((one) => `${one.type.padEnd(9)}${shown(one.name)}  since ${one.since.slice(0, 10)}`),
-      notes: [undo(second ? "<name>" : shellQuote(shown(first.name)))],
+      lines: mutes.map((mute) => `${mute.type.padEnd(9)}${displayPath(mute.name)}  since ${mute.since.slice(0, 10)}`),
+      notes: [undo(second ? "<name>" : shellQuote(displayPath(first.name)))],
     }
   }
-  if (mutes.some((one) => one.name === name))
+  if (mutes.some((mute) => mute.name === name))
     return {
-      lines: [`${shown(name)} is ${changed ? "now" : "already"} muted.`],
-      notes: [undo(shellQuote(shown(name)))],
+      lines: [`${displayPath(name)} is ${changed ? "now" : "already"} muted.`],
+      notes: [undo(shellQuote(displayPath(name)))],
     }
-  return { lines: [`${shown(name)} ${changed ? "is on again" : "was not muted"}.`], notes: [] }
+  return { lines: [`${displayPath(name)} ${changed ? "is on again" : "was not muted"}.`], notes: [] }
 }
 
 type ReindexOutput = OutputOf<typeof reindex>
@@ -329,11 +332,11 @@ export function printReindex(output: ReindexOutput): PrintedOutput {
 type GcOutput = OutputOf<typeof gc>
 
 export function printGc(output: GcOutput): PrintedOutput {
-  const freed = output.bytes_before - output.bytes_after
+  const freedBytes = output.bytes_before - output.bytes_after
   const size = `the index is now ${megabytes(output.bytes_after)}`
   const lines = [
-    freed > 0
-      ? `Freed ${megabytes(freed)} in ${seconds(output.duration_ms)}; ${size}.`
+    freedBytes > 0
+      ? `Freed ${megabytes(freedBytes)} in ${seconds(output.duration_ms)}; ${size}.`
       : `Nothing to free (${seconds(output.duration_ms)}); ${size}.`,
     ...output.dropped.map(({ embedder, vectors }) => `Dropped ${many(vectors, "vector")} of ${safeLine(embedder)}.`),
   ]

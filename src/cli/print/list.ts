@@ -34,7 +34,7 @@ export function printList(output: Output, { terminal, numbered }: PrintContext):
 
 /** The narrowest column for a title. If there is less room, the title gets a line of its own. */
 const MIN_TITLE_COLUMNS = 30
-const HEAD = 23
+const HEAD_COLUMNS = 23
 
 /** A column is shown only if the rows differ in it. `right` is the aligned text after the title. */
 type Columns = {
@@ -42,12 +42,12 @@ type Columns = {
   right: (row: Row) => string
   rightWidth: number
   titleWidth: number
-  longest: number
+  longestTitle: number
   lines: 1 | 2
 }
 
 function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
-  const differ = (of: (row: Row) => string) => new Set(rows.map(of)).size > 1
+  const differ = (textOf: (row: Row) => string) => new Set(rows.map(textOf)).size > 1
   const ids = rows.map(nativeId)
   const length = [8, 12, 16, 24].find((n) => new Set(ids.map((id) => id.slice(0, n))).size === ids.length) ?? 36
   const id = (row: Row) => nativeId(row).slice(0, length)
@@ -62,36 +62,36 @@ function columnsOf(rows: Row[], terminal: PrintContext["terminal"]): Columns {
   const widths = facts.map((fact) => Math.max(0, ...rows.map((row) => widthOf(fact(row)))))
   const rightWidth = widths.reduce((sum, width) => sum + (width === 0 ? 0 : width + 2), 0)
   const titleWidth = MIN_TITLE_COLUMNS + Math.max(0, ...rows.map((row) => kindOf(row).length))
-  const fits = terminal.columns - HEAD - rightWidth >= titleWidth
+  const fitsOnOneLine = terminal.columns - HEAD_COLUMNS - rightWidth >= titleWidth
   return {
     id,
     right: (row) => facts.map((fact, i) => (widths[i] === 0 ? "" : `  ${padEnd(fact(row), widths[i]!)}`)).join(""),
     rightWidth,
     titleWidth,
-    longest: Math.max(0, ...rows.map((row) => widthOf(safeLine(row.title)) + kindOf(row).length)),
+    longestTitle: Math.max(0, ...rows.map((row) => widthOf(safeLine(row.title)) + kindOf(row).length)),
     // Programs that read a pipe expect one line per row, however long.
-    lines: !terminal.interactive || (terminal.columns >= 100 && fits) ? 1 : 2,
+    lines: !terminal.interactive || (terminal.columns >= 100 && fitsOnOneLine) ? 1 : 2,
   }
 }
 
 function rowLines(row: Row, number: number, columns: Columns, terminal: PrintContext["terminal"]): string[] {
-  const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date).padEnd(HEAD - 7)}  `
-  const room = terminal.columns - HEAD
+  const head = `${paint(terminal, "cyan", String(number).padStart(3))}  ${when(row.date).padEnd(HEAD_COLUMNS - 7)}  `
+  const room = terminal.columns - HEAD_COLUMNS
   const kind = kindOf(row)
   // Shortens the title, but never the kind.
-  const titled = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
+  const titleText = (columns: number) => clip(safeLine(row.title), columns - kind.length) + kind
   if (columns.lines === 2) {
     const project = projectName(safeLine(row.project))
     const facts = [ownerOf(row), columns.id(row), row.source, project, sizeOf(row), workOf(row)].filter(
       (fact) => fact !== "",
     )
-    return [head + titled(room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
+    return [head + titleText(room), `     ${paint(terminal, "dim", clip(facts.join(" · "), terminal.columns - 5))}`]
   }
-  const title = Math.max(columns.titleWidth, Math.min(columns.longest, room - columns.rightWidth))
-  return [`${head}${padEnd(titled(title), title)}${paint(terminal, "dim", columns.right(row).trimEnd())}`]
+  const title = Math.max(columns.titleWidth, Math.min(columns.longestTitle, room - columns.rightWidth))
+  return [`${head}${padEnd(titleText(title), title)}${paint(terminal, "dim", columns.right(row).trimEnd())}`]
 }
 
-/** The owner, in a team's list. */
+/** The owner of a conversation in a team's list. Empty in other lists. */
 function ownerOf(row: Row): string {
   return safeLine(ownerIn(row.id) ?? "")
 }

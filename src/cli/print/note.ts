@@ -6,7 +6,7 @@ import type { PrintContext, PrintedOutput } from "./words.ts"
 import { factsWithRef } from "./words.ts"
 
 type Output = OutputOf<typeof notes>
-type Shown = Output["notes"][number]
+type ShownNote = Output["notes"][number]
 
 export function printNote(output: Output, { terminal }: PrintContext, input: { all?: boolean }): PrintedOutput {
   const { done, notes, total } = output
@@ -19,42 +19,45 @@ export function printNote(output: Output, { terminal }: PrintContext, input: { a
           : 'There are no notes in this project. To add one: dex note "…". `dex note --all` lists those of every project.',
       ],
     }
-  const more = notes.length < total ? ` The newest ${notes.length} are shown; --limit shows more.` : ""
+  const moreHint = notes.length < total ? ` The newest ${notes.length} are shown; --limit shows more.` : ""
   return {
-    lines: notes.flatMap((one, i) => [...linesOf(one, i + 1, terminal), ""]),
-    notes: [done === "listed" ? `${many(total, "note")}.${more}` : OUTCOMES[done](notes[0]!)],
+    lines: notes.flatMap((note, i) => [...linesOf(note, i + 1, terminal), ""]),
+    notes: [done === "listed" ? `${many(total, "note")}.${moreHint}` : OUTCOME_TEXTS[done](notes[0]!)],
     listing: notes.map(({ ref }) => ref),
   }
 }
 
-const OUTCOMES = {
-  kept: ({ ref, confirmed }: Shown) =>
-    confirmed ? `Saved. To delete it: dex forget ${safeLine(ref)}` : `Saved as an agent's note. ${notYet(ref)}`,
-  corrected: ({ ref, confirmed }: Shown) =>
-    confirmed ? "Corrected." : `Corrected, as an agent's note. ${notYet(ref)}`,
+const OUTCOME_TEXTS = {
+  kept: ({ ref, confirmed }: ShownNote) =>
+    confirmed
+      ? `Saved. To delete it: dex forget ${safeLine(ref)}`
+      : `Saved as an agent's note. ${unconfirmedNote(ref)}`,
+  corrected: ({ ref, confirmed }: ShownNote) =>
+    confirmed ? "Corrected." : `Corrected, as an agent's note. ${unconfirmedNote(ref)}`,
   confirmed: () => "Confirmed: it may be suggested to agents from now on.",
 } as const
 
-function notYet(ref: string): string {
+function unconfirmedNote(ref: string): string {
   return `dex suggests it only after a person has confirmed it: dex note confirm ${safeLine(ref)}`
 }
 
-function linesOf(one: Shown, row: number, terminal: Terminal): string[] {
+function linesOf(note: ShownNote, row: number, terminal: Terminal): string[] {
   const room = terminal.columns - 4
-  const by = one.by === "person" ? "you" : `${safeLine(one.by)}, ${one.confirmed ? "confirmed" : "not confirmed"}`
-  const lines = one.text.split("\n").map((line) => clip(safeLine(line), room))
+  const author =
+    note.by === "person" ? "you" : `${safeLine(note.by)}, ${note.confirmed ? "confirmed" : "not confirmed"}`
+  const lines = note.text.split("\n").map((line) => clip(safeLine(line), room))
   const about = [
-    ...(one.files.length > 0 ? [one.files.map(safeLine).join(", ")] : []),
-    ...(one.rejects === undefined ? [] : [`rejects ${safeLine(one.rejects)}`]),
+    ...(note.files.length > 0 ? [note.files.map(safeLine).join(", ")] : []),
+    ...(note.rejects === undefined ? [] : [`rejects ${safeLine(note.rejects)}`]),
   ]
-  const where = factsWithRef(
-    [`by ${by} ${when(one.date)}`, projectName(safeLine(one.project))],
-    safeLine(one.ref),
+  const refLines = factsWithRef(
+    [`by ${author} ${when(note.date)}`, projectName(safeLine(note.project))],
+    safeLine(note.ref),
     room,
   )
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", lines[0] ?? "")}`,
     ...lines.slice(1).map((line) => `    ${line}`),
-    ...[...where, ...about.map((line) => clip(line, room))].map((line) => `    ${paint(terminal, "dim", line)}`),
+    ...[...refLines, ...about.map((line) => clip(line, room))].map((line) => `    ${paint(terminal, "dim", line)}`),
   ]
 }

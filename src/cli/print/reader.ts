@@ -8,7 +8,7 @@ import { screenOf } from "../../render/screen.ts"
 import type { Dex } from "../../tools/context.ts"
 import { resolveConversation } from "../../tools/resolve.ts"
 import type { show } from "../../tools/show/show.ts"
-import { messageLinesOf, readableMessages } from "./conversation-lines.ts"
+import { messageLinesOf, readableMessage } from "./conversation-lines.ts"
 import { headLines, notesOfShow, printShow } from "./show.ts"
 import type { PrintContext, ReadPage } from "./words.ts"
 
@@ -22,9 +22,9 @@ export async function readShow(output: Output, context: PrintContext, input: Inp
   // A team's conversation is only on the hub, so nothing more can be read here.
   const isOnHub = output.conversations.some(({ id }) => parseRef(id)?.owner !== undefined)
   if (input.format === "outline" || isOnHub) return { lines: () => printShow(output, context, input).lines, notes }
-  const read: (() => Generator<string>)[] = []
-  for (const conversation of output.conversations) read.push(await linesOf(conversation, context, input, dex))
-  return { lines: () => read.values().flatMap((lines) => lines()), notes }
+  const conversations: (() => Generator<string>)[] = []
+  for (const conversation of output.conversations) conversations.push(await linesOf(conversation, context, input, dex))
+  return { lines: () => conversations.values().flatMap((lines) => lines()), notes }
 }
 
 async function linesOf(
@@ -34,25 +34,25 @@ async function linesOf(
   dex: Dex,
 ): Promise<() => Generator<string>> {
   const { row } = await resolveConversation(dex, { id: conversation.id })
-  const shown = new Map(conversation.messages.map((message) => [message.index, message]))
+  const shownMessages = new Map(conversation.messages.map((message) => [message.index, message]))
   const fields = readFields(input)
-  const stored = await (await dex.store()).messages(row.ref, [...shown.keys()])
-  const messages = withFields(stored, fields).messages.map((message): ReadMessage => {
-    const read = readableMessages(message)
-    if (input.format !== "user_only") return read
+  const storedMessages = await (await dex.store()).messages(row.ref, [...shownMessages.keys()])
+  const messages = withFields(storedMessages, fields).messages.map((message): ReadMessage => {
+    const wholeMessage = readableMessage(message)
+    if (input.format !== "user_only") return wholeMessage
     // The person's words, and the plans that they approved, which may be in a tool's result.
-    const text = shown.get(message.number)?.content ?? ""
-    return { ...read, role: "user", effects: [], parts: [{ type: "text", text, origin: "person" }] }
+    const text = shownMessages.get(message.number)?.content ?? ""
+    return { ...wholeMessage, role: "user", effects: [], parts: [{ type: "text", text, origin: "person" }] }
   })
   const screen = screenOf(context.terminal, process.env)
   const unfolds = (part: Part) => input.format === "full" || isChosen(part, fields)
-  const drawn = await messageLinesOf(dex, row, messages, { screen, words: wordsFor(dex, row.ref), unfolds })
-  const cut = conversation.messages.find((message) => message.cut)
+  const messageLines = await messageLinesOf(dex, row, messages, { screen, words: wordsFor(dex, row.ref), unfolds })
+  const cutMessage = conversation.messages.find((message) => message.cut)
   return function* () {
     yield* headLines(conversation, context)
     // A message longer than the budget is cut as in the tool's output.
-    if (cut) yield* ["", ...plainLines(cut.content, screen)]
-    else yield* drawn()
+    if (cutMessage) yield* ["", ...plainLines(cutMessage.content, screen)]
+    else yield* messageLines()
     yield ""
   }
 }

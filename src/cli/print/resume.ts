@@ -11,21 +11,24 @@ export function printResume(output: OutputOf<typeof resume>): Promise<PrintedOut
 
 function commandLine({ command, folder, note, problem }: OutputOf<typeof resume>): PrintedOutput {
   if (problem) return { lines: [], problem }
-  const typed = command.join(" ")
-  return { lines: [folder ? `cd ${shellQuote(folder)} && ${typed}` : typed], notes: note ? [note] : undefined }
+  const typedCommand = command.join(" ")
+  return {
+    lines: [folder ? `cd ${shellQuote(folder)} && ${typedCommand}` : typedCommand],
+    notes: note ? [note] : undefined,
+  }
 }
 
 type Output = OutputOf<typeof handover>
 type Input = InputOf<typeof handover>
 
 export async function printHandover(output: Output, { terminal }: PrintContext, input: Input): Promise<PrintedOutput> {
-  const printed = briefOf(output, input, terminal)
+  const brief = printBrief(output, input, terminal)
   const { command, folder, note, problem } = output
-  if (command === undefined || input.print) return printed
-  return openOrPrint({ command: [...command, output.brief], folder, note, problem }, printed)
+  if (command === undefined || input.print) return brief
+  return openOrPrint({ command: [...command, output.brief], folder, note, problem }, brief)
 }
 
-function briefOf(output: Output, input: Input, { interactive, columns }: Terminal): PrintedOutput {
+function printBrief(output: Output, input: Input, { interactive, columns }: Terminal): PrintedOutput {
   const notes = [`About ${output.estimated_tokens} tokens.`]
   if (output.problem !== undefined && !interactive) notes.push(output.problem)
   else if (input.to === undefined) notes.push(`Open an agent with it: dex handover ${output.id} --to codex`)
@@ -35,20 +38,20 @@ function briefOf(output: Output, input: Input, { interactive, columns }: Termina
 
 type OpenRequest = { command: string[]; folder?: string; note?: string; problem?: string }
 
-/** Opens the agent on a terminal. In a pipe, or if the agent cannot be started, returns `printed`. */
+/** Opens the agent on a terminal. In a pipe, or if the agent cannot be started, returns `fallback`. */
 async function openOrPrint(
   { command, folder, note, problem }: OpenRequest,
-  printed: PrintedOutput,
+  fallback: PrintedOutput,
 ): Promise<PrintedOutput> {
-  if (!process.stdout.isTTY) return printed
+  if (!process.stdout.isTTY) return fallback
   const [program = "", ...args] = command
-  const why = problem ?? notInstalledMessage(program)
-  if (why !== undefined) return { ...printed, problem: why }
+  const reason = problem ?? notInstalledMessage(program)
+  if (reason !== undefined) return { ...fallback, problem: reason }
   if (note !== undefined) process.stderr.write(`${note}\n`)
   const { spawnSync } = await import("node:child_process")
-  const opened = spawnSync(program, args, { stdio: "inherit", cwd: folder })
-  return opened.error
-    ? { ...printed, problem: `${program} could not be started (${opened.error.message}).` }
+  const result = spawnSync(program, args, { stdio: "inherit", cwd: folder })
+  return result.error
+    ? { ...fallback, problem: `${program} could not be started (${result.error.message}).` }
     : { lines: [] }
 }
 

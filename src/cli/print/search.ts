@@ -25,29 +25,31 @@ export function printSearch(
   if (output.results.length === 0)
     // The listing is empty, so that a row number does not open a row of the previous listing.
     return { lines: [], notes: [output.notes.length > 0 ? "Nothing found." : NOTHING_FOUND, ...notes], listing: [] }
-  const drawn = output.results.map((hit, i) => [
-    ...(terminal.interactive ? row(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)),
+  const drawnResults = output.results.map((hit, i) => [
+    ...(terminal.interactive ? screenLines(hit, i + 1, terminal, now) : hitLines(hit, i + 1, terminal)),
     "",
   ])
-  const fit =
-    terminal.interactive && rows !== undefined ? countThatFits(drawn, rows - notes.length - LINES_BELOW) : drawn.length
-  const lines = drawn.slice(0, fit).flat()
-  const results = output.results.slice(0, fit)
+  const shownCount =
+    terminal.interactive && rows !== undefined
+      ? countThatFits(drawnResults, rows - notes.length - LINES_BELOW)
+      : drawnResults.length
+  const lines = drawnResults.slice(0, shownCount).flat()
+  const results = output.results.slice(0, shownCount)
   const listing = results.map(hitRef)
-  const more = fit < drawn.length ? `. More: --limit ${drawn.length}` : ""
-  const read = `Read one: ${showFirst(listing, { numbered })}${more}`
+  const moreHint = shownCount < drawnResults.length ? `. More: --limit ${drawnResults.length}` : ""
+  const readHint = `Read one: ${showFirst(listing, { numbered })}${moreHint}`
   if (output.mode === "list") {
-    notes.unshift(`${results.length} of ${many(output.total, "conversation")}, newest first. ${read}`)
+    notes.unshift(`${results.length} of ${many(output.total, "conversation")}, newest first. ${readHint}`)
     return { lines, notes, listing }
   }
   const noun = nounFor(results, input.by === "message")
-  const near = results.filter((hit) => hit.rank_source === "vector").length
-  const byMeaning = near > 0 ? `, ${near} found by meaning alone` : ""
-  const isCounted = isOneTerm(parseQuery(input.query ?? "")) && near === 0
+  const vectorHits = results.filter((hit) => hit.rank_source === "vector").length
+  const byMeaning = vectorHits > 0 ? `, ${vectorHits} found by meaning alone` : ""
+  const isCounted = isOneTerm(parseQuery(input.query ?? "")) && vectorHits === 0
   notes.unshift(
-    `${(isCounted && shownOfAll(output, results.length, noun)) || `${many(results.length, noun)} shown`}${byMeaning}. ${read}`,
+    `${(isCounted && shownOfAll(output, results.length, noun)) || `${many(results.length, noun)} shown`}${byMeaning}. ${readHint}`,
   )
-  return { lines, notes, listing, words: markedIn(results) }
+  return { lines, notes, listing, words: markedWords(results) }
 }
 
 /** The number of lines below the results: a blank line, the line with the count (which may be wrapped), and the prompt. */
@@ -56,14 +58,14 @@ const MIN_RESULTS_SHOWN = 3
 
 /** How many results fit on `room` lines, but at least MIN_RESULTS_SHOWN. */
 function countThatFits(drawn: string[][], room: number): number {
-  let free = room
-  let fit = 0
+  let freeLines = room
+  let count = 0
   for (const lines of drawn) {
-    free -= lines.length
-    if (free < 0) break
-    fit++
+    freeLines -= lines.length
+    if (freeLines < 0) break
+    count++
   }
-  return Math.max(fit, Math.min(MIN_RESULTS_SHOWN, drawn.length))
+  return Math.max(count, Math.min(MIN_RESULTS_SHOWN, drawn.length))
 }
 
 /** How many of all matches are shown; undefined if not all were counted. */
@@ -82,7 +84,7 @@ const INDENT = "    "
 const NARROW_COLUMNS = 72
 
 /** On a terminal: title, age, agent and project, and one line of the snippet. Ten results fit on a screen. */
-function row(hit: Hit, number: number, terminal: Terminal, now: number): string[] {
+function screenLines(hit: Hit, number: number, terminal: Terminal, now: number): string[] {
   const isNarrow = terminal.columns < NARROW_COLUMNS
   const facts = clip(
     [...ownerPrefix(hit), age(hit.date, now), hit.source, projectName(safeLine(hit.project)), ...marksOf(hit)].join(
@@ -111,11 +113,11 @@ function ownerPrefix({ id }: Hit): string[] {
 /** As much text around the first highlighted word as fits on a line. The stars around it take no room if they become a colour. */
 function oneLine(snippet: string, terminal: Terminal): string {
   const room = terminal.columns - INDENT.length
-  const unmarked = (text: string) => text.replaceAll("**", "")
-  const sizeOf = (text: string) => widthOf(terminal.color ? unmarked(text) : text)
-  const line = clipSnippet(safeLine(snippet), room, sizeOf, 4)
+  const withoutMarks = (text: string) => text.replaceAll("**", "")
+  const visibleWidth = (text: string) => widthOf(terminal.color ? withoutMarks(text) : text)
+  const line = clipSnippet(safeLine(snippet), room, visibleWidth, 4)
   // The text has no spaces, or one very long word, so it is cut.
-  return sizeOf(line) <= room ? line : clip(unmarked(line), room)
+  return visibleWidth(line) <= room ? line : clip(withoutMarks(line), room)
 }
 
 function marksOf(hit: Hit): string[] {
@@ -133,18 +135,18 @@ function hitLines(hit: Hit, row: number, terminal: Terminal): string[] {
   const kind = marksOf(hit)
     .map((mark) => ` (${mark})`)
     .join("")
-  const where = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
+  const origin = `${hit.source} · ${projectName(safeLine(hit.project))} · ${when(hit.date)}${kind}`
   const size = `${sizeOfRow(hit)}, ${formatCount(hit.estimated_tokens)} tokens${hit.more_matches > 0 ? `, +${hit.more_matches} more` : ""}`
   return [
     `${paint(terminal, "cyan", String(row).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(hit.title), terminal.columns - 4))}`,
-    INDENT + clip(where, terminal.columns - 4),
+    INDENT + clip(origin, terminal.columns - 4),
     ...(hit.snippet === "" ? [] : wrap(safeLine(hit.snippet), terminal.columns - 4).map((line) => INDENT + line)),
     ...sumLines(hit, terminal),
     INDENT + paint(terminal, "dim", clip(`${safeLine(hitRef(hit))} · ${size}`, terminal.columns - 4)),
   ].map((line) => highlight(line, terminal))
 }
 
-function markedIn(hits: Hit[]): string[] {
+function markedWords(hits: Hit[]): string[] {
   const words = hits.flatMap(({ snippet }) => [...snippet.matchAll(HIGHLIGHTED)].map(([, word]) => word!.toLowerCase()))
   return [...new Set(words)]
 }

@@ -24,7 +24,7 @@ export type Head = {
 type ShownConversation = Output["conversations"][number]
 type ShownMessage = ShownConversation["messages"][number]
 
-const NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
+const ROLE_NAMES: Record<string, string> = { user: "User", assistant: "Assistant", tool: "Tool", system: "System" }
 
 export function printShow(output: Output, context: PrintContext, { format }: InputOf<typeof show>): PrintedOutput {
   const lines: string[] = []
@@ -65,7 +65,7 @@ export function headLines(conversation: Head, { terminal, home }: PrintContext):
 }
 
 function speaker(message: { role: string; origin: string }): string {
-  const name = byName(NAMES, message.role) ?? message.role
+  const name = byName(ROLE_NAMES, message.role) ?? message.role
   return message.role === "user" && !message.origin.includes("person") ? `${name}, injected` : name
 }
 
@@ -93,19 +93,19 @@ export function messageHead(
 function endNotes(conversation: ShownConversation): string[] {
   const notes: string[] = []
   for (const { index, cut } of conversation.messages)
-    if (cut) notes.push(`Message ${index} is longer than the budget. All of it: ${cut.continue_with}`)
+    if (cut) notes.push(`Message ${index} is longer than the budget. To read all of it: ${cut.continue_with}`)
   if (conversation.hidden_parts) notes.push(`${many(conversation.hidden_parts, "part")} hidden.`)
   if (conversation.truncated)
     notes.push(
       `${many(conversation.truncated.messages_left_out, "message")} left out to stay within the budget. Continue with: ${conversation.truncated.continue_with}`,
     )
-  const sides = sidesOf(conversation)
+  const sides = sidesWithMore(conversation)
   if (sides !== "") notes.push(`There is more ${sides}: dex show ${conversation.id}`)
   return notes
 }
 
 /** "before", "after" or "before and after", depending on where there is more. */
-function sidesOf(output: { has_more_before?: boolean; has_more_after?: boolean }): string {
+function sidesWithMore(output: { has_more_before?: boolean; has_more_after?: boolean }): string {
   return [output.has_more_before && "before", output.has_more_after && "after"].filter(Boolean).join(" and ")
 }
 
@@ -149,7 +149,11 @@ export function printScan(output: Scan, context: PrintContext): PrintedOutput {
     )
   }
   return {
-    lines: [...headLines(output, context), "", ...output.lines.flatMap((line) => drawnLine(line, context.terminal))],
+    lines: [
+      ...headLines(output, context),
+      "",
+      ...output.lines.flatMap((line) => wrapLabelledLine(line, context.terminal)),
+    ],
     notes,
   }
 }
@@ -176,25 +180,27 @@ export function printTimeline(output: Timeline, context: PrintContext): PrintedO
   if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
   if (output.truncated) {
     notes.push(`${many(output.truncated.messages_left_out, "message")} left out to stay within the budget.`)
-    if (output.truncated.continue_before) notes.push(`Before: ${output.truncated.continue_before}`)
-    if (output.truncated.continue_with) notes.push(`After: ${output.truncated.continue_with}`)
-  } else if (sidesOf(output) !== "") {
-    const inFull = formLine(context, "read", [shortId(output.id), String(output.message_index)])
-    notes.push(`There is more ${sidesOf(output)}: --before and --after widen it. In full: ${inFull}`)
+    if (output.truncated.continue_before) notes.push(`To read earlier messages: ${output.truncated.continue_before}`)
+    if (output.truncated.continue_with) notes.push(`To read later messages: ${output.truncated.continue_with}`)
+  } else if (sidesWithMore(output) !== "") {
+    const readCommand = formLine(context, "read", [shortId(output.id), String(output.message_index)])
+    notes.push(
+      `There is more ${sidesWithMore(output)}: larger values of --before and --after show more. To read the message in full: ${readCommand}`,
+    )
   }
   return {
     lines: [
       ...headLines(output, context),
       ...others,
       "",
-      ...output.lines.flatMap((line) => drawnLine(line, context.terminal)),
+      ...output.lines.flatMap((line) => wrapLabelledLine(line, context.terminal)),
     ],
     notes,
   }
 }
 
 /** Wraps a line without cutting it, because the caller chose how much of a message is shown. */
-function drawnLine(line: string, terminal: Terminal): string[] {
+function wrapLabelledLine(line: string, terminal: Terminal): string[] {
   const clean = safe(line)
   const label = /^[^\t]*\t/.exec(clean)?.[0] ?? ""
   const role = /^\[[^\]]*\]/.exec(clean.slice(label.length))?.[0] ?? ""

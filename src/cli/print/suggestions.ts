@@ -22,11 +22,13 @@ export function printSuggestions(
     ...items.flatMap((item) => itemLines(item, terminal)),
     "",
   ])
-  const [open] = output.suggestions.flatMap(({ id, items }) =>
+  const [openItem] = output.suggestions.flatMap(({ id, items }) =>
     items.filter(({ status }) => !isJudged(status)).map(({ number }) => ({ id, number })),
   )
-  const ask = open ? [`Did it help? dex suggest --feedback ${open.id.slice(0, 8)} used --item ${open.number}`] : []
-  return { lines, notes: [...ask, ...output.notes] }
+  const feedbackHint = openItem
+    ? [`Did it help? dex suggest --feedback ${openItem.id.slice(0, 8)} used --item ${openItem.number}`]
+    : []
+  return { lines, notes: [...feedbackHint, ...output.notes] }
 }
 
 type ListedItem = Suggested["items"][number]
@@ -35,8 +37,8 @@ function nothingNote({ take, all, status, from, subscription }: SuggestionsInput
   if (take) return "Nothing is pending. `dex suggest --list` shows earlier ones."
   if (status !== undefined || from !== undefined || subscription !== undefined)
     return `Nothing like that was suggested ${all ? "anywhere" : "here"}. \`dex suggest --list${all ? " --all" : ""}\` shows everything.`
-  const elsewhere = all ? "" : " `dex suggest --list --all` looks at every project."
-  return `Nothing was suggested ${all ? "yet" : "here"}. ${HOW_TO_ASK}${elsewhere}`
+  const allProjectsHint = all ? "" : " `dex suggest --list --all` looks at every project."
+  return `Nothing was suggested ${all ? "yet" : "here"}. ${HOW_TO_ASK}${allProjectsHint}`
 }
 
 const HOW_TO_ASK = "Ask now: dex suggest --file <file>. Agents get suggestions through hooks (dex install)."
@@ -48,18 +50,18 @@ function itemLines(
   const room = terminal.columns - 5
   const verdict = isJudged(status) ? `(${status}) ` : ""
   const head = clip(`${verdict}${kindName(kind)}: ${safeLine(title)}`, room)
-  const other = safeLine(file ?? "")
+  const fileText = safeLine(file ?? "")
   return [
     `${String(number).padStart(3)}  ${paint(terminal, "bold", head)}`,
     ...summaryLines(summary, room).map((line) => `     ${line}`),
     ...wrap(safeLine(reason), room).map((line) => `     ${paint(terminal, "dim", line)}`),
-    ...factsWithRef([head.includes(other) ? "" : other], ref && safeLine(ref), room).map(
+    ...factsWithRef([head.includes(fileText) ? "" : fileText], ref && safeLine(ref), room).map(
       (line) => `     ${paint(terminal, "dim", line)}`,
     ),
   ]
 }
 
-/** The lines of a summary; one that quotes an edit has several. */
+/** The lines of a summary. A summary that quotes an edit has several. */
 function summaryLines(summary: string, room: number): string[] {
   return summary
     .split("\n")
@@ -78,12 +80,12 @@ export function printFeedback(
   { terminal }: PrintContext,
   input: { verdict?: string; item?: number },
 ): PrintedOutput {
-  if (reset !== undefined) return { lines: [`${many(reset, "weight")} reset. ${note}`] }
-  const meant = items.filter(({ number }) => input.item === undefined || number === input.item)
+  if (reset !== undefined) return { lines: [`${many(reset, "weight was", "weights were")} reset. ${note}`] }
+  const judgedItems = items.filter(({ number }) => input.item === undefined || number === input.item)
   return {
     lines: [
       `${paint(terminal, "cyan", id ?? "")}  ${input.verdict}`,
-      ...meant.map(
+      ...judgedItems.map(
         ({ number, kind, title }) =>
           `${String(number).padStart(3)}  ${clip(`${kindName(kind)}: ${safeLine(title)}`, terminal.columns - 5)}`,
       ),
@@ -129,23 +131,27 @@ export function printSubscriptions(output: SubscriptionsOutput, context: PrintCo
       notes: ["No subscriptions here. For example: dex subscribe 'file:src/auth/**'", ...notes, ...output.notes],
     }
   return {
-    lines: output.subscriptions.flatMap((one) => [...subscriptionLines(one, context), ""]),
+    lines: output.subscriptions.flatMap((subscription) => [...subscriptionLines(subscription, context), ""]),
     notes: [...notes, ...output.notes],
   }
 }
 
-function subscriptionLines(one: ListedSubscription, { terminal, home }: PrintContext): string[] {
+function subscriptionLines(subscription: ListedSubscription, { terminal, home }: PrintContext): string[] {
   const room = terminal.columns - 4
-  const to = one.url === undefined ? one.deliver : `${one.deliver} ${safeLine(one.url)}`
-  const last = one.last_triggered === undefined ? "not notified yet" : `last notified ${when(one.last_triggered)}`
-  const pause = one.cooldown_ms === 0 ? "" : `, every ${seconds(one.cooldown_ms)} at the most`
+  const destination =
+    subscription.url === undefined ? subscription.deliver : `${subscription.deliver} ${safeLine(subscription.url)}`
+  const lastNotified =
+    subscription.last_triggered === undefined
+      ? "not notified yet"
+      : `last notified ${when(subscription.last_triggered)}`
+  const cooldown = subscription.cooldown_ms === 0 ? "" : `, every ${seconds(subscription.cooldown_ms)} at the most`
   return [
-    `${paint(terminal, "cyan", one.id)}  ${clip(shortPath(safeLine(one.project), home), terminal.columns - one.id.length - 2)}`,
-    ...wrap(one.patterns.map(safeLine).join(", "), room).map((line) => `    ${line}`),
-    `    ${paint(terminal, "dim", clip(`${to}; from ${one.min_relevance} on, ${one.max_per_trigger} at a time${pause}; ${last}`, room))}`,
-    ...(one.enabled
+    `${paint(terminal, "cyan", subscription.id)}  ${clip(shortPath(safeLine(subscription.project), home), terminal.columns - subscription.id.length - 2)}`,
+    ...wrap(subscription.patterns.map(safeLine).join(", "), room).map((line) => `    ${line}`),
+    `    ${paint(terminal, "dim", clip(`${destination}; from ${subscription.min_relevance} on, ${subscription.max_per_trigger} at a time${cooldown}; ${lastNotified}`, room))}`,
+    ...(subscription.enabled
       ? []
-      : [`    ${paint(terminal, "yellow", clip(`off: ${safeLine(one.disabled_because ?? "")}`, room))}`]),
+      : [`    ${paint(terminal, "yellow", clip(`off: ${safeLine(subscription.disabled_because ?? "")}`, room))}`]),
   ]
 }
 
@@ -162,17 +168,17 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
   return {
     lines: [
       `${label("suggestions")}${grouped(stats.suggestions)} with ${many(stats.items, "item")}${stats.would > 0 ? `; ${grouped(stats.would)} more only recorded` : ""}`,
-      `${label("used")}${grouped(stats.used)} (${share(stats.used, stats.items)})`,
-      `${label("dismissed")}${grouped(stats.dismissed)} (${share(stats.dismissed, stats.items)})`,
+      `${label("used")}${grouped(stats.used)} (${shareText(stats.used, stats.items)})`,
+      `${label("dismissed")}${grouped(stats.dismissed)} (${shareText(stats.dismissed, stats.items)})`,
       `${label("took")}${seconds(stats.latency_ms.median)} median, ${seconds(stats.latency_ms.p95)} at the 95th percentile`,
       "",
-      ...rows(
+      ...rateRows(
         "by kind",
         stats.by_kind.map((row) => [kindName(row.kind), row]),
         terminal,
       ),
       "",
-      ...rows(
+      ...rateRows(
         "by relevance",
         stats.by_relevance.map((row) => [`${row.from.toFixed(1)} to ${(row.from + 0.1).toFixed(1)}`, row]),
         terminal,
@@ -184,46 +190,46 @@ export function printSuggestionStats(stats: SuggestionStats, { terminal }: Print
 }
 
 function weightLines(weights: Record<string, number>, label: (name: string) => string): string[] {
-  const named = Object.entries(weights)
+  const weightTexts = Object.entries(weights)
     .filter(([, value]) => Math.abs(value) >= 0.005)
     .sort(([, a], [, b]) => Math.abs(b) - Math.abs(a))
     .slice(0, MAX_WEIGHTS)
     .map(([name, value]) => `${safeLine(name)}${NON_BREAKING_SPACE}${value > 0 ? "+" : ""}${value.toFixed(2)}`)
-  if (named.length === 0) return []
-  const lines = wrap(named.join(", "), 60).map((line) => line.replaceAll(NON_BREAKING_SPACE, " "))
+  if (weightTexts.length === 0) return []
+  const lines = wrap(weightTexts.join(", "), 60).map((line) => line.replaceAll(NON_BREAKING_SPACE, " "))
   return ["", ...lines.map((line, i) => label(i === 0 ? "learnt" : "") + line)]
 }
 
 const NON_BREAKING_SPACE = "\u00a0"
-const BAR = 20
+const BAR_COLUMNS = 20
 const MAX_WEIGHTS = 8
 
-function rows(title: string, of: [name: string, rates: Rates][], terminal: Terminal): string[] {
-  const lines = of.map(([name, { items, used, dismissed }]) => {
-    const filled = items === 0 ? 0 : Math.round((BAR * used) / items)
-    const bar = paint(terminal, "green", "█".repeat(filled)) + paint(terminal, "dim", "·".repeat(BAR - filled))
-    return `  ${padEnd(name, 13)}${bar} ${share(used, items).padStart(5)} of ${grouped(items).padEnd(6)}${dismissed > 0 ? `${grouped(dismissed)} dismissed` : ""}`.trimEnd()
+function rateRows(title: string, entries: [name: string, rates: Rates][], terminal: Terminal): string[] {
+  const lines = entries.map(([name, { items, used, dismissed }]) => {
+    const filled = items === 0 ? 0 : Math.round((BAR_COLUMNS * used) / items)
+    const bar = paint(terminal, "green", "█".repeat(filled)) + paint(terminal, "dim", "·".repeat(BAR_COLUMNS - filled))
+    return `  ${padEnd(name, 13)}${bar} ${shareText(used, items).padStart(5)} of ${grouped(items).padEnd(6)}${dismissed > 0 ? `${grouped(dismissed)} dismissed` : ""}`.trimEnd()
   })
   return [paint(terminal, "bold", title), ...lines]
 }
 
-function share(part: number, of: number): string {
-  return of === 0 ? "0 %" : `${Math.round((100 * part) / of)} %`
+function shareText(part: number, total: number): string {
+  return total === 0 ? "0 %" : `${Math.round((100 * part) / total)} %`
 }
 
 type Output = OutputOf<typeof suggest>
 
 export function printSuggest(output: Output, context: PrintContext): PrintedOutput {
   const { terminal } = context
-  const made = output.suggestions
+  const suggestions = output.suggestions
   const waiting = output.waiting ? printSuggestions({ suggestions: output.waiting, notes: [] }, context, {}).lines : []
-  if (made.length === 0)
+  if (suggestions.length === 0)
     return {
       lines: waiting,
       notes: ["No suggestions here. `dex search` looks for words.", ...output.notes],
     }
   const room = terminal.columns - 4
-  const lines = made.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
+  const lines = suggestions.flatMap(({ kind, title, summary, reason, relevance, ref }, i) => [
     `${paint(terminal, "cyan", String(i + 1).padStart(2))}  ${paint(terminal, "bold", clip(safeLine(title), room))}`,
     ...[
       ...summaryLines(summary, room),
@@ -237,7 +243,7 @@ export function printSuggest(output: Output, context: PrintContext): PrintedOutp
   return {
     lines: [...lines, ...waiting],
     notes: [`Did one help? dex suggest --feedback ${output.id.slice(0, 8)} used --item 1`, ...output.notes],
-    listing: made.map(({ ref }) => ref ?? ""),
+    listing: suggestions.map(({ ref }) => ref ?? ""),
   }
 }
 

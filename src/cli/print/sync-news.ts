@@ -8,7 +8,7 @@ type SyncResult = {
   unreadable: readonly unknown[]
 }
 
-export const ANOTHER_IS_READING = "Another dex is reading right now."
+export const ANOTHER_IS_READING = "Another dex process is reading right now."
 export const NOT_ALL_READ = "Not everything is read yet: `dex sync` continues where this stopped."
 
 export function describeAdded({
@@ -23,11 +23,11 @@ export function describeUnreadable(unreadable: readonly unknown[]): string {
 }
 
 /** Sentences about a sync for the picker; none if nothing is new. */
-export function syncNews(synced: SyncResult): string[] {
-  const { busy, complete, added_messages, unreadable } = synced
+export function syncNews(result: SyncResult): string[] {
+  const { busy, complete, added_messages, unreadable } = result
   return [
     ...(busy ? [ANOTHER_IS_READING] : []),
-    ...(!busy && added_messages > 0 ? [describeAdded(synced)] : []),
+    ...(!busy && added_messages > 0 ? [describeAdded(result)] : []),
     ...(!busy && !complete ? [NOT_ALL_READ] : []),
     ...(unreadable.length > 0 ? [describeUnreadable(unreadable)] : []),
   ]

@@ -13,8 +13,8 @@ import { scoreSumLine } from "./words.ts"
 type TracesOutput = OutputOf<typeof traces>
 type Line = TracesOutput["traces"][number]
 
-/** How many characters of a trace's id are shown. They are enough to find the trace again. */
-const SHORT_ID = 10
+/** The number of characters of a trace's id that are shown. They are enough to identify the trace in a command. */
+const SHORT_ID_CHARS = 10
 
 export function printTraces(output: TracesOutput, { terminal }: PrintContext): PrintedOutput {
   const notes: string[] = []
@@ -22,7 +22,7 @@ export function printTraces(output: TracesOutput, { terminal }: PrintContext): P
     notes.push("There are no traces yet. Every search, show and reindex leaves one, unless the setting traces is off.")
   else
     notes.push(
-      `The last ${many(output.traces.length, "trace")}, newest last. See one: dex trace ${output.traces.at(-1)!.trace_id.slice(0, SHORT_ID)}`,
+      `The last ${many(output.traces.length, "trace")}, newest last. See one: dex trace ${output.traces.at(-1)!.trace_id.slice(0, SHORT_ID_CHARS)}`,
     )
   if (output.hidden_private > 0)
     notes.push(`${grouped(output.hidden_private)} of the latest were made in private projects and are not shown.`)
@@ -31,13 +31,13 @@ export function printTraces(output: TracesOutput, { terminal }: PrintContext): P
 }
 
 function lineFor(line: Line, terminal: Terminal): string {
-  const wide = terminal.columns >= 100
-  const id = wide ? line.trace_id : line.trace_id.slice(0, SHORT_ID)
-  const time = wide ? when(line.ts) : when(line.ts).slice(5)
-  const end = `${padStart(countOf(line), 9)}${padStart(seconds(line.duration_ms), 8)}`
-  const room = terminal.columns - id.length - time.length - 8 - end.length - 8
+  const isWide = terminal.columns >= 100
+  const id = isWide ? line.trace_id : line.trace_id.slice(0, SHORT_ID_CHARS)
+  const time = isWide ? when(line.ts) : when(line.ts).slice(5)
+  const rightText = `${padStart(countOf(line), 9)}${padStart(seconds(line.duration_ms), 8)}`
+  const room = terminal.columns - id.length - time.length - 8 - rightText.length - 8
   const about = line.error === undefined ? safeLine(line.about) : `${safeLine(line.about)} (${safeLine(line.error)})`
-  return `${paint(terminal, "cyan", id)}  ${time}  ${padEnd(line.command, 8)}  ${padEnd(clip(about, room), room)}${paint(terminal, line.error === undefined ? "dim" : "red", end)}`
+  return `${paint(terminal, "cyan", id)}  ${time}  ${padEnd(line.command, 8)}  ${padEnd(clip(about, room), room)}${paint(terminal, line.error === undefined ? "dim" : "red", rightText)}`
 }
 
 function countOf(line: Line): string {
@@ -58,10 +58,11 @@ export function printTrace(output: TraceOutput, context: PrintContext): PrintedO
     lines.push(...explainSkipped(trace, context.terminal))
   }
   const notes = [...output.notes]
-  if (!output.adds_up) notes.push("The parts of a score do not add up to it. This is a bug in dex. Please report it.")
+  if (!output.adds_up)
+    notes.push("The parts of a score do not add up to the score. This is a bug in dex. Please report it.")
   const canReplay = trace.command !== "ask" && trace.command !== "suggest"
   if (!replay && canReplay && trace.error === undefined && trace.ranking.length > 0)
-    notes.push(`Run it again and see what changed: dex trace ${trace.trace_id.slice(0, SHORT_ID)} --replay`)
+    notes.push(`Run it again and see what changed: dex trace ${trace.trace_id.slice(0, SHORT_ID_CHARS)} --replay`)
   return { lines, notes }
 }
 
@@ -80,13 +81,13 @@ function headLines(trace: Trace, { terminal, home }: PrintContext): string[] {
     `history ${safeLine(shortRevision(trace.state_revision))}`,
   ]
   const options = [...Object.entries(trace.args), ...Object.entries(trace.budgets)].map(nameAndValue)
-  const cut = Object.entries(trace.truncation ?? {}).map(nameAndValue)
+  const truncations = Object.entries(trace.truncation ?? {}).map(nameAndValue)
   const dim = (text: string) => wrap(text, terminal.columns).map((line) => paint(terminal, "dim", line))
   return [
     paint(terminal, "bold", clip(`${trace.trace_id}  ${trace.command}${query}`, terminal.columns)),
     ...dim(facts.join(" · ")),
     ...(options.length > 0 ? dim(`with ${[...new Set(options)].join(" · ")}`) : []),
-    ...(cut.length > 0 ? dim(`cut: ${cut.join(" · ")}`) : []),
+    ...(truncations.length > 0 ? dim(`cut: ${truncations.join(" · ")}`) : []),
     ...(trace.error
       ? wrap(`${safeLine(trace.error.code)}: ${safeLine(trace.error.message)}`, terminal.columns).map((line) =>
           paint(terminal, "red", line),
@@ -127,8 +128,11 @@ const REASONS: Record<string, string> = {
 /** The candidates that are not in the answer, grouped by reason. */
 function explainSkipped(trace: Pick<Trace, "skipped" | "skipped_total">, terminal: Terminal): string[] {
   if (trace.skipped_total === 0) return []
-  const shown = trace.skipped.length < trace.skipped_total ? `, ${grouped(trace.skipped.length)} of them here` : ""
-  const lines = ["", paint(terminal, "bold", `Not in the answer: ${many(trace.skipped_total, "candidate")}${shown}`)]
+  const shownNote = trace.skipped.length < trace.skipped_total ? `, ${grouped(trace.skipped.length)} of them here` : ""
+  const lines = [
+    "",
+    paint(terminal, "bold", `Not in the answer: ${many(trace.skipped_total, "candidate")}${shownNote}`),
+  ]
   for (const reason of [...new Set(trace.skipped.map((row) => row.skipped_reason))]) {
     const rows = trace.skipped.filter((row) => row.skipped_reason === reason)
     lines.push(`  ${paint(terminal, "yellow", reason)}  ${byName(REASONS, reason) ?? ""}`.trimEnd())
@@ -141,9 +145,10 @@ function explainSkipped(trace: Pick<Trace, "skipped" | "skipped_total">, termina
 }
 
 function replayLines(trace: Trace, replay: Replay, terminal: Terminal): string[] {
-  const then = shortRevision(trace.state_revision)
-  const now = shortRevision(replay.state_revision)
-  const history = then === now ? "from the same history" : `from history ${now}, not ${then}`
+  const oldRevision = shortRevision(trace.state_revision)
+  const newRevision = shortRevision(replay.state_revision)
+  const history =
+    oldRevision === newRevision ? "from the same history" : `from history ${newRevision}, not ${oldRevision}`
   const verdict = `Run again: ${replay.same ? "the same rows" : "other rows"}`
   const lines = [
     ...wrap(
@@ -154,37 +159,51 @@ function replayLines(trace: Trace, replay: Replay, terminal: Terminal): string[]
   ]
   if (replay.error) lines.push(paint(terminal, "red", safeLine(`${replay.error.code}: ${replay.error.message}`)))
   const titles = new Map(trace.ranking.map((row) => [row.ref, row.summary]))
-  const row = (mark: string, ranks: string, scores: string, ref: string, more = "") => [
+  const changeLines = (mark: string, ranks: string, scores: string, ref: string, details = "") => [
     `${padEnd(mark, 6)}${padEnd(ranks, 11)}${clip(safeLine(ref), terminal.columns - 17)}`,
-    ...[clip(safeLine(titles.get(ref) ?? ""), terminal.columns - 17), scores, more]
+    ...[clip(safeLine(titles.get(ref) ?? ""), terminal.columns - 17), scores, details]
       .filter((text) => text !== "")
       .map((text) => " ".repeat(17) + paint(terminal, "dim", text)),
   ]
   for (const { ref, rank, score_final } of replay.came)
-    lines.push(...row("came", `at ${rank}`, scored(score_final), ref))
+    lines.push(...changeLines("came", `at ${rank}`, scoreText(score_final), ref))
   for (const { ref, rank, score_final, skipped_reason } of replay.went)
     lines.push(
-      ...row("went", `from ${rank}`, scored(score_final), ref, skipped_reason && byName(REASONS, skipped_reason)),
+      ...changeLines(
+        "went",
+        `from ${rank}`,
+        scoreText(score_final),
+        ref,
+        skipped_reason && byName(REASONS, skipped_reason),
+      ),
     )
-  for (const moved of replay.moved) {
-    const terms = moved.terms.map(
+  for (const movedRow of replay.moved) {
+    const terms = movedRow.terms.map(
       ({ name, change }) => `${safeLine(name)} ${change < 0 ? "−" : "+"}${digits(Math.abs(change))}`,
     )
     const ranks =
-      moved.rank_before === moved.rank_now ? `at ${moved.rank_now}` : `${moved.rank_before} → ${moved.rank_now}`
+      movedRow.rank_before === movedRow.rank_now
+        ? `at ${movedRow.rank_now}`
+        : `${movedRow.rank_before} → ${movedRow.rank_now}`
     const scores =
-      moved.score_before === moved.score_now
-        ? scored(moved.score_now)
-        : `score ${digits(moved.score_before)} → ${digits(moved.score_now)}`
+      movedRow.score_before === movedRow.score_now
+        ? scoreText(movedRow.score_now)
+        : `score ${digits(movedRow.score_before)} → ${digits(movedRow.score_now)}`
     lines.push(
-      ...row(moved.rank_before === moved.rank_now ? "score" : "moved", ranks, scores, moved.ref, terms.join(", ")),
+      ...changeLines(
+        movedRow.rank_before === movedRow.rank_now ? "score" : "moved",
+        ranks,
+        scores,
+        movedRow.ref,
+        terms.join(", "),
+      ),
     )
   }
-  if (replay.unchanged > 0) lines.push(`${many(replay.unchanged, "row")} as before.`)
+  if (replay.unchanged > 0) lines.push(`${many(replay.unchanged, "row")} unchanged.`)
   return lines
 }
 
-function scored(score: number): string {
+function scoreText(score: number): string {
   return score === 0 ? "" : `score ${digits(score)}`
 }
 

@@ -15,7 +15,7 @@ type Row = Output["rows"][number]
 export function printUsage(output: Output, { terminal, home, numbered }: PrintContext): PrintedOutput {
   if (output.line !== undefined) return { lines: [output.line] }
   if (output.total.answers === 0)
-    return { lines: [], notes: ["No usage is known for this.", ...output.notes.map(safeLine)] }
+    return { lines: [], notes: ["No usage is recorded for this selection.", ...output.notes.map(safeLine)] }
   const isListed = output.by === "conversation"
   const table = tableOf(output, terminal, home)
   return {
@@ -27,10 +27,10 @@ export function printUsage(output: Output, { terminal, home, numbered }: PrintCo
 
 function headLine({ total, from, to, plan }: Output): string {
   const days = [from, to].flatMap((iso) => (iso === undefined ? [] : localDay(Date.parse(iso))))
-  const when = days.length === 0 ? "no date" : days[0] === days[1] ? days[0]! : `${days[0]} to ${days[1]}`
+  const periodText = days.length === 0 ? "no date" : days[0] === days[1] ? days[0]! : `${days[0]} to ${days[1]}`
   return [
-    when,
-    `${cost(total)}${plan === undefined ? "" : " list price"}`,
+    periodText,
+    `${costText(total)}${plan === undefined ? "" : " list price"}`,
     `${shortCount(total.tokens)} tokens`,
     `${many(total.conversations, "conversation")} with usage`,
   ].join(" · ")
@@ -42,19 +42,19 @@ function sparkLines({ days }: Output, terminal: Terminal): string[] {
   if (!terminal.interactive || !first || !last || days.length < 2) return []
   const isMoney = days.some((day) => day.cost > 0)
   const byDay = new Map(days.map(({ day, cost, tokens }) => [day, isMoney ? cost : tokens]))
-  const all = daysBetween(first.day, last.day).map((day) => byDay.get(day) ?? 0)
-  return [paint(terminal, "cyan", sparkline(all, terminal.columns))]
+  const amounts = daysBetween(first.day, last.day).map((day) => byDay.get(day) ?? 0)
+  return [paint(terminal, "cyan", sparkline(amounts, terminal.columns))]
 }
 
 /** The cost, with a `+` if there are also tokens without a known price. */
-function cost({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens">): string {
+function costText({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens">): string {
   return `${dollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
 }
 
 type Column = { name: string; of: (row: Row) => string }
 
 const COLUMNS: Record<string, Column> = {
-  cost: { name: "cost", of: cost },
+  cost: { name: "cost", of: costText },
   tokens: { name: "tokens", of: ({ tokens }) => shortCount(tokens) },
   input: { name: "input", of: ({ input }) => shortCount(input) },
   output: { name: "output", of: ({ output }) => shortCount(output) },
@@ -69,7 +69,7 @@ const COLUMNS: Record<string, Column> = {
 
 const WIDE_COLUMNS = 110
 const MIN_BAR_COLUMNS = 10
-const NAMES: Partial<Record<string, string>> = {
+const ROW_HEADINGS: Partial<Record<string, string>> = {
   week: "week of",
   block: "five hours from",
   pull_request: "pull request",
@@ -86,14 +86,14 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
   ]
   const cells = rows.map((row) => columns.map(({ of }) => of(row)))
   const widths = columns.map(({ name }, i) => Math.max(name.length, ...cells.map((line) => line[i]!.length)))
-  const taken = widths.reduce((sum, width) => sum + width + 2, 0)
+  const usedColumns = widths.reduce((sum, width) => sum + width + 2, 0)
   const labels = rows.map((row) => labelOf(row, home))
-  const wanted = Math.max(...labels.map(widthOf), (NAMES[by] ?? by).length)
-  const room = Math.min(wanted, Math.max(12, terminal.columns - taken - MIN_BAR_COLUMNS - 2))
-  const barColumns = terminal.interactive ? Math.min(40, terminal.columns - taken - room - 2) : 0
+  const widestLabel = Math.max(...labels.map(widthOf), (ROW_HEADINGS[by] ?? by).length)
+  const room = Math.min(widestLabel, Math.max(12, terminal.columns - usedColumns - MIN_BAR_COLUMNS - 2))
+  const barColumns = terminal.interactive ? Math.min(40, terminal.columns - usedColumns - room - 2) : 0
   const isMoney = rows.some((row) => row.cost > 0)
   const size = (row: Row) => (row.key.startsWith("(") ? 0 : isMoney ? row.cost : row.tokens)
-  const most = Math.max(...rows.map(size), Number.MIN_VALUE)
+  const maxSize = Math.max(...rows.map(size), Number.MIN_VALUE)
   const line = (label: string, values: string[], end: string) =>
     `${padEnd(fitLabel(label, room), room)}${values.map((value, i) => value.padStart(widths[i]! + 2)).join("")}${end}`.trimEnd()
   return [
@@ -101,7 +101,7 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
       terminal,
       "dim",
       line(
-        NAMES[by] ?? by,
+        ROW_HEADINGS[by] ?? by,
         columns.map(({ name }) => name),
         "",
       ),
@@ -110,7 +110,7 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
       line(
         labels[i]!,
         cells[i]!,
-        barColumns > 0 ? `  ${paint(terminal, "green", bar(size(row) / most, barColumns))}` : "",
+        barColumns > 0 ? `  ${paint(terminal, "green", bar(size(row) / maxSize, barColumns))}` : "",
       ),
     ),
   ]
@@ -122,7 +122,7 @@ function fitLabel(label: string, room: number): string {
   return isPath && label.length > room ? `…${label.slice(1 - room)}` : clip(label, room)
 }
 
-/** Shortened, because the number is at the end, where a column would cut it off. */
+/** Matches the address of a pull request. It is shortened, because a narrow column would cut off the number at its end. */
 const PULL_REQUEST =
   /^https?:\/\/[^/]+\/(?<repository>\S+?)\/(?:-\/)?(?:pull|pulls|pull-requests|merge_requests)\/(?<number>\d+)$/
 
@@ -152,7 +152,7 @@ function priceNotes({ models, plan, rows, rows_left_out, by, total }: Output): s
           `${grouped(rows_left_out)} more ${rows_left_out === 1 ? "row is" : "rows are"} not shown; the first line counts them. --limit ${rows.length + rows_left_out} shows all.`,
         ]
       : []),
-    ...(total.cost > 0 ? [`Of ${cost(total)}: ${parts.join(", ")}.`] : []),
+    ...(total.cost > 0 ? [`Of ${costText(total)}: ${parts.join(", ")}.`] : []),
     ...(sources.length > 0
       ? [
           `Tokens are as agents recorded them. Money is the list price of ${sources.join(" and ")}${plan === undefined ? "." : `, covered by your plan (${safeLine(plan)}).`}`,

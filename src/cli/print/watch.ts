@@ -15,8 +15,8 @@ export function printWatch(
 ): PrintedOutput {
   if (output.service)
     return {
-      lines: [changed(output.service, home, input.install === true)],
-      ...(input.install && noteOf(output.service)),
+      lines: [serviceLine(output.service, home, input.install === true)],
+      ...(input.install && serviceNote(output.service)),
     }
   if (input.off)
     return output.removed === undefined
@@ -48,30 +48,30 @@ export function serviceLines({ change, path, content, commands }: Service, termi
   ]
 }
 
-function changed({ change, path }: Service, home: string, isInstalled: boolean): string {
-  const place = shortPath(path, home)
-  if (change === "remove") return `The service is stopped and ${place} is removed.`
-  if (!isInstalled) return `There is no service at ${place}.`
-  return `The service runs${change === "none" ? ", as it was" : ""}. It is in ${place}.`
+function serviceLine({ change, path }: Service, home: string, isInstalled: boolean): string {
+  const file = shortPath(path, home)
+  if (change === "remove") return `The service is stopped and ${file} is removed.`
+  if (!isInstalled) return `There is no service at ${file}.`
+  return `The service is ${change === "none" ? "already " : ""}running. Its file is ${file}.`
 }
 
-function noteOf({ note }: Service): { notes?: string[] } {
+function serviceNote({ note }: Service): { notes?: string[] } {
   return note === undefined ? {} : { notes: [note] }
 }
 
 function stateLines(state: WatchState | undefined, home: string): string[] {
   if (!state) return ["dex watch is running, but has not reported yet."]
-  const since = `running since ${when(state.since)}, pid ${state.pid}`
-  const found =
+  const runningText = `running since ${when(state.since)}, pid ${state.pid}`
+  const messagesText =
     state.last_message === undefined
       ? "no new message since"
       : `${many(state.messages, "new message")}, the last at ${when(state.last_message)}`
   return [
-    since,
-    `${found}; last looked ${when(state.last_look)}`,
+    runningText,
+    `${messagesText}; last checked ${when(state.last_look)}`,
     `${many(state.folders, "folder")} watched`,
     ...state.projects.map((path) => `project ${shortPath(safeLine(path), home)}`),
-    ...state.polled.map((path) => `looked at every few seconds, not watched: ${shortPath(safeLine(path), home)}`),
+    ...state.polled.map((path) => `checked every few seconds instead of watched:  ${shortPath(safeLine(path), home)}`),
     ...(state.problem === undefined ? [] : [`problem: ${safeLine(state.problem)}`]),
   ]
 }

@@ -7,7 +7,7 @@ export type PrintContext = {
   home: string
   /** True if row numbers are saved, so that a person can type them in the next command. */
   numbered: boolean
-  /** The height of the screen, unless the person gave a limit. */
+  /** The height of the screen. Undefined if the person gave a limit. */
   rows?: number
   /** True if commands are named as forms of `dex show`, not by their old names. */
   hasForms?: boolean
@@ -20,7 +20,7 @@ export type PrintedOutput = {
   notes?: string[]
   /** Why the command failed. Printed last; the exit code is 2. */
   problem?: string
-  /** The refs that row numbers mean in the next command. */
+  /** The refs that the row numbers stand for in the next command. */
   listing?: string[]
   /** The words that a search highlighted in its rows. They are highlighted again when a result is read. */
   words?: string[]
@@ -30,11 +30,11 @@ export type PrintedOutput = {
  * People copy refs, so a ref is never cut: if there is no room for it, it gets a line of its own. The facts before it may be cut.
  */
 export function factsWithRef(facts: readonly string[], ref: string | undefined, room: number): string[] {
-  const what = facts.filter((one) => one !== "").join(" · ")
-  if (!ref) return what === "" ? [] : [clip(what, room)]
-  if (what === "") return [ref]
-  const line = `${what} · ${ref}`
-  return widthOf(line) <= room ? [line] : [clip(what, room), ref]
+  const factLine = facts.filter((fact) => fact !== "").join(" · ")
+  if (!ref) return factLine === "" ? [] : [clip(factLine, room)]
+  if (factLine === "") return [ref]
+  const line = `${factLine} · ${ref}`
+  return widthOf(line) <= room ? [line] : [clip(factLine, room), ref]
 }
 
 /** The command that shows the first of these refs: by row number if rows are numbered, otherwise by ref. */

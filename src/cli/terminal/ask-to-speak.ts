@@ -36,17 +36,17 @@ export async function recordedSuggestions({
 }
 
 /** After the first week: shows what dex would have suggested to agents and, on a terminal, asks whether it may from now on. */
-export async function askToSpeak({ terminal, say, ...listened }: AskToSpeakOptions): Promise<void> {
-  const { home } = listened
-  const would = await recordedSuggestions(listened)
-  if (would === undefined) return
+export async function askToSpeak({ terminal, say, ...state }: AskToSpeakOptions): Promise<void> {
+  const { home } = state
+  const suggestions = await recordedSuggestions(state)
+  if (suggestions === undefined) return
   say()
-  if (would.length === 0)
+  if (suggestions.length === 0)
     return say("In its first week dex would have suggested nothing to your agents. It keeps recording.")
-  say(paint(terminal, "bold", `${many(would.length, "time")} dex would have made a suggestion`))
-  for (const one of would.slice(0, MAX_SHOWN))
-    for (const line of wrap(suggestionLine(one), terminal.columns - 4)) say(`  ${line}`)
-  if (would.length > MAX_SHOWN) say(`  and ${many(would.length - MAX_SHOWN, "other")}`)
+  say(paint(terminal, "bold", `dex would have made a suggestion ${many(suggestions.length, "time")}`))
+  for (const suggestion of suggestions.slice(0, MAX_SHOWN))
+    for (const line of wrap(suggestionLine(suggestion), terminal.columns - 4)) say(`  ${line}`)
+  if (suggestions.length > MAX_SHOWN) say(`  and ${many(suggestions.length - MAX_SHOWN, "other")}`)
   if (!process.stdin.isTTY || !terminal.interactive)
     return say(
       asTyped(
@@ -55,20 +55,20 @@ export async function askToSpeak({ terminal, say, ...listened }: AskToSpeakOptio
       ),
     )
   const { confirm, isCancel } = await import("@clack/prompts")
-  const may = await confirm({
+  const isAllowed = await confirm({
     message: "Let dex make such suggestions to your agents from now on?",
     output: process.stderr,
   })
-  if (isCancel(may)) return
-  writeSetting(home.config, "proactive.mode", may ? "speak" : "log")
-  const outcome = may
-    ? "dex makes suggestions from now on. `dex suggest --mute <kind|project>` stops some of them, DEX_QUIET=1 all."
-    : "dex only records them. If you change your mind: dex config set proactive.mode speak"
+  if (isCancel(isAllowed)) return
+  writeSetting(home.config, "proactive.mode", isAllowed ? "speak" : "log")
+  const outcome = isAllowed
+    ? "dex will make suggestions from now on. `dex suggest --mute <kind|project>` turns some of them off, and DEX_QUIET=1 all of them."
+    : "dex will only record them. If you change your mind: dex config set proactive.mode speak"
   say(asTyped(outcome, terminal))
 }
 
 function suggestionLine({ moment, items }: StoredSuggestion): string {
   const [first] = items
-  const more = items.length > 1 ? ` (and ${many(items.length - 1, "other thing")})` : ""
-  return `${when(new Date(moment.at).toISOString())}  ${moment.event.replaceAll("_", " ")}: ${safeLine(`${first?.kind}: ${first?.title}. ${first?.reason}`)}${more}`
+  const moreText = items.length > 1 ? ` (and ${many(items.length - 1, "other thing")})` : ""
+  return `${when(new Date(moment.at).toISOString())}  ${moment.event.replaceAll("_", " ")}: ${safeLine(`${first?.kind}: ${first?.title}. ${first?.reason}`)}${moreText}`
 }

@@ -34,7 +34,7 @@ export async function confirmUninstall(output: WiringOutput, _: object, dex: Dex
   return output.asked
 }
 
-/** Summarises the changes and asks. The person can also see the exact change to every file. */
+/** Summarises the changes and asks for confirmation. The person can also see the exact change to every file. */
 async function confirmChanges(output: WiringOutput, home: string): Promise<void> {
   const context = { terminal: terminalOf(process.stdout, process.env), home, numbered: false }
   const print = (lines: string[]) => process.stdout.write(`${lines.join("\n")}\n`)
@@ -64,24 +64,24 @@ async function confirmChanges(output: WiringOutput, home: string): Promise<void>
   }
 }
 
-/** The most projects to choose from: as many as fit on a screen. The message says how to make others private. */
+/** The maximum number of projects to choose from, so that they fit on a screen. The message says how to make others private. */
 const MAX_PROJECTS = 20
 
 /**
- * Asks once, on a terminal, which projects are private, before agents can read them. If nothing is stored yet, it asks another
- * time. Returns true if it asked.
+ * Asks once, on a terminal, which projects are private, before agents can read them. If no conversations are stored yet, it does
+ * not ask now, but the next time that dex is installed. Returns true if it asked.
  */
 async function askForPrivate(dex: Dex): Promise<boolean> {
   const record = recordFile(dex.home.dir)
   if (!isTerminal() || !dex.hasHistory() || hasPrivateAnswer(record)) return false
   const store = await dex.storeToWrite()
-  const open = (await store.busiestProjects(MAX_PROJECTS)).filter((project) => !project.private)
-  if (open.length === 0) return false
-  const others = (await store.projects()).filter((project) => !project.private).length - open.length
+  const publicProjects = (await store.busiestProjects(MAX_PROJECTS)).filter((project) => !project.private)
+  if (publicProjects.length === 0) return false
+  const others = (await store.projects()).filter((project) => !project.private).length - publicProjects.length
   const { multiselect, isCancel } = await import("@clack/prompts")
   const chosen = await multiselect({
-    message: `Which projects are private? Agents can read a private project only while they work inside it.${others > 0 ? ` These have the most conversations; ${many(others, "other")}: dex private <folder>.` : ""} You can choose none.`,
-    options: open.map(({ path }) => ({ value: path, label: safeLine(shortPath(path, dex.machine.home)) })),
+    message: `Which projects are private? Agents can read a private project only while they work inside it.${others > 0 ? ` These have the most conversations. For ${many(others, "other")}, run: dex private <folder>.` : ""} You can choose none.`,
+    options: publicProjects.map(({ path }) => ({ value: path, label: safeLine(shortPath(path, dex.machine.home)) })),
     required: false,
     maxItems: 12,
     output: process.stderr,
@@ -103,12 +103,12 @@ export async function confirmForgetting(output: Output): Promise<boolean | { cop
   if (!process.stdin.isTTY || !process.stdout.isTTY) return false
   const { columns } = terminalOf(process.stderr, process.env)
   process.stderr.write(`${conversationsToForget(output, columns).join("\n")}\n`)
-  const answer = output.kept_copies ? await askWithCopies(output, output.kept_copies.length) : await askPlainly(output)
+  const answer = output.kept_copies ? await askWithCopies(output, output.kept_copies.length) : await askYesOrNo(output)
   if (answer === "no") throw new DexError("cancelled", "Nothing was deleted.")
   return answer === "copies" ? { copies: true } : true
 }
 
-async function askPlainly(output: Output): Promise<"yes" | "no"> {
+async function askYesOrNo(output: Output): Promise<"yes" | "no"> {
   const { confirm } = await import("@clack/prompts")
   const message = `Permanently delete ${theseConversations(output.count)}?`
   return (await confirm({ message, initialValue: false, output: process.stderr })) === true ? "yes" : "no"
@@ -148,9 +148,11 @@ export async function confirmSharing(output: OutputOf<typeof hub>): Promise<true
       "Nothing was changed, because there is no terminal to confirm it. Add --yes to do this.",
     )
   const { confirm, isCancel } = await import("@clack/prompts")
-  const message = output.summary ? "Share this, and what is added to it later?" : "Delete this on the hub?"
-  const yes = await confirm({ message, initialValue: false, output: process.stderr })
-  if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was changed.")
+  const message = output.summary
+    ? "Share this project, including what is added to it later?"
+    : "Delete these conversations from the hub?"
+  const isConfirmed = await confirm({ message, initialValue: false, output: process.stderr })
+  if (isCancel(isConfirmed) || !isConfirmed) throw new DexError("cancelled", "Nothing was changed.")
   return true
 }
 
@@ -165,8 +167,8 @@ export async function confirmService(output: WatchOutput): Promise<true> {
     )
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = service.change === "remove" ? "Remove the service?" : "Write this file and start the service?"
-  const yes = await confirm({ message, output: process.stderr })
-  if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was changed.")
+  const isConfirmed = await confirm({ message, output: process.stderr })
+  if (isCancel(isConfirmed) || !isConfirmed) throw new DexError("cancelled", "Nothing was changed.")
   return true
 }
 
@@ -182,8 +184,8 @@ export async function confirmLocalModel(output: OutputOf<typeof config>): Promis
       "Nothing was changed, because there is no terminal to confirm it. Add --yes to install it.",
     )
   const { confirm, isCancel } = await import("@clack/prompts")
-  const yes = await confirm({ message: "Install the local model?", output: process.stderr })
-  if (isCancel(yes) || !yes) throw new DexError("cancelled", "Nothing was changed.")
+  const isConfirmed = await confirm({ message: "Install the local model?", output: process.stderr })
+  if (isCancel(isConfirmed) || !isConfirmed) throw new DexError("cancelled", "Nothing was changed.")
   process.stderr.write("Installing it with npm…\n")
   return true
 }

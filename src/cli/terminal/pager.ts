@@ -15,17 +15,18 @@ export async function showInPager(lines: () => Iterable<string>, pager: boolean)
 }
 
 /**
- * The pager and its arguments. `DEX_PAGER` overrides `PAGER`; empty or `cat` means none. A pager of plain words is started
- * without a shell. less gets the option that colours need and, if the user has chosen no options, those that git passes to it.
+ * The pager and its arguments. `DEX_PAGER` overrides `PAGER`; empty or `cat` means none. A command that consists of plain words
+ * is started without a shell. less gets the option that colours need and, if the user has chosen no options, those that git
+ * passes to it.
  */
 export function pagerCommand(env: Env, color: boolean): string[] | undefined {
   const chosen = (env.DEX_PAGER ?? env.PAGER ?? "less").trim()
   if (chosen === "" || chosen === "cat" || env.TERM === "dumb") return undefined
   if (!/^[\w@%+=:,./ -]+$/.test(chosen) && process.platform !== "win32") return ["/bin/sh", "-c", chosen]
-  const [program = "", ...given] = chosen.split(/ +/)
-  if (!/(^|\/)less$/.test(program)) return [program, ...given]
-  const isPlain = given.length === 0 && env.LESS === undefined
-  return [program, ...(isPlain ? ["-RFX"] : color ? ["-R"] : []), ...given]
+  const [program = "", ...options] = chosen.split(/ +/)
+  if (!/(^|\/)less$/.test(program)) return [program, ...options]
+  const isPlain = options.length === 0 && env.LESS === undefined
+  return [program, ...(isPlain ? ["-RFX"] : color ? ["-R"] : []), ...options]
 }
 
 /** Adds the UTF-8 charset for less: if no locale is set, less shows every character beyond ASCII as bytes (`<E2><94><82>`). */
@@ -36,24 +37,24 @@ export function withLessCharset(env: Env): Env {
 
 /** Returns false if the pager could not be started. */
 async function throughPager([program = "", ...args]: string[], lines: Iterable<string>): Promise<boolean> {
-  // Ctrl-C is for the pager: less interrupts what it is doing; other pagers end, and then dex ends too. It may come as soon as
-  // the pager runs.
+  // Ctrl-C is for the pager: less interrupts what it is doing; other pagers end, and then dex ends too. The handler is added
+  // before the pager starts, because Ctrl-C may be pressed at once.
   const ignore = () => {}
   process.on("SIGINT", ignore)
   const env = { ...process.env, ...withLessCharset(process.env) }
   const child = spawn(program, args, { stdio: ["pipe", "inherit", "inherit"], env })
-  const ended = new Promise<number | null>((resolve) => {
+  const exitCode = new Promise<number | null>((resolve) => {
     child.once("close", resolve)
     child.once("error", () => resolve(NOT_FOUND))
   })
   child.stdin!.on("error", () => {}) // the person left before the end
   try {
-    await feed(child, lines, ended)
-    return (await ended) !== NOT_FOUND
+    await writeChunks(child, lines, exitCode)
+    return (await exitCode) !== NOT_FOUND
   } catch (error) {
     // A line could not be generated. The person reads the earlier lines before the error is reported.
     child.stdin!.end()
-    await ended
+    await exitCode
     throw error
   } finally {
     process.off("SIGINT", ignore)
@@ -63,15 +64,15 @@ async function throughPager([program = "", ...args]: string[], lines: Iterable<s
 /** A shell's exit code for a program that does not exist. */
 const NOT_FOUND = 127
 
-async function feed(child: ChildProcess, lines: Iterable<string>, ended: Promise<unknown>): Promise<void> {
+async function writeChunks(child: ChildProcess, lines: Iterable<string>, exitCode: Promise<unknown>): Promise<void> {
   const input = child.stdin!
   let hasEnded = false
-  void ended.then(() => {
+  void exitCode.then(() => {
     hasEnded = true
   })
   for (const text of chunks(lines)) {
     if (hasEnded || input.destroyed) return
-    if (!input.write(text)) await Promise.race([once(input, "drain"), ended]).catch(() => {})
+    if (!input.write(text)) await Promise.race([once(input, "drain"), exitCode]).catch(() => {})
   }
   input.end()
 }

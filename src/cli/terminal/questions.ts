@@ -32,8 +32,8 @@ export async function askForAgentConsent(env: Record<string, string | undefined>
   process.stderr.write(`${wrap(describeSending(chosen), columns).join("\n")}\n`)
   const { confirm, isCancel } = await import("@clack/prompts")
   const message = `Let dex ask ${agentName(chosen)} from now on?`
-  const yes = await confirm({ message, initialValue: false, output: process.stderr })
-  if (isCancel(yes) || !yes)
+  const isConfirmed = await confirm({ message, initialValue: false, output: process.stderr })
+  if (isCancel(isConfirmed) || !isConfirmed)
     throw new DexError("cancelled", "Nothing was sent. For answers without a model: dex config unset llm.provider")
   writeSetting(home.config, "llm.allowed_agents", [...allowed, chosen.agent.source].join(","))
 }
@@ -42,25 +42,26 @@ const MAX_BYTES = 64 << 10
 
 /** Asks for a server's key without showing it, or reads it from a pipe, and stores it so that only its owner can read it. */
 export async function askKey(name: string): Promise<number> {
-  const of = KEYS_FOR.find((server) => server === name)
-  if (of === undefined)
+  const server = KEYS_FOR.find((server) => server === name)
+  if (server === undefined)
     throw new DexError("usage", `Which key? One of: ${KEYS_FOR.map((server) => `${server}.api_key`).join(", ")}.`)
   const home = dexHome(process.env)
-  const key = process.stdin.isTTY ? await keyFromTerminal(of) : await keyFromPipe()
+  const key = process.stdin.isTTY ? await keyFromTerminal(server) : await keyFromPipe()
   if (key === "")
     throw new DexError("usage", "No key was given, so nothing was changed. On a terminal dex asks for it.")
-  const file = writeKey(home, of, key)
+  const file = writeKey(home, server, key)
   const user = process.env.HOME ?? homedir()
   process.stdout.write(`The key is stored in ${shortPath(file, user)}, which only you can read.\n`)
   const { settings } = loadSettings({ file: home.config, env: process.env })
-  const used = keyPlace(of, settings, { env: process.env, home: user })
-  if (used?.from === "environment") process.stderr.write(`$${used.place} is set and overrides it.\n`)
+  const usedPlace = keyPlace(server, settings, { env: process.env, home: user })
+  if (usedPlace?.from === "environment")
+    process.stderr.write(`$${usedPlace.place} is set and overrides the stored key.\n`)
   return 0
 }
 
-async function keyFromTerminal(of: string): Promise<string> {
+async function keyFromTerminal(server: string): Promise<string> {
   const { isCancel, password } = await import("@clack/prompts")
-  const key = await password({ message: `The key for ${of} (it is not shown)`, mask: "*", output: process.stderr })
+  const key = await password({ message: `The key for ${server} (it is not shown)`, mask: "*", output: process.stderr })
   if (isCancel(key)) throw new DexError("cancelled", "Nothing was changed.")
   return (key ?? "").trim()
 }
@@ -92,38 +93,41 @@ export async function chooseWiring<I extends WiringInput>(input: I): Promise<I> 
   const dex = createDex({ env: process.env, cwd: process.cwd(), version: VERSION })
   try {
     const record = recordFile(dex.home.dir)
-    const found = (await loadWirings()).filter((agent) => isInstalled(agent, dex.machine))
-    if (found.length === 0) return input
-    process.stdout.write(`Found: ${found.map(({ title }) => title).join(", ")}\n`)
-    const wired = new Set(Object.values(readRecord(record)).map(({ agent }) => agent))
-    const agents = input.agents.length > 0 ? input.agents : await chosenAgents(found, wired)
-    const isChosen = [input.hooks, input.speak, input.no_hooks].some((option) => option !== undefined)
-    return { ...input, agents, ...(!isChosen && hooksChoice(record) === undefined && (await suggestionsChoice())) }
+    const installed = (await loadWirings()).filter((agent) => isInstalled(agent, dex.machine))
+    if (installed.length === 0) return input
+    process.stdout.write(`Found: ${installed.map(({ title }) => title).join(", ")}\n`)
+    const connectedAgents = new Set(Object.values(readRecord(record)).map(({ agent }) => agent))
+    const agents = input.agents.length > 0 ? input.agents : await askForAgents(installed, connectedAgents)
+    const hasChosen = [input.hooks, input.speak, input.no_hooks].some((option) => option !== undefined)
+    return { ...input, agents, ...(!hasChosen && hooksChoice(record) === undefined && (await askForSuggestions())) }
   } finally {
     dex.close()
   }
 }
 
 /** Asks which agents to connect. An empty list means all of them. If all are connected, it does not ask. */
-async function chosenAgents(found: readonly WirableAgent[], wired: ReadonlySet<string>): Promise<string[]> {
-  const connected = found.map(({ agent }) => agent).filter((agent) => wired.has(agent))
-  if (found.length === 1 || connected.length === found.length) return []
+async function askForAgents(
+  installed: readonly WirableAgent[],
+  connectedAgents: ReadonlySet<string>,
+): Promise<string[]> {
+  const connected = installed.map(({ agent }) => agent).filter((agent) => connectedAgents.has(agent))
+  if (installed.length === 1 || connected.length === installed.length) return []
   const { multiselect, isCancel } = await import("@clack/prompts")
   const chosen = await multiselect({
     message: "Connect which agents?",
-    options: found.map(({ agent, title }) => ({
+    options: installed.map(({ agent, title }) => ({
       value: agent,
       label: title,
-      hint: wired.has(agent) ? "connected" : undefined,
+      hint: connectedAgents.has(agent) ? "connected" : undefined,
     })),
-    initialValues: connected.length > 0 ? connected : found.map(({ agent }) => agent),
+    initialValues: connected.length > 0 ? connected : installed.map(({ agent }) => agent),
     output: process.stderr,
   })
   if (isCancel(chosen)) throw new DexError("cancelled", "Nothing was changed.")
-  return chosen.length === found.length ? [] : chosen
+  return chosen.length === installed.length ? [] : chosen
 }
 
-async function suggestionsChoice(): Promise<Pick<WiringInput, "hooks" | "speak" | "no_hooks">> {
+async function askForSuggestions(): Promise<Pick<WiringInput, "hooks" | "speak" | "no_hooks">> {
   const { select, isCancel } = await import("@clack/prompts")
   const chosen = await select({
     message: "Let dex suggest past fixes, decisions and files to your agents?",

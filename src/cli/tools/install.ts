@@ -4,16 +4,16 @@ import { choice, flag, integer, listOf, object, optional, text, withDefault } fr
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
 
-// Not in src/tools, because only a person may let an agent start a program.
+// These tools are not in src/tools, because only a person may let an agent start a program.
 
-const WIRABLE = agents.filter(({ wiring }) => wiring !== undefined).map(({ source }) => source)
+const WIRABLE_AGENTS = agents.filter(({ wiring }) => wiring !== undefined).map(({ source }) => source)
 
 const wiring = object({
   agents: listOf(
     object({
       agent: text(),
       title: text(),
-      found: flag("It is on this machine."),
+      found: flag("The agent is on this machine."),
       absent: optional(text("The agent's program, if it is not on PATH although its settings exist.")),
       wired: optional(flag("With check: dex is connected to it.")),
       trust: optional(text("What the agent does without asking, once dex is connected.")),
@@ -26,19 +26,19 @@ const wiring = object({
   ),
   files: listOf(
     object({
-      agent: text("dex: the launchers, which all agents share."),
+      agent: text("The agent's id, or dex for the launchers that all agents share."),
       path: text(),
       change: choice(["none", "create", "edit", "remove", "problem"]),
-      diff: text("Unified; secrets in it are masked."),
+      diff: text("In the unified format, with secrets masked."),
       problem: optional(text()),
       note: optional(text()),
-      backup: optional(text("The file as it was.")),
+      backup: optional(text("A copy of the file before the change.")),
     }),
   ),
   only_read: optional(listOf(text(), "Agents whose conversations dex reads, but that are not connected.")),
-  asked: flag("Nothing was changed yet: confirm with yes."),
+  asked: flag("Nothing was changed yet. Set yes to make the changes."),
   hooks: optional(flag("The agents' hooks call dex.")),
-  private_asked: optional(flag("Asked once which projects are private; that needs a terminal.")),
+  private_asked: optional(flag("The person was asked which projects are private, which needs a terminal.")),
   launcher_kept: optional(
     flag("With uninstall: the launcher stays, because an entry that was changed still starts it."),
   ),
@@ -60,7 +60,7 @@ export const install = defineTool({
   name: "install",
   summary: "Connect dex to your coding agents",
   input: object({
-    agents: withDefault(listOf(text(), `${WIRABLE.join(", ")}; all that are found if omitted.`), []),
+    agents: withDefault(listOf(text(), `${WIRABLE_AGENTS.join(", ")}; all that are found if omitted.`), []),
     check: optional(flag("Only show what is connected, and start the server to check that it answers.")),
     hooks: optional(
       flag("Let dex make suggestions through the agents' hooks. For the first week, suggestions are only recorded."),
@@ -98,7 +98,7 @@ export const uninstall = defineTool({
   name: "uninstall",
   summary: "Remove dex from your coding agents' settings",
   input: object({
-    agents: withDefault(listOf(text(), "As for install. Default: all that are connected."), []),
+    agents: withDefault(listOf(text(), "As for install; all that are connected if omitted."), []),
     yes: optional(flag("Do not ask.")),
   }),
   output: wiring,
@@ -113,11 +113,11 @@ export const uninstall = defineTool({
 /** Agents whose conversations dex has, but to which it cannot be connected, or whose settings are not on this machine. */
 async function onlyRead(dex: Dex, listed: { agent: string; found: boolean }[]): Promise<string[]> {
   if (!dex.hasHistory()) return []
-  const stored = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
+  const storedSources = (await (await dex.store()).sourceReport()).filter(({ conversations }) => conversations > 0)
   const isConnected = (source: string) => listed.some(({ agent, found }) => agent === source && found)
   return agents
     .filter(({ source, connector }) => connector !== undefined && !isDexSource(source) && !isConnected(source))
-    .filter(({ source }) => stored.some((one) => one.source === source))
+    .filter(({ source }) => storedSources.some((stored) => stored.source === source))
     .map(({ name }) => name)
 }
 

@@ -4,7 +4,7 @@ import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../../tools/context.ts"
 import { stateShape } from "../../watch/state.ts"
 
-// Not in src/tools, because only a person may start a process that keeps running.
+// This tool is not in src/tools, because only a person may start a process that keeps running.
 
 export const watch = defineTool({
   name: "watch",
@@ -13,37 +13,37 @@ export const watch = defineTool({
     status: optional(flag("Show whether dex watch is running, since when, and what it last read.")),
     off: optional(flag("Stop watching the project of this folder.")),
     install: optional(flag("Install dex watch as a user service (systemd or launchd) that starts when you log in.")),
-    uninstall: optional(flag("Remove that service.")),
+    uninstall: optional(flag("Remove the user service.")),
     yes: optional(flag("With install and uninstall: do not ask.")),
   }),
   renamed: { remove: "off" },
   output: object({
     running: flag(),
     state: optional(stateShape),
-    removed: optional(text("With off: the project.")),
+    removed: optional(text("With off: the project that is no longer watched.")),
     service: optional(
       object({
         change: choice(["none", "create", "edit", "remove"]),
         path: text(),
-        content: optional(text("What the file will contain, or contains.")),
+        content: optional(text("The content that the file has or will have.")),
         commands: listOf(listOf(text()), "The commands that are run, in this order."),
         note: optional(text()),
       }),
     ),
-    asked: optional(flag("Nothing was changed yet: confirm with yes.")),
+    asked: optional(flag("Nothing was changed yet. Set yes to make the change.")),
   }),
   cli: { group: "For agents and scripts", short: { y: "yes" }, example: "dex watch" },
   run: async (dex: Dex, input) => {
     if (input.install || input.uninstall) {
       const { changeService } = await import("../../integrations/watch-service.ts")
-      const wanted = input.install ? "install" : "uninstall"
+      const action = input.install ? "install" : "uninstall"
       const program = { node: process.execPath, script: realpathSync(process.argv[1]!) }
-      const changed = changeService(
+      const service = changeService(
         { machine: dex.machine, dexHome: dex.home.dir, program },
-        wanted,
+        action,
         input.yes === true,
       )
-      return { ...(await stateOf(dex)), ...changed }
+      return { ...(await stateOf(dex)), ...service }
     }
     if (input.off) {
       const { optOut } = await import("../../config/projects.ts")

@@ -8,17 +8,17 @@ export function copyOnClick(): void {
     if (!button || text === undefined) return
     const label = button.dataset.says ?? button.textContent ?? ""
     button.dataset.says = label
-    const isDone = await navigator.clipboard.writeText(text).then(
+    const isCopied = await navigator.clipboard.writeText(text).then(
       () => true,
       () => false,
     )
-    button.textContent = isDone ? "Copied" : text
-    announce(isDone ? `Copied: ${text}` : text)
-    button.addEventListener("blur", () => restore(button, label), { once: true })
-    button.addEventListener("pointerleave", () => restore(button, label), { once: true })
+    button.textContent = isCopied ? "Copied" : text
+    announce(isCopied ? `Copied: ${text}` : text)
+    button.addEventListener("blur", () => restoreLabel(button, label), { once: true })
+    button.addEventListener("pointerleave", () => restoreLabel(button, label), { once: true })
   })
 }
 
-function restore(button: HTMLElement, label: string): void {
+function restoreLabel(button: HTMLElement, label: string): void {
   button.textContent = label
 }

@@ -1,6 +1,6 @@
 import { openDialog } from "./dialog.tsx"
 
-const KEYS: [keys: string, says: string][] = [
+const KEYS: [keys: string, description: string][] = [
   ["j  k", "next and previous message or row"],
   ["n  p", "next and previous prompt"],
   ["/", "find in this conversation, or search everything"],
@@ -15,14 +15,14 @@ export function openHelp(): void {
   openDialog("Keys", () => (
     <table class="keys">
       <tbody>
-        {KEYS.map(([keys, says]) => (
+        {KEYS.map(([keys, description]) => (
           <tr key={keys}>
             <th scope="row">
               {keys.split("  ").map((key) => (
                 <kbd key={key}>{key}</kbd>
               ))}
             </th>
-            <td>{says}</td>
+            <td>{description}</td>
           </tr>
         ))}
       </tbody>

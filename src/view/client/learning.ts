@@ -1,40 +1,40 @@
-import { isTyping, partOf } from "./page.ts"
+import { fetchPart, isTyping } from "./page.ts"
 
 type Learning = { done: number; total: number; isLearning: boolean }
 
-let last: Learning | undefined
+let latest: Learning | undefined
 
-/** Shows the progress of learning. When learning is done, reloads the parts that were rendered before. */
+/** Shows the progress of learning. When learning is done, reloads the parts that were rendered before that. */
 export function showLearning(learning: Learning): void {
-  last = learning
+  latest = learning
   showLatest()
 }
 
-/** Does the same for a part that was just loaded: it may have been rendered before learning ended, and loaded after. */
+/** Shows the latest progress in a part that was just loaded. It may have been rendered before learning ended. */
 export function showLatest(): void {
-  if (!last) return
-  const { done, total, isLearning } = last
-  for (const place of document.querySelectorAll("[data-learned]")) place.textContent = ` (${done} of ${total})`
+  if (!latest) return
+  const { done, total, isLearning } = latest
+  for (const counter of document.querySelectorAll("[data-learned]")) counter.textContent = ` (${done} of ${total})`
   if (isLearning) return
-  for (const waiting of document.querySelectorAll<HTMLElement>("[data-learning]")) void reloadLearned(waiting)
+  for (const outdated of document.querySelectorAll<HTMLElement>("[data-learning]")) void reloadLearned(outdated)
 }
 
-async function reloadLearned(waiting: HTMLElement): Promise<void> {
+async function reloadLearned(outdated: HTMLElement): Promise<void> {
   // Does not replace a field while a person types in it.
-  const typed = document.activeElement
-  if (isTyping(typed) && waiting.contains(typed))
-    return typed!.addEventListener("blur", () => void reloadLearned(waiting), { once: true })
-  const address = waiting.dataset.learning
+  const focused = document.activeElement
+  if (isTyping(focused) && outdated.contains(focused))
+    return focused!.addEventListener("blur", () => void reloadLearned(outdated), { once: true })
+  const address = outdated.dataset.learning
   if (address === undefined) return
-  delete waiting.dataset.learning // so that another event does not request it again
-  const isPage = waiting.tagName === "MAIN"
-  const part = await partOf(isPage ? location.href : address)
-  const fresh = isPage ? part?.querySelector<HTMLElement>("main") : (part?.firstElementChild as HTMLElement | null)
-  if (!fresh) {
-    waiting.dataset.learning = address // the next event tries again
+  delete outdated.dataset.learning // so that another event does not request it again
+  const isPage = outdated.tagName === "MAIN"
+  const part = await fetchPart(isPage ? location.href : address)
+  const newContent = isPage ? part?.querySelector<HTMLElement>("main") : (part?.firstElementChild as HTMLElement | null)
+  if (!newContent) {
+    outdated.dataset.learning = address // the next event tries again
     return
   }
-  if (isPage) waiting.replaceChildren(...fresh.childNodes)
-  else waiting.replaceWith(fresh)
-  if (fresh.dataset.learning !== undefined && isPage) waiting.dataset.learning = fresh.dataset.learning
+  if (isPage) outdated.replaceChildren(...newContent.childNodes)
+  else outdated.replaceWith(newContent)
+  if (newContent.dataset.learning !== undefined && isPage) outdated.dataset.learning = newContent.dataset.learning
 }

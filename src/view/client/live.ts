@@ -1,60 +1,61 @@
 import { showLearning } from "./learning.ts"
-import { announce, base, partOf } from "./page.ts"
+import { announce, base, fetchPart } from "./page.ts"
 
 /** Updates an open page while agents write. The browser keeps the stream open, so there are no timers here. */
 export function followChanges(): void {
   const stream = new EventSource(`${base}/changes`)
-  // Otherwise the browser would retry every few seconds while the page is open. This way it retries when the page gets the focus.
+  // By default, the browser would retry every few seconds while the page is open. Instead, it retries when the page gets the
+  // focus.
   stream.onerror = () => {
     stream.close()
     addEventListener("focus", followChanges, { once: true })
   }
   stream.onmessage = ({ data }) => {
     const refs = JSON.parse(data as string) as string[]
-    const reading = document.querySelector<HTMLElement>(".reading")
-    if (reading && refs.includes(reading.dataset.ref ?? "")) void addNewest(reading)
-    for (const live of document.querySelectorAll<HTMLElement>("[data-live]")) void reloadPart(live)
+    const conversation = document.querySelector<HTMLElement>(".reading")
+    if (conversation && refs.includes(conversation.dataset.ref ?? "")) void addNewest(conversation)
+    for (const section of document.querySelectorAll<HTMLElement>("[data-live]")) void reloadPart(section)
   }
   stream.addEventListener("learning", ({ data }) => showLearning(JSON.parse(data as string)))
   addEventListener("pagehide", () => stream.close(), { once: true })
 }
 
 /** Reloads a part of the page from its address. */
-async function reloadPart(live: HTMLElement): Promise<void> {
-  const fresh = (await partOf(live.dataset.live!))?.firstElementChild
-  if (!fresh || fresh.innerHTML === live.innerHTML || live.dataset.live === undefined) return
+async function reloadPart(section: HTMLElement): Promise<void> {
+  const newContent = (await fetchPart(section.dataset.live!))?.firstElementChild
+  if (!newContent || newContent.innerHTML === section.innerHTML || section.dataset.live === undefined) return
   // Keeps the focus on the same row.
-  const address = live.querySelector(".row:focus a, .row a:focus")?.getAttribute("href")
-  live.replaceChildren(...fresh.childNodes)
+  const address = section.querySelector(".row:focus a, .row a:focus")?.getAttribute("href")
+  section.replaceChildren(...newContent.childNodes)
   if (address == null) return
-  const same = [...live.querySelectorAll<HTMLElement>(".row")].find(
+  const sameRow = [...section.querySelectorAll<HTMLElement>(".row")].find(
     (row) => row.querySelector("a")?.getAttribute("href") === address,
   )
-  same?.focus({ preventScroll: true })
+  sameRow?.focus({ preventScroll: true })
 }
 
-const NEAR_END = 200
+const NEAR_END_PIXELS = 200
 
 /** Reloads the last part of the conversation. Messages that have not changed stay as they are, open or closed. */
-async function addNewest(reading: HTMLElement): Promise<void> {
-  const last = reading.querySelector<HTMLElement>(".part[data-last]")
-  if (!last) return // the end is not on the page
-  const wasAtEnd = innerHeight + scrollY > document.documentElement.scrollHeight - NEAR_END
-  const address = `${base}/c/${encodeURIComponent(reading.dataset.ref ?? "")}/part?from=${last.dataset.from}`
-  const fresh = (await partOf(address))?.querySelector<HTMLElement>(".part")
-  if (!fresh) return
+async function addNewest(conversation: HTMLElement): Promise<void> {
+  const lastPart = conversation.querySelector<HTMLElement>(".part[data-last]")
+  if (!lastPart) return // the end is not on the page
+  const wasAtEnd = innerHeight + scrollY > document.documentElement.scrollHeight - NEAR_END_PIXELS
+  const address = `${base}/c/${encodeURIComponent(conversation.dataset.ref ?? "")}/part?from=${lastPart.dataset.from}`
+  const newPart = (await fetchPart(address))?.querySelector<HTMLElement>(".part")
+  if (!newPart) return
   let added = 0
-  for (const article of fresh.querySelectorAll("article")) {
-    const shown = document.getElementById(article.id)
-    if (!shown) {
-      last.append(article)
+  for (const article of newPart.querySelectorAll("article")) {
+    const existing = document.getElementById(article.id)
+    if (!existing) {
+      lastPart.append(article)
       added++
-    } else if (shown.textContent !== article.textContent) shown.replaceWith(article)
+    } else if (existing.textContent !== article.textContent) existing.replaceWith(article)
   }
-  const more = fresh.querySelector("a.more[rel=next]")
-  if (more) {
-    last.append(more)
-    last.removeAttribute("data-last")
+  const nextLink = newPart.querySelector("a.more[rel=next]")
+  if (nextLink) {
+    lastPart.append(nextLink)
+    lastPart.removeAttribute("data-last")
   }
   if (added > 0) announce(added === 1 ? "1 new message" : `${added} new messages`)
   if (wasAtEnd && added > 0) scrollTo({ top: document.documentElement.scrollHeight })

@@ -9,12 +9,12 @@ export const base = meta("base")
  * A part of a page, as the server renders it. Undefined if it is not available. After the view has ended, another program may
  * listen on its port; answers of that program are never shown.
  */
-export async function partOf(address: string, signal?: AbortSignal): Promise<DocumentFragment | undefined> {
+export async function fetchPart(address: string, signal?: AbortSignal): Promise<DocumentFragment | undefined> {
   try {
-    const answer = await fetch(address, signal ? { signal } : {})
-    if (!answer.ok || answer.headers.get("X-Dex-Token") !== meta("token")) return undefined
+    const response = await fetch(address, signal ? { signal } : {})
+    if (!response.ok || response.headers.get("X-Dex-Token") !== meta("token")) return undefined
     const template = document.createElement("template")
-    template.innerHTML = await answer.text()
+    template.innerHTML = await response.text()
     return template.content
   } catch {
     return undefined // the request was cancelled, or the server has ended
@@ -23,8 +23,8 @@ export async function partOf(address: string, signal?: AbortSignal): Promise<Doc
 
 /** Announces a text to screen readers. */
 export function announce(text: string): void {
-  const place = document.getElementById("announcement")
-  if (place) place.textContent = text
+  const element = document.getElementById("announcement")
+  if (element) element.textContent = text
 }
 
 export function isTyping(target: EventTarget | null): boolean {

@@ -1,53 +1,53 @@
 import { signal } from "@preact/signals"
 import { openDialog } from "./dialog.tsx"
-import { base, partOf } from "./page.ts"
+import { base, fetchPart } from "./page.ts"
 
-type Choice = { title: string; says: string; address: string }
+type Choice = { title: string; description: string; address: string }
 
 const PLACES: Choice[] = [
-  { title: "Home", says: "what happened lately", address: `${base}/` },
-  { title: "Find", says: "search everything", address: `${base}/find` },
-  { title: "Usage", says: "tokens and money", address: `${base}/usage` },
+  { title: "Home", description: "what happened lately", address: `${base}/` },
+  { title: "Find", description: "search everything", address: `${base}/find` },
+  { title: "Usage", description: "tokens and money", address: `${base}/usage` },
 ]
 
 /** Opens a dialog to go to a page, to a prompt of this conversation, or to a conversation found by its words. */
 export function openPalette(): void {
   const words = signal("")
-  const found = signal<Choice[]>([])
-  const chosen = signal(0)
+  const results = signal<Choice[]>([])
+  const selected = signal(0)
   let request = new AbortController()
-  const type = async (text: string) => {
+  const search = async (text: string) => {
     words.value = text
-    chosen.value = 0
+    selected.value = 0
     request.abort()
     request = new AbortController()
     if (text.trim().length < 2) {
-      found.value = []
+      results.value = []
       return
     }
-    const { signal: stopped } = request
-    const choices = async (how: "quick" | "part") => {
-      const rows = await partOf(`${base}/find?${new URLSearchParams({ q: text, [how]: "1" })}`, stopped)
+    const { signal: abortSignal } = request
+    const choices = async (mode: "quick" | "part") => {
+      const rows = await fetchPart(`${base}/find?${new URLSearchParams({ q: text, [mode]: "1" })}`, abortSignal)
       return [...(rows?.querySelectorAll<HTMLAnchorElement>(".row a.title") ?? [])].slice(0, 8).map(choiceOf)
     }
     // If the quick search finds nothing, runs the full search, which also corrects mistakes.
-    const quick = await choices("quick")
-    const rows = quick.length > 0 || stopped.aborted ? quick : await choices("part")
-    if (!stopped.aborted) found.value = rows
+    const quickChoices = await choices("quick")
+    const rows = quickChoices.length > 0 || abortSignal.aborted ? quickChoices : await choices("part")
+    if (!abortSignal.aborted) results.value = rows
   }
   openDialog("Go anywhere", ({ close }) => {
-    const shown = [...nearby(words.value), ...found.value].slice(0, 12)
-    const go = (choice: Choice | undefined) => {
+    const visibleChoices = [...ownChoices(words.value), ...results.value].slice(0, 12)
+    const openChoice = (choice: Choice | undefined) => {
       if (!choice) return
       close()
       location.assign(choice.address)
     }
     const onKeyDown = (event: KeyboardEvent) => {
-      const by = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0
-      if (by !== 0) {
+      const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0
+      if (step !== 0) {
         event.preventDefault()
-        chosen.value = Math.max(0, Math.min(shown.length - 1, chosen.value + by))
-      } else if (event.key === "Enter") go(shown[chosen.value] ?? searchFor(words.value))
+        selected.value = Math.max(0, Math.min(visibleChoices.length - 1, selected.value + step))
+      } else if (event.key === "Enter") openChoice(visibleChoices[selected.value] ?? searchFor(words.value))
     }
     return (
       <div class="palette">
@@ -56,26 +56,26 @@ export function openPalette(): void {
           role="combobox"
           aria-expanded="true"
           aria-controls="palette-list"
-          aria-activedescendant={shown.length > 0 ? `choice-${chosen.value}` : undefined}
+          aria-activedescendant={visibleChoices.length > 0 ? `choice-${selected.value}` : undefined}
           aria-label="Go anywhere"
           placeholder="A page, a prompt, or words to search for"
           autocomplete="off"
           spellcheck={false}
           value={words.value}
           onKeyDown={onKeyDown}
-          onInput={({ currentTarget }) => void type(currentTarget.value)}
+          onInput={({ currentTarget }) => void search(currentTarget.value)}
         />
         <div id="palette-list" role="listbox" aria-label="Places">
-          {shown.map((choice, i) => (
+          {visibleChoices.map((choice, i) => (
             <div
               key={choice.address}
               id={`choice-${i}`}
               role="option"
               tabIndex={-1}
-              aria-selected={i === chosen.value}
-              onPointerDown={() => go(choice)}
+              aria-selected={i === selected.value}
+              onPointerDown={() => openChoice(choice)}
             >
-              <b>{choice.title}</b> <span>{choice.says}</span>
+              <b>{choice.title}</b> <span>{choice.description}</span>
             </div>
           ))}
         </div>
@@ -87,22 +87,22 @@ export function openPalette(): void {
 function searchFor(words: string): Choice | undefined {
   return words.trim() === ""
     ? undefined
-    : { title: words, says: "", address: `${base}/find?${new URLSearchParams({ q: words })}` }
+    : { title: words, description: "", address: `${base}/find?${new URLSearchParams({ q: words })}` }
 }
 
 /** The pages, and the prompts of the open conversation. */
-function nearby(words: string): Choice[] {
+function ownChoices(words: string): Choice[] {
   const prompts = [...document.querySelectorAll<HTMLAnchorElement>(".outline a[data-number]")].map((link) => ({
     title: `#${link.dataset.number}`,
-    says: link.textContent ?? "",
+    description: link.textContent ?? "",
     address: link.href,
   }))
-  const wanted = words.trim().toLowerCase()
-  const isMeant = ({ title, says }: Choice) => `${title} ${says}`.toLowerCase().includes(wanted)
-  return [...PLACES.filter(isMeant), ...(wanted === "" ? [] : prompts.filter(isMeant).slice(0, 5))]
+  const needle = words.trim().toLowerCase()
+  const isMatch = ({ title, description }: Choice) => `${title} ${description}`.toLowerCase().includes(needle)
+  return [...PLACES.filter(isMatch), ...(needle === "" ? [] : prompts.filter(isMatch).slice(0, 5))]
 }
 
 function choiceOf(link: HTMLAnchorElement): Choice {
-  const says = link.closest(".row")?.querySelector(".line")?.textContent ?? ""
-  return { title: link.textContent ?? "", says, address: link.href }
+  const description = link.closest(".row")?.querySelector(".line")?.textContent ?? ""
+  return { title: link.textContent ?? "", description, address: link.href }
 }

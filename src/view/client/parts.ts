@@ -1,7 +1,7 @@
-import { partOf } from "./page.ts"
+import { fetchPart } from "./page.ts"
 
 /** How far ahead of the visible area a part is loaded, so that a person who scrolls does not have to wait. */
-const AHEAD = "3000px"
+const PRELOAD_MARGIN = "3000px"
 
 /** Loads the previous and next parts of a long conversation or file while the person scrolls. */
 export function readParts(): void {
@@ -9,16 +9,16 @@ export function readParts(): void {
   if (!messages) return
   const observer = new IntersectionObserver(
     (entries) => {
-      for (const { isIntersecting, target } of entries) if (isIntersecting) void load(target as HTMLAnchorElement)
+      for (const { isIntersecting, target } of entries) if (isIntersecting) void loadPart(target as HTMLAnchorElement)
     },
-    { rootMargin: AHEAD },
+    { rootMargin: PRELOAD_MARGIN },
   )
-  const load = async (link: HTMLAnchorElement) => {
+  const loadPart = async (link: HTMLAnchorElement) => {
     observer.unobserve(link)
     const address = link.dataset.part
-    const own = link.closest(".part")
-    if (address === undefined || !own) return
-    const part = (await partOf(address))?.querySelector(".part")
+    const currentPart = link.closest(".part")
+    if (address === undefined || !currentPart) return
+    const part = (await fetchPart(address))?.querySelector(".part")
     if (!part) return
     const isBefore = link.rel === "prev"
     // Removes the link to the part that is already on the page.
@@ -27,29 +27,29 @@ export function readParts(): void {
     if (isBefore) {
       // Content was added above, so this scrolls to keep the text being read in place.
       const height = document.documentElement.scrollHeight
-      own.before(part)
+      currentPart.before(part)
       if (scrollY < 4) scrollBy(0, document.documentElement.scrollHeight - height)
-    } else own.after(part)
-    watch(part)
+    } else currentPart.after(part)
+    observeLinks(part)
   }
-  const watch = (within: ParentNode) => {
-    for (const link of within.querySelectorAll<HTMLAnchorElement>("a.more[data-part]")) observer.observe(link)
+  const observeLinks = (root: ParentNode) => {
+    for (const link of root.querySelectorAll<HTMLAnchorElement>("a.more[data-part]")) observer.observe(link)
   }
-  watch(messages)
-  toNamed()
-  addEventListener("hashchange", toNamed)
+  observeLinks(messages)
+  scrollToTarget()
+  addEventListener("hashchange", scrollToTarget)
 }
 
 /** Scrolls to the message in the address. If the address names a line in another part, loads the page at that line. */
-function toNamed(): void {
+function scrollToTarget(): void {
   const [, line] = /^#L(\d+)$/.exec(location.hash) ?? []
   const query = new URLSearchParams(location.search)
   if (line !== undefined && !document.getElementById(`L${line}`) && query.get("at") !== line) {
     query.set("at", line)
     location.replace(`${location.pathname}?${query}${location.hash}`)
   }
-  const named = /^#m\d+$/.test(location.hash) ? document.querySelector(location.hash) : null
-  if (!(named instanceof HTMLElement)) return
-  named.scrollIntoView({ block: "start" })
-  named.focus({ preventScroll: true })
+  const target = /^#m\d+$/.test(location.hash) ? document.querySelector(location.hash) : null
+  if (!(target instanceof HTMLElement)) return
+  target.scrollIntoView({ block: "start" })
+  target.focus({ preventScroll: true })
 }

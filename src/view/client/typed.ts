@@ -1,10 +1,10 @@
-import { base, partOf } from "./page.ts"
+import { base, fetchPart } from "./page.ts"
 
 /** How long after the last key press the full search starts, in milliseconds. */
 const PAUSE_MS = 150
 
 /** Shows results while the person types: quick ones at once, and the ranked ones when they pause. */
-export function rowsAsTyped(): void {
+export function searchWhileTyping(): void {
   const page = document.querySelector<HTMLElement>(".finding")
   const input = document.querySelector<HTMLInputElement>(".top .search input[name=q]")
   if (!page || !input) return
@@ -20,11 +20,11 @@ export function rowsAsTyped(): void {
     query.set("q", input.value)
     query.delete("offset")
     let isRanked = false
-    const show = async (how: "quick" | "part") => {
-      const found = (await partOf(`${base}/find?${query}&${how}=1`, signal))?.querySelector(".finding")
-      if (!found || signal.aborted || isRanked) return
-      isRanked = how === "part"
-      page.replaceChildren(...found.childNodes)
+    const show = async (mode: "quick" | "part") => {
+      const results = (await fetchPart(`${base}/find?${query}&${mode}=1`, signal))?.querySelector(".finding")
+      if (!results || signal.aborted || isRanked) return
+      isRanked = mode === "part"
+      page.replaceChildren(...results.childNodes)
     }
     // Updates the address, so that it can be bookmarked.
     history.replaceState(null, "", `${base}/find?${query}`)

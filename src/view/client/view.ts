@@ -5,7 +5,7 @@ import { loadLate } from "./late.ts"
 import { followChanges } from "./live.ts"
 import { openPalette } from "./palette.tsx"
 import { readParts } from "./parts.ts"
-import { rowsAsTyped } from "./typed.ts"
+import { searchWhileTyping } from "./typed.ts"
 import { findInConversation } from "./within.ts"
 
 // Every page works without this script, which adds keys, search while typing and live updates.
@@ -13,7 +13,7 @@ import { findInConversation } from "./within.ts"
 copyOnClick()
 readParts()
 findInConversation()
-rowsAsTyped()
+searchWhileTyping()
 followChanges()
 void loadLate()
 onKeys({ help: openHelp, palette: openPalette })

@@ -1,4 +1,4 @@
-import { partOf } from "./page.ts"
+import { fetchPart } from "./page.ts"
 
 /**
  * Searches the complete conversation while the person types. The server searches, so parts that are not on the page are found
@@ -17,8 +17,8 @@ export function findInConversation(): void {
     const words = input.value.trim()
     if (words.length < 2) return results.replaceChildren()
     const query = new URLSearchParams({ q: words, part: "1" })
-    const found = await partOf(`${form.action}?${query}`, request.signal)
-    if (found) results.replaceChildren(found)
+    const matches = await fetchPart(`${form.action}?${query}`, request.signal)
+    if (matches) results.replaceChildren(matches)
   })
   results.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest<HTMLElement>("a[data-number]") : null

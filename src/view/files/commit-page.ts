@@ -19,7 +19,7 @@ import { requestedProject } from "./requested-file.ts"
 
 type Why = OutputOf<typeof why>
 
-/** The most lines of a commit that are shown. The rest is counted. */
+/** The maximum number of lines of a commit that are shown. The others are only counted. */
 const MAX_LINES = 1_500
 const OPEN_FILES = 5
 
@@ -31,19 +31,19 @@ export async function commitPage(request: PageRequest): Promise<ViewPage> {
   const owned = await ownersOfTarget(dex, { target: hash })
   const [commit] = owned.diffs
   if (!commit) throw new DexError("not_found", `${hash.slice(0, 10)} is too large to show.`)
-  const explained = dex.hasHistory() ? await whyOf(dex, hash, owned) : undefined
-  const notes = [...new Set([...owned.notes, ...(explained?.notes ?? [])])]
+  const explanation = dex.hasHistory() ? await whyOf(dex, hash, owned) : undefined
+  const notes = [...new Set([...owned.notes, ...(explanation?.notes ?? [])])]
   const subject = commit.subject || hash.slice(0, 10)
   const body = html`<div class="commit-page"><header class="title"><h1>${subject}</h1>${factLine(dex, commit)}${commit.body !== "" && html`<pre class="plain">${commit.body}</pre>`}<div class="tools"><button type="button" data-copy="${hash}">Copy hash</button></div></header>
-<section aria-label="Why"><h2>Why</h2>${whyHtml(explained, owned, to)}</section>
+<section aria-label="Why"><h2>Why</h2>${whyHtml(explanation, owned, to)}</section>
 <section aria-label="Lines"><h2>Who wrote its lines</h2>${shareBar(countsOf(owned.owners.map(({ level }) => level)))}${notes.map((note) => html`<p class="note">${note}</p>`)}${filesHtml(commit, owned.owners, dex.project, to)}</section></div>`
   return { title: subject, body }
 }
 
 /** Accepts only hashes, because any other name could mean a file, a range, or another commit tomorrow. */
-async function requestedCommit(dex: Dex, named: string): Promise<string> {
-  const hash = /^[0-9a-f]{4,64}$/i.test(named) ? await resolveCommit(dex.project, named, dex.signal) : undefined
-  if (hash === undefined) throw new DexError("not_found", `There is no commit ${named} in ${dex.project}.`)
+async function requestedCommit(dex: Dex, name: string): Promise<string> {
+  const hash = /^[0-9a-f]{4,64}$/i.test(name) ? await resolveCommit(dex.project, name, dex.signal) : undefined
+  if (hash === undefined) throw new DexError("not_found", `There is no commit ${name} in ${dex.project}.`)
   return hash
 }
 
@@ -59,38 +59,38 @@ function factLine(dex: Dex, { hash, at, files }: CommitDiff): Html {
   return html`<p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span><time datetime="${isoDate(at)}">${when(isoDate(at))}</time><span><code>${hash.slice(0, 10)}</code></span><span>${many(files.length, "file")}</span><span><span class="added">+${sum(({ added }) => added.length)}</span> <span class="removed">−${sum(({ removed }) => removed.length)}</span></span></p>`
 }
 
-function whyHtml(explained: Why | undefined, { makers }: OwnersOfTarget, to: Addresses): Html {
-  if (explained === undefined)
-    return html`<p class="none">No conversation was read yet: <code>dex sync</code> reads them.</p>`
-  const recorded = makers.find((maker) => maker.recorded !== undefined)
-  const says = recorded && ownerFacts(recorded).recorded
-  if (explained.conversations.length === 0)
-    return html`<p class="none">No conversation that dex has read is known to have written it.${says !== undefined && ` The repository says: ${says}.`}</p>`
-  return html`${explained.conversations.map((one) => explanationHtml(one, explained.lines, to))}`
+function whyHtml(explanation: Why | undefined, { makers }: OwnersOfTarget, to: Addresses): Html {
+  if (explanation === undefined)
+    return html`<p class="none">No conversations have been read yet. <code>dex sync</code> reads them.</p>`
+  const recordedMaker = makers.find((maker) => maker.recorded !== undefined)
+  const recordedText = recordedMaker && ownerFacts(recordedMaker).recorded
+  if (explanation.conversations.length === 0)
+    return html`<p class="none">No conversation that dex has read is known to have written it.${recordedText !== undefined && ` The repository says: ${recordedText}.`}</p>`
+  return html`${explanation.conversations.map((conversation) => explanationHtml(conversation, explanation.lines, to))}`
 }
 
-function explanationHtml(one: Why["conversations"][number], lines: number, to: Addresses): Html {
-  const sections = sectionsOf(one).map(
+function explanationHtml(conversation: Why["conversations"][number], lines: number, to: Addresses): Html {
+  const sections = sectionsOf(conversation).map(
     ({ title, rows }) =>
       html`<dt>${title}</dt><dd><ul>${rows.map(({ text, ref }) => html`<li><a href="${addressOfRef(to, ref)}">${text}</a></li>`)}</ul></dd>`,
   )
-  return html`<article class="because row ${one.level}" tabindex="-1"><h3><a class="title" href="${to.read(one.ref)}">${one.title}</a></h3><p class="line"><span class="how ${one.level}">${shareText(one, lines)}</span><span>${when(one.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
+  return html`<article class="because row ${conversation.level}" tabindex="-1"><h3><a class="title" href="${to.read(conversation.ref)}">${conversation.title}</a></h3><p class="line"><span class="how ${conversation.level}">${shareText(conversation, lines)}</span><span>${when(conversation.date)}</span></p>${sections.length > 0 && html`<dl>${sections}</dl>`}</article>`
 }
 
 /** The lines that the commit added, file by file. `owners` are in the order of the lines. */
 function filesHtml({ hash, files }: CommitDiff, owners: readonly LineOwner[], project: string, to: Addresses): Html {
-  let place = 0
+  let position = 0
   let room = MAX_LINES
-  const shown = files.map(({ path, from, added, removed }, i) => {
-    const own: OwnedLine[] = added.map((line, n) => ({ ...line, ...ownerFacts(owners[place + n]!) }))
-    place += added.length
-    const visible = own.slice(0, Math.max(0, room))
-    room -= own.length
-    const omitted = own.length - visible.length
+  const fileItems = files.map(({ path, from, added, removed }, i) => {
+    const ownedLines: OwnedLine[] = added.map((line, n) => ({ ...line, ...ownerFacts(owners[position + n]!) }))
+    position += added.length
+    const visibleLines = ownedLines.slice(0, Math.max(0, room))
+    room -= ownedLines.length
+    const omitted = ownedLines.length - visibleLines.length
     const counts = html`<span class="outcome"><span class="added">+${added.length}</span> <span class="removed">−${removed.length}</span></span>`
-    const renamed = from !== undefined && from !== path && html`<p class="note">It was ${from} before.</p>`
+    const renameNote = from !== undefined && from !== path && html`<p class="note">Renamed from ${from}.</p>`
     const file = html`<p class="note"><a href="${to.file(project, path, { rev: hash })}">The file as of this commit</a> · <a href="${to.file(project, path)}">now</a></p>`
-    return html`<details class="fold changed"${i < OPEN_FILES && visible.length > 0 && html` open`}><summary><span class="what">${path}</span>${counts}</summary><div class="body">${renamed}${file}<div class="owned">${ownedLinesHtml(visible, { path, project, to })}</div>${omitted > 0 && html`<p class="note">${many(omitted, "more line")} not shown.</p>`}${added.length === 0 && html`<p class="none">It added no line here.</p>`}</div></details>`
+    return html`<details class="fold changed"${i < OPEN_FILES && visibleLines.length > 0 && html` open`}><summary><span class="what">${path}</span>${counts}</summary><div class="body">${renameNote}${file}<div class="owned">${ownedLinesHtml(visibleLines, { path, project, to })}</div>${omitted > 0 && html`<p class="note">${many(omitted, "more line")} not shown.</p>`}${added.length === 0 && html`<p class="none">The commit added no lines to this file.</p>`}</div></details>`
   })
-  return html`${shown}${files.length === 0 && html`<p class="none">It changed no line of text.</p>`}`
+  return html`${fileItems}${files.length === 0 && html`<p class="none">The commit changed no lines of text.</p>`}`
 }

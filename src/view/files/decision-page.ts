@@ -18,16 +18,16 @@ import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from ".
 const MAX_DECISIONS = 20
 const MAX_TITLE_LENGTH = 140
 
-const KINDS: Record<DecisionKind, string> = {
+const KIND_LABELS: Record<DecisionKind, string> = {
   said: "said in the conversation",
   answer: "chosen when the agent asked",
   plan: "an approved plan",
   adr: "a record in a document",
   breaking: "a commit that breaks something",
   revert: "a commit that reverts another one",
-  note: "a note that was kept",
+  note: "a saved note",
 }
-const WORDS: Record<KnownDecision["origin"], string> = {
+const ORIGIN_LABELS: Record<KnownDecision["origin"], string> = {
   person: "in your words",
   agent: "in the agent's words",
   document: "in a document's words",
@@ -40,15 +40,18 @@ export async function decisionPage({ dex, params, to }: PageRequest): Promise<Vi
   if (!dex.hasHistory())
     throw new DexError("not_found", "No conversations have been read yet. Run `dex sync` in a terminal.")
   const { knowledge, notes, hidden } = await updatedKnowledge(dex)
-  const ask = { except: hidden, with_commits: true, limit: MAX_DECISIONS }
-  const { decisions, total } = knowledge.decisions.knownDecisions({ ...ask, stated_in: ref })
+  const filter = { except: hidden, with_commits: true, limit: MAX_DECISIONS }
+  const { decisions, total } = knowledge.decisions.knownDecisions({ ...filter, stated_in: ref })
   const [first] = decisions
   if (!first) throw new DexError("not_found", `No decision is known in ${ref}. ${notes.join(" ")}`.trim())
-  const earlier = knowledge.decisions.knownDecisions({ ...ask, taken_back_by: decisions.map(({ key }) => key) })
-  const message = await messageNamed(dex, ref)
+  const reversedDecisions = knowledge.decisions.knownDecisions({
+    ...filter,
+    taken_back_by: decisions.map(({ key }) => key),
+  })
+  const message = await findMessage(dex, ref)
   const title = titleOf(first.quote)
   const { project, at } = first
-  const body = html`<div class="fact-page"><header class="title"><p class="kind">${decisions.every((one) => one.reversed_by) ? "Decision, reversed" : "Decision"}</p><h1>${title}</h1><p class="line">${project !== undefined && html`<span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>`}${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span>${KINDS[first.kind]}</span><span>${WORDS[first.origin]}</span></p></header>${decisions.map((one) => quoteHtml(one, title, to))}${more(total - decisions.length, "in the same place")}${chain("Reverses", earlier.decisions, to)}${more(earlier.total - earlier.decisions.length, "that it reverses")}${message ? namedMessageHtml("Source", message, to) : commitHtml(first, to)}${filesHtml(first, to)}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
+  const body = html`<div class="fact-page"><header class="title"><p class="kind">${decisions.every((decision) => decision.reversed_by) ? "Decision, reversed" : "Decision"}</p><h1>${title}</h1><p class="line">${project !== undefined && html`<span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>`}${at !== undefined && html`<time datetime="${isoDate(at)}">${when(isoDate(at))}</time>`}<span>${KIND_LABELS[first.kind]}</span><span>${ORIGIN_LABELS[first.origin]}</span></p></header>${decisions.map((decision) => quoteHtml(decision, title, to))}${moreNote(total - decisions.length, "in the same place")}${decisionList("Reverses", reversedDecisions.decisions, to)}${moreNote(reversedDecisions.total - reversedDecisions.decisions.length, "that it reverses")}${message ? namedMessageHtml("Source", message, to) : commitHtml(first, to)}${filesHtml(first, to)}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
   return { title, body }
 }
 
@@ -58,18 +61,18 @@ function titleOf(quote: string): string {
 }
 
 /** The quote, if the title does not show all of it, and the decision that reversed it. */
-function quoteHtml({ quote, reversed_by: later }: KnownDecision, title: string, to: Addresses): Html {
-  const words = quote.trim() !== title && html`<blockquote class="said">${markdownHtml(quote)}</blockquote>`
-  return html`${words && html`<section class="quote">${words}</section>`}${later && chain("Reversed by", [later], to)}`
+function quoteHtml({ quote, reversed_by: successor }: KnownDecision, title: string, to: Addresses): Html {
+  const quoteBlock = quote.trim() !== title && html`<blockquote class="said">${markdownHtml(quote)}</blockquote>`
+  return html`${quoteBlock && html`<section class="quote">${quoteBlock}</section>`}${successor && decisionList("Reversed by", [successor], to)}`
 }
 
-function more(count: number, where: string): Html | undefined {
-  return count > 0 ? html`<p class="note">${count} more ${where}.</p>` : undefined
+function moreNote(count: number, placeText: string): Html | undefined {
+  return count > 0 ? html`<p class="note">${count} more ${placeText}.</p>` : undefined
 }
 
 type QuotedDecision = Pick<KnownDecision, "ref" | "quote" | "at">
 
-function chain(title: string, decisions: readonly QuotedDecision[], to: Addresses): Html | undefined {
+function decisionList(title: string, decisions: readonly QuotedDecision[], to: Addresses): Html | undefined {
   if (decisions.length === 0) return undefined
   const rows = decisions.map(
     ({ ref, quote, at }) =>
@@ -90,25 +93,25 @@ function filesHtml({ files, project }: KnownDecision, to: Addresses): Html | und
     (path) =>
       html`<li class="row" tabindex="-1">${project === undefined ? html`<span class="title">${path}</span>` : html`<a class="title" href="${to.file(project, path)}">${path}</a>`}</li>`,
   )
-  return html`<section class="chain"><h2>Files <span class="count">${files.length}</span></h2><ul>${items}</ul><p class="note">Named with it, or edited after it and before you spoke again.</p></section>`
+  return html`<section class="chain"><h2>Files <span class="count">${files.length}</span></h2><ul>${items}</ul><p class="note">Files that were named with the decision, or edited between it and your next message.</p></section>`
 }
 
 const MAX_FIX_TITLE_LENGTH = 120
 
 /** An error, the edits that fixed it, and the messages about it. The page's id is the ref of the failed run. */
 export async function fixPage({ dex, params, to }: PageRequest): Promise<ViewPage> {
-  const given = params.id ?? ""
-  const ref = parseCompleteRef(given)
+  const id = params.id ?? ""
+  const ref = parseCompleteRef(id)
   if (!dex.hasHistory())
     throw new DexError("not_found", "No conversations have been read yet. Run `dex sync` in a terminal.")
   const { knowledge, notes, hidden } = await updatedKnowledge(dex)
   const fixes = ref?.number === undefined ? [] : knowledge.fixes.fixesOfRun({ ...ref, number: ref.number }, hidden)
   const [first] = fixes
-  if (!first) throw new DexError("not_found", `No fix is known for ${given}. ${notes.join(" ")}`.trim())
-  const shown = await Promise.all(fixes.map((fix) => fixHtml(dex, fix, to)))
+  if (!first) throw new DexError("not_found", `No fix is known for ${id}. ${notes.join(" ")}`.trim())
+  const fixItems = await Promise.all(fixes.map((fix) => fixHtml(dex, fix, to)))
   const error = first.lines[0] ?? first.command
   const title = error.length > MAX_FIX_TITLE_LENGTH ? `${error.slice(0, MAX_FIX_TITLE_LENGTH)}…` : error
-  const body = html`<div class="fact-page"><header class="title"><p class="kind">${first.fixed_number === undefined ? "Not fixed" : "Fix"}</p><h1>${title}</h1>${factLine(dex, first)}</header>${shown}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
+  const body = html`<div class="fact-page"><header class="title"><p class="kind">${first.fixed_number === undefined ? "Not fixed" : "Fix"}</p><h1>${title}</h1>${factLine(dex, first)}</header>${fixItems}${notes.map((note) => html`<p class="note">${note}</p>`)}</div>`
   return { title, body }
 }
 
@@ -118,21 +121,21 @@ function factLine(dex: Dex, { project, at, edits }: KnownFix): Html {
 
 async function fixHtml(dex: Dex, fix: KnownFix, to: Addresses): Promise<Html> {
   const link = (number: number) => messageLink(dex, { ...refFrom(fix.source, fix.id), number }, to)
-  const passed =
+  const passedHtml =
     fix.fixed_number === undefined
       ? html`<p class="none">No run passed afterwards, as far as dex knows.</p>`
       : html`<p>${await link(fix.fixed_number)}</p>`
   const omitted = fix.edit_lines_left_out
   return html`<section class="step bad"><h2>What failed</h2><pre class="code">${highlightedHtml(fix.command, "bash")}</pre><pre class="output">${fix.lines.join("\n")}</pre><p>${await link(fix.failed_number)}</p></section>
 <section class="step"><h2>What was changed</h2>${fixFilesHtml(fix, to)}${fix.edit === "" ? html`<p class="none">The agent does not record its changes line by line.</p>` : html`<pre class="code">${highlightedHtml(fix.edit, "diff")}</pre>`}${omitted > 0 && html`<p class="note">${many(omitted, "more line")} of the change: in the conversation.</p>`}</section>
-<section class="step good"><h2>What passed</h2>${passed}</section>`
+<section class="step good"><h2>What passed</h2>${passedHtml}</section>`
 }
 
 async function messageLink(dex: Dex, ref: Ref, to: Addresses): Promise<Html> {
   const name = formatRef(ref)
-  const named = await messageNamed(dex, name)
-  if (!named) return html`${name}`
-  return html`<a href="${addressOfRef(to, name)}">Message ${ref.number ?? ""} of “${conversationOf(named.row).title}”</a>`
+  const message = await findMessage(dex, name)
+  if (!message) return html`${name}`
+  return html`<a href="${addressOfRef(to, name)}">Message ${ref.number ?? ""} of “${conversationOf(message.row).title}”</a>`
 }
 
 function fixFilesHtml({ files, project }: KnownFix, to: Addresses): Html {
@@ -149,7 +152,7 @@ type NamedMessage = { row: ConversationRow; message: StoredMessage; agent: strin
 const MAX_CHARS = 3_000
 
 /** Undefined if the ref names no message that exists. */
-async function messageNamed(dex: Dex, ref: string): Promise<NamedMessage | undefined> {
+async function findMessage(dex: Dex, ref: string): Promise<NamedMessage | undefined> {
   const parsed = parseCompleteRef(ref)
   if (parsed?.number === undefined) return undefined
   const store = await dex.store()
@@ -164,7 +167,7 @@ function namedMessageHtml(title: string, { row, message, agent }: NamedMessage, 
   const { number, role, parts, at } = message
   const facts = at === undefined ? [] : [localMinute(at)]
   const ref = formatRef(row.ref)
-  const shown = messageHtml(
+  const messageMarkup = messageHtml(
     { number, role, parts, facts },
     {
       agent,
@@ -174,5 +177,5 @@ function namedMessageHtml(title: string, { row, message, agent }: NamedMessage, 
       rest: () => html`<a class="rest" href="${to.read(ref, number)}">Show all of it</a>`,
     },
   )
-  return html`<section class="stands"><h2>${title}</h2><p><a href="${to.read(ref, number)}">Message ${number} of “${conversationOf(row).title}”</a></p>${shown}</section>`
+  return html`<section class="stands"><h2>${title}</h2><p><a href="${to.read(ref, number)}">Message ${number} of “${conversationOf(row).title}”</a></p>${messageMarkup}</section>`
 }

@@ -30,14 +30,14 @@ export async function filePage(request: PageRequest): Promise<ViewPage> {
   const { dex, path, project } = file
   const [blamed, sides] = await Promise.all([blameNow(file), sidesOf(file)])
   if ("why" in blamed && !isAnythingKnown(sides)) throw new DexError("not_found", blamed.why)
-  const at = Number(query.get("at") ?? query.get("from") ?? 1)
+  const requestedLine = Number(query.get("at") ?? query.get("from") ?? 1)
   const lines =
     "why" in blamed
       ? html`<p class="notice-here">${blamed.why}</p>${earlierLink(file, sides, to)}`
-      : linesHtml(blamed, partAt(blamed, at), file, to)
+      : linesHtml(blamed, partAt(blamed, requestedLine), file, to)
   const count = "why" in blamed ? undefined : many(blamed.total, "line")
   const head = "why" in blamed ? undefined : blamedHead(blamed)
-  const body = html`<div class="filing"><header class="title"><h1>${breakable(path)}</h1><p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>${count !== undefined && html`<span>${count}</span>`}<span>${revision(file, to)}</span></p>${head}</header>
+  const body = html`<div class="filing"><header class="title"><h1>${breakablePath(path)}</h1><p class="line"><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span>${count !== undefined && html`<span>${count}</span>`}<span>${revisionHtml(file, to)}</span></p>${head}</header>
 <aside class="facts" aria-label="About this file"><details open><summary>About this file</summary>${fileSidesHtml(sides, file, to)}</details></aside>
 <div class="${head ? "owned" : "unowned"}">${lines}</div></div>`
   return { title: path, body }
@@ -53,24 +53,24 @@ export async function filePart(request: PageRequest): Promise<ViewPage> {
 }
 
 /** The last page's answer. Other parts of that page reuse it, so that their line numbers match. */
-let last: { of: string; answer: BlamedOutput } | undefined
+let lastAnswer: { key: string; answer: BlamedOutput } | undefined
 
 function keyOf({ project, path, rev = "" }: RequestedFile): string {
   return JSON.stringify([project, path, rev])
 }
 
 async function lastAnswerFor(file: RequestedFile): Promise<BlamedOutput | { why: string }> {
-  return last?.of === keyOf(file) ? last.answer : blameNow(file)
+  return lastAnswer?.key === keyOf(file) ? lastAnswer.answer : blameNow(file)
 }
 
 async function blameNow(file: RequestedFile): Promise<BlamedOutput | { why: string }> {
-  const { dex, place, path, rev } = file
+  const { dex, diskPath, path, rev } = file
   try {
-    const answer = await runToolForPage(dex, blame, { target: place, rev })
+    const answer = await runToolForPage(dex, blame, { target: diskPath, rev })
     if (answer.kind === "folder")
       return { why: `${path} is a folder. dex blame ${path} shows who wrote how much of it.` }
     if (answer.kind === "commits") return { why: `There is no file ${path} any more.` }
-    last = answer.total > LINES_AT_ONCE ? { of: keyOf(file), answer } : undefined
+    lastAnswer = answer.total > LINES_AT_ONCE ? { key: keyOf(file), answer } : undefined
     return answer
   } catch (error) {
     if (!isDexError(error)) throw error
@@ -85,20 +85,20 @@ function whyNoLines(path: string, { code, message }: DexError): string {
 }
 
 /** A link to a deleted file as it was before the newest commit that changed it. */
-function earlierLink({ project, path, rev }: RequestedFile, { changes }: FileSides, to: Addresses): Html | undefined {
+function earlierLink({ project, path, rev }: RequestedFile, { changes }: FileFacts, to: Addresses): Html | undefined {
   const newest = changes?.[0]
   if (newest === undefined || rev !== undefined) return undefined
   return html`<p><a href="${to.file(project, path, { rev: `${newest.hash}~1` })}">Show it as it was before “${newest.subject}”</a></p>`
 }
 
-function revision({ project, path, rev }: RequestedFile, to: Addresses): Html {
+function revisionHtml({ project, path, rev }: RequestedFile, to: Addresses): Html {
   if (rev === undefined) return html`as it is on the disk`
   const short = /^[0-9a-f]{40}/.test(rev) ? rev.slice(0, 8) + rev.slice(40) : rev
   return html`as it was at <code>${short}</code> (<a href="${to.file(project, path)}">now</a>)`
 }
 
 /** Allows a line break before each name in the path. */
-function breakable(path: string): Html {
+function breakablePath(path: string): Html {
   return html`${path.split("/").map((name, i) => (i === 0 ? html`${name}` : html`/<wbr>${name}`))}`
 }
 
@@ -106,32 +106,32 @@ function blamedHead(blamed: BlamedOutput): Html {
   const agents = blamed.agents
     .filter(({ agent }) => agent !== "")
     .map(({ agent, total, unknown }) => {
-      const named = unknown === 0 ? "" : `${many(unknown, "line")} only according to its commits`
+      const unattributed = unknown === 0 ? "" : `${many(unknown, "line")} only according to its commits`
       const attributed = total === unknown ? "" : many(total - unknown, "line")
-      return `${agent}: ${[attributed, named].filter((part) => part !== "").join(", ")}`
+      return `${agent}: ${[attributed, unattributed].filter((part) => part !== "").join(", ")}`
     })
   const texts = [...(agents.length > 0 ? [`${agents.join(". ")}.`] : []), ...blamed.notes]
   return html`${shareBar(blamed)}${texts.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
 function partAt({ lines }: BlamedOutput, line: number): number {
-  const most = Math.max(0, Math.ceil(lines.length / LINES_AT_ONCE) - 1)
-  return Number.isSafeInteger(line) ? Math.min(most, Math.max(0, Math.floor((line - 1) / LINES_AT_ONCE))) : 0
+  const lastPart = Math.max(0, Math.ceil(lines.length / LINES_AT_ONCE) - 1)
+  return Number.isSafeInteger(line) ? Math.min(lastPart, Math.max(0, Math.floor((line - 1) / LINES_AT_ONCE))) : 0
 }
 
 function linesHtml({ lines }: BlamedOutput, index: number, file: RequestedFile, to: Addresses): Html {
   const { project, path, rev } = file
   if (lines.length === 0) return html`<p class="none">The file is empty.</p>`
   const from = index * LINES_AT_ONCE
-  const shown = lines.slice(from, from + LINES_AT_ONCE)
-  const link = (at: number, rel: "prev" | "next", says: string) => {
-    const end = Math.min(lines.length, at + LINES_AT_ONCE)
-    if (at < 0 || at >= lines.length) return undefined
-    const page = to.file(project, path, { rev, from: at + 1 })
-    const part = to.to("file/part", { project, path, rev, from: at + 1 })
-    return html`<a class="more" rel="${rel}" href="${page}" data-part="${part}">${says}: ${at + 1} to ${end}</a>`
+  const visibleLines = lines.slice(from, from + LINES_AT_ONCE)
+  const link = (start: number, rel: "prev" | "next", label: string) => {
+    const end = Math.min(lines.length, start + LINES_AT_ONCE)
+    if (start < 0 || start >= lines.length) return undefined
+    const page = to.file(project, path, { rev, from: start + 1 })
+    const part = to.to("file/part", { project, path, rev, from: start + 1 })
+    return html`<a class="more" rel="${rel}" href="${page}" data-part="${part}">${label}: ${start + 1} to ${end}</a>`
   }
-  return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(shown, { path, project, to, haveAnchors: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
+  return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(visibleLines, { path, project, to, hasAnchors: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
 }
 
 const MAX_VISITS = 12
@@ -147,10 +147,10 @@ type WorkedConversation = Pick<FileVisit, "edits" | "reads" | "added" | "removed
 type Decision = Awaited<ReturnType<typeof decisionsAbout>>["decisions"][number]
 
 /** The known facts about a file, except its lines. */
-type FileSides = {
-  worked: WorkedConversation[]
+type FileFacts = {
+  conversations: WorkedConversation[]
   /** True if there are more conversations than these. */
-  hasMoreWorked: boolean
+  hasMoreConversations: boolean
   decisions: Decision[]
   decisionCount: number
   fixes: KnownFix[]
@@ -160,69 +160,76 @@ type FileSides = {
   notes: string[]
 }
 
-async function sidesOf(file: RequestedFile): Promise<FileSides> {
+async function sidesOf(file: RequestedFile): Promise<FileFacts> {
   const { dex, project, path, rev } = file
   const changing = commitsChanging(project, path, { most: MAX_CHANGES, rev, signal: dex.signal })
   changing.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return {
-      ...NO_SIDES,
+      ...NO_FACTS,
       changes: await changing,
       notes: ["No conversations have been read yet. Run `dex sync` in a terminal."],
     }
-  const [facts, made] = await Promise.all([knownOf(file), decisionsAbout(file)])
+  const [facts, decided] = await Promise.all([knownFacts(file), decisionsAbout(file)])
   return {
     ...facts,
-    decisions: made.decisions,
-    decisionCount: made.total,
+    decisions: decided.decisions,
+    decisionCount: decided.total,
     changes: await changing,
-    notes: [...new Set([...facts.notes, ...made.notes.filter((note) => !/^\d/.test(note))])],
+    notes: [...new Set([...facts.notes, ...decided.notes.filter((note) => !/^\d/.test(note))])],
   }
 }
 
-const NO_SIDES = { worked: [], hasMoreWorked: false, decisions: [], decisionCount: 0, fixes: [], fixCount: 0 }
-
-function decisionsAbout({ dex, place }: RequestedFile) {
-  return runToolForPage(dex, decisions, { file: place, limit: MAX_DECISIONS })
+const NO_FACTS = {
+  conversations: [],
+  hasMoreConversations: false,
+  decisions: [],
+  decisionCount: 0,
+  fixes: [],
+  fixCount: 0,
 }
 
-async function knownOf({ dex, project, path }: RequestedFile) {
+function decisionsAbout({ dex, diskPath }: RequestedFile) {
+  return runToolForPage(dex, decisions, { file: diskPath, limit: MAX_DECISIONS })
+}
+
+async function knownFacts({ dex, project, path }: RequestedFile) {
   const { knowledge, notes } = await updatedKnowledge(dex)
   const name = knowledge.files.knownSpelling(project, path)
   const visits = knowledge.files.visitsTo(project, name, MAX_VISITS + 1)
   const { fixes, total } = knowledge.fixes.fixesEditing(project, name, MAX_FIXES)
-  const worked = await Promise.all(visits.slice(0, MAX_VISITS).map((visit) => titled(dex, visit)))
-  return { worked, hasMoreWorked: visits.length > MAX_VISITS, fixes, fixCount: total, notes }
+  const conversations = await Promise.all(visits.slice(0, MAX_VISITS).map((visit) => withTitle(dex, visit)))
+  return { conversations, hasMoreConversations: visits.length > MAX_VISITS, fixes, fixCount: total, notes }
 }
 
-async function titled(dex: Dex, visit: FileVisit): Promise<WorkedConversation> {
+async function withTitle(dex: Dex, visit: FileVisit): Promise<WorkedConversation> {
   const ref = refFrom(visit.source, visit.id)
   const row = await (await dex.store()).conversation(ref)
   return { ...visit, ref: formatRef(ref), title: row ? conversationOf(row).title : "(forgotten)" }
 }
 
-function isAnythingKnown({ worked, decisions, fixes, changes }: FileSides): boolean {
-  return worked.length + decisions.length + fixes.length + (changes?.length ?? 0) > 0
+function isAnythingKnown({ conversations, decisions, fixes, changes }: FileFacts): boolean {
+  return conversations.length + decisions.length + fixes.length + (changes?.length ?? 0) > 0
 }
 
-function fileSidesHtml(sides: FileSides, { project }: RequestedFile, to: Addresses): Html {
+function fileSidesHtml(sides: FileFacts, { project }: RequestedFile, to: Addresses): Html {
   const changes = sides.changes ?? []
-  return html`${list(
+  return html`${listHtml(
     "Conversations",
-    sides.hasMoreWorked ? `${MAX_VISITS}+` : sides.worked.length,
-    sides.worked.map((one) => workedHtml(one, to)),
-    sides.hasMoreWorked ? `The newest ${MAX_VISITS}.` : undefined,
-  )}${list(
+    sides.hasMoreConversations ? `${MAX_VISITS}+` : sides.conversations.length,
+    sides.conversations.map((conversation) => conversationHtml(conversation, to)),
+    sides.hasMoreConversations ? `The newest ${MAX_VISITS}.` : undefined,
+  )}${listHtml(
     "Decisions",
     sides.decisionCount,
-    sides.decisions.map((one) => decisionItem(one, to)),
+    sides.decisions.map((decision) => decisionItem(decision, to)),
     sides.decisionCount > sides.decisions.length ? `The newest ${sides.decisions.length}.` : undefined,
-  )}${list(
+  )}${listHtml(
     "Fixes",
     sides.fixCount,
     sides.fixes.map((fix) => fixItem(fix, to)),
     sides.fixCount > sides.fixes.length ? `The newest ${sides.fixes.length}.` : undefined,
-  )}${list(
+  )}${listHtml(
     "Changes",
     changes.length > MAX_CHANGES ? `${MAX_CHANGES}+` : changes.length,
     changes
@@ -235,33 +242,33 @@ function fileSidesHtml(sides: FileSides, { project }: RequestedFile, to: Address
   )}${sides.notes.map((note) => html`<p class="note">${note}</p>`)}`
 }
 
-function list(title: string, count: number | string, items: Html[], note?: string): Html | undefined {
+function listHtml(title: string, count: number | string, items: Html[], note?: string): Html | undefined {
   if (items.length === 0) return undefined
   return html`<section><h2>${title} <span class="count">${count}</span></h2><ul>${items}</ul>${note !== undefined && html`<p class="note">${note}</p>`}</section>`
 }
 
-function workedHtml(
+function conversationHtml(
   { ref, title, edits, reads, added, removed, last_number, at }: WorkedConversation,
   to: Addresses,
 ): Html {
-  const what =
+  const work =
     edits === 0
       ? html`read ${many(reads, "time")}`
       : html`<span class="added">+${added}</span> <span class="removed">−${removed}</span>`
-  return html`<li><a href="${to.read(ref, last_number)}">${title.slice(0, MAX_QUOTE_LENGTH)}</a><span class="under">${at > 0 && localDay(at)} ${what}</span></li>`
+  return html`<li><a href="${to.read(ref, last_number)}">${title.slice(0, MAX_QUOTE_LENGTH)}</a><span class="under">${at > 0 && localDay(at)} ${work}</span></li>`
 }
 
 function decisionItem({ quote, ref, by, date, superseded_by }: Decision, to: Addresses): Html {
   const facts = [date === "" ? "" : localDay(Date.parse(date)), `by ${by}`, superseded_by ? "reversed" : ""]
-  return html`<li${superseded_by && html` class="gone"`}><a href="${to.decision(ref)}">${clipped(quote)}</a><span class="under">${facts.filter((fact) => fact !== "").join(" · ")}</span></li>`
+  return html`<li${superseded_by && html` class="gone"`}><a href="${to.decision(ref)}">${shortenQuote(quote)}</a><span class="under">${facts.filter((fact) => fact !== "").join(" · ")}</span></li>`
 }
 
 function fixItem({ source, id, failed_number, lines, command, at }: KnownFix, to: Addresses): Html {
   const ref = formatRef({ ...refFrom(source, id), number: failed_number })
-  return html`<li><a href="${to.fix(ref)}"><code>${clipped(lines[0] ?? command)}</code></a><span class="under">${at !== undefined && localDay(at)}</span></li>`
+  return html`<li><a href="${to.fix(ref)}"><code>${shortenQuote(lines[0] ?? command)}</code></a><span class="under">${at !== undefined && localDay(at)}</span></li>`
 }
 
-function clipped(text: string): string {
+function shortenQuote(text: string): string {
   const line = text.replaceAll(/\s+/g, " ").trim()
   return line.length > MAX_QUOTE_LENGTH ? `${line.slice(0, MAX_QUOTE_LENGTH)}…` : line
 }

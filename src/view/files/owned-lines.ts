@@ -14,41 +14,41 @@ export type OwnedLine = OwnerFacts & {
   date?: string
 }
 
-export type OwnedLines = {
+export type OwnedLinesOptions = {
   path: string
   project: string
   to: Addresses
   /** True if lines have anchors. They have none if several files are on one page. */
-  haveAnchors?: boolean
+  hasAnchors?: boolean
 }
 
 const LEVEL_ORDER = ["proved", "likely", "unknown"] as const
 const MAX_LINE_LENGTH = 2_000
 const REASONS: Record<string, string> = {
   wrote_line: "it wrote these lines",
-  wrote_near: "it wrote lines much like these there",
+  wrote_near: "it wrote very similar lines there",
   ran_commit: "it made the commit",
   files_and_time: "it changed these files shortly before",
   recorded: "the repository says so",
 }
 
 /** Lines with their owners at the side. Consecutive lines of one owner form a group. */
-export function ownedLinesHtml(lines: readonly OwnedLine[], place: OwnedLines): Html {
-  const coloured = highlightLines(
+export function ownedLinesHtml(lines: readonly OwnedLine[], options: OwnedLinesOptions): Html {
+  const highlighted = highlightLines(
     lines.map(({ text }) => text.slice(0, MAX_LINE_LENGTH)),
-    languageOfFile(place.path),
+    languageOfFile(options.path),
   )
   const groups: Html[] = []
-  for (let from = 0, to = 1; from < lines.length; from = to++) {
-    while (to < lines.length && isSameOwner(lines[to - 1]!, lines[to]!)) to++
-    const code = lines.slice(from, to).map(({ line, text, level }, i) => {
+  for (let start = 0, end = 1; start < lines.length; start = end++) {
+    while (end < lines.length && isSameOwner(lines[end - 1]!, lines[end]!)) end++
+    const code = lines.slice(start, end).map(({ line, text, level }, i) => {
       const omitted = text.length - MAX_LINE_LENGTH
-      const at = place.haveAnchors
+      const lineNumber = options.hasAnchors
         ? html`<a class="at" id="L${line}" href="#L${line}" tabindex="-1">${line}</a>`
         : html`<span class="at">${line}</span>`
-      return html`<div class="ln ${level}">${at}<code>${coloured[from + i]}${omitted > 0 && html`<i> … ${omitted} more characters</i>`}</code></div>`
+      return html`<div class="ln ${level}">${lineNumber}<code>${highlighted[start + i]}${omitted > 0 && html`<i> … ${omitted} more characters</i>`}</code></div>`
     })
-    groups.push(groupHtml(lines.slice(from, to), code, place))
+    groups.push(groupHtml(lines.slice(start, end), code, options))
   }
   return html`${groups}`
 }
@@ -59,7 +59,7 @@ function isSameOwner(a: OwnedLine, b: OwnedLine): boolean {
   )
 }
 
-function groupHtml(lines: readonly OwnedLine[], code: Html[], { project, to }: OwnedLines): Html {
+function groupHtml(lines: readonly OwnedLine[], code: Html[], { project, to }: OwnedLinesOptions): Html {
   const [first, last] = [lines[0]!, lines.at(-1)!]
   const { commit, agent, recorded, date = "" } = first
   const facts = [
@@ -68,13 +68,13 @@ function groupHtml(lines: readonly OwnedLine[], code: Html[], { project, to }: O
     recorded !== undefined && html`<span>${recorded}</span>`,
     date !== "" && html`<span>${localDay(Date.parse(date))}</span>`,
   ]
-  const came =
+  const commitLink =
     commit !== undefined &&
     commit !== "" &&
     html`<a class="came" href="${to.commit(project, commit)}" title="${first.subject ?? ""}">${commit.slice(0, 8)}</a>`
-  const place = first === last ? `Line ${first.line}` : `Lines ${first.line} to ${last.line}`
-  const alone = lines.length === 1 && " alone"
-  return html`<div class="row group${alone}" tabindex="-1" role="group" aria-label="${place}"><div class="who"><p class="first">${ownerTitle(first, to)}${came}</p><p class="line" title="${reasonsIn(lines)}">${facts}</p></div><div class="lns">${code}</div></div>`
+  const label = first === last ? `Line ${first.line}` : `Lines ${first.line} to ${last.line}`
+  const aloneClass = lines.length === 1 && " alone"
+  return html`<div class="row group${aloneClass}" tabindex="-1" role="group" aria-label="${label}"><div class="who"><p class="first">${ownerTitle(first, to)}${commitLink}</p><p class="line" title="${reasonsIn(lines)}">${facts}</p></div><div class="lns">${code}</div></div>`
 }
 
 function strongestLevel(lines: readonly OwnedLine[]): string {
@@ -84,13 +84,13 @@ function strongestLevel(lines: readonly OwnedLine[]): string {
 /** `proved`, or `12 proved, 3 likely` if there are several levels. */
 function levelsIn(lines: readonly OwnedLine[]): string {
   const counts = LEVEL_ORDER.map((level) => [lines.filter((line) => line.level === level).length, level] as const)
-  const there = counts.filter(([count]) => count > 0)
-  return there.map(([count, level]) => (there.length === 1 ? level : `${count} ${level}`)).join(", ")
+  const presentLevels = counts.filter(([count]) => count > 0)
+  return presentLevels.map(([count, level]) => (presentLevels.length === 1 ? level : `${count} ${level}`)).join(", ")
 }
 
 function reasonsIn(lines: readonly OwnedLine[]): string {
-  const found = new Set(lines.flatMap(({ level, reason }) => (reason ? [`${level}: ${REASONS[reason]}`] : [])))
-  return [...found].join("; ")
+  const reasons = new Set(lines.flatMap(({ level, reason }) => (reason ? [`${level}: ${REASONS[reason]}`] : [])))
+  return [...reasons].join("; ")
 }
 
 /** A link to the message that wrote the lines, or the commit's subject if no owner is known. */

@@ -12,20 +12,20 @@ export type RequestedFile = {
   /** Relative to the project, with forward slashes. */
   path: string
   /** The path on disk. */
-  place: string
+  diskPath: string
   rev?: string
 }
 
 /** A dex inside the project in a page's address. The project must be known to dex, because a page reads no other folder. */
 export async function requestedProject({ dex, query }: Pick<PageRequest, "dex" | "query">): Promise<Dex> {
-  const named = query.get("project") ?? ""
+  const name = query.get("project") ?? ""
   const projects = dex.hasHistory() ? await (await dex.store()).projects() : []
-  if (named !== dex.project && !projects.some(({ path }) => path === named))
+  if (name !== dex.project && !projects.some(({ path }) => path === name))
     throw new DexError(
       "not_found",
-      named === "" ? "The address does not name a project." : `dex does not know the project ${named}.`,
+      name === "" ? "The address does not name a project." : `dex does not know the project ${name}.`,
     )
-  return dexInProject(dex, named)
+  return dexInProject(dex, name)
 }
 
 /** Throws a DexError if the path is outside the project, or in a private project nested in it. */
@@ -33,37 +33,47 @@ export async function requestedFile(request: Pick<PageRequest, "dex" | "query">)
   const { query } = request
   const dex = await requestedProject(request)
   const { project } = dex
-  const path = pathWithin(project, query.get("path") ?? "")
-  const place = join(project, path)
-  await refusePrivate(request.dex, place)
+  const path = relativePathInProject(project, query.get("path") ?? "")
+  const diskPath = join(project, path)
+  await refusePrivate(request.dex, diskPath)
   const rev = query.get("rev") ?? ""
   if (/[\0-\x1f]/.test(rev)) throw new DexError("usage", "That is not the name of a commit.")
-  return { dex, project, path, place, rev: rev !== "" ? rev : undefined }
+  return { dex, project, path, diskPath, rev: rev !== "" ? rev : undefined }
 }
 
 /** The path relative to the project, as git writes it. Neither `..` nor an absolute path nor a link can lead outside. */
-export function pathWithin(project: string, path: string): string {
+export function relativePathInProject(project: string, path: string): string {
   const absolute = resolve(project, path)
-  const below = relative(project, absolute)
+  const relativePath = relative(project, absolute)
   const isNamed = path !== "" && !/[\0-\x1f]/.test(path) && !isAbsolute(path)
-  if (!isNamed || !isInside(project, absolute) || below === "" || !isInside(realPathOf(project), realPathOf(absolute)))
+  if (
+    !isNamed ||
+    !isInside(project, absolute) ||
+    relativePath === "" ||
+    !isInside(realPathOf(project), realPathOf(absolute))
+  )
     throw new DexError("not_found", `${path === "" ? "A file without a name" : path} is not in ${project}.`)
-  return below.replaceAll("\\", "/")
+  return relativePath.replaceAll("\\", "/")
 }
 
 /** Throws if the file belongs to a private project, which may be nested in another one. */
-async function refusePrivate(dex: Dex, place: string): Promise<void> {
+async function refusePrivate(dex: Dex, diskPath: string): Promise<void> {
   if (!dex.hasHistory()) return
-  const hidden = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
-  const real = realPathOf(place)
-  const own = hidden.find((project) => isInside(project, place) || isInside(realPathOf(project), real))
-  if (own !== undefined)
-    throw new DexError("private", `${own} is a private project. Run \`dex view\` inside that folder to see it.`)
+  const hiddenProjects = projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
+  const realPath = realPathOf(diskPath)
+  const privateProject = hiddenProjects.find(
+    (project) => isInside(project, diskPath) || isInside(realPathOf(project), realPath),
+  )
+  if (privateProject !== undefined)
+    throw new DexError(
+      "private",
+      `${privateProject} is a private project. Run \`dex view\` inside that folder to see it.`,
+    )
 }
 
 function isInside(folder: string, path: string): boolean {
-  const below = relative(folder, path)
-  return below !== ".." && !below.startsWith(`..${sep}`) && !isAbsolute(below)
+  const relativePath = relative(folder, path)
+  return relativePath !== ".." && !relativePath.startsWith(`..${sep}`) && !isAbsolute(relativePath)
 }
 
 /** The path with links resolved. If the file is gone, the real path of the nearest existing folder, with the rest appended. */
@@ -71,7 +81,7 @@ function realPathOf(path: string): string {
   try {
     return realpathSync(path)
   } catch {
-    const above = dirname(path)
-    return above === path ? path : join(realPathOf(above), relative(above, path))
+    const parent = dirname(path)
+    return parent === path ? path : join(realPathOf(parent), relative(parent, path))
   }
 }

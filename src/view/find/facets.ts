@@ -13,7 +13,7 @@ import { agentNames } from "./rows.ts"
 
 /** How many choices of a filter are visible; the others are folded. */
 const MAX_CHOICES = 8
-/** The fewest months in the chart, so that a few months do not fill the page. */
+/** The minimum number of months in the chart, so that their bars are not too wide. */
 const MIN_MONTHS = 12
 const MAX_MONTHS = 24
 
@@ -23,63 +23,63 @@ const MAX_MONTHS = 24
  */
 export async function facetsHtml(dex: Dex, question: FindRequest, to: Addresses): Promise<Html> {
   const store = await dex.store()
-  const { file } = question.narrowed
-  const among = file === undefined ? {} : { among: await store.touching(file) }
-  const spans = await store.spans({ kinds: LISTED_KINDS, inside: dex.project, ...among })
+  const { file } = question.filters
+  const scope = file === undefined ? {} : { among: await store.touching(file) }
+  const spans = await store.spans({ kinds: LISTED_KINDS, inside: dex.project, ...scope })
   const names = await agentNames(
     dex,
     spans.map(({ source }) => source),
   )
-  const matches = filterBy(question.narrowed, dex.now())
-  const without = (...names: (keyof FindFilters)[]) => spans.filter((span) => matches(span, names))
-  const agents = tally(without("source").map(({ source }) => source))
-  const inProjects = without("project")
+  const matches = filterBy(question.filters, dex.now())
+  const spansWithout = (...names: (keyof FindFilters)[]) => spans.filter((span) => matches(span, names))
+  const agents = tally(spansWithout("source").map(({ source }) => source))
+  const inProjects = spansWithout("project")
   const projects = tally(inProjects.flatMap(({ project }) => project ?? []))
   const path = (project: string) => shortPath(project, dex.machine.home)
-  const choices = (name: "source" | "project", values: string[], says: (value: string) => string, counts: Counts) =>
+  const choices = (name: "source" | "project", values: string[], labelOf: (value: string) => string, counts: Counts) =>
     values.map((value) => ({
-      says: says(value),
+      label: labelOf(value),
       title: name === "project" ? path(value) : "",
       count: question.words === "" ? counts(value) : undefined,
-      isChosen: question.narrowed[name]?.toLowerCase() === value.toLowerCase(),
-      address: addressWith(to, question, { [name]: question.narrowed[name] === value ? undefined : value }),
+      isChosen: question.filters[name]?.toLowerCase() === value.toLowerCase(),
+      address: addressWith(to, question, { [name]: question.filters[name] === value ? undefined : value }),
     }))
   // A project's path may be a part of another project's path. The link finds both, so both are counted.
-  const inProject: Counts = (wanted) =>
+  const countInProject: Counts = (wanted) =>
     inProjects.filter(({ project }) => project?.toLowerCase().includes(wanted.toLowerCase())).length
   return html`<aside class="narrow" id="narrow" aria-label="Narrow">
-${group("Time", monthsHtml(question, without("from", "to"), dex.now(), to))}
-${group(
+${groupHtml("Time", monthsHtml(question, spansWithout("from", "to"), dex.now(), to))}
+${groupHtml(
   "Agent",
-  list(
+  listHtml(
     choices(
       "source",
       [...agents.keys()],
-      (one) => names.get(one)!,
-      (one) => agents.get(one)!,
+      (source) => names.get(source)!,
+      (source) => agents.get(source)!,
     ),
   ),
 )}
-${group("Project", list(choices("project", [...projects.keys()], projectName, inProject)))}
-${group("Kind", list(await kinds(dex, question, to)))}
-${group("File and tool", form(question, to))}
+${groupHtml("Project", listHtml(choices("project", [...projects.keys()], projectName, countInProject)))}
+${groupHtml("Kind", listHtml(await kindChoices(dex, question, to)))}
+${groupHtml("File and tool", filterForm(question, to))}
 </aside>`
 }
 
 type Counts = (value: string) => number
-type Choice = { says: string; title: string; count?: number; isChosen: boolean; address: string }
+type Choice = { label: string; title: string; count?: number; isChosen: boolean; address: string }
 
-function group(title: string, content: Html | undefined): Html | undefined {
+function groupHtml(title: string, content: Html | undefined): Html | undefined {
   return content && html`<section><h2>${title}</h2>${content}</section>`
 }
 
-/** Undefined if there is only one choice. */
-function list(choices: Choice[]): Html | undefined {
+/** A list of links. Undefined if there is nothing to choose. */
+function listHtml(choices: Choice[]): Html | undefined {
   if (choices.length < 2 && !choices.some(({ isChosen }) => isChosen)) return undefined
-  const item = ({ says, title, count, isChosen, address }: Choice) =>
-    html`<li><a href="${address}"${title !== "" && html` title="${title}"`}${isChosen && html` class="chosen" aria-current="true"`}><span>${says}</span>${count !== undefined && html`<span class="number">${grouped(count)}</span>`}</a></li>`
-  const rest = choices.slice(MAX_CHOICES)
-  return html`<ul>${choices.slice(0, MAX_CHOICES).map(item)}</ul>${rest.length > 0 && html`<details${rest.some(({ isChosen }) => isChosen) && html` open`}><summary>${rest.length} more</summary><ul>${rest.map(item)}</ul></details>`}`
+  const item = ({ label, title, count, isChosen, address }: Choice) =>
+    html`<li><a href="${address}"${title !== "" && html` title="${title}"`}${isChosen && html` class="chosen" aria-current="true"`}><span>${label}</span>${count !== undefined && html`<span class="number">${grouped(count)}</span>`}</a></li>`
+  const foldedChoices = choices.slice(MAX_CHOICES)
+  return html`<ul>${choices.slice(0, MAX_CHOICES).map(item)}</ul>${foldedChoices.length > 0 && html`<details${foldedChoices.some(({ isChosen }) => isChosen) && html` open`}><summary>${foldedChoices.length} more</summary><ul>${foldedChoices.map(item)}</ul></details>`}`
 }
 
 function tally(values: readonly string[]): Map<string, number> {
@@ -88,16 +88,18 @@ function tally(values: readonly string[]): Map<string, number> {
   return new Map([...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)))
 }
 
-/** Filters like the listing: by a part of the path, and by overlap with the period. */
+/** Returns a function that filters as `dex list` does: by a part of the project's path, and by overlap with the period. */
 function filterBy({ source, project, from, to }: FindFilters, now: number) {
-  const wanted = project?.toLowerCase()
-  const after = from === undefined ? undefined : parseDate(from, "from", now)
-  const before = to === undefined ? undefined : parseDate(to, "to", now)
-  return (span: ConversationSpan, without: readonly (keyof FindFilters)[]) =>
-    (source === undefined || without.includes("source") || span.source === source) &&
-    (wanted === undefined || without.includes("project") || span.project?.toLowerCase().includes(wanted) === true) &&
-    (after === undefined || without.includes("from") || (span.ended_at ?? -1) >= after) &&
-    (before === undefined || without.includes("to") || (span.started_at ?? before + 1) <= before)
+  const wantedProject = project?.toLowerCase()
+  const start = from === undefined ? undefined : parseDate(from, "from", now)
+  const end = to === undefined ? undefined : parseDate(to, "to", now)
+  return (span: ConversationSpan, ignored: readonly (keyof FindFilters)[]) =>
+    (source === undefined || ignored.includes("source") || span.source === source) &&
+    (wantedProject === undefined ||
+      ignored.includes("project") ||
+      span.project?.toLowerCase().includes(wantedProject) === true) &&
+    (start === undefined || ignored.includes("from") || (span.ended_at ?? -1) >= start) &&
+    (end === undefined || ignored.includes("to") || (span.started_at ?? end + 1) <= end)
 }
 
 function monthsHtml(question: FindRequest, spans: ConversationSpan[], now: number, to: Addresses): Html | undefined {
@@ -106,18 +108,18 @@ function monthsHtml(question: FindRequest, spans: ConversationSpan[], now: numbe
   if (last === undefined) return undefined
   const yearAgo = monthOf(new Date(Number(last.slice(0, 4)), Number(last.slice(5)) - MIN_MONTHS, 1).getTime())
   const [first = last] = [...counts.keys(), yearAgo].sort()
-  const all = monthsBetween(first, last)
-  const { from, to: until } = question.narrowed
-  const bars = all.slice(-MAX_MONTHS).map((month): MonthBar => {
+  const months = monthsBetween(first, last)
+  const { from, to: until } = question.filters
+  const bars = months.slice(-MAX_MONTHS).map((month): MonthBar => {
     const isOnly = from === month && until === month
-    const isChosen = (from !== undefined || until !== undefined) && isWithin(month, from, until, now)
+    const isChosen = (from !== undefined || until !== undefined) && overlapsPeriod(month, from, until, now)
     const change = isOnly ? { from: undefined, to: undefined } : { from: month, to: month }
     return { month, count: counts.get(month) ?? 0, isChosen, address: addressWith(to, question, change) }
   })
-  const says = ({ month, count }: MonthBar) => `${month}: ${many(count, "conversation")}`
-  const hidden = all.length - bars.length
+  const tooltipOf = ({ month, count }: MonthBar) => `${month}: ${many(count, "conversation")}`
+  const hiddenMonths = months.length - bars.length
   const items = bars.filter(({ count }) => count > 0).toReversed()
-  return html`${monthBars(bars, "Conversations by month", says)}<p class="ends"><span>${bars[0]!.month}</span><span>${bars.at(-1)!.month}</span></p>${question.words !== "" && html`<p class="note">All conversations, not only those with these words.</p>`}${hidden > 0 && html`<p class="note">${many(hidden, "earlier month")} not drawn: <a href="${addressWith(to, question, { from: undefined, to: all[hidden - 1]! })}">before ${bars[0]!.month}</a></p>`}<details><summary>As a list</summary><ul>${items.map(({ month, count, isChosen, address }) => html`<li><a href="${address}"${isChosen && html` class="chosen"`}><span>${month}</span><span class="number">${grouped(count)}</span></a></li>`)}</ul></details>`
+  return html`${monthBars(bars, "Conversations by month", tooltipOf)}<p class="ends"><span>${bars[0]!.month}</span><span>${bars.at(-1)!.month}</span></p>${question.words !== "" && html`<p class="note">All conversations, not only those with these words.</p>`}${hiddenMonths > 0 && html`<p class="note">${many(hiddenMonths, "earlier month")} not drawn: <a href="${addressWith(to, question, { from: undefined, to: months[hiddenMonths - 1]! })}">before ${bars[0]!.month}</a></p>`}<details><summary>As a list</summary><ul>${items.map(({ month, count, isChosen, address }) => html`<li><a href="${address}"${isChosen && html` class="chosen"`}><span>${month}</span><span class="number">${grouped(count)}</span></a></li>`)}</ul></details>`
 }
 
 /** A conversation that continued into the next month counts in both months, as in their listings. */
@@ -131,17 +133,17 @@ function countMonths(spans: ConversationSpan[]): Map<string, number> {
   return counts
 }
 
-function monthOf(at: number): string {
-  return localDay(at).slice(0, 7)
+function monthOf(timestamp: number): string {
+  return localDay(timestamp).slice(0, 7)
 }
 
 /** The most months between two dates, in case a wrong clock produced absurd dates. */
-const MAX_BETWEEN = 600
+const MAX_MONTHS_BETWEEN = 600
 
 function monthsBetween(first: string, last: string): string[] {
   const months: string[] = []
   let [year, month] = first.split("-").map(Number) as [number, number]
-  for (let n = 0; n < MAX_BETWEEN; n++) {
+  for (let n = 0; n < MAX_MONTHS_BETWEEN; n++) {
     const name = `${year}-${String(month).padStart(2, "0")}`
     if (name > last) break
     months.push(name)
@@ -151,7 +153,7 @@ function monthsBetween(first: string, last: string): string[] {
   return months
 }
 
-function isWithin(month: string, from: string | undefined, until: string | undefined, now: number): boolean {
+function overlapsPeriod(month: string, from: string | undefined, until: string | undefined, now: number): boolean {
   const start = parseDate(month, "from", now)
   const end = parseDate(month, "to", now)
   return (
@@ -166,25 +168,27 @@ const KINDS = [
   ["Documents", "docs"],
 ] as const
 
-async function kinds(dex: Dex, question: FindRequest, to: Addresses): Promise<Choice[]> {
+async function kindChoices(dex: Dex, question: FindRequest, to: Addresses): Promise<Choice[]> {
   const store = await dex.store()
-  const hidden = projectsHiddenFrom(await store.projects(), dex.project, dex.machine.platform)
-  const seen = (await store.collections()).filter(({ project }) => project === undefined || !hidden.includes(project))
-  if (seen.length === 0 && question.narrowed.in === undefined) return []
-  return KINDS.map(([says, value]) => ({
-    says,
+  const hiddenProjects = projectsHiddenFrom(await store.projects(), dex.project, dex.machine.platform)
+  const visibleCollections = (await store.collections()).filter(
+    ({ project }) => project === undefined || !hiddenProjects.includes(project),
+  )
+  if (visibleCollections.length === 0 && question.filters.in === undefined) return []
+  return KINDS.map(([label, value]) => ({
+    label,
     title: "",
-    isChosen: question.narrowed.in === value,
+    isChosen: question.filters.in === value,
     address: addressWith(to, question, { in: value }),
   }))
 }
 
-function form(question: FindRequest, to: Addresses): Html {
-  const { file, tool, ...others } = question.narrowed
-  const hidden = Object.entries({ ...(question.words !== "" && { q: question.words }), ...others })
-  const field = (name: string, value: string | undefined, says: string, hint: string) =>
-    html`<label><span>${says}</span><input type="text" name="${name}" value="${value ?? ""}" placeholder="${hint}" autocomplete="off" spellcheck="false"></label>`
-  return html`<form action="${to.find()}">${hidden.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${field("file", file, "A file it touched", "a part of its path")}${field("tool", tool, "A tool it used", "Bash, Edit, …")}<button>Narrow</button></form>`
+function filterForm(question: FindRequest, to: Addresses): Html {
+  const { file, tool, ...others } = question.filters
+  const hiddenFields = Object.entries({ ...(question.words !== "" && { q: question.words }), ...others })
+  const field = (name: string, value: string | undefined, label: string, hint: string) =>
+    html`<label><span>${label}</span><input type="text" name="${name}" value="${value ?? ""}" placeholder="${hint}" autocomplete="off" spellcheck="false"></label>`
+  return html`<form action="${to.find()}">${hiddenFields.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}${field("file", file, "A file it touched", "a part of its path")}${field("tool", tool, "A tool it used", "Bash, Edit, …")}<button>Narrow</button></form>`
 }
 
 /** The filters, by their names in the search tool. */
@@ -193,14 +197,14 @@ const FILTER_NAMES = ["source", "project", "from", "to", "file", "tool", "in"] a
 export type FindFilters = Partial<Record<(typeof FILTER_NAMES)[number], string>>
 
 /** The search in a page's address. */
-export type FindRequest = { words: string; narrowed: FindFilters; offset: number }
+export type FindRequest = { words: string; filters: FindFilters; offset: number }
 
 export function readFindRequest(query: URLSearchParams): FindRequest {
-  const given = FILTER_NAMES.map((name) => [name, (query.get(name) ?? "").trim()])
+  const values = FILTER_NAMES.map((name) => [name, (query.get(name) ?? "").trim()])
   const offset = Number(query.get("offset"))
   return {
     words: (query.get("q") ?? "").trim(),
-    narrowed: Object.fromEntries(given.filter(([, value]) => value !== "")),
+    filters: Object.fromEntries(values.filter(([, value]) => value !== "")),
     offset: Number.isSafeInteger(offset) && offset > 0 ? offset : 0,
   }
 }
@@ -213,8 +217,8 @@ export function hasSearchWords({ words }: FindRequest): boolean {
 /** The address of the same search with some filters changed, starting at the first row. `undefined` removes a filter. */
 export function addressWith(
   to: Addresses,
-  { words, narrowed }: FindRequest,
+  { words, filters }: FindRequest,
   change: { [Name in keyof FindFilters]?: string | undefined } & { q?: string; offset?: number | undefined } = {},
 ): string {
-  return to.find({ q: words === "" ? undefined : words, ...narrowed, ...change })
+  return to.find({ q: words === "" ? undefined : words, ...filters, ...change })
 }

@@ -35,8 +35,8 @@ export async function rowsHtml(dex: Dex, rows: readonly ResultRow[], to: Address
 
 /** The names of the agents, by source. */
 export async function agentNames(dex: Dex, sources: readonly string[]): Promise<Map<string, string>> {
-  const named = [...new Set(sources)].map(async (source) => [source, await agentName(dex, source)] as const)
-  return new Map(await Promise.all(named))
+  const entries = [...new Set(sources)].map(async (source) => [source, await agentName(dex, source)] as const)
+  return new Map(await Promise.all(entries))
 }
 
 async function agentName(dex: Dex, source: string): Promise<string> {

@@ -18,13 +18,13 @@ import { choiceLinks, lateSection, requestedRange, sectionPage } from "./late-se
 export async function homePage(request: PageRequest): Promise<ViewPage> {
   const { dex, to, query } = request
   if (!dex.hasHistory()) return nothingYet()
-  const stored = await runToolForPage(dex, stats, { summary: true })
-  if (Object.keys(stored.kinds).length === 0) return nothingYet()
+  const statistics = await runToolForPage(dex, stats, { summary: true })
+  if (Object.keys(statistics.kinds).length === 0) return nothingYet()
   const days = requestedDays(query)
-  const { from, until } = rangeOf(days, stored, dex.now())
+  const { from, until } = rangeOf(days, statistics, dex.now())
   const range = { from, to: until }
   const body = html`<div class="home">
-<header class="title"><h1>What happened lately</h1>${storedLine(stored)}</header>
+<header class="title"><h1>What happened lately</h1>${storedLine(statistics)}</header>
 ${lateSection("A year", to.to("year", { amount: query.get("year") ?? undefined }), "tall")}
 <div class="beside">
 ${await newestSection(request)}
@@ -38,7 +38,7 @@ ${lateSection("Projects", to.to("projects", range))}
 
 function nothingYet(): ViewPage {
   const text =
-    "dex has not read a conversation yet. Run `dex sync` in a terminal: it reads what your coding agents wrote on this machine. Then open this page again."
+    "dex has not read any conversations yet. Run `dex sync` in a terminal: it reads what your coding agents wrote on this machine. Then open this page again."
   return { title: "Home", section: "home", body: messagePageHtml("Nothing yet", text) }
 }
 
@@ -68,60 +68,62 @@ function rangeOf(days: number, { date_range }: OutputOf<typeof stats>, now: numb
 
 const daysBefore = (day: string, count: number) => localDay(Date.parse(`${day}T12:00:00`) - count * DAY_MS)
 
-const NEWEST = 10
+const MAX_NEWEST = 10
 
 /** The newest conversations. The section is updated while agents write. */
 async function newestSection({ dex, to }: PageRequest): Promise<Html> {
-  const { conversations, total } = await runToolForPage(dex, list, { limit: NEWEST })
+  const { conversations, total } = await runToolForPage(dex, list, { limit: MAX_NEWEST })
   const rows = await Promise.all(
     conversations.map(async ({ id, title, project, source, date, message_count, commits, ...work }) => {
       const agent = (await agentNamed(dex, source))?.name ?? source
       return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}" title="${when(date)}">${date === "" ? "no date" : `${age(date, dex.now())} ago`}</time><span title="${shortPath(project, dex.machine.home)}">${projectName(project)}</span><span>${agent}</span><span>${many(message_count, "message")}</span>${work.lines_added + work.lines_removed > 0 && html`<span><span class="added">+${work.lines_added}</span> <span class="removed">−${work.lines_removed}</span></span>`}${commits > 0 && html`<span>${many(commits, "commit")}</span>`}</p></li>`
     }),
   )
-  const more = total > NEWEST && html`<p class="note"><a href="${to.find()}">All ${many(total, "conversation")}</a></p>`
-  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversations by a person.</p>` : html`<ol class="rows">${rows}</ol>`}${more}</section>`
+  const moreLink =
+    total > MAX_NEWEST && html`<p class="note"><a href="${to.find()}">All ${many(total, "conversation")}</a></p>`
+  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversations by a person.</p>` : html`<ol class="rows">${rows}</ol>`}${moreLink}</section>`
 }
 
 export async function newestPart(request: PageRequest): Promise<ViewPage> {
   return { title: "Newest", isPart: true, body: await newestSection(request) }
 }
 
-const LENGTHS = [30, 90]
+const PERIOD_DAYS = [30, 90]
 const TITLE = "Money and tokens"
 
-/** How many days the home page covers. */
+/** The number of days that the home page covers. */
 function requestedDays(query: URLSearchParams): number {
-  return LENGTHS.find((days) => String(days) === query.get("days")) ?? LENGTHS[0]!
+  return PERIOD_DAYS.find((days) => String(days) === query.get("days")) ?? PERIOD_DAYS[0]!
 }
 
 /** Cost and tokens by day and model. */
 export async function spentPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const range = requestedRange(query)
-  if (!dex.hasHistory()) return sectionPage(request, TITLE, html`<p class="none">No conversation was read yet.</p>`)
-  const spent = await runToolForPage(dex, usage, { by: "month", limit: 1, ...range })
-  if (spent.total.answers === 0 && request.isLearning()) return sectionPage(request, TITLE, html``)
+  if (!dex.hasHistory())
+    return sectionPage(request, TITLE, html`<p class="none">No conversations have been read yet.</p>`)
+  const usageOutput = await runToolForPage(dex, usage, { by: "month", limit: 1, ...range })
+  if (usageOutput.total.answers === 0 && request.isLearning()) return sectionPage(request, TITLE, html``)
   const today = localDay(dex.now())
   const { from, to: until } = dateRange(range, dex.now())
-  const shown = {
-    from: from === undefined ? (spent.days[0]?.day ?? today) : localDay(from),
+  const shownRange = {
+    from: from === undefined ? (usageOutput.days[0]?.day ?? today) : localDay(from),
     until: until === undefined ? today : localDay(until),
   }
   const links = choiceLinks(
-    LENGTHS.map((days) => [String(days), `${days} days`] as const),
+    PERIOD_DAYS.map((days) => [String(days), `${days} days`] as const),
     String(requestedDays(query)),
     (days) => to.to("", { days }),
     "How many days",
   )
   const notes = [
-    ...(spent.plan === undefined ? [] : [`Money is the list price, covered by your plan (${spent.plan}).`]),
-    ...spent.notes,
+    ...(usageOutput.plan === undefined ? [] : [`Money is the list price, covered by your plan (${usageOutput.plan}).`]),
+    ...usageOutput.notes,
   ]
   return sectionPage(
     request,
     TITLE,
-    html`<p class="note">${shown.from} to ${shown.until}</p>${spentDays(spent, shown)}${notes.map((note) => html`<p class="note">${note}</p>`)}`,
+    html`<p class="note">${shownRange.from} to ${shownRange.until}</p>${spentDays(usageOutput, shownRange)}${notes.map((note) => html`<p class="note">${note}</p>`)}`,
     links,
   )
 }

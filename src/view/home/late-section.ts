@@ -9,12 +9,12 @@ export function lateSection(title: string, address: string, size: "tall" | "" = 
 }
 
 /** The content of a slow section: a fragment for the open page, or a page of its own. */
-export function sectionPage(request: PageRequest, title: string, content: Html, beside?: Html): ViewPage {
+export function sectionPage(request: PageRequest, title: string, content: Html, links?: Html): ViewPage {
   const isPart = request.query.has("part")
   const learning = request.isLearning() && html` data-learning="${request.address}"`
   const body = isPart
-    ? html`<section${learning}><header><h2>${title}</h2>${beside}</header>${request.isLearning() && learningLine()}${content}</section>`
-    : html`<div class="home"><header class="title"><h1>${title}</h1></header><section>${beside}${content}</section></div>`
+    ? html`<section${learning}><header><h2>${title}</h2>${links}</header>${request.isLearning() && learningLine()}${content}</section>`
+    : html`<div class="home"><header class="title"><h1>${title}</h1></header><section>${links}${content}</section></div>`
   return { title, section: "home", isPart, body }
 }
 

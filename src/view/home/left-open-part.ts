@@ -15,16 +15,16 @@ import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from ".
 import { sectionPage } from "./late-section.ts"
 
 const MAX_CONVERSATIONS = 12
-/** The most messages to read, because all messages of these conversations are read. */
+/** The maximum number of messages to read, because every message of each conversation is read. */
 const MAX_MESSAGES = 6_000
-const MAX_ENDS = 3
+const MAX_OPEN_ENDS = 3
 const MAX_CHECKS = 5
 const MAX_CHARS = 160
 const TITLE = "Left open"
 
 /**
- * Labels for the ways in which a conversation broke off. Questions and next steps are missing, because they are not work in
- * progress.
+ * Labels for the ways in which a conversation broke off. Questions and next steps have no label, because they are not work
+ * in progress.
  */
 const END_LABELS: Partial<Record<OpenEnd["kind"], string>> = {
   request: "not answered",
@@ -37,86 +37,87 @@ type ReadConversation = { row: ConversationRow; messages: StoredMessage[] }
 /** Work that broke off in the newest conversations, and checks that failed and did not pass afterwards. */
 export async function leftOpenPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
-  const looked = dex.hasHistory() ? await readNewest(dex) : []
+  const conversations = dex.hasHistory() ? await readNewest(dex) : []
   const now = dex.now()
-  const broken = looked.flatMap((one) => brokenOff(one, to, now) ?? [])
-  const checks = [...Map.groupBy(looked, ({ row }) => row.project ?? "")].flatMap(([project, own]) =>
-    findOpenChecks(project, own.map(spoken)).map((check) => ({ project, ...check })),
+  const brokenOffRows = conversations.flatMap((conversation) => brokenOffHtml(conversation, to, now) ?? [])
+  const checks = [...Map.groupBy(conversations, ({ row }) => row.project ?? "")].flatMap(([project, group]) =>
+    findOpenChecks(project, group.map(checkInput)).map((check) => ({ project, ...check })),
   )
-  const failing = checks
+  const failingRows = checks
     .slice(0, MAX_CHECKS)
     .map(
       ({ project, ref, command, error, times }) =>
-        html`<li class="row" tabindex="-1"><a class="title" href="${addressOfRef(to, ref)}"><code>${shortened(command)}</code></a><p class="line"><span class="bad">failed${times > 1 && ` ${times} times`}</span><span>${projectName(project)}</span>${error !== undefined && html`<span>${shortened(error)}</span>`}</p></li>`,
+        html`<li class="row" tabindex="-1"><a class="title" href="${addressOfRef(to, ref)}"><code>${shortenText(command)}</code></a><p class="line"><span class="bad">failed${times > 1 && ` ${times} times`}</span><span>${projectName(project)}</span>${error !== undefined && html`<span>${shortenText(error)}</span>`}</p></li>`,
     )
-  const list = (title: string, items: Html[], more: number) =>
+  const list = (title: string, items: Html[], hiddenCount: number) =>
     items.length > 0 &&
-    html`<h3>${title}</h3><ol class="rows">${items}</ol>${more > 0 && html`<p class="note">and ${more} more</p>`}`
-  const nothing = broken.length + checks.length === 0 && html`<p class="none">Nothing found.</p>`
+    html`<h3>${title}</h3><ol class="rows">${items}</ol>${hiddenCount > 0 && html`<p class="note">and ${hiddenCount} more</p>`}`
+  const emptyNote = brokenOffRows.length + checks.length === 0 && html`<p class="none">Nothing found.</p>`
   return sectionPage(
     request,
     TITLE,
-    html`${list("Broken off", broken, 0)}${list("Failed, and did not pass afterwards", failing, checks.length - failing.length)}${nothing}<p class="note">In the newest ${many(looked.length, "conversation")}. <code>dex digest</code> looks at a day or a week.</p>`,
+    html`${list("Broken off", brokenOffRows, 0)}${list("Failed, and did not pass afterwards", failingRows, checks.length - failingRows.length)}${emptyNote}<p class="note">In the newest ${many(conversations.length, "conversation")}. <code>dex digest</code> looks at a day or a week.</p>`,
   )
 }
 
-/** As many of a person's newest conversations as can be read quickly. */
+/** Reads as many of the person's newest conversations as is possible in a short time. */
 async function readNewest(dex: Dex): Promise<ReadConversation[]> {
   const store = await dex.store()
   const { rows } = await store.list({ kinds: ["person"], inside: dex.project, limit: MAX_CONVERSATIONS, offset: 0 })
-  const looked: ReadConversation[] = []
+  const conversations: ReadConversation[] = []
   let room = MAX_MESSAGES
   for (const row of rows) {
     room -= row.message_count
     if (room < 0) break
     await nextTurn() // lets other requests run in between
     const messages = await store.messages(row.ref)
-    looked.push({ row, messages: messages.filter(({ superseded, copied }) => !superseded && !copied) })
+    conversations.push({ row, messages: messages.filter(({ superseded, copied }) => !superseded && !copied) })
   }
-  return looked
+  return conversations
 }
 
-const spoken = ({ row, messages }: ReadConversation) => ({
+const checkInput = ({ row, messages }: ReadConversation) => ({
   messages,
   refOf: (number: number) => formatRef({ ...row.ref, number }),
   ended_at: row.ended_at ?? 0,
 })
 
-function brokenOff({ row, messages }: ReadConversation, to: Addresses, now: number): Html | undefined {
-  const ends = briefOf(messages).open_ends.filter(({ kind }) => END_LABELS[kind] !== undefined)
-  if (ends.length === 0) return undefined
+function brokenOffHtml({ row, messages }: ReadConversation, to: Addresses, now: number): Html | undefined {
+  const openEnds = briefOf(messages).open_ends.filter(({ kind }) => END_LABELS[kind] !== undefined)
+  if (openEnds.length === 0) return undefined
   const { id, title, project, date } = conversationOf(row)
-  const shown = ends
-    .slice(0, MAX_ENDS)
+  const endItems = openEnds
+    .slice(0, MAX_OPEN_ENDS)
     .map(
       ({ kind, number, text }) =>
-        html`<li><a href="${to.read(id, number)}"><span class="facts">${END_LABELS[kind]}</span> ${shortened(text)}</a></li>`,
+        html`<li><a href="${to.read(id, number)}"><span class="facts">${END_LABELS[kind]}</span> ${shortenText(text)}</a></li>`,
     )
-  const more = ends.length > MAX_ENDS && html`<li class="facts">and ${ends.length - MAX_ENDS} more</li>`
-  return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}">${date === "" ? "no date" : `${age(date, now)} ago`}</time><span>${projectName(project)}</span></p><ul class="ends">${shown}${more}</ul></li>`
+  const moreItem =
+    openEnds.length > MAX_OPEN_ENDS && html`<li class="facts">and ${openEnds.length - MAX_OPEN_ENDS} more</li>`
+  return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line"><time datetime="${date}">${date === "" ? "no date" : `${age(date, now)} ago`}</time><span>${projectName(project)}</span></p><ul class="ends">${endItems}${moreItem}</ul></li>`
 }
 
-function shortened(text: string): string {
+function shortenText(text: string): string {
   const line = text.replaceAll(/\s+/g, " ").trim()
   return line.length > MAX_CHARS ? `${line.slice(0, MAX_CHARS)}…` : line
 }
 
-const SHOWN = 5
+const MAX_DELETED_SHOWN = 5
 /** The most transcripts that are sorted by the time of their deletion. */
-const MAX_ORDERED = 500
+const MAX_SORTED_TRANSCRIPTS = 500
 const DELETED_TITLE = "Deleted soon"
 
 /** The conversations whose transcripts Claude Code deletes within a week. dex keeps its copies. */
 export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
   const { dex, to } = request
-  const ahead = await upcomingDeletions(dex)
-  if (!ahead || ahead.soon === 0)
+  const deletions = await upcomingDeletions(dex)
+  if (!deletions || deletions.soon === 0)
     return sectionPage(
       request,
       DELETED_TITLE,
-      html`<p class="none">${ahead ? `Claude Code deletes transcripts after ${ahead.days} days, and none within a week. ` : ""}What dex has read stays.</p>`,
+      html`<p class="none">${deletions ? `Claude Code deletes transcripts after ${deletions.days} days, and none within a week. ` : ""}dex keeps what it has read.</p>`,
     )
-  const { days, soon, unread, transcripts } = ahead
+  const { days, soon, unread, transcripts } = deletions
   // A transcript is named after its conversation. Transcripts of private projects are counted, but not listed.
   const refs = transcripts.map(({ path }) => ({ source: "claude_code", id: basename(path, ".jsonl") }))
   const store = await dex.store()
@@ -124,21 +125,28 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
     among: refs,
     kinds: ["person"],
     inside: dex.project,
-    limit: MAX_ORDERED,
+    limit: MAX_SORTED_TRANSCRIPTS,
     offset: 0,
   })
-  const deletedAt = new Map(transcripts.map((one) => [basename(one.path, ".jsonl"), one.deletedAt]))
+  const deletionTimes = new Map(
+    transcripts.map((transcript) => [basename(transcript.path, ".jsonl"), transcript.deletedAt]),
+  )
   const text =
     unread === 0
       ? `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has a copy of each.`
       : `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has not read ${grouped(unread)} of these completely. Run \`dex sync\` to read them.`
-  const goesAt = (row: ConversationRow) => deletedAt.get(row.ref.id) ?? Number.POSITIVE_INFINITY
-  const shown = rows.toSorted((a, b) => goesAt(a) - goesAt(b)).slice(0, SHOWN)
-  const items = shown.map((row) => {
+  const deletionTime = (row: ConversationRow) => deletionTimes.get(row.ref.id) ?? Number.POSITIVE_INFINITY
+  const shownRows = rows.toSorted((a, b) => deletionTime(a) - deletionTime(b)).slice(0, MAX_DELETED_SHOWN)
+  const items = shownRows.map((row) => {
     const { id, title } = conversationOf(row)
-    const at = deletedAt.get(row.ref.id)
-    return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line">${at !== undefined && html`<span>${at <= dex.now() ? "any time now" : `on ${localDay(at)}`}</span>`}</p></li>`
+    const deletedAt = deletionTimes.get(row.ref.id)
+    return html`<li class="row" tabindex="-1"><a class="title" href="${to.read(id)}">${title}</a><p class="line">${deletedAt !== undefined && html`<span>${deletedAt <= dex.now() ? "any time now" : `on ${localDay(deletedAt)}`}</span>`}</p></li>`
   })
-  const more = total > shown.length && html`<p class="note">and ${many(total - shown.length, "more conversation")}</p>`
-  return sectionPage(request, DELETED_TITLE, html`<p class="facts">${text}</p><ol class="rows">${items}</ol>${more}`)
+  const moreNote =
+    total > shownRows.length && html`<p class="note">and ${many(total - shownRows.length, "more conversation")}</p>`
+  return sectionPage(
+    request,
+    DELETED_TITLE,
+    html`<p class="facts">${text}</p><ol class="rows">${items}</ol>${moreNote}`,
+  )
 }

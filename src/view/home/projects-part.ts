@@ -13,46 +13,46 @@ import { requestedRange, sectionPage } from "./late-section.ts"
 
 const MAX_PROJECTS = 12
 /** The most conversations to count, because counting reads every edit of a conversation. */
-const MAX_COUNTED = 500
-const AT_ONCE = 25
+const MAX_COUNTED_CONVERSATIONS = 500
+const BATCH_SIZE = 25
 
 /** Each project with its work and cost in the period. */
 export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   const range = requestedRange(query)
   if (!dex.hasHistory())
-    return sectionPage(request, "Projects", html`<p class="none">No conversation was read yet.</p>`)
-  const spent = await runToolForPage(dex, usage, { by: "project", limit: 1_000, ...range })
+    return sectionPage(request, "Projects", html`<p class="none">No conversations have been read yet.</p>`)
+  const usageOutput = await runToolForPage(dex, usage, { by: "project", limit: 1_000, ...range })
   const { done, left_out } = await workIn(dex, dateRange(range, dex.now()))
-  const sums = new Map(spent.rows.map((row) => [row.key, row]))
+  const sums = new Map(usageOutput.rows.map((row) => [row.key, row]))
   const names = [...new Set([...sums.keys(), ...done.keys()])]
     .map((name) => ({ name, sum: sums.get(name), work: done.get(name) }))
     .sort((a, b) => (b.sum?.cost ?? 0) - (a.sum?.cost ?? 0) || (b.sum?.tokens ?? 0) - (a.sum?.tokens ?? 0))
   if (names.length === 0)
-    return sectionPage(request, "Projects", html`<p class="none">No conversation in these days.</p>`)
-  const most = Math.max(...names.map(({ sum }) => sum?.cost ?? 0))
+    return sectionPage(request, "Projects", html`<p class="none">No conversations in this period.</p>`)
+  const maxCost = Math.max(...names.map(({ sum }) => sum?.cost ?? 0))
   const rows = names.slice(0, MAX_PROJECTS).map(({ name, sum, work }) => {
     const isNamed = !name.startsWith("(")
     const title = isNamed
       ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${projectName(name)}</a>`
       : html`${name}`
     const conversations = Math.max(sum?.conversations ?? 0, work?.conversations ?? 0)
-    return html`<tr class="row" tabindex="-1"><th scope="row">${title}</th><td class="more">${grouped(conversations)}</td><td>${work ? linesHtml(work) : ""}</td><td>${work ? grouped(work.commits) : ""}</td><td class="more">${sum && shortCount(sum.tokens)}</td><td>${sum && dollars(sum.cost)}</td><td class="bar">${sum && sum.cost > 0 && stackBar([sum.cost], most, `${dollars(sum.cost)} of ${dollars(most)}, the most`)}</td></tr>`
+    return html`<tr class="row" tabindex="-1"><th scope="row">${title}</th><td class="more">${grouped(conversations)}</td><td>${work ? linesHtml(work) : ""}</td><td>${work ? grouped(work.commits) : ""}</td><td class="more">${sum && shortCount(sum.tokens)}</td><td>${sum && dollars(sum.cost)}</td><td class="bar">${sum && sum.cost > 0 && stackBar([sum.cost], maxCost, `${dollars(sum.cost)} of ${dollars(maxCost)}, the most`)}</td></tr>`
   })
-  const heads = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
+  const headings = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
   const notes = [
     ...(names.length > MAX_PROJECTS ? [`${names.length - MAX_PROJECTS} more projects are not shown.`] : []),
     "Lines and commits are those of every conversation that was active in these days, from its beginning.",
     ...(left_out > 0
       ? [
-          `Lines and commits of the newest ${MAX_COUNTED} conversations; ${grouped(left_out)} older ones are not counted.`,
+          `Lines and commits of the newest ${MAX_COUNTED_CONVERSATIONS} conversations; ${grouped(left_out)} older ones are not counted.`,
         ]
       : []),
   ]
   return sectionPage(
     request,
     "Projects",
-    html`<table class="figures projects"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table>${notes.map((note) => html`<p class="note">${note}</p>`)}`,
+    html`<table class="figures projects"><thead><tr>${headings}</tr></thead><tbody>${rows}</tbody></table>${notes.map((note) => html`<p class="note">${note}</p>`)}`,
   )
 }
 
@@ -68,23 +68,29 @@ async function workIn(dex: Dex, range: { from?: number; to?: number }) {
     ...range,
     kinds: ["person", "subagent", "automation"],
     inside: dex.project,
-    limit: MAX_COUNTED,
+    limit: MAX_COUNTED_CONVERSATIONS,
     offset: 0,
   })
   const work: Work[] = []
-  for (let i = 0; i < rows.length; i += AT_ONCE) {
+  for (let i = 0; i < rows.length; i += BATCH_SIZE) {
     await nextTurn() // lets other requests run in between
-    work.push(...(await store.work(rows.slice(i, i + AT_ONCE).map(({ ref }) => ref))))
+    work.push(...(await store.work(rows.slice(i, i + BATCH_SIZE).map(({ ref }) => ref))))
   }
-  const done = new Map<string, Work & { conversations: number }>()
+  const workByProject = new Map<string, Work & { conversations: number }>()
   for (const [i, { project = "(no project)", kind }] of rows.entries()) {
-    const own = work[i]!
-    const sum = done.get(project) ?? { lines_added: 0, lines_removed: 0, files: 0, commits: 0, conversations: 0 }
-    sum.lines_added += own.lines_added
-    sum.lines_removed += own.lines_removed
-    sum.commits += own.commits
+    const conversationWork = work[i]!
+    const sum = workByProject.get(project) ?? {
+      lines_added: 0,
+      lines_removed: 0,
+      files: 0,
+      commits: 0,
+      conversations: 0,
+    }
+    sum.lines_added += conversationWork.lines_added
+    sum.lines_removed += conversationWork.lines_removed
+    sum.commits += conversationWork.commits
     sum.conversations += kind === "person" ? 1 : 0
-    done.set(project, sum)
+    workByProject.set(project, sum)
   }
-  return { done, left_out: total - rows.length }
+  return { done: workByProject, left_out: total - rows.length }
 }

@@ -17,22 +17,22 @@ const TITLES = { tokens: "Tokens by day", cost: "Cost by day", conversations: "C
 /** A map of the last year, in which each day is coloured by an amount. */
 export async function yearPart(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
-  const amount = AMOUNTS.find((one) => one === query.get("amount")) ?? "tokens"
+  const amount = AMOUNTS.find((name) => name === query.get("amount")) ?? "tokens"
   if (!dex.hasHistory())
-    return sectionPage(request, TITLES[amount], html`<p class="none">No conversation was read yet.</p>`)
+    return sectionPage(request, TITLES[amount], html`<p class="none">No conversations have been read yet.</p>`)
   const today = localDay(dex.now())
   const { days, notes } = await runToolForPage(dex, usage, { by: "month", from: heatMapStart(today), limit: 1 })
   const heat = days.map(
-    (one): HeatDay => ({
-      day: one.day,
-      amount: one[amount],
-      says: `${one.day}: ${many(one.conversations, "conversation")}, ${shortCount(one.tokens)} tokens, ${dollars(one.cost)}`,
-      address: to.find({ from: one.day, to: one.day }),
+    (day): HeatDay => ({
+      day: day.day,
+      amount: day[amount],
+      tooltip: `${day.day}: ${many(day.conversations, "conversation")}, ${shortCount(day.tokens)} tokens, ${dollars(day.cost)}`,
+      address: to.find({ from: day.day, to: day.day }),
     }),
   )
   if (days.length === 0 && request.isLearning()) return sectionPage(request, TITLES[amount], html``)
   const links = choiceLinks(
-    AMOUNTS.map((one) => [one, one] as const),
+    AMOUNTS.map((amount) => [amount, amount] as const),
     amount,
     (year) => to.to("", { year }),
     "Meaning of a day's colour",
@@ -48,13 +48,13 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
 
 function daysTable(days: UsageOutput["days"], notes: string[], to: Addresses): Html {
   if (days.length === 0)
-    return html`<p class="none">No tokens are known of the last year. ${notes[0] ?? "Some agents do not record them."}</p>`
+    return html`<p class="none">No tokens are recorded for the last year. ${notes[0] ?? "Some agents do not record them."}</p>`
   const rows = days
     .toReversed()
     .map(
       ({ day, conversations, tokens, cost }) =>
         html`<tr><th scope="row"><a href="${to.find({ from: day, to: day })}">${day}</a></th><td>${grouped(conversations)}</td><td>${shortCount(tokens)}</td><td>${dollars(cost)}</td></tr>`,
     )
-  const heads = ["Day", "Conversations", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
-  return html`<details class="numbers"><summary>As a table</summary><table class="figures"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table><p class="note">Counted from what agents recorded: a conversation whose agent records no tokens is not in it.</p></details>`
+  const headings = ["Day", "Conversations", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
+  return html`<details class="numbers"><summary>As a table</summary><table class="figures"><thead><tr>${headings}</tr></thead><tbody>${rows}</tbody></table><p class="note">Counted from what agents recorded: a conversation whose agent records no tokens is not in it.</p></details>`
 }

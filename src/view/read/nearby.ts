@@ -13,7 +13,7 @@ import type { Addresses } from "../page.ts"
  */
 const MAX_DISTANCE = 30
 
-/** The numbers of the messages in which a call was made and answered. */
+/** The numbers of the two messages that contain a call and its result. */
 type MadeCall = { madeIn?: number; answeredIn?: number }
 
 export type MessagesWithResults = {
@@ -31,19 +31,19 @@ export async function readWithResults(
   part: readonly number[],
 ): Promise<MessagesWithResults> {
   const first = all.indexOf(part[0] ?? 0)
-  const near = all.slice(Math.max(0, first - MAX_DISTANCE), first + part.length + MAX_DISTANCE)
-  const places = new Map(near.map((number, i) => [number, i]))
-  const stored = await store.messages(ref, near)
-  const outcomes = outcomesOf(stored)
-  const calls = callsIn(stored)
+  const nearbyNumbers = all.slice(Math.max(0, first - MAX_DISTANCE), first + part.length + MAX_DISTANCE)
+  const positions = new Map(nearbyNumbers.map((number, i) => [number, i]))
+  const storedMessages = await store.messages(ref, nearbyNumbers)
+  const outcomes = outcomesOf(storedMessages)
+  const calls = callsIn(storedMessages)
   for (const [id, { madeIn, answeredIn }] of calls) {
     const isIncomplete = madeIn === undefined || answeredIn === undefined
-    if (!isIncomplete && Math.abs(places.get(answeredIn)! - places.get(madeIn)!) <= MAX_DISTANCE) continue
+    if (!isIncomplete && Math.abs(positions.get(answeredIn)! - positions.get(madeIn)!) <= MAX_DISTANCE) continue
     outcomes.delete(id)
     calls.delete(id)
   }
-  const own = new Set(part)
-  return { messages: stored.filter(({ number }) => own.has(number)), outcomes, calls }
+  const partNumbers = new Set(part)
+  return { messages: storedMessages.filter(({ number }) => partNumbers.has(number)), outcomes, calls }
 }
 
 function callsIn(messages: readonly StoredMessage[]): Map<string, MadeCall> {
@@ -69,7 +69,10 @@ export async function subagentsOf(dex: Dex, row: ConversationRow): Promise<Subag
     inside: dex.project,
   })
   const all = rows.filter(({ parent }) => parent?.id === row.ref.id)
-  return { all, byCall: new Map(all.flatMap((one) => (one.parent?.call_id ? [[one.parent.call_id, one]] : []))) }
+  return {
+    all,
+    byCall: new Map(all.flatMap((subagent) => (subagent.parent?.call_id ? [[subagent.parent.call_id, subagent]] : []))),
+  }
 }
 
 export function subagentHtml(row: ConversationRow, to: Addresses): Html {

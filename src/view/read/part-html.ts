@@ -9,7 +9,7 @@ import type { Addresses, RequestedConversation } from "../page.ts"
 import { type MessagesWithResults, readWithResults, type Subagents, subagentHtml } from "./nearby.ts"
 import type { Versions } from "./shape.ts"
 
-/** How many messages one part of the page contains: several screens, but fast to render. */
+/** How many messages one part of the page contains. They fill several screens, but are rendered quickly. */
 const MESSAGES_PER_PART = 50
 /** The most characters of an output that are shown. A link shows all of it. */
 const MAX_CHARS = 6_000
@@ -23,9 +23,9 @@ export function splitIntoParts(versions: Versions): number[][] {
 }
 
 export function partWithMessage(parts: number[][], number: number): number {
-  const found = parts.findIndex((numbers) => numbers.includes(number))
-  if (found === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
-  return found
+  const index = parts.findIndex((numbers) => numbers.includes(number))
+  if (index === -1) throw new DexError("no_message", `There is no message ${number} in this conversation.`)
+  return index
 }
 
 export async function partHtml(
@@ -45,26 +45,26 @@ export async function partHtml(
     outcomes: nearby.outcomes,
     mostChars: MAX_CHARS,
     subagentOf: (id) => {
-      const found = subagents.byCall.get(id)
-      return found && subagentHtml(found, to)
+      const subagent = subagents.byCall.get(id)
+      return subagent && subagentHtml(subagent, to)
     },
     rest: (number, part) =>
       html`<a class="rest" href="${to.conversation(name, `whole/${number}/${part}`)}">Show all of it</a>`,
     beside: (number) =>
       html`<span class="ways"><a href="${to.conversation(name, "raw", { at: number })}" title="The record that this was read from">raw</a><a href="${to.read(name, number)}" title="The address of this message">#${number}</a></span>`,
   }
-  const shown = withModels(nearby.messages).map((message) => {
+  const messagesHtml = withModels(nearby.messages).map((message) => {
     const stamp = stampOf(message, versions, nearby, options)
     return cachedHtml(store, { ref: row.ref, number: message.number, stamp }, () => messageHtml(message, options))
   })
-  const link = (at: number, rel: "prev" | "next", says: string) => {
-    const to_ = parts[at]
+  const link = (partIndex: number, rel: "prev" | "next", label: string) => {
+    const linkedPart = parts[partIndex]
     return (
-      to_ &&
-      html`<a class="more" rel="${rel}" href="${to.to(`c/${encodeURIComponent(name)}`, { from: to_[0] })}" data-part="${to.conversation(name, "part", { from: to_[0] })}">${says}: ${to_[0]} to ${to_.at(-1)}</a>`
+      linkedPart &&
+      html`<a class="more" rel="${rel}" href="${to.to(`c/${encodeURIComponent(name)}`, { from: linkedPart[0] })}" data-part="${to.conversation(name, "part", { from: linkedPart[0] })}">${label}: ${linkedPart[0]} to ${linkedPart.at(-1)}</a>`
     )
   }
-  return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${shown.filter((one) => one !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
+  return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${messagesHtml.filter((message) => message !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
 }
 
 /**
@@ -87,13 +87,15 @@ function stampOf(
 
 /** The messages, with the model named only where it changes. */
 function withModels(messages: StoredMessage[]): PageMessage[] {
-  let last: string | undefined
+  let lastModel: string | undefined
   return messages.map((message) => {
     const { number, role, parts, at, model } = message
     const { state } = messageState(message)
-    const isNew = model !== undefined && model !== last
-    last = model ?? last
-    const facts = [at === undefined ? "" : localMinute(at), isNew ? model : "", state ?? ""].filter((one) => one !== "")
+    const isNewModel = model !== undefined && model !== lastModel
+    lastModel = model ?? lastModel
+    const facts = [at === undefined ? "" : localMinute(at), isNewModel ? model : "", state ?? ""].filter(
+      (fact) => fact !== "",
+    )
     return { number, role, parts, facts }
   })
 }
@@ -118,19 +120,19 @@ function cachedHtml(
   const name = `${formatRef(message.ref)}#${message.number}`
   const cached = cache.byMessage.get(name)
   if (cached) dropOldest(cache, name, cached)
-  const now = cached?.stamp === message.stamp ? cached : { stamp: message.stamp, shown: make() }
-  cache.byMessage.set(name, now)
-  cache.chars += sizeOf(now)
-  for (const [oldest, one] of cache.byMessage) {
+  const current = cached?.stamp === message.stamp ? cached : { stamp: message.stamp, shown: make() }
+  cache.byMessage.set(name, current)
+  cache.chars += sizeOf(current)
+  for (const [oldest, cached] of cache.byMessage) {
     if (cache.chars <= MAX_CACHED_CHARS) break
-    dropOldest(cache, oldest, one)
+    dropOldest(cache, oldest, cached)
   }
-  return now.shown
+  return current.shown
 }
 
-function dropOldest(cache: HtmlCache, name: string, one: CachedMessage): void {
+function dropOldest(cache: HtmlCache, name: string, cached: CachedMessage): void {
   cache.byMessage.delete(name)
-  cache.chars -= sizeOf(one)
+  cache.chars -= sizeOf(cached)
 }
 
 function sizeOf({ stamp, shown }: CachedMessage): number {

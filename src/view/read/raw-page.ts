@@ -20,18 +20,18 @@ export async function rawPage(request: PageRequest): Promise<ViewPage> {
   const name = formatRef(row.ref)
   const lines = await recordsOf(dex, row)
   const number = query.get("at")
-  const from = number === null ? Number(query.get("from") ?? 0) : await placeOf(dex, row, Number(number), lines)
-  const shown = lines.slice(from, from + RECORDS_PER_PAGE).map((line, i) => {
+  const from = number === null ? Number(query.get("from") ?? 0) : await recordIndexOf(dex, row, Number(number), lines)
+  const items = lines.slice(from, from + RECORDS_PER_PAGE).map((line, i) => {
     const parsed = parseObject(line)
     const text = (parsed ? JSON.stringify(parsed, null, 2) : line).slice(0, MAX_CHARS)
     const omitted = line.length - MAX_CHARS
     return html`<li value="${from + i + 1}"><pre class="code">${highlightedHtml(text, "json")}${omitted > 0 && `\n… ${omitted} more characters`}</pre></li>`
   })
-  const step = (at: number, says: string) =>
-    at >= 0 &&
-    at < lines.length &&
-    at !== from &&
-    html`<a class="more" href="${to.conversation(name, "raw", { from: at })}">${says}</a>`
+  const stepLink = (start: number, label: string) =>
+    start >= 0 &&
+    start < lines.length &&
+    start !== from &&
+    html`<a class="more" href="${to.conversation(name, "raw", { from: start })}">${label}</a>`
   const { title } = conversationOf(row)
   const summary =
     lines.length === 0
@@ -39,7 +39,7 @@ export async function rawPage(request: PageRequest): Promise<ViewPage> {
       : `${many(lines.length, "record")}, redacted, from ${row.path}`
   return {
     title: `Records of ${title}`,
-    body: html`<section class="raw"><h1><a href="${to.read(name)}">${title}</a></h1><p>${summary}</p>${step(Math.max(0, from - RECORDS_PER_PAGE), "Earlier records")}<ol>${shown}</ol>${step(from + RECORDS_PER_PAGE, "Later records")}</section>`,
+    body: html`<section class="raw"><h1><a href="${to.read(name)}">${title}</a></h1><p>${summary}</p>${stepLink(Math.max(0, from - RECORDS_PER_PAGE), "Earlier records")}<ol>${items}</ol>${stepLink(from + RECORDS_PER_PAGE, "Later records")}</section>`,
   }
 }
 
@@ -56,7 +56,7 @@ async function recordsOf(dex: Dex, row: ConversationRow): Promise<string[]> {
 }
 
 /** The index of the first record with the message's time; 0 if there is none. */
-async function placeOf(dex: Dex, row: ConversationRow, number: number, lines: string[]): Promise<number> {
+async function recordIndexOf(dex: Dex, row: ConversationRow, number: number, lines: string[]): Promise<number> {
   const [message] = await (await dex.store()).messages(row.ref, [number])
   if (message?.at === undefined) return 0
   const times = [isoDate(message.at), String(message.at)]

@@ -18,28 +18,28 @@ import { factsHtml, outlineHtml } from "./sides.ts"
 /** A conversation, starting with the part that contains the requested message. */
 export async function readPage(request: PageRequest): Promise<ViewPage> {
   const { query, to, dex } = request
-  const read = await requestedConversation(request)
-  const { row } = read
-  const at = Number(query.get("at") ?? query.get("from") ?? 0)
-  const early = await versionsOfUnread(await dex.store(), row)
-  const shape = early ? undefined : await completeShape(read)
-  const versions = early ?? shape!.versions
+  const conversation = await requestedConversation(request)
+  const { row } = conversation
+  const number = Number(query.get("at") ?? query.get("from") ?? 0)
+  const quickVersions = await versionsOfUnread(await dex.store(), row)
+  const shape = quickVersions ? undefined : await completeShape(conversation)
+  const versions = quickVersions ?? shape!.versions
   const parts = splitIntoParts(versions)
-  const index = at === 0 ? 0 : partWithMessage(parts, at)
+  const index = number === 0 ? 0 : partWithMessage(parts, number)
   const head = conversationOf(row)
   const subagents = await subagentsOf(dex, row)
-  const messages = await partHtml(read, versions, [parts, index], subagents, to)
+  const messages = await partHtml(conversation, versions, [parts, index], subagents, to)
   const name = formatRef(row.ref)
   const [outline, facts] = shape
-    ? [outlineSide(request, read, shape), factsSide(request, read, shape, subagents)]
+    ? [outlineSide(request, conversation, shape), factsSide(request, conversation, shape, subagents)]
     : [
-        html`<nav class="outline" aria-label="Outline"${late(to.conversation(name, "outline"), "Outline")}</nav>`,
-        html`<aside class="facts" aria-label="Facts"${late(to.conversation(name, "facts"), "Facts")}</aside>`,
+        html`<nav class="outline" aria-label="Outline"${lateAttributes(to.conversation(name, "outline"), "Outline")}</nav>`,
+        html`<aside class="facts" aria-label="Facts"${lateAttributes(to.conversation(name, "facts"), "Facts")}</aside>`,
       ]
   const body = html`<div class="reading" data-ref="${name}">
 ${outline}
 <div class="conversation">
-<header class="title"><h1>${head.title}</h1>${factLine(dex, row, read.agent, shape)}${tools(row, name, request)}</header>
+<header class="title"><h1>${head.title}</h1>${factLine(dex, row, conversation.agent, shape)}${toolsHtml(row, name, request)}</header>
 <form class="within" action="${to.conversation(name, "find")}"><input type="search" name="q" placeholder="Find in this conversation" aria-label="Find in this conversation" autocomplete="off"></form>
 <div class="messages">${messages}</div>
 </div>
@@ -48,38 +48,52 @@ ${facts}
   return { title: head.title, body }
 }
 
-function late(address: string, says: string): Html {
-  return html` data-late="${address}?part=1"><a href="${address}">${says}</a>`
+function lateAttributes(address: string, label: string): Html {
+  return html` data-late="${address}?part=1"><a href="${address}">${label}</a>`
 }
 
 /** One part of a conversation, for a page that is open. */
 export async function readPart(request: PageRequest): Promise<ViewPage> {
-  const read = await requestedConversation(request)
-  const versions = await currentVersions(await request.dex.store(), read.row.ref)
+  const conversation = await requestedConversation(request)
+  const versions = await currentVersions(await request.dex.store(), conversation.row.ref)
   const parts = splitIntoParts(versions)
   const from = request.query.get("from")
   const index = from === "last" ? parts.length - 1 : partWithMessage(parts, Number(from))
-  const subagents = await subagentsOf(request.dex, read.row)
-  return { title: "", isPart: true, body: await partHtml(read, versions, [parts, index], subagents, request.to) }
+  const subagents = await subagentsOf(request.dex, conversation.row)
+  return {
+    title: "",
+    isPart: true,
+    body: await partHtml(conversation, versions, [parts, index], subagents, request.to),
+  }
 }
 
-/** The outline of a long conversation, which is loaded after it. */
+/** The outline of a long conversation. It is loaded after the conversation itself. */
 export async function outlinePart(request: PageRequest): Promise<ViewPage> {
-  const read = await requestedConversation(request)
-  return sidePage(request, read, "Outline", outlineSide(request, read, await completeShape(read)))
+  const conversation = await requestedConversation(request)
+  return sidePage(
+    request,
+    conversation,
+    "Outline",
+    outlineSide(request, conversation, await completeShape(conversation)),
+  )
 }
 
 export async function factsPart(request: PageRequest): Promise<ViewPage> {
-  const read = await requestedConversation(request)
-  const subagents = await subagentsOf(request.dex, read.row)
-  return sidePage(request, read, "Facts", factsSide(request, read, await completeShape(read), subagents))
+  const conversation = await requestedConversation(request)
+  const subagents = await subagentsOf(request.dex, conversation.row)
+  return sidePage(
+    request,
+    conversation,
+    "Facts",
+    factsSide(request, conversation, await completeShape(conversation), subagents),
+  )
 }
 
-function sidePage({ query, to }: PageRequest, { row }: RequestedConversation, says: string, side: Html): ViewPage {
+function sidePage({ query, to }: PageRequest, { row }: RequestedConversation, label: string, side: Html): ViewPage {
   if (query.has("part")) return { title: "", isPart: true, body: side }
   const { title } = conversationOf(row)
   return {
-    title: `${says} of ${title}`,
+    title: `${label} of ${title}`,
     body: html`<section class="side-page"><h1><a href="${to.read(formatRef(row.ref))}">${title}</a></h1>${side}</section>`,
   }
 }
@@ -115,32 +129,32 @@ function addressesIn(
 function factLine(dex: Dex, row: ConversationRow, agent: string, shape: ConversationShape | undefined): Html {
   const { date, message_count, project } = conversationOf(row)
   const home = dex.machine.home
-  const last = shape?.spent.at(-1)
-  return html`<p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span>${row.git_branch && html`<span>${row.git_branch}</span>`}<time datetime="${date}">${when(date)}</time><span>${many(message_count, "message")}</span>${last && last.cost > 0 && html`<span>$${last.cost.toFixed(2)}</span>`}${row.archived && html`<span class="kept">kept by dex only</span>`}${row.started_at !== undefined && row.ended_at !== undefined && html`<span>${duration(row.ended_at - row.started_at)}</span>`}</p>`
+  const total = shape?.spent.at(-1)
+  return html`<p class="line"><span class="agent">${agent}</span><span title="${shortPath(project, home)}">${projectName(project)}</span>${row.git_branch && html`<span>${row.git_branch}</span>`}<time datetime="${date}">${when(date)}</time><span>${many(message_count, "message")}</span>${total && total.cost > 0 && html`<span>$${total.cost.toFixed(2)}</span>`}${row.archived && html`<span class="kept">kept by dex only</span>`}${row.started_at !== undefined && row.ended_at !== undefined && html`<span>${durationText(row.ended_at - row.started_at)}</span>`}</p>`
 }
 
-function duration(ms: number): string {
+function durationText(ms: number): string {
   const minutes = Math.round(ms / 60_000)
   if (minutes < 60) return `${minutes}\u00a0min`
   return minutes < 1_440 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${Math.round(minutes / 1_440)} days`
 }
 
-function tools(row: ConversationRow, name: string, { to, actionToken }: PageRequest): Html {
-  const isSpoken = row.kind !== "document"
+function toolsHtml(row: ConversationRow, name: string, { to, actionToken }: PageRequest): Html {
+  const isConversation = row.kind !== "document"
   const { project } = row
-  const copied = (title: string, command: string) =>
+  const copyButton = (title: string, command: string) =>
     html`<button type="button" data-copy="${command}" title="Copy: ${command}">${title}</button>`
-  const act = (path: string, fields: Record<string, string>, inner: Html) =>
+  const actionButton = (path: string, fields: Record<string, string>, inner: Html) =>
     actionForm(to.to(`do/${path}`), actionToken, fields, inner)
   const note =
     project !== undefined &&
-    act(
+    actionButton(
       "note",
       { project, ref: name },
       html`<input type="text" name="text" required placeholder="A note for this project" aria-label="A note for this project"><button>Keep</button>`,
     )
-  const more = html`<details class="more-tools"><summary>More</summary><div>${note}<a href="${to.conversation(name, "raw")}">Raw records</a>${project !== undefined && act("private", { project }, html`<button>Make this project private</button>`)}${isSpoken && act("forget", { ref: name }, html`<button class="danger">Forget…</button>`)}</div></details>`
-  return html`<div class="tools">${isSpoken && html`${copied("Resume", `dex resume ${name}`)}${copied("Hand over", `dex handover ${name}`)}`}${copied("Copy ref", name)}<a href="${to.conversation(name, "export.html")}" download>HTML</a><a href="${to.conversation(name, "export.md")}" download>Markdown</a>${more}</div>`
+  const moreTools = html`<details class="more-tools"><summary>More</summary><div>${note}<a href="${to.conversation(name, "raw")}">Raw records</a>${project !== undefined && actionButton("private", { project }, html`<button>Make this project private</button>`)}${isConversation && actionButton("forget", { ref: name }, html`<button class="danger">Forget…</button>`)}</div></details>`
+  return html`<div class="tools">${isConversation && html`${copyButton("Resume", `dex resume ${name}`)}${copyButton("Hand over", `dex handover ${name}`)}`}${copyButton("Copy ref", name)}<a href="${to.conversation(name, "export.html")}" download>HTML</a><a href="${to.conversation(name, "export.md")}" download>Markdown</a>${moreTools}</div>`
 }
 
 /** The complete text of one part of a message. */
@@ -154,12 +168,12 @@ export async function completePart(request: PageRequest): Promise<ViewPage> {
   const name = formatRef(row.ref)
   const title = `Message ${number} of ${conversationOf(row).title}`
   const texts =
-    part.type === "tool_call" ? [part.text, ...(await answerTo(dex, row, number, part.call_id))] : [part.text]
+    part.type === "tool_call" ? [part.text, ...(await resultTexts(dex, row, number, part.call_id))] : [part.text]
   const body = html`<section class="whole"><p><a href="${to.read(name, number)}">Back to message ${number}</a>${message?.at !== undefined && html` · ${isoDate(message.at)}`}</p>${texts.map((text) => html`<pre class="output">${text}</pre>`)}</section>`
   return { title, body }
 }
 
-async function answerTo(
+async function resultTexts(
   dex: Dex,
   { ref }: ConversationRow,
   number: number,

@@ -17,19 +17,19 @@ export type ConversationShape = {
   marks: { number: number; mark: Mark; text: string }[]
   files: Map<string, ChangedFile>
   commands: { number: number; command: string; isTest: boolean; failed?: boolean }[]
-  made: { number: number; name: string; subject: string; isCommit: boolean }[]
+  commitsAndPullRequests: { number: number; name: string; subject: string; isCommit: boolean }[]
   /** The dollars and tokens spent up to and including each message. */
   spent: { number: number; cost: number; tokens: number }[]
   unpriced: number
   roles: Partial<Record<Role, number>>
 }
 
-/** The numbers of a conversation's messages, in order, and the version of each. */
+/** Maps the number of each message of a conversation to its version, in the order of the messages. */
 export type Versions = ReadonlyMap<number, number>
 
 const PROMPT_CHARS = 160
 const MAX_CACHED = 12
-/** The number of messages from which a conversation takes too long to be read before the page is shown. */
+/** A conversation with more messages than this is not read completely before its page is shown, because that would take long. */
 const LONG_CONVERSATION = 1_500
 
 type CachedShape = { shape: ConversationShape; revision: string }
@@ -57,15 +57,15 @@ async function readShape(
   book: PriceBook,
   previous: ConversationShape | undefined,
 ): Promise<ConversationShape> {
-  const now = await versionsOf(store, ref)
-  const shape = previous && hasOnlyGrown(previous, now) ? previous : emptyShape()
-  const fresh = [...now.keys()].filter((number) => !shape.versions.has(number))
-  if (fresh.length > 0 || shape !== previous)
-    add(shape, now, await store.messages(ref, shape === previous ? fresh : undefined), book)
+  const versions = await versionsOf(store, ref)
+  const shape = previous && hasOnlyGrown(previous, versions) ? previous : emptyShape()
+  const newNumbers = [...versions.keys()].filter((number) => !shape.versions.has(number))
+  if (newNumbers.length > 0 || shape !== previous)
+    addMessages(shape, versions, await store.messages(ref, shape === previous ? newNumbers : undefined), book)
   return shape
 }
 
-/** The current versions. */
+/** The current versions, from the cache if it is up to date. */
 export async function currentVersions(store: HistoryReader, ref: Ref): Promise<Versions> {
   const cached = caches.get(store)?.get(formatRef(ref))
   return cached?.revision === (await store.revision()) ? cached.shape.versions : versionsOf(store, ref)
@@ -91,7 +91,7 @@ function emptyShape(): ConversationShape {
     marks: [],
     files: new Map(),
     commands: [],
-    made: [],
+    commitsAndPullRequests: [],
     spent: [],
     unpriced: 0,
     roles: {},
@@ -103,7 +103,7 @@ function hasOnlyGrown({ versions }: ConversationShape, now: Map<number, number>)
   return true
 }
 
-function add(
+function addMessages(
   shape: ConversationShape,
   versions: Map<number, number>,
   messages: StoredMessage[],
@@ -150,19 +150,19 @@ function addEffects(shape: ConversationShape, { number, effects }: StoredMessage
       shape.commands.push({ number, command: effect.command, isTest, failed })
       if (failed) shape.marks.push({ number, mark: "failed", text: effect.command })
     } else if (effect.type === "commit") {
-      shape.made.push({ number, name: effect.hash, subject: effect.subject, isCommit: true })
+      shape.commitsAndPullRequests.push({ number, name: effect.hash, subject: effect.subject, isCommit: true })
       shape.marks.push({ number, mark: "commit", text: effect.subject })
-    } else shape.made.push({ number, name: effect.url, subject: effect.url, isCommit: false })
+    } else shape.commitsAndPullRequests.push({ number, name: effect.url, subject: effect.url, isCommit: false })
   }
 }
 
 function addSpent(shape: ConversationShape, message: StoredMessage, book: PriceBook): void {
   if (!message.usage) return
-  const last = shape.spent.at(-1) ?? { cost: 0, tokens: 0 }
+  const previous = shape.spent.at(-1) ?? { cost: 0, tokens: 0 }
   const { spent } = spendingInMessages([{ ...message, effects: [] }])
   const priced = spent.map((part) => ({ ...moneyFor(part, book), tokens: countTokens(part) }))
-  const cost = priced.reduce((sum, { money }) => sum + totalMoney(money), last.cost)
-  const tokens = priced.reduce((sum, part) => sum + part.tokens, last.tokens)
-  for (const { unpriced, tokens: without } of priced) if (unpriced === "tokens") shape.unpriced += without
+  const cost = priced.reduce((sum, { money }) => sum + totalMoney(money), previous.cost)
+  const tokens = priced.reduce((sum, part) => sum + part.tokens, previous.tokens)
+  for (const { unpriced, tokens: unpricedTokens } of priced) if (unpriced === "tokens") shape.unpriced += unpricedTokens
   if (spent.length > 0) shape.spent.push({ number: message.number, cost, tokens })
 }

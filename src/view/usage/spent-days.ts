@@ -11,39 +11,49 @@ type ModelSum = { model: string; tokens: number; cost: number }
 
 /** How many models have their own colour; the others share one. */
 const COLOURED_MODELS = 5
-/** The most columns of a chart. If there were more, days become weeks or months. */
+/** The maximum number of columns of a chart. For a longer period, a column is a week or a month. */
 const MAX_COLUMNS = 95
 
 export type SpentRange = { from: string; until: string }
 
 /** Charts of cost and tokens in a period, stacked by model, with a legend, and the same numbers as a table. */
 export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">, range: SpentRange): Html {
-  const within = days.filter(({ day }) => day >= range.from && day <= range.until)
-  const sums = modelSums(within)
+  const shownDays = days.filter(({ day }) => day >= range.from && day <= range.until)
+  const sums = modelSums(shownDays)
   const total = { tokens: sumOf(sums, "tokens"), cost: sumOf(sums, "cost") }
   if (total.tokens === 0)
-    return html`<p class="none">No tokens are known from ${range.from} to ${range.until}. Some agents do not record them.</p>`
+    return html`<p class="none">No tokens are recorded from ${range.from} to ${range.until}. Some agents do not record them.</p>`
   const unpriced = new Set(models.filter(({ price_of, cost }) => price_of === undefined && cost === 0).map(modelName))
-  const named = sums.slice(0, sums.length > COLOURED_MODELS + 1 ? COLOURED_MODELS : COLOURED_MODELS + 1)
-  const { unit, columns } = columnsOf(within, range)
-  const chart = (of: "cost" | "tokens", title: string, format: (amount: number) => string) => {
-    const bars = columns.map(({ key, models: own }) => {
-      const amounts = named.map(({ model }) => own.find((one) => one.model === model)?.[of] ?? 0)
-      const all = sumOf(own, of)
-      const rest = Math.max(0, all - amounts.reduce((sum, part) => sum + part, 0))
-      const says = [`${key}: ${format(all)}`, ...own.map((one) => `${modelName(one)} ${format(one[of])}`)].join("\n")
-      return { day: key, parts: sums.length > named.length ? [...amounts, rest] : amounts, says, all }
+  const colouredModels = sums.slice(0, sums.length > COLOURED_MODELS + 1 ? COLOURED_MODELS : COLOURED_MODELS + 1)
+  const { unit, columns } = columnsOf(shownDays, range)
+  const chart = (field: "cost" | "tokens", title: string, format: (amount: number) => string) => {
+    const bars = columns.map(({ key, models: ownModels }) => {
+      const amounts = colouredModels.map(
+        ({ model }) => ownModels.find((candidate) => candidate.model === model)?.[field] ?? 0,
+      )
+      const all = sumOf(ownModels, field)
+      const otherAmount = Math.max(0, all - amounts.reduce((sum, part) => sum + part, 0))
+      const tooltip = [
+        `${key}: ${format(all)}`,
+        ...ownModels.map((model) => `${modelName(model)} ${format(model[field])}`),
+      ].join("\n")
+      return {
+        day: key,
+        parts: sums.length > colouredModels.length ? [...amounts, otherAmount] : amounts,
+        tooltip,
+        all,
+      }
     })
     const highest = Math.max(...bars.map(({ all }) => all))
-    return html`<figure><figcaption>${title} <b>${format(total[of])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${format(total[of])} in all. The table below has the numbers.`, `${format(highest)} at most in a ${unit}`)}</figure>`
+    return html`<figure><figcaption>${title} <b>${format(total[field])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${format(total[field])} in total. The table below has the numbers.`, `${format(highest)} at most in a ${unit}`)}</figure>`
   }
   const charts = [...(total.cost > 0 ? [chart("cost", "Cost", dollars)] : []), chart("tokens", "Tokens", shortCount)]
-  return html`<div class="charts">${charts}</div>${legend(sums, named.length, unpriced)}<details class="numbers"><summary>As a table</summary>${table(columns, unit)}</details>`
+  return html`<div class="charts">${charts}</div>${legendHtml(sums, colouredModels.length, unpriced)}<details class="numbers"><summary>As a table</summary>${tableHtml(columns, unit)}</details>`
 }
 
 const modelName = ({ model }: { model: string }) => (model === "" ? "model not recorded" : model)
-const sumOf = (sums: { tokens: number; cost: number }[], of: "tokens" | "cost") =>
-  sums.reduce((sum, one) => sum + one[of], 0)
+const sumOf = (sums: { tokens: number; cost: number }[], field: "tokens" | "cost") =>
+  sums.reduce((sum, summand) => sum + summand[field], 0)
 
 function modelSums(days: Pick<Day, "models">[]): ModelSum[] {
   const groups = Map.groupBy(
@@ -60,34 +70,39 @@ type Column = { key: string; models: ModelSum[] }
 /** Columns for all days, including those without use. */
 function columnsOf(days: Day[], { from, until }: SpentRange): { unit: string; columns: Column[] } {
   const all = daysBetween(from, until)
-  const at = (day: string) => Date.parse(`${day}T12:00:00`)
+  const noonOf = (day: string) => Date.parse(`${day}T12:00:00`)
   const [unit, keyOf]: [string, (day: string) => string] =
     all.length <= MAX_COLUMNS
       ? ["day", (day) => day]
       : all.length <= MAX_COLUMNS * 7
-        ? ["week", (day) => localWeek(at(day))]
-        : ["month", (day) => localMonth(at(day))]
+        ? ["week", (day) => localWeek(noonOf(day))]
+        : ["month", (day) => localMonth(noonOf(day))]
   const byKey = Map.groupBy(days, ({ day }) => keyOf(day))
   const keys = [...new Set(all.map(keyOf))]
   return { unit, columns: keys.map((key) => ({ key, models: modelSums(byKey.get(key) ?? []) })) }
 }
 
-function legend(sums: ModelSum[], named: number, unpriced: Set<string>): Html {
+function legendHtml(sums: ModelSum[], colouredCount: number, unpriced: Set<string>): Html {
   const row = (colour: number, name: string, { tokens, cost }: { tokens: number; cost: number }) =>
     html`<tr><th scope="row">${swatch(colour)}${name}</th><td>${shortCount(tokens)}</td><td>${unpriced.has(name) ? "no price" : dollars(cost)}</td></tr>`
-  const others = sums.slice(named)
+  const others = sums.slice(colouredCount)
   const rest =
     others.length > 0 &&
-    row(named, `${others.length} other models`, { tokens: sumOf(others, "tokens"), cost: sumOf(others, "cost") })
-  return html`<table class="figures legend"><thead><tr><th scope="col">Model</th><th scope="col">Tokens</th><th scope="col">Cost</th></tr></thead><tbody>${sums.slice(0, named).map((one, i) => row(i, modelName(one), one))}${rest}</tbody></table>`
+    row(colouredCount, `${others.length} other models`, {
+      tokens: sumOf(others, "tokens"),
+      cost: sumOf(others, "cost"),
+    })
+  return html`<table class="figures legend"><thead><tr><th scope="col">Model</th><th scope="col">Tokens</th><th scope="col">Cost</th></tr></thead><tbody>${sums.slice(0, colouredCount).map((model, i) => row(i, modelName(model), model))}${rest}</tbody></table>`
 }
 
-function table(columns: Column[], unit: string): Html {
-  const used = columns.filter(({ models }) => models.length > 0)
-  const rows = used.map(({ key, models }) => {
-    const own = models.map((one) => `${modelName(one)} ${dollars(one.cost)}, ${shortCount(one.tokens)}`).join(" · ")
-    return html`<tr><th scope="row">${key}</th><td>${dollars(sumOf(models, "cost"))}</td><td>${shortCount(sumOf(models, "tokens"))}</td><td class="words">${own}</td></tr>`
+function tableHtml(columns: Column[], unit: string): Html {
+  const usedColumns = columns.filter(({ models }) => models.length > 0)
+  const rows = usedColumns.map(({ key, models }) => {
+    const modelTexts = models
+      .map((model) => `${modelName(model)} ${dollars(model.cost)}, ${shortCount(model.tokens)}`)
+      .join(" · ")
+    return html`<tr><th scope="row">${key}</th><td>${dollars(sumOf(models, "cost"))}</td><td>${shortCount(sumOf(models, "tokens"))}</td><td class="words">${modelTexts}</td></tr>`
   })
-  const heads = [unit, "Cost", "Tokens"].map((name) => html`<th scope="col">${name}</th>`)
-  return html`<table class="figures"><thead><tr>${heads}<th scope="col" class="words">By model</th></tr></thead><tbody>${rows}</tbody></table>`
+  const headings = [unit, "Cost", "Tokens"].map((name) => html`<th scope="col">${name}</th>`)
+  return html`<table class="figures"><thead><tr>${headings}<th scope="col" class="words">By model</th></tr></thead><tbody>${rows}</tbody></table>`
 }

@@ -19,39 +19,43 @@ const ALL_ROWS = 10_000
 export async function usagePage(request: PageRequest): Promise<ViewPage> {
   const { dex, query, to } = request
   if (!dex.hasHistory())
-    return page(messagePageHtml("Nothing yet", "No conversations have been read yet. Run `dex sync` in a terminal."))
-  const by = USAGE_GROUPS.find((one) => one === query.get("by")) ?? "day"
-  const filters = filtersIn(query)
-  const isAll = query.has("all")
-  const output = await runToolForPage(dex, usage, { by, ...filters, limit: isAll ? ALL_ROWS : undefined })
+    return usageViewPage(
+      messagePageHtml("Nothing yet", "No conversations have been read yet. Run `dex sync` in a terminal."),
+    )
+  const by = USAGE_GROUPS.find((group) => group === query.get("by")) ?? "day"
+  const filters = readFilters(query)
+  const showsAll = query.has("all")
+  const output = await runToolForPage(dex, usage, { by, ...filters, limit: showsAll ? ALL_ROWS : undefined })
   if (output.total.answers === 0 && request.isLearning())
-    return page(html`<div class="usage"><header class="title"><h1>Usage</h1></header></div>`)
+    return usageViewPage(html`<div class="usage"><header class="title"><h1>Usage</h1></header></div>`)
   const links = USAGE_GROUPS.map(
-    (one) =>
-      html`<a href="${to.usage({ by: one, ...filters })}"${one === by && html` aria-current="page"`}>${GROUP_NAMES[one]}</a>`,
+    (group) =>
+      html`<a href="${to.usage({ by: group, ...filters })}"${group === by && html` aria-current="page"`}>${GROUP_NAMES[group]}</a>`,
   )
   const head = html`<header class="title"><h1>Usage</h1>${headLine(output)}</header><nav class="choices" aria-label="Sum up by">${links}</nav>${filterForm(by, filters, request)}`
   if (output.total.answers === 0)
-    return page(html`<div class="usage">${head}<p class="none">No usage is known for this.</p>${notes(output)}</div>`)
+    return usageViewPage(
+      html`<div class="usage">${head}<p class="none">No usage is recorded for this selection.</p>${notesHtml(output)}</div>`,
+    )
   const [first, last] = [output.days[0]?.day, output.days.at(-1)?.day]
   const chart =
     first !== undefined &&
     last !== undefined &&
     html`<section>${spentDays(output, { from: first, until: last })}</section>`
-  const more =
+  const moreNote =
     output.rows_left_out > 0 &&
     html`<p class="note">${many(output.rows_left_out, "more row")} not shown; the total counts them. <a href="${to.usage({ by, ...filters, all: 1 })}">Show all</a></p>`
-  return page(html`<div class="usage">${head}
+  return usageViewPage(html`<div class="usage">${head}
 ${chart}
-<section><h2>By ${GROUP_NAMES[by].toLowerCase()}</h2>${await costTable(output, by, filters, request)}${more}</section>
-<section><h2>Prices</h2>${prices(output)}${notes(output)}</section></div>`)
+<section><h2>By ${GROUP_NAMES[by].toLowerCase()}</h2>${await costTable(output, by, filters, request)}${moreNote}</section>
+<section><h2>Prices</h2>${pricesHtml(output)}${notesHtml(output)}</section></div>`)
 }
 
-const page = (body: Html): ViewPage => ({ title: "Usage", section: "usage", body })
+const usageViewPage = (body: Html): ViewPage => ({ title: "Usage", section: "usage", body })
 
-function filtersIn(query: URLSearchParams): Filters {
-  const given = FILTERS.map((name) => [name, (query.get(name) ?? "").trim()] as const)
-  return Object.fromEntries(given.filter(([, value]) => value !== ""))
+function readFilters(query: URLSearchParams): Filters {
+  const values = FILTERS.map((name) => [name, (query.get(name) ?? "").trim()] as const)
+  return Object.fromEntries(values.filter(([, value]) => value !== ""))
 }
 
 function headLine({ total, from, to, plan }: UsageOutput): Html {
@@ -67,7 +71,7 @@ function filterForm(by: UsageGroup, filters: Filters, { to }: PageRequest): Html
 }
 
 /** The source of each model's price, if it has one. */
-function prices({ models }: UsageOutput): Html {
+function pricesHtml({ models }: UsageOutput): Html {
   const rows = models.map(({ model, tokens, cost, price_of, from, since }) => {
     const name = model === "" ? "model not recorded" : model
     const source =
@@ -78,25 +82,25 @@ function prices({ models }: UsageOutput): Html {
           : "no price is known"
     return html`<tr><th scope="row">${name}<span class="note">${source}</span></th><td>${grouped(tokens)}</td><td>${price_of === undefined && cost === 0 ? "no price" : dollars(cost)}</td></tr>`
   })
-  const heads = ["Model", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
-  return html`<table class="figures"><thead><tr>${heads}</tr></thead><tbody>${rows}</tbody></table>`
+  const headings = ["Model", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)
+  return html`<table class="figures"><thead><tr>${headings}</tr></thead><tbody>${rows}</tbody></table>`
 }
 
-function notes({ notes: others, by, total }: UsageOutput): Html {
+function notesHtml({ notes: outputNotes, by, total }: UsageOutput): Html {
   const { cost_of } = total
-  const writes =
+  const cacheNotes =
     cost_of.cache_write_1h > 0 && cost_of.cache_write_5m > 0
       ? [
-          `Of the cost of cache writes, ${dollars(cost_of.cache_write_1h)} was kept for an hour and ${dollars(cost_of.cache_write_5m)} for five minutes.`,
+          `Of the cost of cache writes, ${dollars(cost_of.cache_write_1h)} is for entries that last an hour, and ${dollars(cost_of.cache_write_5m)} for those that last five minutes.`,
         ]
       : []
   const all = [
     "Tokens are as agents recorded them; money is the list price.",
     ...(by === "block"
-      ? ["Five hours begin with the hour of the first answer, like the limits of Claude's plans."]
+      ? ["A block of five hours begins with the hour of its first answer, like the limits of Claude's plans."]
       : []),
-    ...writes,
-    ...others,
+    ...cacheNotes,
+    ...outputNotes,
   ]
   return html`${all.map((note) => html`<p class="note">${note}</p>`)}`
 }
@@ -105,7 +109,7 @@ type Row = UsageOutput["rows"][number]
 type CostOf = Row["cost_of"]
 
 /** The parts of a cost, in the order of the colours. */
-const KINDS: [name: string, of: (cost: CostOf) => number][] = [
+const COST_PARTS: [name: string, of: (cost: CostOf) => number][] = [
   ["output", ({ output }) => output],
   ["input", ({ input }) => input],
   ["read from caches", ({ cache_read }) => cache_read],
@@ -122,42 +126,43 @@ async function costTable(
   request: PageRequest,
 ): Promise<Html> {
   const isMoney = total.cost > 0
-  const named = rows.filter(({ key }) => !key.startsWith("("))
-  const most = Math.max(...(named.length > 0 ? named : rows).map((row) => (isMoney ? row.cost : row.tokens)))
+  const groupRows = rows.filter(({ key }) => !key.startsWith("("))
+  const longest = Math.max(...(groupRows.length > 0 ? groupRows : rows).map((row) => (isMoney ? row.cost : row.tokens)))
   const isPeriod = PERIODS.includes(by)
-  const shown = isPeriod ? rows.toReversed() : rows
+  const orderedRows = isPeriod ? rows.toReversed() : rows
   const lines = await Promise.all(
-    shown.map(async (row) => {
+    orderedRows.map(async (row) => {
       const label = await labelOf(row, by, filters, request)
-      return html`<tr class="row" tabindex="-1"><th scope="row">${label}${row.subagents && " (subagents)"}</th><td>${dollars(row.cost)}${row.unpriced_tokens > 0 && "+"}</td><td>${shortCount(row.tokens)}</td><td class="more">${shortCount(row.output)}</td><td class="more">${row.conversations}</td><td class="bar">${barOf(row, most, isMoney)}</td></tr>`
+      return html`<tr class="row" tabindex="-1"><th scope="row">${label}${row.subagents && " (subagents)"}</th><td>${dollars(row.cost)}${row.unpriced_tokens > 0 && "+"}</td><td>${shortCount(row.tokens)}</td><td class="more">${shortCount(row.output)}</td><td class="more">${row.conversations}</td><td class="bar">${barOf(row, longest, isMoney)}</td></tr>`
     }),
   )
   const legend = isMoney
-    ? KINDS.flatMap(([name, of], colour) =>
+    ? COST_PARTS.flatMap(([name, of], colour) =>
         of(total.cost_of) > 0 ? [html`<li>${swatch(colour)}${name} <b>${dollars(of(total.cost_of))}</b></li>`] : [],
       )
     : []
-  const heads = html`<th scope="col">${HEADS[by] ?? GROUP_NAMES[by]}</th><th scope="col">Cost</th><th scope="col">Tokens</th><th scope="col" class="more">Output</th><th scope="col" class="more">Conversations</th><td class="bar"></td>`
+  const headings = html`<th scope="col">${ROW_HEADINGS[by] ?? GROUP_NAMES[by]}</th><th scope="col">Cost</th><th scope="col">Tokens</th><th scope="col" class="more">Output</th><th scope="col" class="more">Conversations</th><td class="bar"></td>`
   const sum = html`<tr class="total"><th scope="row">Total</th><td>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
   const plus =
     total.unpriced_tokens > 0 &&
     html`<p class="note">A + marks sums that leave out tokens without a known price, ${shortCount(total.unpriced_tokens)} in total.</p>`
-  return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${heads}</tr></thead><tbody>${sum}${lines}</tbody></table>${plus}`
+  return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${headings}</tr></thead><tbody>${sum}${lines}</tbody></table>${plus}`
 }
 
 const PERIODS: UsageGroup[] = ["day", "week", "month", "block"]
-const HEADS: Partial<Record<UsageGroup, string>> = { block: "Five hours from", week: "Week from" }
+const ROW_HEADINGS: Partial<Record<UsageGroup, string>> = { block: "Five hours from", week: "Week from" }
 
-function barOf({ cost_of, cost, tokens }: Row, most: number, isMoney: boolean): Html | undefined {
-  if (!isMoney) return tokens > 0 ? stackBar([Math.min(tokens, most)], most, `${shortCount(tokens)} tokens`) : undefined
+function barOf({ cost_of, cost, tokens }: Row, longest: number, isMoney: boolean): Html | undefined {
+  if (!isMoney)
+    return tokens > 0 ? stackBar([Math.min(tokens, longest)], longest, `${shortCount(tokens)} tokens`) : undefined
   if (cost === 0) return undefined
-  const parts = KINDS.map(([, of]) => of(cost_of))
+  const parts = COST_PARTS.map(([, of]) => of(cost_of))
   // The row of everything outside the groups may be larger than any group. Its bar is cut to the longest bar of the groups.
-  const scale = Math.min(1, most / cost)
-  const label = KINDS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
+  const scale = Math.min(1, longest / cost)
+  const label = COST_PARTS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
   return stackBar(
     parts.map((part) => part * scale),
-    most,
+    longest,
     label,
   )
 }
@@ -173,20 +178,20 @@ async function labelOf(
   const link = (address: string, text: string, hint?: string) =>
     html`<a class="title" href="${address}"${hint !== undefined && html` title="${hint}"`}>${text}</a>`
   const { project, source } = filters
-  const found = { project, source }
+  const findFilters = { project, source }
   switch (by) {
     case "day":
     case "month":
-      return link(to.find({ ...found, from: key, to: key }), key)
+      return link(to.find({ ...findFilters, from: key, to: key }), key)
     case "week": {
       const sunday = new Date(`${key}T12:00:00`)
       sunday.setDate(sunday.getDate() + 6)
-      return link(to.find({ ...found, from: key, to: localDay(sunday.getTime()) }), key)
+      return link(to.find({ ...findFilters, from: key, to: localDay(sunday.getTime()) }), key)
     }
     case "block": {
-      const at = (ms: number) => localMinute(ms).replace(" ", "T")
+      const timeText = (ms: number) => localMinute(ms).replace(" ", "T")
       const start = Date.parse(key.replace(" ", "T"))
-      return link(to.find({ ...found, from: at(start), to: at(start + BLOCK_MS) }), key)
+      return link(to.find({ ...findFilters, from: timeText(start), to: timeText(start + BLOCK_MS) }), key)
     }
     case "project":
       return link(

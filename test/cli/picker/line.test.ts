@@ -6,7 +6,7 @@ import { editLine, type TypedLine, typedLineOf } from "../../../src/cli/picker/s
 function after(text: string, keys: string): string {
   let line: TypedLine = typedLineOf(text)
   for (const key of readKeys(keys).keys) line = editLine(line, key) ?? line
-  return `${line.text.slice(0, line.at)}|${line.text.slice(line.at)}`
+  return `${line.text.slice(0, line.cursor)}|${line.text.slice(line.cursor)}`
 }
 
 test("moves and deletes as readline does", () => {

@@ -289,7 +289,7 @@ describe.skipIf(!hasTmux)("keys", () => {
     await screen.keys(`rm -r code/api`, "Enter", "dex", "Enter")
     await screen.shows(/4\n─/)
     await screen.keys("Enter")
-    await screen.shows("It cannot be resumed")
+    await screen.shows("This conversation cannot be resumed")
     await screen.keys("h")
     expect(await screen.shows("Hand over to")).toMatch(/▌ 1 {2}Codex\n\n/)
     await screen.keys("Escape", "Down", "M-h", "1")
@@ -413,7 +413,7 @@ describe.skipIf(!hasTmux)("the line above the list", () => {
     suggestions.save({ id: "one", moment, items, status: "pending", latency_ms: 1 }, { would: true })
     suggestions.close()
     const { screen } = await opened({ home })
-    await screen.shows("─ 1 time dex would have spoken to your agents. May it? `dex --plain` asks. ─")
+    await screen.shows("─ dex would have spoken to your agents 1 time. To let it, run `dex --plain`. ─")
   })
 })
 

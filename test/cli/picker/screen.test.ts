@@ -166,7 +166,7 @@ describe("every line fits", () => {
   const states: Record<string, PickerState> = {
     rows: stateOf(),
     "a long line": stateOf({ line: typedLineOf("日本 token ".repeat(30)) }),
-    "a cursor in the middle": stateOf({ line: { ...typedLineOf("word ".repeat(60)), at: 100 } }),
+    "a cursor in the middle": stateOf({ line: { ...typedLineOf("word ".repeat(60)), cursor: 100 } }),
     "a note": stateOf({
       note: "1,234 new messages, read in 1.2 s. Not everything is read yet: `dex sync` goes on.",
       syncing: "3 of 10",
@@ -175,7 +175,7 @@ describe("every line fits", () => {
       notice: "Copied, if the terminal allows it: dex resume claude_code:1",
     }),
     actions: stateOf({ menu: { type: "actions" } }),
-    "hand over": stateOf({ menu: { type: "hand_over", at: 0 } }),
+    "hand over": stateOf({ menu: { type: "hand_over", selected: 0 } }),
     problem: stateOf({ menu: { type: "problem", text: "The agent's own file is not here. ".repeat(9) } }),
     snippets: stateOf(
       {},

@@ -42,7 +42,7 @@ function after(
   for (const key of typed) {
     const step = afterKey(now, key, PAGE)
     now = step.state
-    if (step.wish) wishes.push(step.wish)
+    if (step.action) wishes.push(step.action)
   }
   return { state: now, wishes, at: selectedRow(now)?.title }
 }
@@ -157,6 +157,6 @@ test("the key for the next agent works later if it is pressed before the agents 
   expect(wishes).toEqual([])
   expect(state.filter).toEqual({ here: false })
   const known = withSources(state, ["claude_code", "codex"])
-  expect(known).toMatchObject({ state: { filter: { source: "claude_code" } }, wish: { type: "find" } })
-  expect(withSources(known.state, ["claude_code"]).wish).toBeUndefined()
+  expect(known).toMatchObject({ state: { filter: { source: "claude_code" } }, action: { type: "find" } })
+  expect(withSources(known.state, ["claude_code"]).action).toBeUndefined()
 })
