@@ -63,7 +63,8 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, rawInput: unknown): Pro
 /** Replaces the source's name in the input with its id. Throws a DexError if there is no such source. */
 async function withSource(tool: Tool<Dex>, dex: Dex, input: unknown): Promise<unknown> {
   const sourceName = (input as { source?: string } | undefined)?.source
-  if (sourceName === undefined || tool.input.properties?.source !== sourceField) return input
+  // Compared by its text: a declaration that was loaded from another file of the build has a copy of the field.
+  if (sourceName === undefined || tool.input.properties?.source?.description !== sourceField.description) return input
   return { ...(input as object), source: requireSource(sourceName, await namedSources(dex)) }
 }
 

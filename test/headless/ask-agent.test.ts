@@ -66,7 +66,7 @@ describe("before the user has agreed", () => {
       const { code, stdout, stderr } = await run(...(name === "digest" ? ["digest"] : args))
       const message = stderr.replaceAll(/\s+/g, " ")
       expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-      expect(message).toContain("are sent to Anthropic")
+      expect(message).toContain("would be sent to Anthropic")
       expect(message).toContain("dex config set llm.allowed_agents claude_code")
       expect(existsSync(join(home, "started"))).toBe(false)
     },

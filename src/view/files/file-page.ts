@@ -74,13 +74,13 @@ async function blameNow(file: RequestedFile): Promise<BlamedOutput | { why: stri
     return answer
   } catch (error) {
     if (!isDexError(error)) throw error
-    return { why: whyNoLines(path, error) }
+    return { why: whyNoLines(file, error) }
   }
 }
 
-function whyNoLines(path: string, { code, message }: DexError): string {
+function whyNoLines({ path, rev }: RequestedFile, { code, message }: DexError): string {
   if (code === "no_repository") return `${path} is not in a git repository, so its lines have no history.`
-  if (code === "not_found") return `There is no file ${path} any more.`
+  if (code === "not_found" && rev === undefined) return `There is no file ${path} any more.`
   return /no such path/.test(message) ? `${path} is not tracked by git, so its lines have no history.` : message
 }
 
