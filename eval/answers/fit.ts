@@ -6,7 +6,7 @@ import {
   type AnswerStatement,
   type AnswerWeights,
   chooseStatements,
-  quoteOf,
+  quotedText,
   rankStatements,
   scoreOf,
 } from "../../src/answers/extract.ts"
@@ -33,7 +33,7 @@ export async function casesOf(project: Project, questions: LabelledQuestion[]): 
     const { question, candidates } = await answerCandidates(dex, one.question, { among: "all" }, createPassages())
     const ranked = rankStatements(question, candidates)
     const gold = one.sentences.map(wordsIn)
-    cases.push({ question: one, ranked, answers: ranked.map((statement) => isOneOf(quoteOf(statement), gold)) })
+    cases.push({ question: one, ranked, answers: ranked.map((statement) => isOneOf(quotedText(statement), gold)) })
   }
   dex.close()
   return cases
@@ -92,7 +92,7 @@ export async function fitted(project: Project, questions: LabelledQuestion[]) {
   const judged = cases.map(({ question: { id, sentences, facts }, ranked }) => {
     const again = ranked.map((one) => ({ ...one, score: scoreOf(one.features, weights) }))
     const shown = chooseStatements(again.sort((a, b) => b.score - a.score))
-    const read = wordsRead(shown.map(quoteOf).join(" "))
+    const read = wordsRead(shown.map(quotedText).join(" "))
     const isRight = holdsOneOf(read, sentences) || namesEvery(read, facts)
     return { id, isAnswerable: sentences.length > 0, evidence: evidenceOf(shown), isRight }
   })

@@ -4,7 +4,7 @@ import type { TextStatement } from "./statements.ts"
 /** A question, with a weight for each of its words. Rare words have higher weights. */
 export type WeightedQuestion = { text: string; words: string[]; weights: number[] }
 
-/** The features of a statement as an answer to a question, each from 0 to about 1. */
+/** How well a statement may answer a question: its features, each from 0 to about 1. */
 export type Features = Record<(typeof FEATURES)[number], number>
 
 export const FEATURES = [
@@ -34,10 +34,10 @@ export const FEATURES = [
   "score",
 ] as const
 
-/** A text with its statements, and how it was found. */
-export type Source = {
+/** A text with its statements, and its place in the search results. */
+export type RankedText = {
   statements: TextStatement[]
-  is: "agent" | "person" | "plan" | "document"
+  textKind: "agent" | "person" | "plan" | "document"
   /** The rank in the search results, from 0. */
   rank: number
   /** The score divided by the best score. */
@@ -60,22 +60,22 @@ const DEFINITION =
 const PATH =
   /(?:^|[\s`"'(])(?:~|\.{0,2}\/|[\w.-]+\/)[\w@~.<>{}-]*(?:\/[\w.<>{}@-]+)*|\b\w[\w-]*\.(?:go|ts|js|py|md|json|ya?ml|toml|sh|txt|jsonl|rs|rb|java|c|h|cpp)\b/
 
-/** How many words at the start of a sentence may name its subject. */
+/** The number of words at the start of a sentence that are searched for its subject. */
 const SUBJECT_WORDS = 4
 
-export function featuresIn(question: WeightedQuestion, { statements, is, rank, score }: Source): Features[] {
+export function featuresIn(question: WeightedQuestion, { statements, textKind, rank, score }: RankedText): Features[] {
   const stems = question.words.map(stemOf)
   const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
-  const known = new Map<string, boolean[]>()
+  const containedByText = new Map<string, boolean[]>()
   const wordsContainedIn = (text: string) => {
-    const contained = known.get(text) ?? containedIn(wordsOf(text), stems)
-    known.set(text, contained)
+    const contained = containedByText.get(text) ?? containedIn(wordsOf(text), stems)
+    containedByText.set(text, contained)
     return contained
   }
-  const tokens = statements.map(({ text }) => wordsOf(text))
-  const own = tokens.map((words) => containedIn(words, stems))
-  const everywhere = stems.map((_, i) => own.some((contained) => contained[i]))
-  const asks = {
+  const wordLists = statements.map(({ text }) => wordsOf(text))
+  const containedInEach = wordLists.map((words) => containedIn(words, stems))
+  const containedAnywhere = stems.map((_, i) => containedInEach.some((contained) => contained[i]))
+  const wants = {
     command: COMMAND_QUESTION.test(question.text),
     number: NUMBER_QUESTION.test(question.text),
     path: PATH_QUESTION.test(question.text),
@@ -84,45 +84,45 @@ export function featuresIn(question: WeightedQuestion, { statements, is, rank, s
   }
   return statements.map(({ text, kind, lead, headings }, place) => {
     const covered = stems.map(() => false)
-    /** The share of the question that these texts cover and earlier calls did not. */
-    const more = (...texts: (boolean[] | undefined)[]) => {
+    /** The share of the question that these texts contain and the texts of earlier calls did not. */
+    const newShare = (...texts: (boolean[] | undefined)[]) => {
       let sum = 0
       for (const contained of texts)
-        for (const [i, yes] of (contained ?? []).entries())
-          if (yes && !covered[i]) {
+        for (const [i, isContained] of (contained ?? []).entries())
+          if (isContained && !covered[i]) {
             covered[i] = true
             sum += question.weights[i]!
           }
       return sum / total
     }
-    const words = tokens[place]!
-    const fresh = words.filter((word) => !stems.some((stem) => isFormOfStem(word, stem)))
+    const words = wordLists[place]!
+    const otherWords = words.filter((word) => !stems.some((stem) => isFormOfStem(word, stem)))
     const hasSpan = kind === "code" || /`[^`]+`/.test(text)
-    const yes = (isTrue: boolean) => (isTrue ? 1 : 0)
+    const asNumber = (isTrue: boolean) => (isTrue ? 1 : 0)
     const isSubject = words.slice(0, SUBJECT_WORDS).some((word) => stems.some((stem) => isFormOfStem(word, stem)))
     return {
-      own: more(own[place]),
-      lead: more(wordsContainedIn(lead)),
-      heading: more(...headings.map(wordsContainedIn)),
-      around: more(own[place - 1], own[place + 1], own[place - 2]),
-      passage: more(everywhere),
-      pairs: pairsIn(words, stems),
-      repeats: words.length === 0 ? 1 : Math.max(0, 1 - fresh.length / Math.min(12, words.length)),
-      narrates: yes(NARRATION.test(text)),
+      own: newShare(containedInEach[place]),
+      lead: newShare(wordsContainedIn(lead)),
+      heading: newShare(...headings.map(wordsContainedIn)),
+      around: newShare(containedInEach[place - 1], containedInEach[place + 1], containedInEach[place - 2]),
+      passage: newShare(containedAnywhere),
+      pairs: adjacentPairShare(words, stems),
+      repeats: words.length === 0 ? 1 : Math.max(0, 1 - otherWords.length / Math.min(12, words.length)),
+      narrates: asNumber(NARRATION.test(text)),
       short: Math.max(0, 1 - words.length / 6),
-      code_span: yes(hasSpan),
-      code_wanted: yes(hasSpan && asks.command),
-      number: yes(/\d/.test(text)),
-      number_wanted: yes(asks.number && /\d/.test(text)),
-      path_wanted: yes(asks.path && PATH.test(text)),
-      reason_wanted: yes(asks.reason && REASON_WORD.test(text)),
-      subject: yes(isSubject),
-      defines: yes(asks.definition && isSubject && DEFINITION.test(text)),
-      row: yes(kind === "row"),
-      code: yes(kind === "code"),
-      person: yes(is === "person"),
-      plan: yes(is === "plan"),
-      document: yes(is === "document"),
+      code_span: asNumber(hasSpan),
+      code_wanted: asNumber(hasSpan && wants.command),
+      number: asNumber(/\d/.test(text)),
+      number_wanted: asNumber(wants.number && /\d/.test(text)),
+      path_wanted: asNumber(wants.path && PATH.test(text)),
+      reason_wanted: asNumber(wants.reason && REASON_WORD.test(text)),
+      subject: asNumber(isSubject),
+      defines: asNumber(wants.definition && isSubject && DEFINITION.test(text)),
+      row: asNumber(kind === "row"),
+      code: asNumber(kind === "code"),
+      person: asNumber(textKind === "person"),
+      plan: asNumber(textKind === "plan"),
+      document: asNumber(textKind === "document"),
       rank: 1 / (1 + rank / 5),
       score,
     }
@@ -134,8 +134,11 @@ export function shareContained(question: WeightedQuestion, text: string): number
   const total = question.weights.reduce((sum, weight) => sum + weight, 0) || 1
   const words = wordsOf(text)
   const stems = question.words.map(stemOf)
-  const contained = containedIn(words, stems).reduce((sum, yes, i) => sum + (yes ? question.weights[i]! : 0), 0)
-  return contained / total + 0.3 * pairsIn(words, stems)
+  const contained = containedIn(words, stems).reduce(
+    (sum, isContained, i) => sum + (isContained ? question.weights[i]! : 0),
+    0,
+  )
+  return contained / total + 0.3 * adjacentPairShare(words, stems)
 }
 
 export function wordsOf(text: string): string[] {
@@ -146,19 +149,19 @@ export function wordsOf(text: string): string[] {
 }
 
 function containedIn(words: string[], stems: string[]): boolean[] {
-  const different = [...new Set(words)]
-  return stems.map((stem) => different.some((word) => isFormOfStem(word, stem)))
+  const uniqueWords = [...new Set(words)]
+  return stems.map((stem) => uniqueWords.some((word) => isFormOfStem(word, stem)))
 }
 
-/** Counts adjacent words of the question that are adjacent here too. Three count as 1. */
-function pairsIn(words: string[], stems: string[]): number {
-  let found = 0
+/** A share from 0 to 1: how many adjacent words of the question are adjacent here too. Three such pairs or more give 1. */
+function adjacentPairShare(words: string[], stems: string[]): number {
+  let pairCount = 0
   for (let i = 1; i < stems.length; i++)
     if (
       words.some((word, at) => at > 0 && isFormOfStem(word, stems[i]!) && isFormOfStem(words[at - 1]!, stems[i - 1]!))
     )
-      found++
-  return Math.min(1, found / 3)
+      pairCount++
+  return Math.min(1, pairCount / 3)
 }
 
 /** The most letters that an ending may add to a stem. */
@@ -171,6 +174,6 @@ function isFormOfStem(word: string, stem: string): boolean {
 
 function stemOf(word: string): string {
   const lower = word.toLowerCase()
-  const cut = lower.replace(/(?:ations?|ings?|ies|ied|ed|es|ly|s|e|y)$/, "")
-  return cut.length >= 3 ? cut : lower
+  const stem = lower.replace(/(?:ations?|ings?|ies|ied|ed|es|ly|s|e|y)$/, "")
+  return stem.length >= 3 ? stem : lower
 }

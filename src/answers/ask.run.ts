@@ -29,37 +29,37 @@ export type AskInput = {
 type AnswerRequest = Pick<AskInput, "query" | "max_tokens">
 export type AskAnswer = Awaited<ReturnType<typeof finishAnswer>>
 
-/** Reports progress and limits what an answer may use. */
+/** A callback for the progress of an answer, and the limits of what it may use. */
 type AskHooks = { onStep?: (step: Step) => void; caps?: Caps }
 
 export const NO_MODEL = "No model is set up, so these are quotes."
 const NOT_FOUND = "No answer was found."
 /** The most notes about older sources. The sources show their dates, so more would be noise. */
-const MAX_OLDER = 1
+const MAX_OLDER_NOTES = 1
 
 export async function run(dex: Dex, input: AskInput, hooks: AskHooks = {}): Promise<AskAnswer> {
   const scope = { among: input.in, collections: input.collections, noGlobal: input.no_global }
-  if (input.where !== "team") return runWith(dex, input, hooks, await openLibrary(dex, scope))
+  if (input.where !== "team") return answerWith(dex, input, hooks, await openLibrary(dex, scope))
   if (input.in === "docs" || input.collections)
     throw new DexError("usage", "A team shares conversations but no documents. Omit --team to search documents.")
   const { withTeam } = await import("../tools/hub/ask-team.ts")
-  return withTeam(dex, async (hub) => runWith(dex, input, hooks, await openLibrary(dex, scope, teamHistory(hub))))
+  return withTeam(dex, async (hub) => answerWith(dex, input, hooks, await openLibrary(dex, scope, teamHistory(hub))))
 }
 
-async function runWith(dex: Dex, input: AskInput, hooks: AskHooks, library: PassageLibrary) {
+async function answerWith(dex: Dex, input: AskInput, hooks: AskHooks, library: PassageLibrary) {
   const { configuredModel } = await import("../tools/model.ts")
   const model = await configuredModel(dex, { model: input.model })
   const statements = await library.statements(input.query)
-  if (!model) return answerFrom(input, library, statements, { extractive: true, notes: [NO_MODEL] })
+  if (!model) return buildQuotedAnswer(input, library, statements, { extractive: true, notes: [NO_MODEL] })
   const run = await runLoop(model, library, {
     question: input.query,
     use_case: input.use_case,
-    first: await firstPassages(library, input.query, statements),
+    firstPassages: await firstPassages(library, input.query, statements),
     caps: hooks.caps ?? DEFAULT_CAPS,
     signal: dex.signal,
     onStep: hooks.onStep,
   })
-  return answerOf(input, library, statements, model, run, checkAnswer(run.text, library))
+  return buildModelAnswer(input, library, statements, model, run, checkAnswer(run.text, library))
 }
 
 /** The passages that the model sees first: those that search finds, and those of the best statements. */
@@ -68,8 +68,8 @@ export async function firstPassages(
   query: string,
   statements: AnswerStatement[],
 ): Promise<Passage[]> {
-  const { found } = await library.search(query)
-  return [...new Set([...found, ...statements.flatMap(({ candidate }) => candidate.cite() ?? [])])]
+  const { found: passages } = await library.search(query)
+  return [...new Set([...passages, ...statements.flatMap(({ candidate }) => candidate.cite() ?? [])])]
 }
 
 /** Removes the sentences that their sources do not support. */
@@ -84,7 +84,7 @@ export function checkAnswer(text: string, library: PassageLibrary): CheckedAnswe
   )
 }
 
-export async function answerOf(
+export async function buildModelAnswer(
   input: AnswerRequest,
   library: PassageLibrary,
   statements: AnswerStatement[],
@@ -92,26 +92,26 @@ export async function answerOf(
   run: Omit<LoopResult, "text">,
   checked: CheckedAnswer,
 ) {
-  const used = modelUsageOf(model, run.steps.length)
-  const stopped = run.stopped === undefined ? [] : [`Stopped early: ${run.stopped}.`]
+  const usage = modelUsageOf(model, run.steps.length)
+  const stopNotes = run.stopped === undefined ? [] : [`Stopped early: ${run.stopped}.`]
   const partial = run.stopped !== undefined
-  const dropped = droppedNotes(checked)
-  if (checked.kept.length === 0 && dropped.length === 0 && !partial)
-    return finishAnswer(input, library, [], statements, { extractive: false, notes: [], used })
-  const notes = [...stopped, ...dropped]
+  const dropNotes = droppedNotes(checked)
+  if (checked.kept.length === 0 && dropNotes.length === 0 && !partial)
+    return finishAnswer(input, library, [], statements, { extractive: false, notes: [], used: usage })
+  const notes = [...stopNotes, ...dropNotes]
   if (checked.kept.length > 0)
     return finishAnswer(input, library, checked.kept, statements, {
       extractive: false,
       partial,
-      doubtful: dropped.length > 0,
+      doubtful: dropNotes.length > 0,
       notes,
-      used,
+      used: usage,
     })
-  return answerFrom(input, library, statements, {
+  return buildQuotedAnswer(input, library, statements, {
     extractive: true,
     partial,
     notes: [...notes, ...(partial ? [] : ["The model's answer could not be verified; these are quotes."])],
-    used,
+    used: usage,
   })
 }
 
@@ -120,15 +120,15 @@ export function modelUsageOf({ id, used }: Pick<Model, "id" | "used">, calls: nu
   return withoutUndefined({ model: id, calls, input_tokens: input, output_tokens: output, is_estimate, cost_usd })
 }
 
-/** The answer without a model, which consists of quotes. */
-export async function answerFrom(
+/** Builds the answer without a model: quotes of the best statements. */
+export async function buildQuotedAnswer(
   input: AnswerRequest,
   library: PassageLibrary,
   statements: AnswerStatement[],
-  rest: AnswerDetails,
+  details: AnswerDetails,
 ) {
   const quotes = isUnanswered(evidenceOf(statements)) ? [] : quoteStatements(statements)
-  return finishAnswer(input, library, quotes, statements, rest)
+  return finishAnswer(input, library, quotes, statements, details)
 }
 
 type AnswerDetails = {
@@ -140,30 +140,30 @@ type AnswerDetails = {
   used?: ReturnType<typeof modelUsageOf>
 }
 
-/** Includes as many sentences as fit into `max_tokens`, with their sources. */
+/** Builds the output with as many of the sentences as fit into `max_tokens`, and their sources. */
 export async function finishAnswer(
   input: AnswerRequest,
   library: PassageLibrary,
   cited: CitedPiece[],
   statements: AnswerStatement[],
-  rest: AnswerDetails,
+  details: AnswerDetails,
 ) {
   const older = await findOlderSources(library, citedBy(cited, library))
-  const build = (kept: number) => {
-    const sentences = cited.slice(0, kept)
+  const buildWith = (count: number) => {
+    const sentences = cited.slice(0, count)
     const sources = citedBy(sentences, library)
-    const left = cited.length - kept
+    const omittedCount = cited.length - count
     const notes = [
-      ...rest.notes.filter((one) => sentences.length > 0 || one !== NO_MODEL),
-      ...library.notRead,
+      ...details.notes.filter((one) => sentences.length > 0 || one !== NO_MODEL),
+      ...library.unreadNotes,
       ...(isOnlyFromWeb(sources) ? ["This comes only from text on the web."] : []),
       ...older
         .filter(({ n, newer }) => [n, newer].every((one) => sources.some((source) => source.n === one)))
-        .slice(0, MAX_OLDER)
+        .slice(0, MAX_OLDER_NOTES)
         .map((one) => one.note),
-      ...(left > 0
+      ...(omittedCount > 0
         ? [
-            `${left} more ${rest.extractive ? "quote" : "sentence"}${left === 1 ? "" : "s"} left out to stay within ${input.max_tokens} tokens.`,
+            `${omittedCount} more ${details.extractive ? "quote" : "sentence"}${omittedCount === 1 ? " was" : "s were"} left out to stay within ${input.max_tokens} tokens.`,
           ]
         : []),
     ]
@@ -171,19 +171,21 @@ export async function finishAnswer(
     const confidence = confidenceOf(evidence, parseQuery(input.query).words.length)
     const probability = sentences.length === 0 ? 0 : Number(probabilityOf(evidence).toFixed(2))
     return withoutUndefined({
-      answer: sentences.length === 0 ? NOT_FOUND : sentences.map(({ text }) => text).join(rest.extractive ? "\n" : " "),
-      sources: sources.map(describe),
-      confidence: sentences.length === 0 ? ("none" as const) : rest.doubtful ? atMostMedium(confidence) : confidence,
+      answer:
+        sentences.length === 0 ? NOT_FOUND : sentences.map(({ text }) => text).join(details.extractive ? "\n" : " "),
+      sources: sources.map(describeSource),
+      confidence:
+        sentences.length === 0 ? ("none" as const) : details.doubtful ? limitToMedium(confidence) : confidence,
       probability,
-      extractive: rest.extractive,
-      partial: rest.partial || undefined,
+      extractive: details.extractive,
+      partial: details.partial || undefined,
       note: notes.length > 0 ? notes.join(" ") : undefined,
-      used: rest.used,
+      used: details.used,
     })
   }
-  let kept = cited.length
-  while (kept > 0 && estimateTokens(`${toJson(build(kept))}\n`) > input.max_tokens) kept--
-  return build(kept)
+  let count = cited.length
+  while (count > 0 && estimateTokens(`${toJson(buildWith(count))}\n`) > input.max_tokens) count--
+  return buildWith(count)
 }
 
 function citedBy(sentences: CitedPiece[], library: PassageLibrary): Passage[] {
@@ -191,7 +193,7 @@ function citedBy(sentences: CitedPiece[], library: PassageLibrary): Passage[] {
   return numbers.flatMap((n) => library.passages.get(n) ?? []).sort((a, b) => a.n - b.n)
 }
 
-function describe({ n, ref, title, origins, at, file }: Passage) {
+function describeSource({ n, ref, title, origins, at, file }: Passage) {
   const query = file ? undefined : parseRef(ref)
   const collection = query?.source === "docs" ? collectionOf(query.prefix) : undefined
   return withoutUndefined({
@@ -217,12 +219,14 @@ function droppedNotes({ dropped }: CheckedAnswer): string[] {
     wrong_quote: "with a quotation that is in no source",
     foreign_link: "with a link that is in no source",
     unsupported: "with a name, path, number or command that is in no source",
-    unrelated: "about something else than its source",
+    unrelated: "about something other than its source",
     contradicted: "that its source seems to contradict",
   }
   return Object.entries(dropped).flatMap(([reason, count]) =>
     count > 0
-      ? [`${count} ${count === 1 ? "sentence" : "sentences"} ${reasons[reason as keyof typeof reasons]} left out.`]
+      ? [
+          `${count} ${count === 1 ? "sentence" : "sentences"} ${reasons[reason as keyof typeof reasons]} ${count === 1 ? "was" : "were"} left out.`,
+        ]
       : [],
   )
 }
@@ -241,28 +245,28 @@ async function findOlderSources(library: PassageLibrary, cited: Passage[]): Prom
     ...cited.filter(isDocument).map(({ n, conversation }) => [n, new Set([formatRef(conversation)])] as const),
     ...fromConversations.map(({ n }, i) => [n, new Set(edited[i])] as const),
   ])
-  const found: OlderSource[] = []
+  const olderSources: OlderSource[] = []
   const sorted = newestFirst(cited)
   for (const [i, old] of sorted.entries()) {
     const newer = sorted
       .slice(0, i)
       .find((one) => dayOf(one) !== dayOf(old) && sharedFiles(subjects, one, old) !== undefined)
     if (!newer || newer.at === undefined || old.at === undefined) continue
-    const on = sharedFiles(subjects, newer, old)
-    found.push({
+    const sharedFile = sharedFiles(subjects, newer, old)
+    olderSources.push({
       n: old.n,
       newer: newer.n,
-      note: `[${old.n}] of ${dayOf(old)} is older than [${newer.n}] on ${on}.`,
+      note: `[${old.n}] of ${dayOf(old)} is older than [${newer.n}] on ${sharedFile}.`,
     })
   }
-  return found
+  return olderSources
 }
 
 function sharedFiles(subjects: Map<number, Set<string>>, a: Passage, b: Passage): string | undefined {
   return [...(subjects.get(a.n) ?? [])].find((subject) => subjects.get(b.n)?.has(subject))
 }
 
-/** The share of the question that the shown statements contain, from 0 to 1. Rare words count for more. */
+/** Three shares of the question, each from 0 to 1, that the best statements contain. Rare words count for more. */
 export type AnswerEvidence = {
   /** Contained in the best statement's own text. */
   own: number
@@ -274,21 +278,21 @@ export type AnswerEvidence = {
 
 export type Confidence = "high" | "medium" | "low"
 
-/** Fitted on the build half of the labelled questions, including unanswerable ones: `npm run eval:answers -- --fit`. */
+/** Fitted on the build half of the labelled questions, some of which have no answer: `npm run eval:answers -- --fit`. */
 const WEIGHTS = { base: -2.97, own: 1.47, introduced: 3.55, passage: 0.74 }
-const HIGH = 0.88
-const MEDIUM = 0.5
-const MIN_WORDS = 3
-/** The lowest probability of an answer. Below it, "not found" is the better answer. */
+const MIN_HIGH = 0.88
+const MIN_MEDIUM = 0.5
+const MIN_WORDS_FOR_HIGH = 3
+/** The lowest probability with which quotes are shown. Below it, "not found" is the better answer. */
 const MIN_PROBABILITY = 0.21
 
-export function evidenceOf(shown: AnswerStatement[]): AnswerEvidence {
-  const most = (share: (features: AnswerStatement["features"]) => number) =>
-    Math.max(0, ...shown.map(({ features }) => share(features)))
+export function evidenceOf(statements: AnswerStatement[]): AnswerEvidence {
+  const maxOf = (share: (features: AnswerStatement["features"]) => number) =>
+    Math.max(0, ...statements.map(({ features }) => share(features)))
   return {
-    own: most(({ own }) => own),
-    introduced: most(({ own, lead, heading }) => own + lead + heading),
-    passage: most(({ own, lead, heading, around, passage }) => own + lead + heading + around + passage),
+    own: maxOf(({ own }) => own),
+    introduced: maxOf(({ own, lead, heading }) => own + lead + heading),
+    passage: maxOf(({ own, lead, heading, around, passage }) => own + lead + heading + around + passage),
   }
 }
 
@@ -302,13 +306,13 @@ function isUnanswered(evidence: AnswerEvidence): boolean {
   return probabilityOf(evidence) < MIN_PROBABILITY
 }
 
-/** A statement with both words of a two-word question may still not answer it, so short questions never get "high". */
+/** Short questions never get "high": a statement with both words of a two-word question may still not answer it. */
 function confidenceOf(evidence: AnswerEvidence, words: number): Confidence {
   const probability = probabilityOf(evidence)
-  if (probability >= HIGH && words >= MIN_WORDS) return "high"
-  return probability >= MEDIUM ? "medium" : "low"
+  if (probability >= MIN_HIGH && words >= MIN_WORDS_FOR_HIGH) return "high"
+  return probability >= MIN_MEDIUM ? "medium" : "low"
 }
 
-function atMostMedium(confidence: Confidence): Confidence {
+function limitToMedium(confidence: Confidence): Confidence {
   return confidence === "high" ? "medium" : confidence
 }

@@ -5,22 +5,22 @@ import { redactText } from "../redact/redact.ts"
 import type { Dex } from "../tools/context.ts"
 import type { Turn } from "./chat.run.ts"
 
-/** A chat that is stored in a folder. Every line is written at once, so if the process dies, only the running answer is lost. */
+/** A chat that is stored in a folder. Every line is written immediately, so a crash loses at most the answer in progress. */
 export type StoredChat = {
-  /** Undefined before the first question, and if nothing can be written. */
+  /** Undefined before the first question, and if the chat cannot be stored. */
   id(): string | undefined
   folder(): string | undefined
   question(text: string): void
   answer(turn: Turn): void
   cleared(): void
-  /** Why the chat is not stored. */
+  /** The error that prevents the chat from being stored, if there is one. */
   problem(): string | undefined
 }
 
-export type AboutChat = { model?: string; collections?: string[]; useCase: () => string | undefined }
+export type ChatDetails = { model?: string; collections?: string[]; useCase: () => string | undefined }
 
 /** Stores a chat. Writes nothing before the first question. A write error does not end the chat. */
-export function storeChat(dex: Dex, about: AboutChat): StoredChat {
+export function storeChat(dex: Dex, details: ChatDetails): StoredChat {
   const root = join(dex.home.dir, "chat-sessions")
   let id: string | undefined
   let problem: string | undefined
@@ -36,11 +36,11 @@ export function storeChat(dex: Dex, about: AboutChat): StoredChat {
       problem = messageOf(error)
     }
   }
-  const say = (record: { type: string; [field: string]: unknown }) => {
+  const appendRecord = (record: { type: string; [field: string]: unknown }) => {
     const line = JSON.stringify({ ...record, at: new Date(dex.now()).toISOString() })
     appendFileSync(join(root, id!, "messages.jsonl"), `${line}\n`, { mode: 0o600 })
   }
-  const describe = () => {
+  const writeMetadata = () => {
     const now = dex.now()
     const file = join(root, id!, "metadata.json")
     const metadata = {
@@ -51,7 +51,7 @@ export function storeChat(dex: Dex, about: AboutChat): StoredChat {
       updated_at: new Date(now).toISOString(),
       duration_ms: now - startedAt,
       questions,
-      ...described(about),
+      ...detailFields(details),
       dex_version: dex.version,
     }
     try {
@@ -61,29 +61,29 @@ export function storeChat(dex: Dex, about: AboutChat): StoredChat {
       rmSync(`${file}.new`, { force: true })
     }
   }
-  const begin = (text: string) => {
+  const beginChat = (text: string) => {
     startedAt = dex.now()
     title = text.replace(/\s+/g, " ").trim().slice(0, 120)
     id = makeChatFolder(root, startedAt)
-    say({ type: "chat", id, cwd: dex.cwd, dex_version: dex.version, ...described(about) })
+    appendRecord({ type: "chat", id, cwd: dex.cwd, dex_version: dex.version, ...detailFields(details) })
   }
 
   return {
     id: () => (problem === undefined ? id : undefined),
     folder: () => (problem === undefined && id !== undefined ? join(root, id) : undefined),
     problem: () => problem,
-    question: (typed) =>
+    question: (question) =>
       attempt(() => {
-        const text = redactText(typed)
-        if (id === undefined) begin(text)
+        const text = redactText(question)
+        if (id === undefined) beginChat(text)
         questions++
-        say({ type: "question", n: questions, text, use_case: redacted(about.useCase()) })
-        describe()
+        appendRecord({ type: "question", n: questions, text, use_case: redactOptional(details.useCase()) })
+        writeMetadata()
       }),
     answer: ({ answer, sources, confidence, extractive, partial, stopped, note, used }) =>
       attempt(() => {
         const isEmpty = stopped && sources.length === 0
-        say({
+        appendRecord({
           type: "answer",
           n: questions,
           text: isEmpty ? "" : redactText(answer),
@@ -92,23 +92,23 @@ export function storeChat(dex: Dex, about: AboutChat): StoredChat {
           extractive,
           partial,
           stopped,
-          note: redacted(note),
+          note: redactOptional(note),
           used,
         })
-        describe()
+        writeMetadata()
       }),
     cleared: () =>
       attempt(() => {
-        if (id !== undefined) say({ type: "clear" })
+        if (id !== undefined) appendRecord({ type: "clear" })
       }),
   }
 }
 
-function described({ model, collections, useCase }: AboutChat) {
-  return { model, collections, use_case: redacted(useCase()) }
+function detailFields({ model, collections, useCase }: ChatDetails) {
+  return { model, collections, use_case: redactOptional(useCase()) }
 }
 
-function redacted(text: string | undefined): string | undefined {
+function redactOptional(text: string | undefined): string | undefined {
   return text === undefined ? undefined : redactText(text)
 }
 

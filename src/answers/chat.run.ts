@@ -8,8 +8,8 @@ import { seconds } from "../render/words.ts"
 import type { Dex } from "../tools/context.ts"
 import {
   type AskAnswer,
-  answerFrom,
-  answerOf,
+  buildModelAnswer,
+  buildQuotedAnswer,
   checkAnswer,
   finishAnswer,
   firstPassages,
@@ -55,7 +55,7 @@ type ChatEvents = {
 export type Turn = AskAnswer & {
   /** True if the person stopped the answer. Sentences that were already shown remain. */
   stopped?: true
-  /** How many of the oldest exchanges the model no longer sees. Set only the first time that this happens. */
+  /** How many of the oldest exchanges the model no longer sees. Set only in the first turn in which this happens. */
   forgot?: number
 }
 
@@ -85,11 +85,11 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     const { signal, onStep } = events
     const statements = await library.statements(query)
     onStep?.({ call: `search ${query}`, outcome: `${statements.length} found` })
-    const nothingYet = (rest: object = {}) =>
+    const emptyAnswer = (rest: object = {}) =>
       finishAnswer({ query, max_tokens: QUOTES_TOKENS }, library, [], statements, { ...STOPPED_RUN, ...rest })
-    if (signal?.aborted) return { ...(await nothingYet()), stopped: true }
+    if (signal?.aborted) return { ...(await emptyAnswer()), stopped: true }
     if (!options.model)
-      return answerFrom({ query, max_tokens: QUOTES_TOKENS }, library, statements, {
+      return buildQuotedAnswer({ query, max_tokens: QUOTES_TOKENS }, library, statements, {
         extractive: true,
         notes: [NO_MODEL],
       })
@@ -97,15 +97,15 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
       (text) => checkAnswer(text, library),
       (sentence) => events.onSentence?.(sentence),
     )
-    const forgot = trim()
-    const found = await firstPassages(library, query, statements)
+    const forgottenCount = trimHistory()
+    const passagesFound = await firstPassages(library, query, statements)
     const model = streamSentences(options.model, sentences, (why, waitMs) =>
       onStep?.({ call: `ask the model again in ${seconds(waitMs)}`, outcome: why }),
     )
     const run = await partialIfStopped(signal, (onLoopStep) =>
       runLoop(model, library, {
         question: query,
-        first: [...found, ...citedLast(history, found)],
+        firstPassages: [...passagesFound, ...lastCitedPassages(history, passagesFound)],
         caps: options.caps ?? DEFAULT_CAPS,
         history: history.flatMap(messagesOf),
         onStep: (step) => {
@@ -119,9 +119,9 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     const checked = sentences.checked()
     const hasAnswer = checked.kept.length > 0
     const answer =
-      run.byPerson && !hasAnswer
-        ? await nothingYet({ used: modelUsageOf(model, run.steps.length) })
-        : await answerOf(
+      run.stoppedByPerson && !hasAnswer
+        ? await emptyAnswer({ used: modelUsageOf(model, run.steps.length) })
+        : await buildModelAnswer(
             { query, max_tokens: hasAnswer ? NO_LIMIT : QUOTES_TOKENS },
             library,
             statements,
@@ -139,19 +139,19 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
     return withoutUndefined({
       ...answer,
       note: notes.length > 0 ? notes.join(" ") : undefined,
-      stopped: run.byPerson,
-      forgot: forgot > 0 ? forgot : undefined,
+      stopped: run.stoppedByPerson,
+      forgot: forgottenCount > 0 ? forgottenCount : undefined,
     })
   }
 
-  /** Drops the oldest exchanges until the rest fits. Returns how many, but only the first time. */
-  const trim = (): number => {
-    const before = history.length
-    while (history.length > 0 && sizeOf(history) > (options.historyTokens ?? HISTORY_TOKENS)) history.shift()
-    const dropped = before - history.length
-    if (dropped === 0 || hasForgotten) return 0
+  /** Drops the oldest exchanges until the rest fits. Returns how many the first time that any are dropped, and 0 later. */
+  const trimHistory = (): number => {
+    const lengthBefore = history.length
+    while (history.length > 0 && tokensOf(history) > (options.historyTokens ?? HISTORY_TOKENS)) history.shift()
+    const droppedCount = lengthBefore - history.length
+    if (droppedCount === 0 || hasForgotten) return 0
     hasForgotten = true
-    return dropped
+    return droppedCount
   }
 
   return {
@@ -169,47 +169,47 @@ export async function openChat(dex: Dex, options: ChatOptions): Promise<Chat> {
 const BROKEN_NOTE = "The connection broke, and the model started again."
 const STOPPED_RUN = { extractive: false, partial: true, notes: ["You stopped it."] }
 
-/** Passes the model's text on sentence by sentence, and counts only this question's tokens. */
+/** Passes the model's text to `sentences` as it arrives. `used` counts only this question's tokens. */
 function streamSentences(model: Model, sentences: Sentences, onRetry: ModelRequest["onRetry"]): Model {
-  const before = model.used()
+  const usedBefore = model.used()
   return {
     id: model.id,
     async reply(request) {
       try {
-        const reply = await model.reply({ ...request, onText: sentences.hear, onReset: sentences.restart, onRetry })
+        const reply = await model.reply({ ...request, onText: sentences.append, onReset: sentences.restart, onRetry })
         sentences.end(reply.calls.length === 0)
         return reply
       } catch (error) {
-        sentences.leave()
+        sentences.interrupt()
         throw error
       }
     },
     used() {
-      return usageBetween(model.used(), before)
+      return usageBetween(model.used(), usedBefore)
     },
   }
 }
 
-type Stoppable = LoopResult & { byPerson?: true }
+type PartialRun = LoopResult & { stoppedByPerson?: true }
 
-/** Runs `work`. If the person stops it, returns a partial result instead of throwing. */
+/** If the person stops the run, returns a partial result instead of throwing. */
 async function partialIfStopped(
   signal: AbortSignal | undefined,
   run: (onStep: (step: Step) => void) => Promise<LoopResult>,
-): Promise<Stoppable> {
+): Promise<PartialRun> {
   const steps: Step[] = []
   try {
     return await run((step) => steps.push(step))
   } catch (error) {
     if (!signal?.aborted) throw error
-    return { text: "", steps, stopped: "you stopped it", byPerson: true }
+    return { text: "", steps, stopped: "you stopped it", stoppedByPerson: true }
   }
 }
 
-/** The passages that the last answer cited. They are shown again, because "and why?" refers to them. */
-function citedLast(history: Exchange[], found: Passage[]): Passage[] {
-  const known = new Set(found.map(({ n }) => n))
-  return (history.at(-1)?.cited ?? []).filter(({ n }) => !known.has(n))
+/** The passages that the last answer cited. The model sees them again, because a question such as "and why?" refers to them. */
+function lastCitedPassages(history: Exchange[], found: Passage[]): Passage[] {
+  const foundNumbers = new Set(found.map(({ n }) => n))
+  return (history.at(-1)?.cited ?? []).filter(({ n }) => !foundNumbers.has(n))
 }
 
 function messagesOf({ question, answer }: Exchange): ModelMessage[] {
@@ -219,7 +219,7 @@ function messagesOf({ question, answer }: Exchange): ModelMessage[] {
   ]
 }
 
-function sizeOf(history: Exchange[]): number {
+function tokensOf(history: Exchange[]): number {
   return estimateTokens(JSON.stringify(history.flatMap(messagesOf)))
 }
 
@@ -235,7 +235,7 @@ export async function run(dex: Dex, input: ChatInput): Promise<AskAnswer> {
   return answer
 }
 
-/** A chat with the configured model, and the folder that stores it. */
+/** Opens a chat with the configured model, and the folder in which it is stored. */
 export async function startChat(dex: Dex, input: ChatInput) {
   const { temperature } = input
   if (temperature !== undefined && (temperature < 0 || temperature > 2))
@@ -251,13 +251,13 @@ export async function startChat(dex: Dex, input: ChatInput) {
 
 /** A model's text as it arrives. Only sentences that their sources support are shown. */
 export type Sentences = {
-  hear(piece: string): void
-  /** Called if the stream broke. It may start again. */
+  append(piece: string): void
+  /** Called when the stream broke. The model may then send its reply again from the start. */
   restart(): void
-  /** Called when a reply is complete. Its dropped sentences count only if it is the answer, not a remark before a search. */
+  /** Called when a reply is complete. Its dropped sentences count only if it is the answer and not a remark before a search. */
   end(isAnswer: boolean): void
   /** Called when a reply was interrupted. Its last, incomplete sentence is never shown. */
-  leave(): void
+  interrupt(): void
   /** Everything that was shown, and how many sentences were dropped. */
   checked(): CheckedAnswer
   /** How often the stream broke and started again. */
@@ -269,56 +269,56 @@ export type Sentences = {
  * shown twice or withdrawn: a repeated reply, or one that follows a search, adds only new sentences.
  */
 export function createSentences(check: (text: string) => CheckedAnswer, show: (sentence: string) => void): Sentences {
-  const shown = new Set<string>()
+  const shownTexts = new Set<string>()
   const total: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
   let text = ""
-  let settled = 0
-  let taken = 0
+  let settledChars = 0
+  let shownCount = 0
   let isBroken = false
-  let breaks = 0
-  const begin = () => {
+  let breakCount = 0
+  const reset = () => {
     text = ""
-    settled = 0
-    taken = 0
+    settledChars = 0
+    shownCount = 0
   }
-  const take = (length: number): CheckedAnswer => {
+  const showSupported = (length: number): CheckedAnswer => {
     const checked = check(text.slice(0, length))
-    for (const sentence of checked.kept.slice(taken)) {
-      taken++
-      if (shown.has(sentence.text)) continue
-      shown.add(sentence.text)
+    for (const sentence of checked.kept.slice(shownCount)) {
+      shownCount++
+      if (shownTexts.has(sentence.text)) continue
+      shownTexts.add(sentence.text)
       total.kept.push(sentence)
       show(sentence.text)
     }
     return checked
   }
-  const count = ({ dropped }: CheckedAnswer) => {
+  const countDropped = ({ dropped }: CheckedAnswer) => {
     for (const reason of Object.keys(dropped) as (keyof typeof dropped)[]) total.dropped[reason] += dropped[reason]
   }
   return {
-    hear(piece) {
-      if (isBroken) breaks++
+    append(piece) {
+      if (isBroken) breakCount++
       isBroken = false
       text += piece
       const length = settledLength(text)
-      if (length <= settled) return
-      settled = length
-      take(length)
+      if (length <= settledChars) return
+      settledChars = length
+      showSupported(length)
     },
     restart() {
       isBroken = true
-      begin()
+      reset()
     },
     end(isAnswer) {
-      const checked = take(text.length)
-      if (isAnswer) count(checked)
-      begin()
+      const checked = showSupported(text.length)
+      if (isAnswer) countDropped(checked)
+      reset()
     },
-    leave() {
-      count(take(settled))
-      begin()
+    interrupt() {
+      countDropped(showSupported(settledChars))
+      reset()
     },
     checked: () => total,
-    breaks: () => breaks,
+    breaks: () => breakCount,
   }
 }

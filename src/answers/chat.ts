@@ -3,7 +3,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { askOutput } from "./ask.ts"
 
-/** The terminal face in cli/ runs the conversation. */
+/** `run` answers a single question. In a terminal, cli/ runs the chat. */
 export const chat = defineTool({
   name: "chat",
   summary: "Ask one question after another, answered with sources",

@@ -21,7 +21,7 @@ export const NONE_DROPPED: Record<DropReason, number> = {
   contradicted: 0,
 }
 
-const MARKS = /\[(\d{1,3})\]/g
+const CITATION = /\[(\d{1,3})\]/g
 const QUOTE = /“([^”]{12,})”|"([^"\n]{12,})"/g
 const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<>)\]}"'`]+/gi
 
@@ -32,30 +32,33 @@ const LINK = /\b(?:https?|ftp|file|data|javascript):[^\s<>)\]}"'`]+|\bwww\.[^\s<
  */
 export function checkCitations(answer: string, passage: (n: number) => Passage | undefined): CheckedAnswer {
   const checked: CheckedAnswer = { kept: [], dropped: { ...NONE_DROPPED } }
-  let before: CitedPiece | undefined
+  let previousPiece: CitedPiece | undefined
   const pieces = piecesOf(answer)
   for (const [i, piece] of pieces.entries()) {
-    const own = [...piece.text.matchAll(MARKS)].map((match) => Number(match[1])).filter((n) => passage(n) !== undefined)
-    const numbers = piece.isCode && own.length === 0 ? (before?.numbers ?? []) : [...new Set(own)]
+    const citedNumbers = [...piece.text.matchAll(CITATION)]
+      .map((match) => Number(match[1]))
+      .filter((n) => passage(n) !== undefined)
+    const numbers =
+      piece.isCode && citedNumbers.length === 0 ? (previousPiece?.numbers ?? []) : [...new Set(citedNumbers)]
     const sources = numbers.flatMap((n) => passage(n) ?? [])
     const code = pieces[i + 1]?.isCode && isUnfinished(piece.text) ? pieces[i + 1]!.text : ""
-    const reason = faultOf(piece, code, sources)
+    const reason = findDropReason(piece, code, sources)
     if (reason) {
       checked.dropped[reason]++
-      before = undefined
+      previousPiece = undefined
       continue
     }
-    before = { text: withoutFalseMarks(piece.text, passage), numbers }
-    checked.kept.push(before)
+    previousPiece = { text: withoutInvalidCitations(piece.text, passage), numbers }
+    checked.kept.push(previousPiece)
   }
   return checked
 }
 
 /**
- * Why the sources do not support a piece, if they do not. A sentence that introduces code says little on its own, so it is
- * checked together with the code.
+ * Returns why the sources do not support a piece, or undefined if they do. A sentence that introduces code says little on its
+ * own, so it is checked together with the code.
  */
-function faultOf({ text, isCode }: Piece, code: string, sources: Passage[]): DropReason | undefined {
+function findDropReason({ text, isCode }: Piece, code: string, sources: Passage[]): DropReason | undefined {
   if (sources.length === 0) return "no_source"
   const quotes = [...text.matchAll(QUOTE)].map((match) => match[1] ?? match[2]!)
   if (!quotes.every((quote) => sources.some((source) => containsQuote(source.text, quote)))) return "wrong_quote"
@@ -91,8 +94,8 @@ export function linksIn(text: string): string[] {
   return (text.match(LINK) ?? []).map((link) => link.replace(/[.,;:!?]+$/, ""))
 }
 
-function withoutFalseMarks(text: string, passage: (n: number) => Passage | undefined): string {
-  return text.replace(MARKS, (mark, n: string) => (passage(Number(n)) ? mark : ""))
+function withoutInvalidCitations(text: string, passage: (n: number) => Passage | undefined): string {
+  return text.replace(CITATION, (mark, n: string) => (passage(Number(n)) ? mark : ""))
 }
 
 type Piece = { text: string; isCode: boolean }
@@ -101,26 +104,27 @@ const BETWEEN_SENTENCES = /(?<=[.!?](?:\s?\[\d{1,3}\])*)\s+(?!\[\d{1,3}\])(?=\S)
 const CLOSED_CODE = /^```[^\n]*\n[\s\S]*?^```[ \t]*$(?=[\s\S])/gm
 
 /**
- * The length of the part of an unfinished answer that can no longer change. Unclosed code, a line before code or possible code,
- * and a full stop that a citation may follow can still change.
+ * The length of the beginning of an unfinished answer that later text cannot change. Not part of it are: unclosed code, a line
+ * that may be followed by code, and a sentence whose citation may still follow.
  */
 export function settledLength(text: string): number {
-  const closed = [...text.matchAll(CLOSED_CODE)].at(-1)
-  const from = closed ? closed.index + closed[0].length : 0
-  const open = text.slice(from).search(/^```/m)
-  const prose = open === -1 ? text.slice(from) : text.slice(from, from + open)
-  const line = prose.lastIndexOf("\n") + 1
-  const last = prose.slice(0, line).trimEnd()
-  if (/^[ \t]*`{0,2}$/.test(prose.slice(line)) && isUnfinished(last)) return from + last.lastIndexOf("\n") + 1
-  const ends = [...prose.slice(line).matchAll(new RegExp(BETWEEN_SENTENCES, "g"))]
-    .map((gap) => line + gap.index + gap[0].length)
+  const lastFence = [...text.matchAll(CLOSED_CODE)].at(-1)
+  const from = lastFence ? lastFence.index + lastFence[0].length : 0
+  const openFence = text.slice(from).search(/^```/m)
+  const prose = openFence === -1 ? text.slice(from) : text.slice(from, from + openFence)
+  const lineStart = prose.lastIndexOf("\n") + 1
+  const completeLines = prose.slice(0, lineStart).trimEnd()
+  if (/^[ \t]*`{0,2}$/.test(prose.slice(lineStart)) && isUnfinished(completeLines))
+    return from + completeLines.lastIndexOf("\n") + 1
+  const ends = [...prose.slice(lineStart).matchAll(new RegExp(BETWEEN_SENTENCES, "g"))]
+    .map((gap) => lineStart + gap.index + gap[0].length)
     .filter((at) => !/^\[\d{0,3}$/.test(prose.slice(at)))
-  return from + Math.max(line, ...ends)
+  return from + Math.max(lineStart, ...ends)
 }
 
 /** True if the sentence has not ended, so that the following code belongs to it. */
 function isUnfinished(text: string): boolean {
-  return /[^.!?]$/.test(text.replace(MARKS, "").trimEnd())
+  return /[^.!?]$/.test(text.replace(CITATION, "").trimEnd())
 }
 
 /** Sentences, list items and fenced code. Citations after a full stop belong to the sentence before it. */
@@ -131,7 +135,7 @@ function piecesOf(answer: string): Piece[] {
       .split("\n")
       .flatMap((line) => line.split(BETWEEN_SENTENCES))
       .map((text) => text.trim())
-      .filter((text) => /[\p{L}\p{N}]/u.test(text.replace(MARKS, "")))
+      .filter((text) => /[\p{L}\p{N}]/u.test(text.replace(CITATION, "")))
       .map((text) => ({ text, isCode: false }))
   })
 }

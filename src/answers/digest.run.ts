@@ -9,7 +9,7 @@ import { factsPage } from "./digest/page.ts"
 import { type PeriodInput, periodOf } from "./digest/period.ts"
 import { markdownOf } from "./map/markdown.ts"
 import type { MapResult } from "./map/schema.ts"
-import { type Cost, costOf, mapAll } from "./map.run.ts"
+import { type CostOptions, costOptionsOf, mapAll } from "./map.run.ts"
 import type { MapOutput } from "./map.ts"
 import { findRecipe } from "./recipes.ts"
 
@@ -21,22 +21,22 @@ type Digest = {
   mapped?: MapOutput
   notes: string[]
 }
-export type DigestInput = Cost & PeriodInput & { project?: string; facts?: boolean; all?: boolean }
+export type DigestInput = CostOptions & PeriodInput & { project?: string; facts?: boolean; all?: boolean }
 
 export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
   const period = periodOf(input, dex.now())
-  // A file contains everything, because it has no limited size.
+  // A file contains everything, because its size is not limited.
   const all = input.all === true || input.output !== undefined
-  const { projects, notes: missing } = await projectFacts(dex, period, { all, project: input.project })
+  const { projects, notes: factNotes } = await projectFacts(dex, period, { all, project: input.project })
   const base = { period: period.name, from: isoDate(period.from), to: isoDate(period.to), projects }
   const only_named = input.facts === true || input.dry_run === true || projects.length === 0
   const model = await configuredModel(dex, { model: input.model, only_named })
   if (projects.length === 0 || input.facts || !model) {
     const notes =
       model || input.facts
-        ? missing
+        ? factNotes
         : [
-            ...missing,
+            ...factNotes,
             "No model is set up, so these are the facts. `dex config set llm.provider agent` lets a coding agent that you have write the summary.",
           ]
     if (input.output !== undefined) write(dex, input.output, base.projects, undefined, notes)
@@ -48,7 +48,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
     dex,
     description,
     {
-      ...costOf(input),
+      ...costOptionsOf(input),
       task,
       schema,
       format,
@@ -57,7 +57,7 @@ export async function run(dex: Dex, input: DigestInput): Promise<Digest> {
     others,
   )
   if (input.output !== undefined && !input.dry_run) write(dex, input.output, projects, mapped.result, mapped.notes)
-  return { ...base, mapped, notes: missing }
+  return { ...base, mapped, notes: factNotes }
 }
 
 function write(dex: Dex, file: string, projects: ProjectFacts[], result: MapResult | undefined, notes: string[]): void {

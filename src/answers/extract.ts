@@ -16,14 +16,14 @@ export type AnswerStatement = {
 /** The most words of all quotes together. People do not read more. */
 const MAX_WORDS = 110
 const MAX_STATEMENTS = 6
-/** How far a statement's score may be below the best one. A lower score means that it answers another question. */
+/** How far a statement's score may be below the best one. A statement with a lower score answers another question. */
 const MAX_SCORE_GAP = 4
-/** Two statements that share this part of the shorter one's words say the same. */
-const SAME_SHARE = 0.6
-/** Of two statements that say the same, the newer one is used, unless the older one's score is higher by this much. */
-const MUCH_BETTER_BY = 1
+/** Two statements say the same if more than this share of the shorter one's words are in the other. */
+const MIN_DUPLICATE_SHARE = 0.6
+/** Of two statements that say the same, the newer one is used unless the older one's score is higher by this much. */
+const MUCH_BETTER_SCORE_GAP = 1
 /** The most words that are added to a statement that introduces them. */
-const MAX_FOLLOWING = 45
+const MAX_FOLLOWING_WORDS = 45
 
 /** All statements, best first. */
 export function rankStatements(
@@ -43,55 +43,56 @@ export function rankStatements(
 
 /** The best statements within the limits. No two of them say the same. */
 export function chooseStatements(ranked: AnswerStatement[]): AnswerStatement[] {
-  const kept: { one: AnswerStatement; words: Set<string> }[] = []
+  const chosen: { statement: AnswerStatement; words: Set<string> }[] = []
   let total = 0
-  for (const one of ranked) {
-    if (kept.length === MAX_STATEMENTS || one.score < ranked[0]!.score - MAX_SCORE_GAP) break
-    const text = quoteOf(one)
-    const words = new Set(wordsOf(text))
-    const same = kept.find((other) => sharedShare(words, other.words) > SAME_SHARE)
-    if (same) {
-      const isNewer = (one.candidate.at ?? 0) > (same.one.candidate.at ?? 0)
-      if (isNewer && same.one.score - one.score < MUCH_BETTER_BY) Object.assign(same, { one, words })
+  for (const statement of ranked) {
+    if (chosen.length === MAX_STATEMENTS || statement.score < ranked[0]!.score - MAX_SCORE_GAP) break
+    const quote = quotedText(statement)
+    const words = new Set(wordsOf(quote))
+    const duplicate = chosen.find((other) => sharedShare(words, other.words) > MIN_DUPLICATE_SHARE)
+    if (duplicate) {
+      const isNewer = (statement.candidate.at ?? 0) > (duplicate.statement.candidate.at ?? 0)
+      if (isNewer && duplicate.statement.score - statement.score < MUCH_BETTER_SCORE_GAP)
+        Object.assign(duplicate, { one: statement, words })
       continue
     }
-    const length = text.split(/\s+/).length
-    if (total + length > MAX_WORDS && kept.length > 0) continue
+    const length = quote.split(/\s+/).length
+    if (total + length > MAX_WORDS && chosen.length > 0) continue
     total += length
-    kept.push({ one, words })
+    chosen.push({ statement, words })
   }
-  return kept.map(({ one }) => one)
+  return chosen.map(({ statement: one }) => one)
 }
 
 export function quoteStatements(statements: AnswerStatement[]): CitedPiece[] {
   return statements.flatMap((one) => {
     const passage = one.candidate.cite()
-    return passage ? [{ text: `“${quoteOf(one)}” [${passage.n}]`, numbers: [passage.n] }] : []
+    return passage ? [{ text: `“${quotedText(one)}” [${passage.n}]`, numbers: [passage.n] }] : []
   })
 }
 
-export function quoteOf({ candidate, start, end }: AnswerStatement): string {
+export function quotedText({ candidate, start, end }: AnswerStatement): string {
   return candidate.text.slice(start, end)
 }
 
-/** The end of a statement including what it introduces, because “Run it with:” says nothing without the next line. */
+/** The end of a statement, including the lines that it introduces: “Run it with:” says nothing without the next line. */
 function endWithFollowing({ statements, text }: AnswerCandidate, at: number): number {
   const { end, kind, text: own } = statements[at]!
   if (kind === "code") return isComment(statements[at]!) ? (commandAfter(statements, at)?.end ?? end) : end
   if (!/:[*_`\s]*$/.test(own)) return end
   let last = end
-  const follows = statements[at + 1]?.kind
+  const nextKind = statements[at + 1]?.kind
   for (const next of statements.slice(at + 1)) {
-    if (next.kind !== follows || follows === "sentence") break
-    if (text.slice(end, next.end).split(/\s+/).length > MAX_FOLLOWING) break
+    if (next.kind !== nextKind || nextKind === "sentence") break
+    if (text.slice(end, next.end).split(/\s+/).length > MAX_FOLLOWING_WORDS) break
     last = next.end
   }
   const closing =
-    follows === "code" && last > end ? /^\s*\n\s*(?:`{3,}|~{3,})[ \t]*(?=\n|$)/.exec(text.slice(last)) : null
+    nextKind === "code" && last > end ? /^\s*\n\s*(?:`{3,}|~{3,})[ \t]*(?=\n|$)/.exec(text.slice(last)) : null
   return last + (closing?.[0].length ?? 0)
 }
 
-/** The command after a comment, because a comment describes the next line. */
+/** The command below a comment in code: such a comment describes the next line. */
 function commandAfter(statements: TextStatement[], at: number): TextStatement | undefined {
   const next = statements[at + 1]
   return next?.kind === "code" && !isComment(next) ? next : undefined
@@ -102,8 +103,8 @@ function isComment({ text }: TextStatement): boolean {
 }
 
 function sharedShare(a: Set<string>, b: Set<string>): number {
-  const least = Math.min(a.size, b.size)
-  return least === 0 ? 0 : [...a].filter((word) => b.has(word)).length / least
+  const smallerSize = Math.min(a.size, b.size)
+  return smallerSize === 0 ? 0 : [...a].filter((word) => b.has(word)).length / smallerSize
 }
 
 export type AnswerWeights = Record<keyof Features, number>

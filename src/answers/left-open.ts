@@ -7,23 +7,23 @@ import type { TestRunWrite } from "../store/knowledge/test-runs.ts"
 /** A check that failed and did not pass afterwards. */
 export type OpenCheck = { ref: string; command: string; error?: string; times: number }
 
-/** A conversation's messages, and a function that formats their refs. */
+/** A conversation's messages, a function that formats their refs, and the time for messages without one. */
 type ReadMessages = { messages: StoredMessage[]; refOf: (number: number) => string; ended_at: number }
 
-const ERROR_CHARS = 200
+const MAX_ERROR_CHARS = 200
 
 /**
- * Test runs, builds and linters that failed and did not pass afterwards, newest first. Commands that only read or that do not
- * exist are ignored. A run whose output went through a pipe counts only if the output contains the test results.
+ * Test runs, builds and linters that failed and did not pass afterwards, newest first. All other commands are ignored, and so
+ * are programs that do not exist. A run whose output went through a pipe counts only if the output contains the test results.
  */
 export function findOpenChecks(project: string, conversations: ReadMessages[]): OpenCheck[] {
   const failing = new Map<string, OpenCheck & { run?: TestRunWrite }>()
   for (const { failed, run, ...check } of outcomesOf(project, conversations)) {
-    const before = failing.get(check.command)
+    const previous = failing.get(check.command)
     failing.delete(check.command)
     if (run?.complete || (run && !failed))
       for (const [command, earlier] of failing) if (earlier.run && covers(run, earlier.run)) failing.delete(command)
-    if (failed) failing.set(check.command, { ...check, times: (before?.times ?? 0) + 1, run })
+    if (failed) failing.set(check.command, { ...check, times: (previous?.times ?? 0) + 1, run })
   }
   return [...failing.values()].reverse().map(({ run: _, ...check }) => check)
 }
@@ -53,7 +53,7 @@ function buildOutcomes({ messages, refOf, ended_at }: ReadMessages): Outcome[] {
   return messages.flatMap(({ number, at, effects }) =>
     effects.flatMap((effect) => {
       if (effect.type !== "command" || effect.failed === undefined || !isBuild(effect.command)) return []
-      if (effect.failed && MISSING.test(effect.error ?? "")) return []
+      if (effect.failed && MISSING_COMMAND.test(effect.error ?? "")) return []
       return [{ ...outcomeOf(effect.command, effect.error, refOf(number), at ?? ended_at), failed: effect.failed }]
     }),
   )
@@ -64,7 +64,7 @@ function outcomeOf(command: string, error: string | undefined, ref: string, at: 
     at,
     ref,
     command: command.replace(/\s+/g, " ").trim(),
-    error: error?.slice(0, ERROR_CHARS),
+    error: error?.slice(0, MAX_ERROR_CHARS),
   })
 }
 
@@ -72,7 +72,9 @@ function outcomeOf(command: string, error: string | undefined, ref: string, at: 
 function covers(later: TestRunWrite, earlier: TestRunWrite): boolean {
   const isWithin = (target: string) =>
     later.targets.length === 0 ||
-    later.targets.some((wide) => wide === "" || target === wide || target.startsWith(`${wide}/`))
+    later.targets.some(
+      (laterTarget) => laterTarget === "" || target === laterTarget || target.startsWith(`${laterTarget}/`),
+    )
   return (
     later.kind === earlier.kind &&
     later.folder === earlier.folder &&
@@ -81,9 +83,9 @@ function covers(later: TestRunWrite, earlier: TestRunWrite): boolean {
   )
 }
 
-const MISSING = /command not found|not recognized as|no task \S+ found|missing script/i
-const QUIET_WORD = /^(?:cd|echo|export|set|source)(?: |$)/
-const STARTER = /^(?:(?:\w+=\S*|npx|bunx|pnpm exec|yarn exec|uv run|poetry run|bundle exec|time|env) )*/
+const MISSING_COMMAND = /command not found|not recognized as|no task \S+ found|missing script/i
+const HARMLESS_COMMAND = /^(?:cd|echo|export|set|source)(?: |$)/
+const COMMAND_PREFIX = /^(?:(?:\w+=\S*|npx|bunx|pnpm exec|yarn exec|uv run|poetry run|bundle exec|time|env) )*/
 const BUILD_COMMAND = new RegExp(
   `^(?:${[
     "go (?:build|vet)",
@@ -96,13 +98,13 @@ const BUILD_COMMAND = new RegExp(
   ].join("|")})(?= |$)`,
 )
 
-/** True if nothing else in the line can have failed, and no pipe hides the program's exit code. */
+/** True if the line runs a build or a linter, nothing else in it can have failed, and no pipe hides the exit code. */
 function isBuild(line: string): boolean {
   if (/(?<!\|)\|(?!\|)|<</.test(line)) return false
   const commands = line
     .split(/&&|\|\||;|\n/)
     .map((command) => command.trim())
-    .filter((command) => command !== "" && !QUIET_WORD.test(command))
-  const isBuilder = (command: string) => BUILD_COMMAND.test(command.replace(STARTER, ""))
+    .filter((command) => command !== "" && !HARMLESS_COMMAND.test(command))
+  const isBuilder = (command: string) => BUILD_COMMAND.test(command.replace(COMMAND_PREFIX, ""))
   return commands.some(isBuilder) && commands.every((command) => isBuilder(command) || parseTestCommand(command))
 }

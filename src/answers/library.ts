@@ -13,8 +13,8 @@ export type PassageLibrary = {
   search(query: string, filters?: { from?: string; to?: string }): Promise<{ found: Passage[]; notes: string[] }>
   /** The best statements, chosen without a model. A statement gets its number when it is quoted. */
   statements(question: string): Promise<AnswerStatement[]>
-  /** Sentences about sources that could not be read. */
-  notRead: Set<string>
+  /** Notes about sources that could not be read. */
+  unreadNotes: Set<string>
   read(ref: string): Promise<Passage[]>
   /** The files that each conversation edited most. */
   editedBy(conversations: Ref[]): Promise<string[][]>
@@ -23,44 +23,45 @@ export type PassageLibrary = {
 const NOT_ALL_DOCUMENTS =
   "Some of this project's documents were not read: there are too many, they are too large, or they cannot be opened."
 const MAX_FOUND = 8
-/** The offset up to which a search continues past dex's own chats. */
-const MAX_SKIPPED = 3 * MAX_FOUND
+/** dex's own chats are skipped, so a search may have to continue. It stops at this offset. */
+const MAX_OFFSET = 3 * MAX_FOUND
 
 export async function openLibrary(
   dex: Dex,
   scope: AnswerScope,
-  of: PassageSource = ownHistory(dex, scope),
+  baseSource: PassageSource = ownHistory(dex, scope),
 ): Promise<PassageLibrary> {
   const passages = createPassages()
-  const notRead = new Set<string>()
+  const unreadNotes = new Set<string>()
   const source: PassageSource = {
-    ...of,
-    find: async (wanted) => {
-      const answer = await of.find(wanted)
-      if (answer.shards) notRead.add(shardsNote(answer.shards))
+    ...baseSource,
+    find: async (request) => {
+      const answer = await baseSource.find(request)
+      if (answer.shards) unreadNotes.add(shardsNote(answer.shards))
       return answer
     },
   }
   if (scope.collections) await requireCollections(dex, scope.collections)
   return {
     passages,
-    notRead,
+    unreadNotes,
     editedBy: source.editedBy,
     async search(query, filters = {}) {
-      const shown: Passage[] = []
+      const passagesFound: Passage[] = []
       for (let offset = 0; ; offset += MAX_FOUND) {
-        const wanted = { query, ...filters, by: "conversation" as const, limit: MAX_FOUND, offset }
-        const { found, isLast, notes } = await source.find(wanted)
+        const request = { query, ...filters, by: "conversation" as const, limit: MAX_FOUND, offset }
+        const { found, isLast, notes } = await source.find(request)
         for (const { row, message } of found) {
-          const passage = row.kind === "dex" || shown.length === MAX_FOUND ? undefined : passages.add(row, message)
-          if (passage) shown.push(passage)
+          const passage =
+            row.kind === "dex" || passagesFound.length === MAX_FOUND ? undefined : passages.add(row, message)
+          if (passage) passagesFound.push(passage)
         }
-        if (shown.length === MAX_FOUND || isLast || offset >= MAX_SKIPPED) return { found: shown, notes }
+        if (passagesFound.length === MAX_FOUND || isLast || offset >= MAX_OFFSET) return { found: passagesFound, notes }
       }
     },
     async statements(query) {
       const { question, candidates, isComplete } = await answerCandidates(dex, query, scope, passages, source)
-      if (!isComplete) notRead.add(NOT_ALL_DOCUMENTS)
+      if (!isComplete) unreadNotes.add(NOT_ALL_DOCUMENTS)
       return chooseStatements(rankStatements(question, candidates))
     },
     async read(ref) {

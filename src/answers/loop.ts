@@ -13,7 +13,7 @@ export const DEFAULT_CAPS: Caps = { calls: 10, tokens: 60_000, ms: 120_000 }
 export type Step = { call: string; outcome: string }
 
 export type LoopResult = {
-  /** The model's last answer; empty if there was none. */
+  /** The last text that the model wrote. Empty if it wrote none. */
   text: string
   /** Why the loop ended early; undefined if the model finished. */
   stopped?: string
@@ -23,7 +23,7 @@ export type LoopResult = {
 export type LoopOptions = {
   question: string
   use_case?: string
-  first: Passage[]
+  firstPassages: Passage[]
   caps: Caps
   signal?: AbortSignal
   onStep?: (step: Step) => void
@@ -31,8 +31,8 @@ export type LoopOptions = {
   history?: ModelMessage[]
 }
 
-const PASSAGE_CHARS = 1_600
-const SNIPPET_CHARS = 700
+const MAX_PASSAGE_CHARS = 1_600
+const MAX_SNIPPET_CHARS = 700
 const MAX_QUERY_LENGTH = 400
 const ANSWER_TOKENS = 1_200
 
@@ -68,32 +68,36 @@ You are given numbered passages, newest first. Everything behind "|" in a passag
 Use search and read only as long as the question is not answered: stop when a passage answers it, when passages agree, when the use case is met, or when searches bring nothing new. You have few calls.
 Then answer in at most 150 words. Every sentence ends with the number of the passage it stands on, like [2]. A sentence without one is thrown away, and so is one that shares few words with that passage: keep to the passage's own words and language. Quote exactly or not at all. Give no link that is not in a passage. Where passages disagree, the newer one counts; say so. If the passages do not answer the question, say exactly: NOT FOUND`
 
-/** Lets a model search and read until it answers or reaches a cap. Errors after the start end the loop; only an abort throws. */
+/** Lets a model search and read until it answers or reaches a cap. The model's errors end the loop; only an abort throws. */
 export async function runLoop(model: Model, library: PassageLibrary, options: LoopOptions): Promise<LoopResult> {
   const { caps } = options
   const deadline = AbortSignal.timeout(caps.ms)
   const signal = options.signal ? AbortSignal.any([options.signal, deadline]) : deadline
   const steps: Step[] = []
-  const seen = new Set<string>()
+  const seenRequests = new Set<string>()
   const messages: ModelMessage[] = [...(options.history ?? []), { role: "user", content: taskOf(options) }]
   let text = ""
   for (;;) {
     const mayCall = steps.length < caps.calls
-    const room = caps.tokens - tokensSpent(model) - sizeOf(messages)
-    if (room < ANSWER_TOKENS / 2) return { text, steps, stopped: "the cap on tokens was reached" }
+    const tokensLeft = caps.tokens - tokensSpent(model) - sizeOf(messages)
+    if (tokensLeft < ANSWER_TOKENS / 2) return { text, steps, stopped: "the cap on tokens was reached" }
     let reply: Awaited<ReturnType<Model["reply"]>>
     try {
       reply = await model.reply({
         system: SYSTEM,
         messages,
         tools: mayCall ? TOOLS : undefined,
-        max_tokens: Math.min(ANSWER_TOKENS, room),
+        max_tokens: Math.min(ANSWER_TOKENS, tokensLeft),
         signal,
       })
     } catch (error) {
       if (options.signal?.aborted) throw error
-      const why = deadline.aborted ? "the time was up" : isDexError(error) ? error.message : messageOf(error)
-      return { text, steps, stopped: why }
+      const stopReason = deadline.aborted
+        ? "the time limit was reached"
+        : isDexError(error)
+          ? error.message
+          : messageOf(error)
+      return { text, steps, stopped: stopReason }
     }
     if (reply.text.trim() !== "") text = reply.text
     if (reply.calls.length === 0)
@@ -101,33 +105,37 @@ export async function runLoop(model: Model, library: PassageLibrary, options: Lo
     if (!mayCall) return { text, steps, stopped: "the cap on calls was reached" }
     const results = []
     for (const call of reply.calls) {
-      const left = caps.calls - steps.length
-      const output = left > 0 ? await runToolCall(library, call, seen) : "No calls are left. Answer now."
-      if (left > 0) {
-        const step = { call: describe(call), outcome: output.split("\n", 1)[0]!.slice(0, 120) }
+      const callsLeft = caps.calls - steps.length
+      const output = callsLeft > 0 ? await runToolCall(library, call, seenRequests) : "No calls are left. Answer now."
+      if (callsLeft > 0) {
+        const step = { call: describeCall(call), outcome: output.split("\n", 1)[0]!.slice(0, 120) }
         steps.push(step)
         options.onStep?.(step)
       }
-      results.push({ id: call.id, name: call.name, output: cutToCap(output, room / Math.max(1, reply.calls.length)) })
+      results.push({
+        id: call.id,
+        name: call.name,
+        output: cutToCap(output, tokensLeft / Math.max(1, reply.calls.length)),
+      })
     }
     messages.push({ role: "assistant", content: reply.text, calls: reply.calls }, { role: "tool", results })
   }
 }
 
-function taskOf({ question, use_case, first }: LoopOptions): string {
+function taskOf({ question, use_case, firstPassages: first }: LoopOptions): string {
   return [
     // Redacted, because people paste secrets into questions.
     `Question: ${redactText(question)}`,
     use_case ? `Use case: ${redactText(use_case)}` : undefined,
     first.length > 0
-      ? `What a search for the question found:\n\n${shown(first, SNIPPET_CHARS)}`
+      ? `What a search for the question found:\n\n${formatPassages(first, MAX_SNIPPET_CHARS)}`
       : "A search for the question found nothing.",
   ]
     .filter((part) => part !== undefined)
     .join("\n")
 }
 
-function shown(passages: Passage[], chars: number): string {
+function formatPassages(passages: Passage[], chars: number): string {
   return newestFirst(passages)
     .map((passage) => passageForModel(passage, chars))
     .join("\n\n")
@@ -137,20 +145,21 @@ function shown(passages: Passage[], chars: number): string {
 async function runToolCall(
   library: PassageLibrary,
   { name, input, invalid }: ToolCall,
-  seen: Set<string>,
+  seenRequests: Set<string>,
 ): Promise<string> {
   if (invalid) return invalid.reason
   const request = `${name} ${JSON.stringify(input)}`
-  if (seen.has(request)) return "You asked exactly that before; its passages are above. Ask something else, or answer."
-  seen.add(request)
+  if (seenRequests.has(request))
+    return "You asked exactly that before; its passages are above. Ask something else, or answer."
+  seenRequests.add(request)
   const { query, ref, from, to } = (typeof input === "object" && input !== null ? input : {}) as Record<string, unknown>
   try {
     if (name === "search" && typeof query === "string" && query.trim() !== "") {
       const filters = { from: stringOrUndefined(from), to: stringOrUndefined(to) }
       const { found } = await library.search(query.slice(0, MAX_QUERY_LENGTH), filters)
-      return found.length === 0 ? "Nothing found." : shown(found, SNIPPET_CHARS)
+      return found.length === 0 ? "Nothing found." : formatPassages(found, MAX_SNIPPET_CHARS)
     }
-    if (name === "read" && typeof ref === "string") return shown(await library.read(ref), PASSAGE_CHARS)
+    if (name === "read" && typeof ref === "string") return formatPassages(await library.read(ref), MAX_PASSAGE_CHARS)
   } catch (error) {
     return `That did not work: ${messageOf(error).slice(0, 300)}`
   }
@@ -161,7 +170,7 @@ function stringOrUndefined(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined
 }
 
-function describe({ name, input }: ToolCall): string {
+function describeCall({ name, input }: ToolCall): string {
   const { query, ref } = (input ?? {}) as { query?: unknown; ref?: unknown }
   return `${name.slice(0, 40)} ${String(query ?? ref ?? "").slice(0, 80)}`.trim()
 }

@@ -16,7 +16,7 @@ import { DEFAULT_SCHEMA, readSchema } from "./map/schema.ts"
 import type { MapFormat, MapOutput } from "./map.ts"
 import { findRecipe, taskOf } from "./recipes.ts"
 
-export type Cost = {
+export type CostOptions = {
   batch_tokens: number
   parallel: number
   max_tokens_total?: number
@@ -25,7 +25,7 @@ export type Cost = {
   output?: string
 }
 export type MapInput = MapFilters &
-  Cost & {
+  CostOptions & {
     task?: string
     recipe?: string
     topic?: string
@@ -39,46 +39,52 @@ const LAST_RUN_KEY = "last"
 export async function run(dex: Dex, request: MapInput): Promise<MapOutput> {
   const input =
     request.resume && request.task === undefined && request.recipe === undefined ? lastRun(dex, request) : request
-  const { title, ...what } = requestedTask(dex, input)
+  const { title, ...taskFields } = requestedTask(dex, input)
   if (!input.dry_run && (await configuredModel(dex)))
     openCache(dex.home.dir).put(LAST_RUN_KEY, { refs: [], value: input })
-  const filters = { ...what.filters, ...filtersOf(input) }
-  return mapAll(dex, title, { ...costOf(input), ...what, filters, format: input.format ?? what.format }, input)
+  const filters = { ...taskFields.filters, ...filtersOf(input) }
+  return mapAll(
+    dex,
+    title,
+    { ...costOptionsOf(input), ...taskFields, filters, format: input.format ?? taskFields.format },
+    input,
+  )
 }
 
-const CURSOR_HEAD = "---\ndescription: How this person wants agents to work\nalwaysApply: true\n---\n\n"
+const CURSOR_FRONT_MATTER = "---\ndescription: How this person wants agents to work\nalwaysApply: true\n---\n\n"
 
-type RulesInput = MapFilters & Cost & { format?: MapFormat; for?: "agents" | "claude" | "cursor" }
+type RulesInput = MapFilters & CostOptions & { format?: MapFormat; for?: "agents" | "claude" | "cursor" }
 
 export async function runRules(dex: Dex, input: RulesInput) {
   const { task, schema, filters, format } = findRecipe(dex.home.dir, "rules", dex.cwd)
   const job = {
-    ...costOf(input),
+    ...costOptionsOf(input),
     task,
     schema,
     filters: { ...filters, ...filtersOf(input) },
     format: input.format ?? format,
   }
-  const page: typeof markdownOf = (...of) => `${input.for === "cursor" ? CURSOR_HEAD : ""}${markdownOf(...of)}`
-  return mapAll(dex, "Rules", job, input, page)
+  const formatPage: typeof markdownOf = (...args) =>
+    `${input.for === "cursor" ? CURSOR_FRONT_MATTER : ""}${markdownOf(...args)}`
+  return mapAll(dex, "Rules", job, input, formatPage)
 }
 
-/** Maps and merges, or estimates the cost of that. Throws if there is no model. */
+/** Maps and merges, or only estimates the cost if `dry_run` is set. Without `dry_run`, throws if there is no model. */
 export async function mapAll(
   dex: Dex,
   title: string,
   job: Job,
-  options: Pick<Cost, "dry_run" | "model" | "output">,
-  page: Page = markdownOf,
+  options: Pick<CostOptions, "dry_run" | "model" | "output">,
+  formatPage: PageFormatter = markdownOf,
 ): Promise<MapOutput> {
   const model = await configuredModel(dex, { model: options.model, only_named: options.dry_run === true })
-  if (!model && !options.dry_run) throw noModel()
+  if (!model && !options.dry_run) throw noModelError()
   const prepared = await prepareMap(dex, job, model)
-  const about = withoutUndefined({ title, ...describe(job, prepared), model: model?.id })
-  const kinds = leftOutNotes(job, prepared)
+  const common = withoutUndefined({ title, ...describeJob(job, prepared), model: model?.id })
+  const scopeNotes = leftOutNotes(job, prepared)
   if (options.dry_run)
     return {
-      ...about,
+      ...common,
       dry_run: true,
       packed: prepared.batches.map((batch) => ({
         conversations: new Set(batch.pieces.map(({ ref }) => formatRef(conversationRefOf(ref)))).size,
@@ -86,7 +92,7 @@ export async function mapAll(
         cached: prepared.isDone(batch),
       })),
       notes: [
-        ...kinds,
+        ...scopeNotes,
         ...(model
           ? []
           : [
@@ -94,17 +100,20 @@ export async function mapAll(
             ]),
       ],
     }
-  if (prepared.batches.length === 0) return { ...about, notes: kinds }
+  if (prepared.batches.length === 0) return { ...common, notes: scopeNotes }
   const mapped = await runMap(dex, job, prepared, model!)
   const { requests, input, output, is_estimate, cost_usd } = model!.used()
-  const notes = [...kinds, ...notesOf(mapped, prepared)]
-  const written = options.output === undefined ? undefined : resolve(dex.cwd, options.output)
-  if (written !== undefined)
-    write(written, /\.json$/i.test(written) ? json(mapped.result) : page(title, mapped.result, notes))
+  const notes = [...scopeNotes, ...notesOf(mapped, prepared)]
+  const outputPath = options.output === undefined ? undefined : resolve(dex.cwd, options.output)
+  if (outputPath !== undefined)
+    writeOutput(
+      outputPath,
+      /\.json$/i.test(outputPath) ? formatJson(mapped.result) : formatPage(title, mapped.result, notes),
+    )
   return withoutUndefined({
-    ...about,
+    ...common,
     batches: {
-      ...about.batches,
+      ...common.batches,
       cached: mapped.cached,
       asked: mapped.asked,
       failed: mapped.failed.length,
@@ -118,14 +127,14 @@ export async function mapAll(
     result: mapped.result,
     partial: mapped.not_done > 0 || mapped.failed.length > 0 || undefined,
     used: withoutUndefined({ requests, input_tokens: input, output_tokens: output, is_estimate, cost_usd }),
-    written,
+    written: outputPath,
     notes,
   })
 }
 
-type Page = typeof markdownOf
+type PageFormatter = typeof markdownOf
 
-function noModel(): DexError {
+function noModelError(): DexError {
   return new DexError(
     "no_model",
     "This needs a model, and none is set up. Any server with OpenAI's chat completions API works: `dex config set llm.provider http://localhost:11434/v1` and `dex config set llm.model …` for your own server, `dex config set llm.api_key` for OpenAI, or `dex config set llm.provider agent` for a coding agent that you have. --dry-run shows what would be sent.",
@@ -173,12 +182,12 @@ function schemaIn(dex: Dex, file: string) {
   return readSchema(value, file)
 }
 
-function lastRun(dex: Dex, now: MapInput): MapInput {
+function lastRun(dex: Dex, request: MapInput): MapInput {
   const last = openCache(dex.home.dir).get(LAST_RUN_KEY) as MapInput | undefined
   if (last === undefined || typeof last !== "object")
     throw new DexError("nothing_to_resume", 'There is no earlier run to continue. To start one: dex map "…"')
   const { max_tokens_total: _, ...before } = last
-  const { max_tokens_total, output, dry_run } = now
+  const { max_tokens_total, output, dry_run } = request
   return { ...before, ...withoutUndefined({ max_tokens_total, output, dry_run: dry_run || undefined }) }
 }
 
@@ -186,14 +195,14 @@ function filtersOf({ project, source, from, to, all, limit }: MapFilters): MapFi
   return withoutUndefined({ project, source, from, to, all: all || undefined, limit })
 }
 
-export function costOf({ batch_tokens, parallel, max_tokens_total }: Cost) {
+export function costOptionsOf({ batch_tokens, parallel, max_tokens_total }: CostOptions) {
   return { batch_tokens, parallel, max_tokens_total }
 }
 
-function describe(job: Job, prepared: PreparedMap) {
+function describeJob(job: Job, prepared: PreparedMap) {
   const { batches, conversations, without_text, left_out } = prepared
-  const frame = mapQuestion(job.task, job.schema, "")
-  const perRequest = estimateTokens(frame.system + frame.text)
+  const emptyQuestion = mapQuestion(job.task, job.schema, "")
+  const perRequest = estimateTokens(emptyQuestion.system + emptyQuestion.text)
   return {
     task: job.task,
     format: job.format,
@@ -211,9 +220,9 @@ function describe(job: Job, prepared: PreparedMap) {
 }
 
 function leftOutNotes({ format }: Job, { left_out, without_text }: PreparedMap): string[] {
-  const kinds = Object.entries(left_out).map(([kind, count]) => `${count} of kind ${kind}`)
+  const kindCounts = Object.entries(left_out).map(([kind, count]) => `${count} of kind ${kind}`)
   return [
-    ...(kinds.length > 0 ? [`Not included: ${kinds.join(", ")}; --all includes them.`] : []),
+    ...(kindCounts.length > 0 ? [`Not included: ${kindCounts.join(", ")}; --all includes them.`] : []),
     ...(format === "user_only"
       ? ["The model reads only the person's words and approved plans; --format stripped adds what agents said."]
       : []),
@@ -225,14 +234,15 @@ function leftOutNotes({ format }: Job, { left_out, without_text }: PreparedMap):
 
 function notesOf(mapped: MapRunResult, { batches }: PreparedMap): string[] {
   const { failed, not_done, stopped, merges, dropped, refs_not_in_result } = mapped
-  const howToContinue = "Run the same command to continue; finished batches cost nothing."
+  const continueHint = "Run the same command to continue; finished batches cost nothing."
   return [
     ...(not_done > 0
-      ? [`Partial: ${not_done} of ${batches.length} batches were not done: ${stopped}. ${howToContinue}`]
+      ? [`Partial: ${not_done} of ${batches.length} batches were not done: ${stopped}. ${continueHint}`]
       : []),
-    ...(not_done === 0 && stopped !== undefined ? [`Not everything was merged: ${stopped}. ${howToContinue}`] : []),
+    ...(not_done === 0 && stopped !== undefined ? [`Not everything was merged: ${stopped}. ${continueHint}`] : []),
     ...failed.map(
-      ({ refs, reason }) => `Partial: ${refs.length} conversations could not be mapped (${refs[0]}…): ${reason}.`,
+      ({ refs, reason }) =>
+        `Partial: ${many(refs.length, "conversation")} could not be mapped (${refs[0]}…): ${reason}.`,
     ),
     ...merges.failed.map((reason) => `Merging failed, so the items of each batch are listed separately: ${reason}.`),
     ...(merges.unmerged > 0 && merges.failed.length === 0 && stopped === undefined
@@ -240,25 +250,27 @@ function notesOf(mapped: MapRunResult, { batches }: PreparedMap): string[] {
           `The results of ${many(merges.unmerged, "batch", "batches")} did not fit into the final question and are listed separately. A larger llm.max_tokens makes room for more, up to --batch-tokens.`,
         ]
       : []),
-    ...(dropped.foreign_refs > 0 ? [`${dropped.foreign_refs} refs were dropped: they were not in the data.`] : []),
-    ...(dropped.items_without_refs > 0 ? [`${dropped.items_without_refs} items without a source were dropped.`] : []),
+    ...(dropped.foreign_refs > 0 ? [`Dropped ${many(dropped.foreign_refs, "ref")} not found in the data.`] : []),
+    ...(dropped.items_without_refs > 0
+      ? [`Dropped ${many(dropped.items_without_refs, "item")} without a source.`]
+      : []),
     ...(dropped.items_with_foreign_links > 0
-      ? [`${dropped.items_with_foreign_links} items with a link that is in no conversation were dropped.`]
+      ? [`Dropped ${many(dropped.items_with_foreign_links, "item")} with a link that is in no conversation.`]
       : []),
     ...(mapped.short > 0
       ? [
-          `In ${mapped.short} requests the server counted less than half of the tokens that were sent. If its context is smaller than a batch, it did not read everything: try a smaller --batch-tokens.`,
+          `In ${many(mapped.short, "request")} the server counted less than half of the tokens that were sent. If its context is smaller than a batch, it did not read everything: try a smaller --batch-tokens.`,
         ]
       : []),
-    ...(refs_not_in_result > 0 ? [`Merging left ${refs_not_in_result} refs out.`] : []),
+    ...(refs_not_in_result > 0 ? [`Merging left ${many(refs_not_in_result, "ref")} out.`] : []),
   ]
 }
 
-function json(result: unknown): string {
+function formatJson(result: unknown): string {
   return `${JSON.stringify(result, undefined, 2)}\n`
 }
 
-function write(path: string, content: string): void {
+function writeOutput(path: string, content: string): void {
   try {
     writeFileSync(path, content)
   } catch (error) {

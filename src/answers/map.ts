@@ -17,7 +17,7 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { fromField, projectField, sourceField, toField } from "../tools/fields.ts"
 
-/** Fields that choose the conversations. Mapping commands share these fields, so that an option means the same in all of them. */
+/** Fields that choose the conversations. All mapping commands share them, so that an option means the same everywhere. */
 const filterFields = {
   project: projectField,
   source: sourceField,
@@ -52,7 +52,7 @@ export const costFields = {
   output: optional(text("A file to write: JSON if it ends in .json, else Markdown.")),
 }
 
-/** An object in the shape of the user's schema. */
+/** An object that follows the user's schema. */
 const anyObject = (description: string): Schema<Record<string, unknown>> => ({
   type: "object",
   additionalProperties: true,

@@ -44,35 +44,35 @@ export type FoundMessages = {
 /** A searchable history: this machine's, or a team's. */
 export type PassageSource = {
   find(wanted: PassageSearch): Promise<FoundMessages>
-  /** Returns a section with its subsections, a message with its neighbours, or the beginning of a conversation or document. */
+  /** Reads a section with its subsections, a message with its neighbours, or the beginning of a conversation or document. */
   read(ref: string): Promise<{ row: PassageRow; messages: StoredMessage[] }>
   /** The files that each conversation edited most. */
   editedBy(conversations: Ref[]): Promise<string[][]>
 }
 
-const MAX_EDITED = 40
+const MAX_EDITED_FILES = 40
 
 /** This machine's history. */
 export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
   return {
     async find(wanted) {
       const store = await dex.store()
-      // Searches for the messages that match best, not for the ones that read best.
+      // Without `prose`, messages rank only by how well they match, not by how readable they are.
       const { results, notes } = await runSearch(
         dex,
         { ...wanted, in: scope.among, collections: scope.collections, no_global: scope.noGlobal, explain: false },
         { prose: false },
       )
-      const found: FoundMessages["found"] = []
+      const matches: FoundMessages["found"] = []
       for (const { id, message_index, score_final } of results) {
         const { row } = await resolveRef(dex, id)
         const [message] = await store.messages(row.ref, [message_index])
-        if (message) found.push({ row, message, score: score_final })
+        if (message) matches.push({ row, message, score: score_final })
       }
       const index = await dex.index()
       const query = parseQuery(wanted.query)
       return {
-        found,
+        found: matches,
         isLast: results.length < wanted.limit,
         weights: index ? await wordWeights(index, query) : query.words.map(() => 1),
         notes,
@@ -84,12 +84,12 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
         throw new DexError("bad_ref", `"${ref.slice(0, 80)}" is not a ref. Use one from the search results.`)
       const { row, number } = await resolveRef(dex, ref)
       await assertInScope(dex, row, scope)
-      return { row, messages: readPart(row, await (await dex.store()).messages(row.ref), number) }
+      return { row, messages: selectMessages(row, await (await dex.store()).messages(row.ref), number) }
     },
     async editedBy(conversations) {
       const store = await dex.store()
       const files: string[][] = []
-      for (const ref of conversations) files.push(await store.editedFiles(ref, MAX_EDITED))
+      for (const ref of conversations) files.push(await store.editedFiles(ref, MAX_EDITED_FILES))
       return files
     },
   }
@@ -114,24 +114,24 @@ export function teamHistory(hub: Pick<HubClient, "ask">): PassageSource {
 }
 
 const MESSAGES_AROUND = 1
-const MAX_READ = 12
+const MAX_READ_MESSAGES = 12
 
-function readPart(row: ConversationRow, all: StoredMessage[], number: number | undefined): StoredMessage[] {
-  if (number === undefined) return all.slice(0, MAX_READ)
-  if (row.kind === "document") return withSubsections(all, number).slice(0, MAX_READ)
-  const at = all.findIndex((message) => message.number === number)
-  if (at === -1) throw new DexError("no_message", `There is no message ${number} in it.`)
-  return all.slice(Math.max(0, at - MESSAGES_AROUND), at + MESSAGES_AROUND + 1)
+function selectMessages(row: ConversationRow, all: StoredMessage[], number: number | undefined): StoredMessage[] {
+  if (number === undefined) return all.slice(0, MAX_READ_MESSAGES)
+  if (row.kind === "document") return withSubsections(all, number).slice(0, MAX_READ_MESSAGES)
+  const index = all.findIndex((message) => message.number === number)
+  if (index === -1) throw new DexError("no_message", `There is no message ${number} in it.`)
+  return all.slice(Math.max(0, index - MESSAGES_AROUND), index + MESSAGES_AROUND + 1)
 }
 
 async function assertInScope(dex: Dex, { kind, ref }: ConversationRow, scope: AnswerScope): Promise<void> {
   const isDocument = kind === "document"
-  const outside =
+  const isOutside =
     kind === "dex" ||
     scope.among === (isDocument ? "history" : "docs") ||
     (scope.collections !== undefined && !isDocument) ||
     (isDocument && !(await isReadable(dex, collectionOf(ref.id), scope)))
-  if (outside) throw new DexError("out_of_scope", "That is outside the scope of this question.")
+  if (isOutside) throw new DexError("out_of_scope", "That is outside the scope of this question.")
 }
 
 async function isReadable(dex: Dex, name: string, { collections, noGlobal }: AnswerScope): Promise<boolean> {

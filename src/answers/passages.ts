@@ -24,7 +24,7 @@ export type Passage = {
 
 /** The passages of one answer. Reading a passage again does not change its number. */
 export type Passages = {
-  /** Undefined if no part of the message is evidence. Text that a hook or dex inserted never is. */
+  /** Returns undefined if no part of the message is evidence. Text that a hook or dex inserted is never evidence. */
   add(row: PassageRow, message: StoredMessage): Passage | undefined
   addSection(section: ProjectSection): Passage
   get(n: number): Passage | undefined
@@ -38,8 +38,8 @@ export function createPassages(): Passages {
       if (message.parts.length === 0) return undefined
       const section = sectionMarkOf(message)?.name
       const ref = formatRef(section ? { ...row.ref, section } : { ...row.ref, number: message.number })
-      const known = byRef.get(ref)
-      if (known) return known
+      const existing = byRef.get(ref)
+      if (existing) return existing
       const passage: Passage = {
         n: byRef.size + 1,
         ref,
@@ -54,8 +54,8 @@ export function createPassages(): Passages {
     },
     addSection({ path, line, headings, text, at }) {
       const ref = `${path}:${line}`
-      const known = byRef.get(ref)
-      if (known) return known
+      const existing = byRef.get(ref)
+      if (existing) return existing
       const passage: Passage = {
         n: byRef.size + 1,
         ref,
@@ -77,7 +77,7 @@ export function dayOf({ at }: Pick<Passage, "at">): string | undefined {
   return at === undefined ? undefined : isoDate(at).slice(0, 10)
 }
 
-/** Sorts by date, because the later of two contradicting passages is more likely to be right. */
+/** Sorts by date, newest first: if two passages contradict each other, the newer one is more likely to be right. */
 export function newestFirst(passages: Passage[]): Passage[] {
   return [...passages].sort((a, b) => (b.at ?? 0) - (a.at ?? 0) || a.n - b.n)
 }
@@ -89,8 +89,9 @@ export function newestFirst(passages: Passage[]): Passage[] {
 export function passageForModel(passage: Passage, chars: number): string {
   const { n, ref, title, origins, at, text } = passage
   const head = [ref, dayOf({ at }), `words of: ${origins.join(", ")}`, JSON.stringify(safe(title).slice(0, 80))]
-  const cut = text.length > chars ? `${text.slice(0, chars)}\n(cut: ${text.length - chars} characters more)` : text
-  const lines = safe(cut)
+  const shortened =
+    text.length > chars ? `${text.slice(0, chars)}\n(cut: ${text.length - chars} characters more)` : text
+  const lines = safe(shortened)
     .split("\n")
     .map((line) => `| ${line}`)
   return [`[${n}] ${head.filter((part) => part !== undefined).join(" · ")}`, ...lines].join("\n")

@@ -9,15 +9,15 @@ export type ProjectSection = { path: string; line: number; headings: string[]; t
 
 type ProjectFile = { folder: string; path: string; size: number; modified_at: number }
 
-/** Matches documentation for people and agents. */
+/** Matches the names of documents for people or agents in the project's root. */
 const DOCUMENT_FILES =
   /^(?:readme|contributing|architecture|development|claude|agents|gemini)\.(?:md|mdx|markdown|rst|txt|adoc)$/i
-const FOLDERS = ["docs", "doc"]
+const DOCUMENT_FOLDERS = ["docs", "doc"]
 const MAX_FILES = 200
 const MAX_BYTES = 2_000_000
 
 /**
- * The sections of a project's documents, as the files are now. Documents need not be added, and none of their text is stored.
+ * The sections of a project's documents, read from its files. The user does not have to add them, and dex does not store them.
  * Symbolic links are not followed. Only files that may contain the answer are split into sections. `isComplete` is false if there
  * are too many files, if they are too large, or if some cannot be opened.
  */
@@ -42,30 +42,30 @@ export async function projectSections(
 
 /** The text under each heading. */
 function sectionsIn(text: string): Pick<ProjectSection, "line" | "headings" | "text">[] {
-  const found: { line: number; headings: string[]; lines: string[] }[] = [{ line: 1, headings: [], lines: [] }]
+  const sections: { line: number; headings: string[]; lines: string[] }[] = [{ line: 1, headings: [], lines: [] }]
   for (const [i, { text: line, kind, headings }] of [...outlineLines(text.replaceAll("\r\n", "\n"))].entries()) {
-    if (kind === "heading") found.push({ line: i + 1, headings, lines: [] })
-    else found.at(-1)!.lines.push(line)
+    if (kind === "heading") sections.push({ line: i + 1, headings, lines: [] })
+    else sections.at(-1)!.lines.push(line)
   }
-  return found.map(({ line, headings, lines }) => ({ line, headings, text: lines.join("\n") }))
+  return sections.map(({ line, headings, lines }) => ({ line, headings, text: lines.join("\n") }))
 }
 
 async function documentFiles(root: string): Promise<{ files: ProjectFile[]; isAll: boolean }> {
-  const found: ProjectFile[] = []
+  const projectFiles: ProjectFile[] = []
   let isAll = true
   for (const name of (await readdir(root).catch(() => [])).sort()) {
-    const at =
-      DOCUMENT_FILES.test(name) || FOLDERS.includes(name)
+    const stats =
+      DOCUMENT_FILES.test(name) || DOCUMENT_FOLDERS.includes(name)
         ? await lstat(join(root, name)).catch(() => undefined)
         : undefined
-    if (at?.isFile() && DOCUMENT_FILES.test(name))
-      found.push({ folder: "", path: name, size: at.size, modified_at: Math.trunc(at.mtimeMs) })
-    if (at?.isDirectory() && FOLDERS.includes(name)) {
+    if (stats?.isFile() && DOCUMENT_FILES.test(name))
+      projectFiles.push({ folder: "", path: name, size: stats.size, modified_at: Math.trunc(stats.mtimeMs) })
+    if (stats?.isDirectory() && DOCUMENT_FOLDERS.includes(name)) {
       const { files, skipped } = await listDocuments(join(root, name), { limit: MAX_FILES })
-      isAll &&= !skipped.some(({ path }) => path === "") // there are more than the limit
-      const written = files.filter(({ path }) => formatOf(path) !== "html")
-      found.push(...written.map((file) => ({ ...file, folder: name })))
+      isAll &&= !skipped.some(({ path }) => path === "") // more documents than the limit
+      const documents = files.filter(({ path }) => formatOf(path) !== "html")
+      projectFiles.push(...documents.map((file) => ({ ...file, folder: name })))
     }
   }
-  return { files: found, isAll }
+  return { files: projectFiles, isAll }
 }

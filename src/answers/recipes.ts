@@ -15,7 +15,7 @@ import { MAP_FORMATS, type MapFormat } from "./map.ts"
 export type Recipe = {
   name: string
   description: string
-  /** The task contains `{{name}}` for each of these. */
+  /** The names of the arguments. The task contains `{{name}}` for each of them. */
   arguments: string[]
   filters: MapFilters
   format: MapFormat
@@ -34,10 +34,10 @@ export function findRecipe(dexDir: string, name: string, cwd: string): Recipe {
         .map((folder) => join(folder, `${name}.md`))
         .find((path) => existsSync(path))
   if (file === undefined || !existsSync(file)) {
-    const known = recipeNames(dexDir).join(", ")
+    const names = recipeNames(dexDir).join(", ")
     throw new DexError(
       "no_recipe",
-      `There is no recipe "${name}". There are: ${known}. Yours go to ${join(dexDir, "recipes")}.`,
+      `There is no recipe "${name}". There are: ${names}. Put your own in ${join(dexDir, "recipes")}.`,
     )
   }
   return readRecipe(file)
@@ -53,11 +53,14 @@ function recipeNames(dexDir: string): string[] {
 }
 
 /** The task with its arguments filled in. Throws if one is missing. */
-export function taskOf(recipe: Recipe, given: Record<string, string>): string {
-  const missing = recipe.arguments.find((name) => !given[name]?.trim())
+export function taskOf(recipe: Recipe, values: Record<string, string>): string {
+  const missing = recipe.arguments.find((name) => !values[name]?.trim())
   if (missing !== undefined)
     throw new DexError("usage", `The recipe ${recipe.name} needs a ${missing}: --${missing} "…"`)
-  return recipe.arguments.reduce((task, name) => task.replaceAll(`{{${name}}}`, () => given[name]!.trim()), recipe.task)
+  return recipe.arguments.reduce(
+    (task, name) => task.replaceAll(`{{${name}}}`, () => values[name]!.trim()),
+    recipe.task,
+  )
 }
 
 /** A recipe as a prompt for an agent, which does the work with dex's tools and its own subagents. */
@@ -104,42 +107,42 @@ function readRecipe(file: string): Recipe {
   } catch (error) {
     throw recipeError(file, `cannot be read (${messageOf(error)})`)
   }
-  const [, top, body] = /^---\n([\s\S]*?)\n---\n([\s\S]*)$/.exec(content) ?? []
-  if (top === undefined || body === undefined || body.trim() === "")
+  const [, header, body] = /^---\n([\s\S]*?)\n---\n([\s\S]*)$/.exec(content) ?? []
+  if (header === undefined || body === undefined || body.trim() === "")
     throw recipeError(file, "needs lines like `description: …` between two lines of ---, and the task below them")
-  const facts = factsIn(top, file)
+  const frontMatter = parseFrontMatter(header, file)
   return {
     name,
-    description: facts.get("description") ?? name,
-    arguments: (facts.get("arguments") ?? "")
+    description: frontMatter.get("description") ?? name,
+    arguments: (frontMatter.get("arguments") ?? "")
       .split(",")
       .map((one) => one.trim())
       .filter((one) => one !== ""),
-    filters: filtersIn(facts, file),
-    format: formatIn(facts, file),
-    schema: facts.has("schema") ? readSchema(jsonOf(facts.get("schema")!, file), file) : DEFAULT_SCHEMA,
+    filters: filtersIn(frontMatter, file),
+    format: formatIn(frontMatter, file),
+    schema: frontMatter.has("schema") ? readSchema(jsonOf(frontMatter.get("schema")!, file), file) : DEFAULT_SCHEMA,
     task: body.trim(),
   }
 }
 
 /** Parses `key: value` lines. A line that begins with a space continues the previous value. */
-function factsIn(top: string, file: string): Map<string, string> {
-  const facts = new Map<string, string>()
+function parseFrontMatter(header: string, file: string): Map<string, string> {
+  const fields = new Map<string, string>()
   let last = ""
-  for (const line of top.split("\n")) {
+  for (const line of header.split("\n")) {
     const [, key, value] = /^([a-z_]+):(.*)$/.exec(line) ?? []
     if (key === undefined) {
       if (line.trim() !== "" && (last === "" || !/^\s/.test(line)))
         throw recipeError(file, `has a line that is not \`key: value\`: ${line}`)
-      facts.set(last, `${facts.get(last) ?? ""}\n${line}`)
+      fields.set(last, `${fields.get(last) ?? ""}\n${line}`)
       continue
     }
     if (!KEYS.includes(key))
       throw recipeError(file, `has a key that dex does not know: ${key}. There are: ${KEYS.join(", ")}`)
-    facts.set(key, value!.trim())
+    fields.set(key, value!.trim())
     last = key
   }
-  return facts
+  return fields
 }
 
 function filtersIn(facts: Map<string, string>, file: string): MapFilters {
@@ -159,11 +162,11 @@ function filtersIn(facts: Map<string, string>, file: string): MapFilters {
   })
 }
 
-function formatIn(facts: Map<string, string>, file: string): MapFormat {
-  const wanted = facts.get("format") ?? "stripped"
-  const format = MAP_FORMATS.find((one) => one === wanted)
+function formatIn(frontMatter: Map<string, string>, file: string): MapFormat {
+  const name = frontMatter.get("format") ?? "stripped"
+  const format = MAP_FORMATS.find((one) => one === name)
   if (format === undefined)
-    throw recipeError(file, `has a format that dex does not know: ${wanted}. There are: ${MAP_FORMATS.join(", ")}`)
+    throw recipeError(file, `has a format that dex does not know: ${name}. There are: ${MAP_FORMATS.join(", ")}`)
   return format
 }
 
@@ -182,10 +185,10 @@ function foldersOf(dexDir: string): string[] {
 
 /** The package's folder with recipes, next to src/ and dist/. How deep this file is in them depends on the build. */
 function packageFolders(): string[] {
-  const near = ["../recipes", "../../recipes"].map((path) => fileURLToPath(new URL(path, import.meta.url)))
-  return near.filter((path) => existsSync(join(path, "rules.md"))).slice(0, 1)
+  const candidates = ["../recipes", "../../recipes"].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  return candidates.filter((path) => existsSync(join(path, "rules.md"))).slice(0, 1)
 }
 
-function recipeError(file: string, what: string): DexError {
-  return new DexError("bad_recipe", `The recipe ${file} ${what}. See docs/map.md.`)
+function recipeError(file: string, problem: string): DexError {
+  return new DexError("bad_recipe", `The recipe ${file} ${problem}. See docs/map.md.`)
 }

@@ -1,8 +1,8 @@
 /** The text of a source, with its date and title. */
 export type Evidence = { text: string; title: string; ref: string; date?: string }
 
-const FENCED = /^```[^\n]*\n([\s\S]*?)^```[ \t]*$/m
-const SPAN = /`([^`\n]+)`/g
+const FENCED_CODE = /^```[^\n]*\n([\s\S]*?)^```[ \t]*$/m
+const CODE_SPAN = /`([^`\n]+)`/g
 /** Matches punctuation around a word. */
 const SURROUNDING_PUNCTUATION = /^[("'“‘[{<*_~]+|[)"'”’\]}>*_~,;:!?.…]+$/g
 const NAME_LIKE =
@@ -19,33 +19,33 @@ const OPENING_WORDS =
 export function findUnsupported(sentence: string, sources: Evidence[]): string | undefined {
   const texts = sources.flatMap(({ text, title }) => [text, title]).map(normaliseText)
   const labels = new Set(sources.flatMap(({ ref, date }) => [ref, date]))
-  const lower = texts.map((text) => text.toLowerCase())
+  const lowerTexts = texts.map((text) => text.toLowerCase())
   const isSupported = (wanted: string, isCode: boolean) =>
     isCode
       ? texts.some((text) => occursIn(text, normaliseText(wanted)))
-      : lower.some((text) => occursIn(text, normaliseText(wanted).toLowerCase()))
+      : lowerTexts.some((text) => occursIn(text, normaliseText(wanted).toLowerCase()))
   for (const { wanted, isCode, isOpening } of findSpecifics(sentence))
     if (
       !labels.has(wanted) &&
-      !(isOpening && hasSameBeginning(lower, wanted)) &&
+      !(isOpening && hasSameBeginning(lowerTexts, wanted)) &&
       !formsOf(wanted).some((form) => isSupported(form, isCode))
     )
       return wanted
   return undefined
 }
 
-/** `isOpening`: the first word of a sentence, which may be an ordinary word in another form. */
+/** `isOpening` is true for the first word of a sentence, which may be an ordinary word in another form. */
 export type Specific = { wanted: string; isCode: boolean; isOpening?: boolean }
 
 /** Lines of code, code spans, and every other word that looks like a name, number, path or flag. */
 export function findSpecifics(sentence: string): Specific[] {
-  const found: Specific[] = []
-  const unfenced = sentence.replace(FENCED, (_, code: string) => {
-    for (const line of code.split("\n")) if (line.trim() !== "") found.push({ wanted: line.trim(), isCode: true })
+  const specifics: Specific[] = []
+  const unfenced = sentence.replace(FENCED_CODE, (_, code: string) => {
+    for (const line of code.split("\n")) if (line.trim() !== "") specifics.push({ wanted: line.trim(), isCode: true })
     return " "
   })
-  const prose = unfenced.replace(SPAN, (_, code: string) => {
-    found.push({ wanted: code.trim(), isCode: true })
+  const prose = unfenced.replace(CODE_SPAN, (_, code: string) => {
+    specifics.push({ wanted: code.trim(), isCode: true })
     return " ` "
   })
   let isFirst = true
@@ -60,32 +60,32 @@ export function findSpecifics(sentence: string): Specific[] {
     isFirst = /[.!?:]["'”)]*$/.test(raw)
     if (word === "I" || !NAME_LIKE.test(word) || (isOpening && OPENING_WORDS.test(word))) continue
     const isCode = /[\\/_=]|^-|^[A-Z]{2,}s?$/.test(word)
-    found.push({ wanted: word, isCode, isOpening })
+    specifics.push({ wanted: word, isCode, isOpening })
   }
-  return found
+  return specifics
 }
 
-/** The forms that count as a match: as written, without the brackets of a call, and in the singular. */
+/** The forms of a name that count as a match: as written, without the brackets of a call, and in the singular. */
 function formsOf(wanted: string): string[] {
-  const bare = wanted.replace(/\((?:\.{3}|…)?\)$/, "")
-  return [wanted, bare, ...(/^[A-Z]{2,}s$/.test(bare) ? [bare.slice(0, -1)] : [])]
+  const withoutCall = wanted.replace(/\((?:\.{3}|…)?\)$/, "")
+  return [wanted, withoutCall, ...(/^[A-Z]{2,}s$/.test(withoutCall) ? [withoutCall.slice(0, -1)] : [])]
 }
 
-/** True if a word of the texts has the same beginning. */
-function hasSameBeginning(lower: string[], word: string): boolean {
+/** True if a word in one of the texts begins like this one. */
+function hasSameBeginning(lowerTexts: string[], word: string): boolean {
   const beginning = word.toLowerCase().slice(0, Math.max(4, word.length - 2))
-  return lower.some((text) => new RegExp(`\\b${beginning}`).test(text))
+  return lowerTexts.some((text) => new RegExp(`\\b${beginning}`).test(text))
 }
 
-/** True if the text contains it, but not as part of a longer word or number. */
+/** True if the text contains `wanted`, and not only as part of a longer word or number. */
 function occursIn(text: string, wanted: string): boolean {
   if (wanted === "") return true
-  const isPart = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}_]/u.test(character)
-  const [first, last] = [isPart(wanted[0]), isPart(wanted.at(-1))]
+  const isWordCharacter = (character: string | undefined) => character !== undefined && /[\p{L}\p{N}_]/u.test(character)
+  const [first, last] = [isWordCharacter(wanted[0]), isWordCharacter(wanted.at(-1))]
   for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + 1)) {
     const [before, after] = [text[at - 1], text[at + wanted.length]]
-    const continues = /\d$/.test(wanted) && /^[.,]\d/.test(text.slice(at + wanted.length, at + wanted.length + 2))
-    if (!(first && isPart(before)) && !(last && isPart(after)) && !continues) return true
+    const isInsideNumber = /\d$/.test(wanted) && /^[.,]\d/.test(text.slice(at + wanted.length, at + wanted.length + 2))
+    if (!(first && isWordCharacter(before)) && !(last && isWordCharacter(after)) && !isInsideNumber) return true
   }
   return false
 }

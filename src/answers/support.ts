@@ -7,16 +7,17 @@ import { type Evidence, findSpecifics } from "./specifics.ts"
  */
 const MIN_SHARE = 0.45
 /** How many words, not counting stopwords, are "close together". */
-const WINDOW = 100
+const WINDOW_WORDS = 100
 
-/** How many words after a negation are negated. */
+/** How many content words after a negation in the sentence are negated. */
 const NEGATION_SCOPE = 2
-/** How many words after a negation a negated word may be in the sources. */
+/** How many words after a negation a word in the sources may stand and still count as negated. */
 const NEGATION_REACH = 3
-/** The same distance for two adjacent words that an affirmative sentence repeats. */
+/** The same limit for the first of two adjacent words that a clause without a negation has in common with the sources. */
 const PAIR_REACH = 2
 /**
- * The share of a clause that the sources must contain for its polarity to be compared. Below that, the clause is a paraphrase.
+ * A clause is compared with the sources for negations only if they contain at least this share of its words. With less, it is a
+ * paraphrase.
  */
 const MIN_COMPARABLE_SHARE = 0.4
 
@@ -31,52 +32,52 @@ const NEGATION = /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|withou
 const NEGATIVE =
   /^(?:not|never|no|none|nothing|nobody|neither|nor|cannot|without|instead|unless|unknown|false|(?:skip|disabl|remov|avoid|miss|bypass|prevent|ignor|lack)\p{L}*)$/u
 const CONTRACTION = /\b(do|does|did|is|are|was|were|wo|would|could|should|has|have|had|must|need)n['’]t\b/gi
-const UNABLE = /\bcan['’]t\b/gi
+const CANNOT = /\bcan['’]t\b/gi
 const BETWEEN_CLAUSES = /[,;:.!?](?:\s|$)|\n|\s(?:and|but|because|since|so|when|if|while|which|who|that|as)\s/
 const BETWEEN_STATEMENTS = /(?<=[.!?;])\s+|\n+|\s[—–]\s|;/
 
-/** Undefined if the sources support the sentence, judging by its words. */
+/** Compares the words of a sentence with its sources. Undefined if the sources support it. */
 export function findWordFault(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
   const prose = sentence.replaceAll(/\[\d{1,3}\]/g, " ")
-  if (!isAbout(prose, sources)) return "unrelated"
+  if (!isOnTopic(prose, sources)) return "unrelated"
   const statements = sources.flatMap(({ text }) => text.split(BETWEEN_STATEMENTS)).map(wordsIn)
   const clauses = prose.split(BETWEEN_CLAUSES).map(wordsIn)
-  const known = new Set(sources.flatMap(({ text, title }) => stemsIn(`${text} ${title}`)))
-  const isRight = (clause: string[]) =>
-    negationsIn(clause).every((at) => isNegatedThere(clause, at, known, statements)) &&
-    (clause.some((word) => NEGATIVE.test(word)) || !isOnlyNegatedThere(clause, statements))
-  return clauses.every(isRight) ? undefined : "contradicted"
+  const sourceStems = new Set(sources.flatMap(({ text, title }) => stemsIn(`${text} ${title}`)))
+  const isConsistent = (clause: string[]) =>
+    negationsIn(clause).every((at) => isNegatedInSources(clause, at, sourceStems, statements)) &&
+    (clause.some((word) => NEGATIVE.test(word)) || !isOnlyNegatedInSources(clause, statements))
+  return clauses.every(isConsistent) ? undefined : "contradicted"
 }
 
-function isAbout(sentence: string, sources: Evidence[]): boolean {
-  const wanted = new Set(stemsIn(sentence))
-  const found = new Set<string>()
+function isOnTopic(sentence: string, sources: Evidence[]): boolean {
+  const sentenceStems = new Set(stemsIn(sentence))
+  const foundStems = new Set<string>()
   for (const { text, title, ref, date } of sources)
-    for (const stem of [...densestPart(stemsIn(text), wanted), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
-      if (wanted.has(stem)) found.add(stem)
+    for (const stem of [...densestPart(stemsIn(text), sentenceStems), ...stemsIn(`${title} ${ref} ${date ?? ""}`)])
+      if (sentenceStems.has(stem)) foundStems.add(stem)
   // Numbers and code were matched exactly, so each counts as one more word. Abbreviations are too common for that.
-  const exact = new Set(
+  const exactMatches = new Set(
     findSpecifics(sentence).flatMap(({ wanted, isCode }) =>
       /\d/.test(wanted) || (isCode && !/^[A-Z]+s?$/.test(wanted)) ? wanted : [],
     ),
   )
-  return found.size + exact.size >= MIN_SHARE * (wanted.size + exact.size)
+  return foundStems.size + exactMatches.size >= MIN_SHARE * (sentenceStems.size + exactMatches.size)
 }
 
-/** The part of a text with the most wanted words. */
+/** The window of a text that contains the most different wanted words. */
 function densestPart(stems: string[], wanted: Set<string>): string[] {
   const counts = new Map<string, number>()
   let [most, end] = [0, 0]
   for (const [i, stem] of stems.entries()) {
     if (wanted.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1)
-    const left = stems[i - WINDOW]
-    if (left !== undefined && wanted.has(left)) {
-      if (counts.get(left) === 1) counts.delete(left)
-      else counts.set(left, counts.get(left)! - 1)
+    const leavingStem = stems[i - WINDOW_WORDS]
+    if (leavingStem !== undefined && wanted.has(leavingStem)) {
+      if (counts.get(leavingStem) === 1) counts.delete(leavingStem)
+      else counts.set(leavingStem, counts.get(leavingStem)! - 1)
     }
     if (counts.size > most) [most, end] = [counts.size, i + 1]
   }
-  return stems.slice(Math.max(0, end - WINDOW), end)
+  return stems.slice(Math.max(0, end - WINDOW_WORDS), end)
 }
 
 /** The positions of "not", "never" and "no longer". "Cannot" is left out, because errors often say what cannot be done. */
@@ -86,24 +87,31 @@ function negationsIn(clause: string[]): number[] {
   )
 }
 
-/** True if the sources negate what the clause negates, or if the clause is a paraphrase and cannot be compared. */
-function isNegatedThere(clause: string[], at: number, known: Set<string>, statements: string[][]): boolean {
+/** True if the sources negate the same words as the clause, or if the clause is a paraphrase and cannot be compared. */
+function isNegatedInSources(
+  clause: string[],
+  position: number,
+  sourceStems: Set<string>,
+  statements: string[][],
+): boolean {
   const stems = [...new Set(stemsOf(clause))]
-  if (stems.filter((stem) => known.has(stem)).length < MIN_COMPARABLE_SHARE * stems.length) return true
+  if (stems.filter((stem) => sourceStems.has(stem)).length < MIN_COMPARABLE_SHARE * stems.length) return true
   const after = clause
-    .slice(at + 1)
+    .slice(position + 1)
     .filter(isContentWord)
     .slice(0, NEGATION_SCOPE)
-  const scope = after.length > 0 ? after : clause.slice(0, at).filter(isContentWord).slice(-NEGATION_SCOPE)
+  const scope = after.length > 0 ? after : clause.slice(0, position).filter(isContentWord).slice(-NEGATION_SCOPE)
   const scopeStems = stemsOf(scope)
-  const isMeant =
-    clause[at + 1] === "only" ? isOnly : (word: string) => isContentWord(word) && scopeStems.includes(stemOf(word))
+  const isInScope =
+    clause[position + 1] === "only"
+      ? isOnly
+      : (word: string) => isContentWord(word) && scopeStems.includes(stemOf(word))
   // "Not removed" is the opposite of "removed", so a negative word does not negate itself.
   const negation = scope.some((word) => NEGATIVE.test(word)) ? NEGATION : NEGATIVE
   return statements.some((words) =>
     words.some(
       (word, i) =>
-        isMeant(word) && words.slice(Math.max(0, i - NEGATION_REACH), i).some((before) => negation.test(before)),
+        isInScope(word) && words.slice(Math.max(0, i - NEGATION_REACH), i).some((before) => negation.test(before)),
     ),
   )
 }
@@ -113,15 +121,15 @@ function isOnly(word: string): boolean {
 }
 
 /** True if the sources contain two adjacent words of an affirmative clause only after "not" or "never". */
-function isOnlyNegatedThere(clause: string[], statements: string[][]): boolean {
+function isOnlyNegatedInSources(clause: string[], statements: string[][]): boolean {
   const stems = stemsOf(clause)
-  const wanted = new Set(stems.slice(1).map((stem, i) => `${stems[i]} ${stem}`))
+  const clausePairs = new Set(stems.slice(1).map((stem, i) => `${stems[i]} ${stem}`))
   const [negated, affirmed] = [new Set<string>(), new Set<string>()]
   for (const words of statements) {
     const contentWords = words.flatMap((word, at) => (isContentWord(word) ? [{ stem: stemOf(word), at }] : []))
     for (const [i, { stem, at }] of contentWords.entries()) {
       const pair = `${stem} ${contentWords[i + 1]?.stem}`
-      if (!wanted.has(pair)) continue
+      if (!clausePairs.has(pair)) continue
       const isNegated = words.slice(Math.max(0, at - PAIR_REACH), at).some((word) => /^(?:not|never)$/.test(word))
       ;(isNegated ? negated : affirmed).add(pair)
     }
@@ -140,7 +148,7 @@ function stemsOf(words: string[]): string[] {
 function wordsIn(text: string): string[] {
   const plain = text
     .replaceAll(CONTRACTION, "$1 not")
-    .replaceAll(UNABLE, "cannot")
+    .replaceAll(CANNOT, "cannot")
     .replaceAll(/(\d),(?=\d{3}\b)/g, "$1")
   return (plain.match(/[\p{L}\p{N}\p{M}]+/gu) ?? []).flatMap((word) => {
     const runs = cjkRuns(word)

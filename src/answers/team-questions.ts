@@ -5,12 +5,10 @@ import type { TeamQuestionKind } from "../tools/hub/team-question.ts"
 import { type EditedFiles, ownHistory, type PassageRow, type SentPassage, type SentPassages } from "./passage-source.ts"
 import { reasonsFor, type WhyFacts } from "./why-facts.ts"
 
-/**
- * The queries that a laptop's `ask` and `why` send to a team's history. The hub searches and reads; the laptop's own model writes
- * the answer. Both sides import this file.
- *
- * Documents are not shared with a team.
- */
+// The queries that a laptop's `ask` and `why` send to a team's history. The hub searches and reads; the laptop's own model writes
+// the answer. Both sides import this file.
+
+/** Documents are not shared with a team. */
 const CONVERSATIONS_ONLY = { among: "history" } as const
 const MAX_FOUND = 100
 
@@ -25,25 +23,25 @@ const findInput = object({
 const readInput = object({ id: text("A ref.") })
 const editedInput = object({ ids: listOf(text("A ref.")) })
 
-const passages: TeamQuestionKind<typeof findInput, SentPassages> = {
+const passagesQuestion: TeamQuestionKind<typeof findInput, SentPassages> = {
   name: "passages",
   input: findInput,
-  run: async (dex, wanted) => {
-    const { found, ...rest } = await ownHistory(dex, CONVERSATIONS_ONLY).find(wanted)
-    return { found: found.map(({ row, ...one }) => ({ ...one, ...named(row) })), ...rest }
+  run: async (dex, search) => {
+    const { found, ...rest } = await ownHistory(dex, CONVERSATIONS_ONLY).find(search)
+    return { found: found.map(({ row, ...one }) => ({ ...one, ...withId(row) })), ...rest }
   },
 }
 
-const passage: TeamQuestionKind<typeof readInput, SentPassage> = {
+const passageQuestion: TeamQuestionKind<typeof readInput, SentPassage> = {
   name: "passage",
   input: readInput,
   run: async (dex, { id }) => {
     const { row, messages } = await ownHistory(dex, CONVERSATIONS_ONLY).read(id)
-    return { ...named(row), messages }
+    return { ...withId(row), messages }
   },
 }
 
-const edited: TeamQuestionKind<typeof editedInput, EditedFiles> = {
+const editedFilesQuestion: TeamQuestionKind<typeof editedInput, EditedFiles> = {
   name: "edited_files",
   input: editedInput,
   run: async (dex, { ids }) => {
@@ -62,20 +60,25 @@ const reasonsInput = object({
   committed: optional(integer("The message in which it made the commit.")),
 })
 
-const reasons: TeamQuestionKind<typeof reasonsInput, SentReasons> = {
+const reasonsQuestion: TeamQuestionKind<typeof reasonsInput, SentReasons> = {
   name: "reasons",
   input: reasonsInput,
   run: async (dex, { id, ...written }) => {
     const ref = parseCompleteRef(id)
-    const found = ref && (await reasonsFor(await dex.store(), { ref, ...written }))
-    if (!found) return {}
-    const { ref: own, title, started_at, ended_at } = found.row
-    return { found: { id: formatRef(own), row: { ref: own, title, started_at, ended_at }, facts: found.facts } }
+    const reasonsFound = ref && (await reasonsFor(await dex.store(), { ref, ...written }))
+    if (!reasonsFound) return {}
+    const { ref: own, title, started_at, ended_at } = reasonsFound.row
+    return { found: { id: formatRef(own), row: { ref: own, title, started_at, ended_at }, facts: reasonsFound.facts } }
   },
 }
 
-export const answerQuestions = [passages, passage, edited, reasons] as readonly TeamQuestionKind[]
+export const answerQuestions = [
+  passagesQuestion,
+  passageQuestion,
+  editedFilesQuestion,
+  reasonsQuestion,
+] as readonly TeamQuestionKind[]
 
-function named({ ref, kind, title, ended_at }: PassageRow): { id: string; row: PassageRow } {
+function withId({ ref, kind, title, ended_at }: PassageRow): { id: string; row: PassageRow } {
   return { id: formatRef(ref), row: { ref, kind, title, ended_at } }
 }

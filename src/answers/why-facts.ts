@@ -19,7 +19,7 @@ export type WriterMessages = {
 export type QuotedWords = { ref: string; text: string }
 export type TestOutcome = { ref: string; command: string; outcome: "passed" | "failed"; failed_before: number }
 
-/** Why something was written, only from the records. Nothing is guessed, and each fact names its message. */
+/** The reasons why lines were written, taken only from the records. Nothing is guessed, and each fact names its message. */
 export type WhyFacts = {
   /** The person's task, and the last request before the first edit. */
   asked: QuotedWords[]
@@ -27,7 +27,7 @@ export type WhyFacts = {
   /** The person's words when they stopped a tool. */
   rejected: QuotedWords[]
   tests: TestOutcome[]
-  /** Open ends of the conversation. */
+  /** What the conversation left open at its end. */
   open: (QuotedWords & { kind: string })[]
 }
 
@@ -52,18 +52,18 @@ const MAX_OPEN = 3
 export function whyFacts({ row, messages: all, edits, committed }: WriterMessages): WhyFacts {
   const messages = all.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
   const stretch = stretchOf(messages, edits, committed)
-  const within = new Set(messages.slice(stretch.start, stretch.end + 1).map(({ number }) => number))
+  const numbersInStretch = new Set(messages.slice(stretch.start, stretch.end + 1).map(({ number }) => number))
   const refOf = (number: number) => formatRef({ ...row.ref, number })
   const brief = briefOf(messages.slice(0, stretch.end + 1))
   const project = row.project ?? ""
   return {
     asked: requestsIn(brief, messages, stretch.firstEdit).map(({ number, text }) => ({ ref: refOf(number), text })),
     decided: decisionsIn(row, messages)
-      .filter(({ number, kind }) => within.has(number) && kind !== "breaking" && kind !== "revert")
+      .filter(({ number, kind }) => numbersInStretch.has(number) && kind !== "breaking" && kind !== "revert")
       .slice(-MAX_DECIDED)
       .map(({ number, kind, quote }) => ({ ref: refOf(number), kind, text: quote })),
     rejected: brief.decisions
-      .filter(({ kind, number }) => kind === "refusal" && within.has(number))
+      .filter(({ kind, number }) => kind === "refusal" && numbersInStretch.has(number))
       .slice(-MAX_REJECTED)
       .map(({ number, text }) => ({ ref: refOf(number), text })),
     tests: outcomesOf(testRunsIn(messages.slice(stretch.start, stretch.end + 1), project), refOf),
@@ -76,25 +76,25 @@ type MessageStretch = { start: number; firstEdit: number; end: number }
 
 /** The messages that led to the edits: from the commit before the first edit to the commit that includes them, or to the end. */
 function stretchOf(messages: StoredMessage[], edits: number[], committed: number | undefined): MessageStretch {
-  const wanted = new Set(edits)
+  const editNumbers = new Set(edits)
   const last = messages.length - 1
-  const places = messages.flatMap(({ number }, place) => (wanted.has(number) ? [place] : []))
-  const own = committed === undefined ? -1 : messages.findIndex(({ number }) => number === committed)
-  const firstEdit = places[0] ?? (own < 0 ? last : own)
+  const places = messages.flatMap(({ number }, place) => (editNumbers.has(number) ? [place] : []))
+  const commitPlace = committed === undefined ? -1 : messages.findIndex(({ number }) => number === committed)
+  const firstEdit = places[0] ?? (commitPlace < 0 ? last : commitPlace)
   const lastEdit = places.at(-1) ?? firstEdit
   const commits = messages.flatMap(({ effects }, place) =>
     effects.some(({ type }) => type === "commit") ? [place] : [],
   )
-  const before = commits.findLast((place) => place < firstEdit && place !== own)
-  const after = own >= lastEdit ? own : commits.find((place) => place >= lastEdit)
-  return { start: before === undefined ? 0 : before + 1, firstEdit, end: after ?? last }
+  const commitBefore = commits.findLast((place) => place < firstEdit && place !== commitPlace)
+  const commitAfter = commitPlace >= lastEdit ? commitPlace : commits.find((place) => place >= lastEdit)
+  return { start: commitBefore === undefined ? 0 : commitBefore + 1, firstEdit, end: commitAfter ?? last }
 }
 
-/** The conversation's task, and the last request before the first edit if that is another one. */
+/** The conversation's task, and the last request before the first edit if it differs from the task. */
 function requestsIn({ goal }: Brief, messages: StoredMessage[], firstEdit: number) {
   const places = new Map(messages.map(({ number }, place) => [number, place]))
-  const before = goal.filter(({ number }) => places.get(number)! <= firstEdit)
-  const [task, request] = [goal.find(isMeaningful), before.findLast(isMeaningful)]
+  const earlier = goal.filter(({ number }) => places.get(number)! <= firstEdit)
+  const [task, request] = [goal.find(isMeaningful), earlier.findLast(isMeaningful)]
   return [...(task ? [task] : []), ...(request && request !== task ? [request] : [])]
 }
 
@@ -103,13 +103,13 @@ function isMeaningful({ text }: { text: string }): boolean {
   return !/^\/[\w:-]+$/.test(text.trim())
 }
 
-/** The outcomes of tests: each command once, with its last outcome. */
+/** Lists each test command once, with its last outcome. */
 function outcomesOf(runs: TestRunWrite[], refOf: (number: number) => string): TestOutcome[] {
   const byCommand = Map.groupBy(runs, ({ command }) => shownCommand(command))
   return [...byCommand]
-    .map(([command, own]) => {
-      const last = own.at(-1)!
-      const failed_before = own.slice(0, -1).filter(({ outcome }) => outcome === "failed").length
+    .map(([command, commandRuns]) => {
+      const last = commandRuns.at(-1)!
+      const failed_before = commandRuns.slice(0, -1).filter(({ outcome }) => outcome === "failed").length
       return { at: runs.indexOf(last), ref: refOf(last.number), command, outcome: last.outcome, failed_before }
     })
     .sort((a, b) => a.at - b.at)
@@ -125,7 +125,7 @@ function shownCommand(command: string): string {
     .trim()
 }
 
-/** Leaves out failures before the last run that passed: they were most likely fixed, such as a test that is written first. */
+/** Failures before the last test run that passed are left out, because they were most likely fixed by then. */
 function openEnds(
   row: ConversationRow,
   messages: StoredMessage[],
@@ -136,10 +136,10 @@ function openEnds(
   const failing = findOpenChecks(row.project ?? "", [
     { messages: messages.slice(since), refOf, ended_at: row.ended_at ?? 0 },
   ]).map(({ ref, command }) => ({ ref, kind: "command", text: shownCommand(command) }))
-  const openEnds = briefOf(messages)
+  const fromBrief = briefOf(messages)
     .open_ends.filter(({ kind }) => kind === "step" || kind === "question" || kind === "todo" || kind === "request")
     .map(({ number, kind, text }) => ({ ref: refOf(number), kind, text }))
-  return [...failing, ...openEnds].slice(0, MAX_OPEN)
+  return [...failing, ...fromBrief].slice(0, MAX_OPEN)
 }
 
 /** A conversation that wrote lines, the messages in which it or its subagents wrote them, and the one with the commit. */
@@ -161,19 +161,19 @@ export async function reasonsFor(
 /** The messages that wrote the lines. For a subagent's lines, the last message before the subagent started. */
 async function editsIn(
   store: HistoryReader,
-  own: Ref,
+  conversation: Ref,
   messages: StoredMessage[],
   edits: LineWriter["edits"],
 ): Promise<number[]> {
   const numbers = new Set<number>()
-  for (const [id, some] of Map.groupBy(edits, ({ id }) => id)) {
-    if (id === own.id) {
-      for (const { number } of some) numbers.add(number)
+  for (const [id, editsOfConversation] of Map.groupBy(edits, ({ id }) => id)) {
+    if (id === conversation.id) {
+      for (const { number } of editsOfConversation) numbers.add(number)
       continue
     }
-    const started = (await store.conversation(siblingRef(own, id)))?.started_at
-    const before = messages.findLast(({ at }) => at !== undefined && started !== undefined && at <= started)
-    if (before) numbers.add(before.number)
+    const started = (await store.conversation(siblingRef(conversation, id)))?.started_at
+    const messageBefore = messages.findLast(({ at }) => at !== undefined && started !== undefined && at <= started)
+    if (messageBefore) numbers.add(messageBefore.number)
   }
   return [...numbers]
 }

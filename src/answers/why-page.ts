@@ -3,7 +3,7 @@ import { safeLine } from "../render/terminal.ts"
 import { many } from "../render/words.ts"
 import type { Explanation, TestOutcome } from "./why-facts.ts"
 
-type Why = {
+type WhyReport = {
   commits: { hash: string; subject: string }[]
   conversations: Explanation[]
   answer?: { text: string; sources: { n: number; ref: string }[] }
@@ -13,30 +13,36 @@ type Why = {
 
 /** The most words of an explanation. A reviewer will not read more. */
 const MAX_WORDS = 300
-const QUOTED_WORDS = 32
-/** The facts that are dropped to save space, in this order. The requests are dropped last. */
-const DROPPED_FIRST = ["open", "rejected", "tests", "decided"] as const
+const MAX_QUOTED_WORDS = 32
+/** The order in which facts are dropped to save space. The person's requests are not dropped. */
+const DROP_ORDER = ["open", "rejected", "tests", "decided"] as const
 
-/** Shortens the facts until they can be read in a minute: long quotes first, then what was left open, then conversations. */
+/**
+ * Shortens the facts until they can be read in a minute: first long quotes, then the facts of all conversations but the first,
+ * then those conversations, then facts of the first one.
+ */
 export function shortenToOneMinute(facts: Explanation[]): Explanation[] {
-  const shown = facts.map((one) => ({
+  const shortened = facts.map((one) => ({
     ...one,
-    asked: one.asked.map(shortened),
-    decided: one.decided.map(shortened),
-    rejected: one.rejected.map(shortened),
-    open: one.open.map(shortened),
+    asked: one.asked.map(shortenQuote),
+    decided: one.decided.map(shortenQuote),
+    rejected: one.rejected.map(shortenQuote),
+    open: one.open.map(shortenQuote),
   }))
-  for (const name of DROPPED_FIRST)
-    for (const one of shown.slice(1).toReversed()) if (wordsOf(shown) > MAX_WORDS) one[name] = []
-  while (shown.length > 1 && wordsOf(shown) > MAX_WORDS) shown.pop()
-  for (const name of DROPPED_FIRST)
-    while (wordsOf(shown) > MAX_WORDS && shown[0]![name].length > 1) shown[0]![name].pop()
-  return shown
+  for (const name of DROP_ORDER)
+    for (const one of shortened.slice(1).toReversed()) if (wordsOf(shortened) > MAX_WORDS) one[name] = []
+  while (shortened.length > 1 && wordsOf(shortened) > MAX_WORDS) shortened.pop()
+  for (const name of DROP_ORDER)
+    while (wordsOf(shortened) > MAX_WORDS && shortened[0]![name].length > 1) shortened[0]![name].pop()
+  return shortened
 }
 
-function shortened<T extends { text: string }>(one: T): T {
+function shortenQuote<T extends { text: string }>(one: T): T {
   const words = safeLine(one.text).split(/\s+/)
-  return { ...one, text: words.length > QUOTED_WORDS ? `${words.slice(0, QUOTED_WORDS).join(" ")}…` : words.join(" ") }
+  return {
+    ...one,
+    text: words.length > MAX_QUOTED_WORDS ? `${words.slice(0, MAX_QUOTED_WORDS).join(" ")}…` : words.join(" "),
+  }
 }
 
 function wordsOf(conversations: Explanation[]): number {
@@ -48,11 +54,12 @@ function wordsOf(conversations: Explanation[]): number {
 /** How many of the lines the conversation wrote, and how certain that is. */
 export function shareText(
   { lines, proved, likely }: Pick<Explanation, "lines" | "proved" | "likely">,
-  of: number,
+  total: number,
 ): string {
   if (lines === 0) return "made the commit, wrote none of its lines"
-  if (proved > 0 && likely > 0) return `${grouped(proved)} proved and ${grouped(likely)} likely of ${many(of, "line")}`
-  return `${proved > 0 ? "proved" : "likely"}, ${grouped(lines)} of ${many(of, "line")}`
+  if (proved > 0 && likely > 0)
+    return `${grouped(proved)} proved and ${grouped(likely)} likely of ${many(total, "line")}`
+  return `${proved > 0 ? "proved" : "likely"}, ${grouped(lines)} of ${many(total, "line")}`
 }
 
 export type WhySection = { title: string; rows: { text: string; ref: string }[] }
@@ -71,12 +78,13 @@ export function sectionsOf({ asked, decided, rejected, tests, open }: Explanatio
 }
 
 function outcomeText({ command, outcome, failed_before }: TestOutcome): string {
-  const before = failed_before === 0 ? "" : `, after ${failed_before === 1 ? "a failure" : `${failed_before} failures`}`
-  return `${safeLine(command)}: ${outcome}${before}`
+  const earlierFailures =
+    failed_before === 0 ? "" : `, after ${failed_before === 1 ? "a failure" : `${failed_before} failures`}`
+  return `${safeLine(command)}: ${outcome}${earlierFailures}`
 }
 
 /** Markdown for a review, with every ref. */
-export function whyMarkdown({ commits, conversations, answer, lines, unknown }: Why): string[] {
+export function whyMarkdown({ commits, conversations, answer, lines, unknown }: WhyReport): string[] {
   const head = commits.map(({ hash, subject }) => `- ${hash.slice(0, 10)} ${safeLine(subject)}`)
   return [
     "## Why",

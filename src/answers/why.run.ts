@@ -4,6 +4,7 @@ import { formatRef } from "../core/ref.ts"
 import type { CommitHead } from "../git/commit-diffs.ts"
 import type { BlameFacts, Worker } from "../learn/blame/facts.ts"
 import type { LineOwner } from "../learn/blame/owners.ts"
+import { many } from "../render/words.ts"
 import type { HistoryReader } from "../store/history/store.ts"
 import { countsOf } from "../tools/blame/owner-facts.ts"
 import { type OwnersOfTarget, ownersOfTarget } from "../tools/blame/owners-of-target.ts"
@@ -27,7 +28,7 @@ export type WhyInput = {
   where?: "team"
 }
 
-/** The most conversations to explain. Others wrote too little of the lines. */
+/** The most conversations to explain, those that wrote the most lines first. */
 const MAX_CONVERSATIONS = 3
 const MAX_COMMITS = 5
 
@@ -42,36 +43,36 @@ export async function run(dex: Dex, input: WhyInput) {
   return { ...output, notes: [...output.notes, ...teamHint(dex)] }
 }
 
-/** For callers that already know who wrote the lines. */
+/** Explains why lines were written if their owners are already known. */
 export async function explainOwners(dex: Dex, input: WhyInput, owned: OwnersOfTarget, hub?: TeamHub) {
   const { owners, makers, commits, facts, notes } = owned
   const authors = authorsOf(owners, makers)
-  const found: AuthorExplanation[] = []
+  const explanations: AuthorExplanation[] = []
   for (const author of authors.slice(0, MAX_CONVERSATIONS)) {
-    const written = writtenIn(author, commits, facts)
-    const explained = await (hub && written.ref.owner !== undefined
-      ? explainOnHub(hub, written)
-      : explainLocally(await dex.store(), written))
-    if (explained) found.push({ ...explained, explanation: { ...shareOf(author), ...explained.explanation } })
+    const writer = lineWriterOf(author, commits, facts)
+    const explained = await (hub && writer.ref.owner !== undefined
+      ? explainOnHub(hub, writer)
+      : explainLocally(await dex.store(), writer))
+    if (explained) explanations.push({ ...explained, explanation: { ...shareOf(author), ...explained.explanation } })
   }
-  const shown = shortenToOneMinute(found.map(({ explanation }) => explanation))
-  const more = authors.length - shown.length
+  const shortened = shortenToOneMinute(explanations.map(({ explanation }) => explanation))
+  const unshownCount = authors.length - shortened.length
   // Only a person gets prose: an agent uses its own model.
   const answer =
-    input.facts || dex.caller !== undefined || found.length === 0
+    input.facts || dex.caller !== undefined || explanations.length === 0
       ? undefined
-      : await writeProse(dex, input, commits, found, hub)
+      : await writeProse(dex, input, commits, explanations, hub)
   return withoutUndefined({
     target: input.target,
     commits: commits.slice(0, MAX_COMMITS).map(({ hash, subject, at }) => ({ hash, subject, date: isoDate(at) })),
     lines: owners.length,
     unknown: owners.filter(({ level }) => level === "unknown").length,
-    conversations: shown,
+    conversations: shortened,
     answer: answer?.text ? answer : undefined,
     notes: [
       ...notes,
-      ...(commits.length > MAX_COMMITS ? [`${commits.length - MAX_COMMITS} older commits are not named.`] : []),
-      ...(more > 0 ? [`${more} more ${more === 1 ? "conversation" : "conversations"} wrote a part of it.`] : []),
+      ...(commits.length > MAX_COMMITS ? [`${many(commits.length - MAX_COMMITS, "older commit")} not listed.`] : []),
+      ...(unshownCount > 0 ? [`${many(unshownCount, "more conversation")} wrote some of these lines.`] : []),
       ...(answer?.notes ?? []),
     ],
   })
@@ -79,13 +80,15 @@ export async function explainOwners(dex: Dex, input: WhyInput, owned: OwnersOfTa
 
 type Author = { worker: Worker; owners: LineOwner[] }
 
-/** The authors of the lines: those that wrote the most first, then those that made the commit but wrote none of its lines. */
+/** The authors of the lines, those who wrote the most first, then those who made the commit but wrote none of its lines. */
 function authorsOf(owners: readonly LineOwner[], makers: readonly LineOwner[]): Author[] {
-  const wrote = Map.groupBy(owners.filter(isKnown), ({ worker }) => worker)
-  const made = new Set(makers.filter(isKnown).map(({ worker }) => worker))
+  const ownersByWorker = Map.groupBy(owners.filter(isKnown), ({ worker }) => worker)
+  const committers = new Set(makers.filter(isKnown).map(({ worker }) => worker))
   return [
-    ...[...wrote].map(([worker, own]) => ({ worker, owners: own })).sort((a, b) => b.owners.length - a.owners.length),
-    ...[...made].filter((worker) => !wrote.has(worker)).map((worker) => ({ worker, owners: [] })),
+    ...[...ownersByWorker]
+      .map(([worker, own]) => ({ worker, owners: own }))
+      .sort((a, b) => b.owners.length - a.owners.length),
+    ...[...committers].filter((worker) => !ownersByWorker.has(worker)).map((worker) => ({ worker, owners: [] })),
   ]
 }
 
@@ -95,11 +98,11 @@ function isKnown(owner: LineOwner): owner is LineOwner & { worker: Worker } {
 
 type AuthorExplanation = { explanation: Explanation; passages(library: PassageLibrary): Promise<Passage[]> }
 
-function writtenIn({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): LineWriter {
-  const ran = facts.ran.find(
+function lineWriterOf({ worker, owners }: Author, commits: readonly CommitHead[], facts: BlameFacts): LineWriter {
+  const commitRun = facts.ran.find(
     (one) => one.ref.id === worker.ref.id && commits.some(({ hash }) => hash.startsWith(one.hash)),
   )
-  return { ref: worker.ref, edits: owners.flatMap(({ number }) => number ?? []), committed: ran?.ref.number }
+  return { ref: worker.ref, edits: owners.flatMap(({ number }) => number ?? []), committed: commitRun?.ref.number }
 }
 
 type Share = Pick<Explanation, "level" | "lines" | "proved" | "likely">
@@ -112,15 +115,15 @@ function shareOf({ owners }: Author): Share {
 type ExplanationWithoutShare = { explanation: Omit<Explanation, keyof Share>; passages: AuthorExplanation["passages"] }
 
 async function explainLocally(store: HistoryReader, written: LineWriter): Promise<ExplanationWithoutShare | undefined> {
-  const found = await reasonsFor(store, written)
-  if (!found) return undefined
-  const { row, messages, facts } = found
-  const wanted = new Set(quotedRefs(facts))
+  const reasons = await reasonsFor(store, written)
+  if (!reasons) return undefined
+  const { row, messages, facts } = reasons
+  const quoted = new Set(quotedRefs(facts))
   return {
     explanation: { ...headOf(row), ...facts },
     passages: async (library) =>
       messages
-        .filter(({ number }) => wanted.has(formatRef({ ...row.ref, number })))
+        .filter(({ number }) => quoted.has(formatRef({ ...row.ref, number })))
         .flatMap((message) => library.passages.add(row, message) ?? []),
   }
 }
@@ -133,10 +136,10 @@ async function explainOnHub(hub: TeamHub, { ref, ...rest }: LineWriter): Promise
   return {
     explanation: { ...headOf(row), ...facts },
     passages: async (library) => {
-      const read: Passage[] = []
+      const passages: Passage[] = []
       for (const one of new Set(quotedRefs(facts)))
-        read.push(...(await library.read(one)).filter((passage) => passage.ref === one))
-      return read
+        passages.push(...(await library.read(one)).filter((passage) => passage.ref === one))
+      return passages
     },
   }
 }
@@ -159,7 +162,7 @@ async function writeProse(
   dex: Dex,
   input: WhyInput,
   commits: readonly CommitHead[],
-  found: AuthorExplanation[],
+  explanations: AuthorExplanation[],
   hub: TeamHub | undefined,
 ) {
   const { configuredModel } = await import("../tools/model.ts")
@@ -167,16 +170,16 @@ async function writeProse(
   if (!model) return undefined
   const scope = { among: "history" } as const
   const library = await openLibrary(dex, scope, hub && teamHistory(hub))
-  const first: Passage[] = []
-  for (const { passages } of found) first.push(...(await passages(library)))
-  const what = commits.length === 1 ? `the commit “${commits[0]!.subject}”` : input.target
-  const done = await runLoop(model, library, {
-    question: `Why was ${what} written? Say what was asked for, what was decided and rejected, how it was tested, and what is left open.`,
-    first,
+  const firstPassages: Passage[] = []
+  for (const { passages } of explanations) firstPassages.push(...(await passages(library)))
+  const subject = commits.length === 1 ? `the commit “${commits[0]!.subject}”` : input.target
+  const loopResult = await runLoop(model, library, {
+    question: `Why was ${subject} written? Say what was asked for, what was decided and rejected, how it was tested, and what is left open.`,
+    firstPassages: firstPassages,
     caps: DEFAULT_CAPS,
     signal: dex.signal,
   })
-  const { kept } = checkAnswer(done.text, library)
+  const { kept } = checkAnswer(loopResult.text, library)
   const numbers = [...new Set(kept.flatMap((one) => one.numbers))].sort((a, b) => a - b)
   return {
     text: kept.map(({ text }) => text).join(" "),
@@ -184,6 +187,9 @@ async function writeProse(
       const passage = library.passages.get(n)
       return passage ? [{ n, ref: passage.ref }] : []
     }),
-    notes: [...(done.stopped === undefined ? [] : [`Stopped early: ${done.stopped}.`]), ...library.notRead],
+    notes: [
+      ...(loopResult.stopped === undefined ? [] : [`Stopped early: ${loopResult.stopped}.`]),
+      ...library.unreadNotes,
+    ],
   }
 }

@@ -3,8 +3,8 @@ import { defineTool } from "../core/tool.ts"
 import type { Dex } from "../tools/context.ts"
 import { TEAM_FLAG, whereField } from "../tools/team.ts"
 
-const quote = object({ ref: text(), text: text() })
-const named = object({ ref: text(), kind: text(), text: text() })
+const quoteShape = object({ ref: text(), text: text() })
+const quoteOfKindShape = object({ ref: text(), kind: text(), text: text() })
 
 export const why = defineTool({
   name: "why",
@@ -32,9 +32,9 @@ export const why = defineTool({
         lines: integer("How many of the lines it wrote, proved and likely together."),
         proved: integer(),
         likely: integer(),
-        asked: listOf(quote, "The task, and the last request before the first of these edits."),
-        decided: listOf(named, "Decisions before the commit that includes the edits."),
-        rejected: listOf(quote, "What the person said when they stopped a tool."),
+        asked: listOf(quoteShape, "The task, and the last request before the first of these edits."),
+        decided: listOf(quoteOfKindShape, "Decisions before the commit that includes the edits."),
+        rejected: listOf(quoteShape, "What the person said when they stopped a tool."),
         tests: listOf(
           object({
             ref: text(),
@@ -43,7 +43,7 @@ export const why = defineTool({
             failed_before: integer(),
           }),
         ),
-        open: listOf(named, "What the conversation left open at its end."),
+        open: listOf(quoteOfKindShape, "What the conversation left open at its end."),
       }),
       "The conversations that wrote the most lines first.",
     ),

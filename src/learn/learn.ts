@@ -17,7 +17,7 @@ import { LEARNER_VERSION } from "./outdated.ts"
 import { fileNameOf, pathBelow } from "./paths.ts"
 import { testRunsIn } from "./test-runs/runs.ts"
 
-const BATCH = 16
+const BATCH_SIZE = 16
 const MAX_SUBAGENTS = 50
 
 type LearnOptions = {
@@ -38,7 +38,7 @@ export async function learn(
   knowledge.conversations.setLearnerVersion(LEARNER_VERSION)
   for (;;) {
     const token = knowledge.conversations.learnedToken()
-    const feed = await store.changes(token, BATCH)
+    const feed = await store.changes(token, BATCH_SIZE)
     if (feed.rebuild) {
       knowledge.conversations.forgetConversations()
       continue
@@ -61,26 +61,26 @@ export async function learn(
 }
 
 /**
- * Adds the parents of subagents, because a subagent's work is part of its parent's facts until it is forgotten. An unknown parent
- * is in the feed itself.
+ * Adds the parents of subagents, because a subagent's work is part of its parent's facts until it is forgotten. A parent that is
+ * not known yet is in the feed itself.
  */
 async function withParents(store: HistoryReader, knowledge: Knowledge, changes: Change[]): Promise<Change[]> {
-  const all = new Map(changes.map((change) => [change.conversation, change]))
+  const changesByName = new Map(changes.map((change) => [change.conversation, change]))
   const add = (name: string, ref: Ref) => {
-    if (!all.has(name)) all.set(name, { conversation: name, deleted: false, ref })
+    if (!changesByName.has(name)) changesByName.set(name, { conversation: name, deleted: false, ref })
   }
   for (const { conversation, ref } of changes) {
     const row = ref && (await store.conversation(ref))
     const parent = row?.parent && siblingRef(row.ref, row.parent.id)
     const name = parent && knowledge.conversations.feedNameOf(parent)
     if (name !== undefined) add(name, parent!)
-    const gone = knowledge.conversations.removedConversation(conversation, row?.ref)
-    for (const { name, ref } of gone ? knowledge.conversations.possibleReporters(gone) : []) add(name, ref)
+    const removed = knowledge.conversations.removedConversation(conversation, row?.ref)
+    for (const { name, ref } of removed ? knowledge.conversations.possibleReporters(removed) : []) add(name, ref)
   }
-  return [...all.values()]
+  return [...changesByName.values()]
 }
 
-/** Learns a single conversation, to reproduce what was known at some time. */
+/** Learns a single conversation. Used to reproduce the knowledge of an earlier time. */
 export async function learnConversation(
   store: HistoryReader,
   knowledge: Knowledge,
@@ -97,7 +97,7 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
   if (row.kind === "document") return documentFacts(store, name, row)
   if (row.ref.source === "dex_note") return noteFacts(store, name, row)
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
-  const web_at = webAt(messages)
+  const web_at = firstWebTime(messages)
   const { project } = row
   return {
     name,
@@ -114,16 +114,17 @@ async function factsOf(store: HistoryReader, { conversation: name, ref }: Change
 }
 
 function linesOf(row: ConversationRow, project: string, messages: StoredMessage[]): LinesWrite {
-  return linesWrittenIn(messages, row.parent?.id ?? row.ref.id, belowAny([project, ...row.cwds]), row.started_at)
+  return linesWrittenIn(messages, row.parent?.id ?? row.ref.id, pathBelowAny([project, ...row.cwds]), row.started_at)
 }
 
 async function lineFacts(store: HistoryReader, { conversation: name, ref }: Change): Promise<LearnedFacts> {
-  const found = ref && (await store.conversation(ref))
-  if (!found?.project || found.kind === "document" || found.kind === "dex") return { name, gone: true, ref: found?.ref }
-  const { title: _, git_branch: __, ...row } = found
+  const conversation = ref && (await store.conversation(ref))
+  if (!conversation?.project || conversation.kind === "document" || conversation.kind === "dex")
+    return { name, gone: true, ref: conversation?.ref }
+  const { title: _, git_branch: __, ...row } = conversation
   const messages = (await store.messages(row.ref)).filter((message) => !message.superseded && !message.copied)
-  const nothing = { worked: [], fixes: [], test_runs: [], decisions: [] }
-  return { name, gone: false, ref: row.ref, row, ...nothing, lines: linesOf(row, found.project, messages) }
+  const noOtherFacts = { worked: [], fixes: [], test_runs: [], decisions: [] }
+  return { name, gone: false, ref: row.ref, row, ...noOtherFacts, lines: linesOf(row, conversation.project, messages) }
 }
 
 /** Learns only decisions from a document. */
@@ -143,7 +144,8 @@ async function noteFacts(store: HistoryReader, name: string, row: ConversationRo
 }
 
 /**
- * Returns only subagents in the same project. Another project may become private at any time, but what was learned would stay.
+ * Returns the subagents in the same project. Those of other projects are left out: such a project may become private at any time,
+ * but the facts learned from it would stay.
  */
 async function subagentsOf(store: HistoryReader, { ref, kind, project }: ConversationRow): Promise<Subagent[]> {
   if (kind === "subagent") return []
@@ -195,42 +197,40 @@ function workedFiles(messages: StoredMessage[], project: string): WorkedFile[] {
   return [...files.values()]
 }
 
-/** Maps a path into any of these folders. A worktree may be anywhere, and its files count as the project's. */
-function belowAny(folders: string[]): (path: string) => string | undefined {
+/** Returns a function that makes a path relative to one of these folders. Files of a worktree count as the project's. */
+function pathBelowAny(folders: string[]): (path: string) => string | undefined {
   return (path) => folders.reduce<string | undefined>((found, folder) => found ?? pathBelow(folder, path), undefined)
 }
 
-// Finds the time from which a conversation may contain a stranger's words.
-
-/** The time at which text from the web or a remote tool first occurs. A message without a time counts as the start. */
-function webAt(messages: readonly StoredMessage[]): number | undefined {
-  const times = messages.flatMap((message) => (readsElsewhere(message) ? [message.at ?? 0] : []))
+/** The time of the first text from the web or a remote tool. A message without a time counts as the start. */
+function firstWebTime(messages: readonly StoredMessage[]): number | undefined {
+  const times = messages.flatMap((message) => (containsForeignText(message) ? [message.at ?? 0] : []))
   return times.length === 0 ? undefined : Math.min(...times)
 }
 
-function readsElsewhere({ parts, effects }: StoredMessage): boolean {
+function containsForeignText({ parts, effects }: StoredMessage): boolean {
   return (
     parts.some(({ origin }) => origin === "web") ||
     effects.some((effect) => effect.type === "command" && printsRemoteText(effect.command))
   )
 }
 
-/** Programs that print other people's text, anywhere in the command line. */
-const FETCHES = /(?<![\w.-])(?:curl|wget|aria2c|xh|httpie|lynx|w3m|e?links|ssh|nc|ncat|telnet|glab|hub)(?![\w.-])/
+/** Matches programs that print other people's text, anywhere in the command line. */
+const FETCH_PROGRAM = /(?<![\w.-])(?:curl|wget|aria2c|xh|httpie|lynx|w3m|e?links|ssh|nc|ncat|telnet|glab|hub)(?![\w.-])/
 const HTTPIE = /(?:^|[;&|(`]|\$\()\s*https?\s+[^|;&\n]/
-const ASKS_REGISTRY = /(?<![\w.-])(?:npm|pnpm|yarn|bun|pip3?|cargo|gem)\s+(?:view|info|show|search|v)\s/
-/** Calls of `gh` that print issues, reviews and logs. Subcommands that only change something do not match. */
-const GH =
+const REGISTRY_QUERY = /(?<![\w.-])(?:npm|pnpm|yarn|bun|pip3?|cargo|gem)\s+(?:view|info|show|search|v)\s/
+/** Matches calls of `gh` that print issues, reviews and logs. Subcommands that only change something do not match. */
+const GH_PRINTS_TEXT =
   /(?<![\w./-])gh\s+(?!(?:auth|config|alias|extension|completion|version)\b|\w+\s+(?:create|checkout|merge|ready|close|reopen|delete|edit|comment|lock|develop|clone|fork|rerun|cancel|upload)\b)/
 const URL_HOST = /\bhttps?:\/\/(?:[^\s/"'@]*@)?(\[[^\]\s]*\]|[^\s/:"'?#]+)/g
-const LOCAL = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
+const LOCAL_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|[\w-]+\.localhost)$/i
 
 /** Whether a command may print a stranger's words. A server on the same machine belongs to the project. */
 export function printsRemoteText(command: string): boolean {
-  if (ASKS_REGISTRY.test(command) || GH.test(command)) return true
-  if (!FETCHES.test(command) && !HTTPIE.test(command)) return false
+  if (REGISTRY_QUERY.test(command) || GH_PRINTS_TEXT.test(command)) return true
+  if (!FETCH_PROGRAM.test(command) && !HTTPIE.test(command)) return false
   const hosts = [...command.matchAll(URL_HOST)].map(([, host]) => host!)
-  return hosts.length === 0 || !hosts.every((host) => LOCAL.test(host))
+  return hosts.length === 0 || !hosts.every((host) => LOCAL_HOST.test(host))
 }
 
 // Converts a fix to its stored form, so that it can be found and shown without reading its conversation again.
@@ -242,9 +242,9 @@ const MAX_FILES = 40
 const MAX_EDIT_LINES = 40
 
 export function toStoredFix(fix: Fix, project: string | undefined): StoredFix & { words: string } {
-  const edits = fix.edits.map((edit) => below(edit, project))
+  const edits = fix.edits.map((edit) => withProjectPaths(edit, project))
   const lines = fix.lines.slice(0, MAX_LINES).map((line) => shortenLine(line, MAX_LINE_LENGTH))
-  const hunks = inOrder(edits, lines)
+  const hunks = orderHunks(edits, lines)
   return {
     command: fix.command.slice(0, MAX_COMMAND_LENGTH),
     lines,
@@ -261,7 +261,7 @@ export function toStoredFix(fix: Fix, project: string | undefined): StoredFix & 
   }
 }
 
-/** Formats only the lines that are stored, because an edit may be a file of thousands of lines. */
+/** Formats only as many lines as are stored, because an edit may contain thousands of lines. */
 function firstLines(hunks: Hunk[]): string[] {
   const first: Hunk[] = []
   for (let i = 0, lines = 0; i < hunks.length && lines < MAX_EDIT_LINES; i++) {
@@ -279,17 +279,21 @@ function lineCount(hunks: Hunk[]): number {
 
 /** The search words of a fix: the words and names of the error, and the command. */
 function wordsOf(lines: string[], command: string): string[] {
-  const found = lines.flatMap((line) => {
+  const errorWords = lines.flatMap((line) => {
     const { words, particulars } = errorText(line)
     return [...words, ...particulars]
   })
-  return [...new Set([...found, ...command.slice(0, MAX_LINE_LENGTH).split(/\s+/)])]
+  return [...new Set([...errorWords, ...command.slice(0, MAX_LINE_LENGTH).split(/\s+/)])]
 }
 
 /** Makes an edit's paths relative to the project. */
-function below(edit: FixEdit, project: string | undefined): FixEdit {
-  const short = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
-  return { ...edit, path: short(edit.path), hunks: edit.hunks.map((hunk) => ({ ...hunk, path: short(hunk.path) })) }
+function withProjectPaths(edit: FixEdit, project: string | undefined): FixEdit {
+  const toProjectPath = (path: string) => (project === undefined ? path : (pathBelow(project, path) ?? path))
+  return {
+    ...edit,
+    path: toProjectPath(edit.path),
+    hunks: edit.hunks.map((hunk) => ({ ...hunk, path: toProjectPath(hunk.path) })),
+  }
 }
 
 function filesOf(edits: FixEdit[]): FixedFile[] {
@@ -302,14 +306,14 @@ function filesOf(edits: FixEdit[]): FixedFile[] {
 }
 
 /** Groups changes by file, in the order of the first edit. Changes at the position of an error come first. */
-function inOrder(edits: FixEdit[], lines: string[]): Hunk[] {
-  const places = lines.flatMap((line) => locationInError(line) ?? [])
-  const isAtPlace = ({ path, old_start, old_lines }: Hunk) =>
-    places.some(
+function orderHunks(edits: FixEdit[], lines: string[]): Hunk[] {
+  const errorPlaces = lines.flatMap((line) => locationInError(line) ?? [])
+  const isAtError = ({ path, old_start, old_lines }: Hunk) =>
+    errorPlaces.some(
       ({ file, line }) =>
         fileNameOf(file) === fileNameOf(path) && line >= old_start && line < old_start + Math.max(1, old_lines),
     )
   return [...Map.groupBy(edits, ({ path }) => path).values()]
-    .map((own) => own.flatMap(({ hunks }) => hunks))
-    .flatMap((hunks) => [...hunks.filter(isAtPlace), ...hunks.filter((hunk) => !isAtPlace(hunk))])
+    .map((editsOfFile) => editsOfFile.flatMap(({ hunks }) => hunks))
+    .flatMap((hunks) => [...hunks.filter(isAtError), ...hunks.filter((hunk) => !isAtError(hunk))])
 }

@@ -1,15 +1,15 @@
 import { withFolderSpelling } from "../core/path-key.ts"
 
-/** The path prefix of a worktree inside its project. It contains the same files. */
+/** Matches the path prefix of a worktree inside its project. Its files count as the project's. */
 const WORKTREE = /^\.(?:claude\/)?worktrees?\/[^/]+\//
 
-/** The path relative to the project, with forward slashes, or undefined if it is elsewhere. */
+/** The path relative to the project, with forward slashes. Undefined if it is outside the project. */
 export function pathBelow(project: string, path: string, platform = process.platform): string | undefined {
   const base = project.replaceAll("\\", "/").replace(/\/$/, "")
-  const slashed = withFolderSpelling(base, path.replaceAll("\\", "/"), platform)
-  const isAbsolute = slashed.startsWith("/") || slashed.startsWith("~") || /^[A-Za-z]:/.test(slashed)
-  if (isAbsolute && !slashed.startsWith(`${base}/`)) return undefined
-  const below = isAbsolute ? slashed.slice(base.length + 1) : slashed.replace(/^(?:\.\/)+/, "")
+  const withSlashes = withFolderSpelling(base, path.replaceAll("\\", "/"), platform)
+  const isAbsolute = withSlashes.startsWith("/") || withSlashes.startsWith("~") || /^[A-Za-z]:/.test(withSlashes)
+  if (isAbsolute && !withSlashes.startsWith(`${base}/`)) return undefined
+  const below = isAbsolute ? withSlashes.slice(base.length + 1) : withSlashes.replace(/^(?:\.\/)+/, "")
   return below === "" || below.startsWith("../") ? undefined : below.replace(WORKTREE, "")
 }
 
@@ -31,7 +31,7 @@ export function isTest(path: string): boolean {
   return /(?:^|\/)(?:tests?|__tests__|spec)\/|[._-](?:test|spec)\.\w+$|(?:^|\/)test_\w+\.py$/i.test(path)
 }
 
-/** Whether a path is safe to show. A longer path, or one with blanks, may be somebody's text. */
+/** Whether a path is safe to show. A long path, or one with spaces, may be a text that somebody wrote. */
 export function isPlainPath(path: string): boolean {
   return path.length <= 160 && /^[\w@.+/()[\]-]+$/.test(path)
 }

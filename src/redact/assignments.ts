@@ -15,31 +15,31 @@ const WORDS =
  * Matches a word of a secret's name, the rest of the name, and the separator before the value: a colon or an equals sign, `is`,
  * or the space after a flag, after a scheme of the Authorization header, or after the `password` of .netrc.
  */
-const NAMED = new RegExp(
+const NAME_AND_SEPARATOR = new RegExp(
   `(?:${WORDS}|${LATIN_WORDS}|${SEED_WORDS})[\\w.-]{0,30}(?:[\\\\"'\`\\])*]{0,10}[ \\t\\u00a0]{0,3}(?:=>|:=|={1,3}|\\?\\?=|:(?!:)|%3[AD])|(?:[ \\t]+(?:is|was|lautet|ist|est|es)|['\u2019]s):?[ \\t]|(?=[ \\t])(?<=-[\\w-]{0,60}|bearer|basic|password|passwd)[ \\t]+)`,
   "iy",
 )
 
-/** Finds the values of the names at these positions, which come from `hintsOf`. */
-export function findAssignments(text: string, names: readonly number[], spans: Span[]): void {
+/** Finds the secrets whose names begin at these positions, which come from `hintsOf`. */
+export function findAssignments(text: string, positions: readonly number[], spans: Span[]): void {
   const rereads: RereadBudget = { left: 2 * text.length + 4_000 }
   let next = 0
   let cookiesEnd = 0
   let lastName = ""
   let kind: SecretKind | undefined
-  for (const at of names) {
+  for (const at of positions) {
     if (at < next) continue
-    NAMED.lastIndex = at
-    const hit = NAMED.exec(text)
+    NAME_AND_SEPARATOR.lastIndex = at
+    const hit = NAME_AND_SEPARATOR.exec(text)
     if (!hit) {
       next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
       continue
     }
-    next = NAMED.lastIndex
-    const spoken = findSeedPhrase(text, hit) ?? findLatinPassword(text, hit)
-    if (spoken) {
-      spans.push(spoken)
-      next = spoken.end
+    next = NAME_AND_SEPARATOR.lastIndex
+    const spokenSpan = findSeedPhrase(text, hit) ?? findLatinPassword(text, hit)
+    if (spokenSpan) {
+      spans.push(spokenSpan)
+      next = spokenSpan.end
       continue
     }
     const name = nameAt(text, hit)
@@ -52,8 +52,8 @@ export function findAssignments(text: string, names: readonly number[], spans: S
       continue
     }
     const span = isSpaced(name.separator)
-      ? spaced(text, name, kind)
-      : assigned(text, name, kind ?? kindInQuery(text, name))
+      ? findSpacedValue(text, name, kind)
+      : findAssignedValue(text, name, kind ?? kindInQuery(text, name))
     if (!span) {
       if (isSpaced(name.separator)) next = Math.max(next, findSeparatedValue(text, at, spans, rereads))
       continue
@@ -73,59 +73,68 @@ function isProse(separator: string): boolean {
   return /^(?:[ \t]+(?:is|was|lautet|ist|est|es)|['\u2019]s)/i.test(separator)
 }
 
-/** Whether to redact a value that is the complete text of a field with such a name. */
+/** Whether to redact the complete value of a field whose name indicates this kind of secret. */
 export function isSecretValue(value: string, kind: SecretKind): boolean {
-  if (isMarked(value)) return false
+  if (isRedacted(value)) return false
   if (kind === "password") return isPassword(value, true)
-  if (kind === "auth") return isAuth(value)
+  if (kind === "auth") return isAuthSecret(value)
   if (kind === "cookie") return cookieSpans(value, 0, value.length).length > 0
   return isGenerated(value)
 }
 
-/** The complete name that contains the word. Escapes (`\nAPI_KEY`) are not part of the name. */
+/** The complete name that contains the matched word. Escapes (`\nAPI_KEY`) are not part of the name. */
 function nameAt(text: string, hit: RegExpExecArray): Name {
   const end = hit.index + /^[\w.-]*/.exec(hit[0])![0].length
   let start = hit.index
-  const floor = Math.max(0, start - 60)
-  while (start > floor && isNameCharacter(text.charCodeAt(start - 1))) start--
+  const minStart = Math.max(0, start - 60)
+  while (start > minStart && isNameCharacter(text.charCodeAt(start - 1))) start--
   if (text[start - 1] === "\\" && "nrt".includes(text[start]!)) start++
   const valueAt = hit.index + hit[0].length
   return { name: text.slice(start, end), start, separator: text.slice(end, valueAt), valueAt }
 }
 
-function isMarked(value: string): boolean {
+function isRedacted(value: string): boolean {
   return value.includes("[REDACTED")
 }
 
-/** The kind of a parameter such as `?key=…`. Such a short name means a secret only in a URL. */
+/** The kind of secret in a parameter such as `?key=…`. The name `key` alone means a secret only in a URL. */
 function kindInQuery(text: string, { name, start, separator }: Name): SecretKind | undefined {
   const isQuery = name === "key" && separator === "=" && (text[start - 1] === "?" || text[start - 1] === "&")
   return isQuery ? "token" : undefined
 }
 
-function assigned(text: string, { name, separator, valueAt }: Name, kind: SecretKind | undefined): Span | undefined {
+function findAssignedValue(
+  text: string,
+  { name, separator, valueAt }: Name,
+  kind: SecretKind | undefined,
+): Span | undefined {
   if (!kind) return undefined
   if (kind === "auth") return authSpan(text, valueAt)
   if (name === "PASS" && separator === ":") return undefined // a test result
-  const environment = isEnvironment(name, separator)
-  const value = valueSpan(text, valueAt, environment)
+  const isEnvironmentValue = isEnvironment(name, separator)
+  const value = valueSpan(text, valueAt, isEnvironmentValue)
   if (!value) return undefined
   if (!value.quoted && /[([{<]/.test(text[value.end] ?? "")) return undefined
-  return judge(text, value, kind, value.quoted ? /^\\*["']/.test(separator) : environment)
+  return judgeValue(text, value, kind, value.quoted ? /^\\*["']/.test(separator) : isEnvironmentValue)
 }
 
-function judge(
+function judgeValue(
   text: string,
   value: { start: number; end: number; quoted: boolean },
   kind: SecretKind,
-  sure: boolean,
+  isCertain: boolean,
 ): Span | undefined {
   const content = text.slice(value.start, value.end)
-  if (isMarked(content)) return undefined
-  const isSecret = kind === "password" ? isPassword(content, sure) : isGenerated(content, value.quoted)
+  if (isRedacted(content)) return undefined
+  const isSecret = kind === "password" ? isPassword(content, isCertain) : isGenerated(content, value.quoted)
   if (!isSecret && !(/^[\w+/-]+$/.test(content) && isCutAt(text, value.end) && looksRandom(content, 10)))
     return undefined
-  const rest = content.length >= MAX_BARE - 2 ? REST : kind === "password" && !value.quoted ? SIGNS : undefined
+  const rest =
+    content.length >= MAX_UNQUOTED_CHARS - 2
+      ? REST_OF_VALUE
+      : kind === "password" && !value.quoted
+        ? REST_OF_PASSWORD
+        : undefined
   if (rest) rest.lastIndex = value.end
   return { start: value.start, end: rest?.test(text) ? rest.lastIndex : value.end, rule: ruleFor(kind) }
 }
@@ -136,19 +145,19 @@ function isEnvironment(name: string, separator: string): boolean {
 }
 
 const MAX_VALUE = 1_024
-/** The number of characters of an unquoted value that are judged. The complete value is redacted. */
-const MAX_BARE = 256
-const NESTED = /[\w.-]{3,40}=(?=[^\s=])/y
-const REST = /[^\s"'`\\,;&|<>(){}[\]]+/y
-/** The rest of a password after a character that often ends a value. If a name follows, the value ended there. */
-const SIGNS = /[&|;<>][^\s"'`\\=]{0,40}?(?=[.,!?)]{0,3}(?:[\s"'`\\]|$))/y
-const BARE = /[^\s"'`\\,;&|<>(){}[\]]{1,256}/y
-const BARE_ENVIRONMENT = /[^\s"'`\\]{1,256}/y
+/** How many characters of an unquoted value are judged. If it is a secret, the complete value is redacted. */
+const MAX_UNQUOTED_CHARS = 256
+const NESTED_NAME = /[\w.-]{3,40}=(?=[^\s=])/y
+const REST_OF_VALUE = /[^\s"'`\\,;&|<>(){}[\]]+/y
+/** Matches the rest of a password after a character that usually ends a value, unless the rest is another name and its value. */
+const REST_OF_PASSWORD = /[&|;<>][^\s"'`\\=]{0,40}?(?=[.,!?)]{0,3}(?:[\s"'`\\]|$))/y
+const UNQUOTED = /[^\s"'`\\,;&|<>(){}[\]]{1,256}/y
+const UNQUOTED_ENVIRONMENT = /[^\s"'`\\]{1,256}/y
 
 function valueSpan(
   text: string,
   from: number,
-  environment: boolean,
+  isEnvironmentValue: boolean,
 ): { start: number; end: number; quoted: boolean } | undefined {
   let at = from
   while (at < from + 8 && (text[at] === " " || text[at] === "\t")) at++
@@ -162,17 +171,18 @@ function valueSpan(
     const start = quote + 1
     const end = quotedEnd(text, start, mark)
     if (end !== -1) return { start, end, quoted: true }
-    BARE_ENVIRONMENT.lastIndex = start
-    const open = BARE_ENVIRONMENT.exec(text)?.[0].replace(/(?:\.{3}|…).*$/, "") ?? ""
-    const isCut = open.length > 0 && (start + open.length === text.length || isCutAt(text, start + open.length))
-    return isCut ? { start, end: start + open.length, quoted: true } : undefined
+    UNQUOTED_ENVIRONMENT.lastIndex = start
+    const unclosed = UNQUOTED_ENVIRONMENT.exec(text)?.[0].replace(/(?:\.{3}|…).*$/, "") ?? ""
+    const isCut =
+      unclosed.length > 0 && (start + unclosed.length === text.length || isCutAt(text, start + unclosed.length))
+    return isCut ? { start, end: start + unclosed.length, quoted: true } : undefined
   }
-  NESTED.lastIndex = at
-  const nested = NESTED.exec(text)
+  NESTED_NAME.lastIndex = at
+  const nested = NESTED_NAME.exec(text)
   if (nested && SECRET_WORD.test(nested[0])) return undefined // the nested name has its own value
-  const bare = environment ? BARE_ENVIRONMENT : BARE
-  bare.lastIndex = at
-  const match = bare.exec(text)
+  const pattern = isEnvironmentValue ? UNQUOTED_ENVIRONMENT : UNQUOTED
+  pattern.lastIndex = at
+  const match = pattern.exec(text)
   if (!match) return undefined
   return { start: at, end: at + match[0].replace(/[.:!?)…]+$/, "").length, quoted: false }
 }
@@ -191,69 +201,71 @@ function quotedEnd(text: string, start: number, mark: string): number {
  * Finds a value after a space: of a flag, a line of .netrc, a scheme of the Authorization header, or a sentence that states a
  * password.
  */
-function spaced(
+function findSpacedValue(
   text: string,
   { name, start, separator, valueAt }: Name,
   kind: SecretKind | undefined,
 ): Span | undefined {
   if (/^(?:bearer|basic)$/i.test(name)) return schemeSpan(text, valueAt, name.toLowerCase())
   if (kind !== "password" && kind !== "token") return undefined
-  const prose = isProse(separator)
-  if (!prose && !/^--?[a-z]/i.test(name) && !isNetrc(text, start)) return undefined
+  const isInProse = isProse(separator)
+  if (!isInProse && !/^--?[a-z]/i.test(name) && !isInNetrc(text, start)) return undefined
   const value = valueSpan(text, valueAt, false)
   if (!value || text[value.end] === "(") return undefined
-  return judge(text, value, kind, !prose)
+  return judgeValue(text, value, kind, !isInProse)
 }
 
 /** The name in "the API key is". In prose, a name consists of separate words. */
 function nameInProse(text: string, { name, start }: Name): string {
-  const before = /(\w{1,20})[ -]$/.exec(text.slice(Math.max(0, start - 24), start))
-  return before ? `${before[1]}_${name}` : name
+  const precedingWord = /(\w{1,20})[ -]$/.exec(text.slice(Math.max(0, start - 24), start))
+  return precedingWord ? `${precedingWord[1]}_${name}` : name
 }
 
-function isNetrc(text: string, at: number): boolean {
+function isInNetrc(text: string, at: number): boolean {
   return /\b(?:login|machine|account|user)[ \t]+\S+(?:\s|\\[nt])+$/.test(text.slice(Math.max(0, at - 120), at))
 }
 
-const SCHEME_VALUE = /["']?([A-Za-z0-9._~+/=:-]{8,1024})/y
+const VALUE_AFTER_SCHEME = /["']?([A-Za-z0-9._~+/=:-]{8,1024})/y
 
 function schemeSpan(text: string, at: number, scheme: string): Span | undefined {
-  SCHEME_VALUE.lastIndex = at
-  const match = SCHEME_VALUE.exec(text)
+  VALUE_AFTER_SCHEME.lastIndex = at
+  const match = VALUE_AFTER_SCHEME.exec(text)
   if (!match) return undefined
   const value = match[1]!
-  const isSecret = scheme === "basic" ? isBasic(value) : !isPlaceholder(value) && looksRandom(value, 16)
-  const start = SCHEME_VALUE.lastIndex - value.length
-  return isSecret ? { start, end: SCHEME_VALUE.lastIndex, rule: "authorization" } : undefined
+  const isSecret = scheme === "basic" ? isBasicCredentials(value) : !isPlaceholder(value) && looksRandom(value, 16)
+  const start = VALUE_AFTER_SCHEME.lastIndex - value.length
+  return isSecret ? { start, end: VALUE_AFTER_SCHEME.lastIndex, rule: "authorization" } : undefined
 }
 
 /** Whether the value is the base64 of `user:password`. */
-function isBasic(value: string): boolean {
+function isBasicCredentials(value: string): boolean {
   if (!/^[A-Za-z0-9+/_-]{6,1024}={0,2}$/.test(value)) return false
   const plain = Buffer.from(value, "base64").toString("utf8")
   return /^[\x20-\x7e\u00a0-\u{10ffff}]*:[\x20-\x7e\u00a0-\u{10ffff}]{3,}$/u.test(plain) && !plain.includes("\ufffd")
 }
 
-function isAuth(value: string): boolean {
+function isAuthSecret(value: string): boolean {
   const scheme = /^(basic|bearer|token|bot|key|apikey|api-key|digest|negotiate)[ +]/i.exec(value)
   const rest = scheme ? value.slice(scheme[0].length) : value
-  return isBasic(rest) || isGenerated(rest)
+  return isBasicCredentials(rest) || isGenerated(rest)
 }
 
 const AUTH_VALUE =
   /[ \t]{0,4}\\{0,8}["'`]?(?:(?:basic|bearer|token|bot|key|apikey|api-key|ssws)[ \t]{1,3})?([A-Za-z0-9._~+/=:-]{8,1024})/iy
 /** `auth=("user", "password")`, and the response of digest authentication. */
 const AUTH_PAIR = /[ \t]{0,4}\(\s{0,8}["'][^"'\n\\]{1,80}["'],\s{0,8}["']([^"'\s\\]{6,256})(?=["']\s{0,4}\))/iy
-const DIGEST = /[ \t]{0,4}\\{0,8}["'`]?Digest [^\n]{0,600}?\bresponse=\\{0,8}"?([0-9a-f]{32,64})/iy
+const DIGEST_RESPONSE = /[ \t]{0,4}\\{0,8}["'`]?Digest [^\n]{0,600}?\bresponse=\\{0,8}"?([0-9a-f]{32,64})/iy
 
 function authSpan(text: string, at: number): Span | undefined {
-  for (const pattern of [AUTH_VALUE, AUTH_PAIR, DIGEST]) {
+  for (const pattern of [AUTH_VALUE, AUTH_PAIR, DIGEST_RESPONSE]) {
     pattern.lastIndex = at
     const value = pattern.exec(text)?.[1]
     if (value === undefined) continue
     const isSecret =
-      pattern === AUTH_VALUE ? isBasic(value) || isGenerated(value) : pattern === DIGEST || isPassword(value, false)
-    if (isSecret && !isMarked(value)) {
+      pattern === AUTH_VALUE
+        ? isBasicCredentials(value) || isGenerated(value)
+        : pattern === DIGEST_RESPONSE || isPassword(value, false)
+    if (isSecret && !isRedacted(value)) {
       return { start: pattern.lastIndex - value.length, end: pattern.lastIndex, rule: "authorization" }
     }
   }
@@ -262,7 +274,7 @@ function authSpan(text: string, at: number): Span | undefined {
 
 const COOKIE_LINE = /[ \t]{0,4}(?:\\{0,8}["'`])?([\w.~!#$%&*+^|-]{1,80}=[^\n\r"'\\`]{1,4096})/y
 
-/** Finds cookies and returns the end of the header. */
+/** Finds the cookies in a header, and returns the end of the header. */
 function findCookies(text: string, at: number, spans: Span[]): number {
   COOKIE_LINE.lastIndex = at
   const line = COOKIE_LINE.exec(text)
@@ -275,11 +287,11 @@ function findCookies(text: string, at: number, spans: Span[]): number {
 /** Finds the values of a Cookie or Set-Cookie header that identify somebody. */
 function cookieSpans(text: string, from: number, to: number): Span[] {
   const spans: Span[] = []
-  const PAIR = /([\w.~!#$%&*+^|-]{1,80})=([^\s;,"'\\]{8,4096})/g
+  const COOKIE_PAIR = /([\w.~!#$%&*+^|-]{1,80})=([^\s;,"'\\]{8,4096})/g
   const line = text.slice(from, to)
-  for (let pair = PAIR.exec(line); pair; pair = PAIR.exec(line)) {
+  for (let pair = COOKIE_PAIR.exec(line); pair; pair = COOKIE_PAIR.exec(line)) {
     const value = pair[2]!
-    if (isMarked(value) || isPlaceholder(value)) continue
+    if (isRedacted(value) || isPlaceholder(value)) continue
     if (!looksRandom(value, 16) && !(secretKind(pair[1]!) === "password")) continue
     const end = from + pair.index + pair[0].length
     spans.push({ start: end - value.length, end, rule: "cookie" })

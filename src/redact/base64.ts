@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer"
 
 // Finds tokens in base64: a Kubernetes secret, a registry's login, a cookie. The base64 form of a mark depends only on the number
-// of bytes before it, modulo three. So each mark has three forms, and they are searched for like marks.
+// of bytes before it, modulo three. So each mark has three forms, and dex searches for these forms too.
 
 export type Base64Form = {
   form: string
@@ -35,13 +35,13 @@ export function base64Forms(mark: string): Base64Form[] {
   })
 }
 
-const RUN = /[A-Za-z0-9+/_-]{1,4096}/y
+const BASE64_RUN = /[A-Za-z0-9+/_-]{1,4096}/y
 
-/** Decodes base64 from a form onwards, and returns where its group of characters begins and its run ends. */
+/** Decodes the base64 that contains a form. It begins with the form's group of four characters and ends with the run. */
 export function decodeAt(text: string, at: number, before: 0 | 1 | 2): { start: number; end: number; plain: string } {
   const start = at - Math.ceil((before * 8) / 6)
-  RUN.lastIndex = at
-  const end = RUN.test(text) ? RUN.lastIndex : at
+  BASE64_RUN.lastIndex = at
+  const end = BASE64_RUN.test(text) ? BASE64_RUN.lastIndex : at
   if (start < 0) return { start: at, end, plain: "" }
   return { start, end, plain: Buffer.from(text.slice(start, end), "base64").toString("latin1").slice(before) }
 }

@@ -4,64 +4,64 @@ import { PRIVATE_KEY_RULE, PRIVATE_RULE, type Span } from "./rules.ts"
 // lazy regex between two tags would be quadratic on repeated tags.
 
 export function findBlocks(text: string, spans: Span[]): void {
-  findPrivate(text, spans)
-  if (text.includes("PRIVATE KEY")) findPem(text, spans)
-  if (text.includes("Private-Lines")) findPutty(text, spans)
+  findPrivateText(text, spans)
+  if (text.includes("PRIVATE KEY")) findPemKeys(text, spans)
+  if (text.includes("Private-Lines")) findPuttyKeys(text, spans)
   if (text.includes("OpenVPN Static key")) findStaticKeys(text, spans)
 }
 
-const TAG = /(?:<|\\+u003c|&lt;)(\/?)private(?:\s+[\w-]+\s*=[^<>\n]{0,200}|\s*)(?:>|\\+u003e|&gt;)/gi
+const PRIVATE_TAG = /(?:<|\\+u003c|&lt;)(\/?)private(?:\s+[\w-]+\s*=[^<>\n]{0,200}|\s*)(?:>|\\+u003e|&gt;)/gi
 
 /** Finds private blocks. Nested blocks count as one; an unclosed block extends to the end of the text. */
-function findPrivate(text: string, spans: Span[]): void {
+function findPrivateText(text: string, spans: Span[]): void {
   let depth = 0
   let start = 0
-  TAG.lastIndex = 0
-  for (let tag = TAG.exec(text); tag; tag = TAG.exec(text)) {
-    if (isMarkup(text, tag)) continue
+  PRIVATE_TAG.lastIndex = 0
+  for (let tag = PRIVATE_TAG.exec(text); tag; tag = PRIVATE_TAG.exec(text)) {
+    if (isCode(text, tag)) continue
     if (tag[1] === "") {
       if (depth === 0) start = tag.index
       depth++
     } else if (depth > 0) {
       depth--
-      if (depth === 0) spans.push({ start, end: TAG.lastIndex, rule: PRIVATE_RULE })
+      if (depth === 0) spans.push({ start, end: PRIVATE_TAG.lastIndex, rule: PRIVATE_RULE })
     }
   }
   if (depth > 0) spans.push({ start, end: text.length, rule: PRIVATE_RULE })
 }
 
 /**
- * Whether a tag marks private text. `B<Private>` and `List<Private>` are code; a person who marks a secret writes the tag
- * separately or in lower case.
+ * Whether a tag is part of code, such as `List<Private>`, and does not mark private text. A person who marks a secret writes the
+ * tag separately or in lower case.
  */
-function isMarkup(text: string, tag: RegExpExecArray): boolean {
+function isCode(text: string, tag: RegExpExecArray): boolean {
   return tag[0].includes("P") && /[A-Za-z]/.test(text[tag.index - 1] ?? "")
 }
 
-const BEGIN = /-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}?)PRIVATE KEY(?: BLOCK)?-----/g
-const END = /-----END (?:[A-Z0-9]{2,12} ){0,3}?PRIVATE KEY(?: BLOCK)?-----/g
+const KEY_BEGIN = /-----BEGIN ((?:[A-Z0-9]{2,12} ){0,3}?)PRIVATE KEY(?: BLOCK)?-----/g
+const KEY_END = /-----END (?:[A-Z0-9]{2,12} ){0,3}?PRIVATE KEY(?: BLOCK)?-----/g
 /** The most characters between the first and the last line of a key. A PGP key ring can be large. */
-const MAX_KEY = 200_000
+const MAX_KEY_LENGTH = 200_000
 const ONE_BASE64_LINE = /[A-Za-z0-9+/]{32}/
-/** The characters of a key's lines, including those inside JSON (`\n`), a diff (`+`), numbered lines and a quoted mail. */
+/** Matches the lines of a key, also inside JSON (`\n`), a diff (`+`), numbered lines and a quoted mail. */
 const KEY_BODY = /(?:[A-Za-z0-9+/=\s\\"',:>|→│.-]){0,20000}/y
 
-function findPem(text: string, spans: Span[]): void {
-  BEGIN.lastIndex = 0
-  END.lastIndex = 0
-  let end = END.exec(text)
-  let last = 0
-  for (let begin = BEGIN.exec(text); begin; begin = BEGIN.exec(text)) {
-    const body = BEGIN.lastIndex
+function findPemKeys(text: string, spans: Span[]): void {
+  KEY_BEGIN.lastIndex = 0
+  KEY_END.lastIndex = 0
+  let end = KEY_END.exec(text)
+  let previousEnd = 0
+  for (let begin = KEY_BEGIN.exec(text); begin; begin = KEY_BEGIN.exec(text)) {
+    const body = KEY_BEGIN.lastIndex
     while (end && end.index < body) {
-      findKeyEnding(text, last, end, spans)
-      last = END.lastIndex
-      end = END.exec(text)
+      findKeyEnding(text, previousEnd, end, spans)
+      previousEnd = KEY_END.lastIndex
+      end = KEY_END.exec(text)
     }
-    if (end && end.index - body < MAX_KEY && ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, end.index)))) {
-      spans.push({ start: begin.index, end: END.lastIndex, rule: PRIVATE_KEY_RULE })
-      BEGIN.lastIndex = last = END.lastIndex
-      end = END.exec(text)
+    if (end && end.index - body < MAX_KEY_LENGTH && ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, end.index)))) {
+      spans.push({ start: begin.index, end: KEY_END.lastIndex, rule: PRIVATE_KEY_RULE })
+      KEY_BEGIN.lastIndex = previousEnd = KEY_END.lastIndex
+      end = KEY_END.exec(text)
     } else if (!end) {
       KEY_BODY.lastIndex = body
       KEY_BODY.test(text)
@@ -70,63 +70,67 @@ function findPem(text: string, spans: Span[]): void {
       if (ONE_BASE64_LINE.test(withoutBreaks(text.slice(body, stop)))) {
         spans.push({ start: begin.index, end: stop, rule: PRIVATE_KEY_RULE })
       }
-      BEGIN.lastIndex = last = stop
+      KEY_BEGIN.lastIndex = previousEnd = stop
     }
   }
   while (end) {
-    findKeyEnding(text, last, end, spans)
-    last = END.lastIndex
-    end = END.exec(text)
+    findKeyEnding(text, previousEnd, end, spans)
+    previousEnd = KEY_END.lastIndex
+    end = KEY_END.exec(text)
   }
 }
 
 const LINE_BREAK = /\r?\n|(?:\\{1,8}r)?\\{1,8}n/g
 /** The least length of a full line of a key. The last line can be shorter. */
-const MIN_LINE = 40
+const MIN_LINE_LENGTH = 40
 /** The most characters of a line, including the text before the base64. */
-const MAX_LINE = 512
+const MAX_LINE_LENGTH = 512
 const MAX_LINES = 4_000
 
-type Word = { start: number; end: number }
+type Base64Range = { start: number; end: number }
 
 /**
  * Finds the end of a key whose beginning was cut off, as `tail` shows it. Each line ends in base64, after any prefix: a number, a
  * log's time, a mail's quote, or, in the first line, other text.
  */
 function findKeyEnding(text: string, from: number, end: RegExpExecArray, spans: Span[]): void {
-  const floor = Math.max(from, end.index - 20_000)
-  const before = text.slice(floor, end.index)
-  const words: Word[] = []
-  let at = 0
-  for (const lineBreak of before.matchAll(LINE_BREAK)) {
-    words.push(lastWord(before, at, lineBreak.index))
-    at = lineBreak.index + lineBreak[0].length
+  const minStart = Math.max(from, end.index - 20_000)
+  const textBefore = text.slice(minStart, end.index)
+  const lineEnds: Base64Range[] = []
+  let lineStart = 0
+  for (const lineBreak of textBefore.matchAll(LINE_BREAK)) {
+    lineEnds.push(base64AtEnd(textBefore, lineStart, lineBreak.index))
+    lineStart = lineBreak.index + lineBreak[0].length
   }
-  const own = lastWord(before, at, before.length)
+  const lastLine = base64AtEnd(textBefore, lineStart, textBefore.length)
   // The text before the key's last line is a log's prefix, or the end of a key without line breaks.
-  if (own.end - own.start >= MIN_LINE) words.push(own)
-  const key = words.reverse()
+  if (lastLine.end - lastLine.start >= MIN_LINE_LENGTH) lineEnds.push(lastLine)
+  const fromLastLine = lineEnds.reverse()
   let lines = 0
   // Only the last line of base64 can be short.
-  while (lines < key.length && key[lines]!.end - key[lines]!.start >= (lines === 0 ? 1 : MIN_LINE)) lines++
-  const first = key[lines - 1]
-  if (!first || first.end - first.start < MIN_LINE) return
-  spans.push({ start: floor + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY_RULE })
+  while (
+    lines < fromLastLine.length &&
+    fromLastLine[lines]!.end - fromLastLine[lines]!.start >= (lines === 0 ? 1 : MIN_LINE_LENGTH)
+  )
+    lines++
+  const first = fromLastLine[lines - 1]
+  if (!first || first.end - first.start < MIN_LINE_LENGTH) return
+  spans.push({ start: minStart + first.start, end: end.index + end[0].length, rule: PRIVATE_KEY_RULE })
 }
 
-/** Returns the end of a key that continues here, if one does: each line ends in base64. */
+/** Returns the end of a key whose lines continue here, or `from` if none do. Each line of a key ends in base64. */
 export function keyLinesEnd(text: string, from: number): number {
   let end = from
   let prefix = -1
   let at = from
   for (let lines = 0; lines < MAX_LINES; lines++) {
-    const line = text.slice(at, at + MAX_LINE)
+    const line = text.slice(at, at + MAX_LINE_LENGTH)
     LINE_BREAK.lastIndex = 0
     const lineBreak = LINE_BREAK.exec(line)
     const stop = lineBreak?.index ?? line.length
-    const word = lastWord(line, 0, stop)
+    const word = base64AtEnd(line, 0, stop)
     const size = word.end - word.start
-    if (size >= MIN_LINE) {
+    if (size >= MIN_LINE_LENGTH) {
       end = at + word.end
       prefix = word.start
     } else if (prefix === -1) {
@@ -141,13 +145,13 @@ export function keyLinesEnd(text: string, from: number): number {
   return end
 }
 
-/** Lines between the first line of a key and its base64. */
+/** Matches a line between the first line of a key and its base64. */
 const KEY_HEADER = /^[^A-Za-z]{0,40}$|(?:Proc-Type|DEK-Info|Version|Comment|Hash): /
-/** The last line of a key. A shorter word could also be the beginning of the text after the key. */
+/** Matches the last line of a key. A shorter word could also be the beginning of the text after the key. */
 const LAST_LINE = /=$|^(?=.*\d)(?=.*[A-Z]).{8}/
 
 /** Finds the base64 at the end of a line. */
-function lastWord(text: string, start: number, end: number): Word {
+function base64AtEnd(text: string, start: number, end: number): Base64Range {
   const tail = text.slice(Math.max(start, end - 12), end)
   const stop = end - (/(?:["'`],?;?)?\s*\+?\s*\\*$/.exec(tail.replace(/[A-Za-z0-9/=]\+$/, "=="))?.[0].length ?? 0)
   let at = stop
@@ -167,7 +171,7 @@ function withoutBreaks(body: string): string {
   return body.replace(/\\+[nr]|[\s"'+>|→│\\]/g, "")
 }
 
-function findPutty(text: string, spans: Span[]): void {
+function findPuttyKeys(text: string, spans: Span[]): void {
   for (const header of text.matchAll(/Private-Lines: \d{1,4}/g)) {
     const start = header.index + header[0].length
     const end = keyLinesEnd(text, start)
@@ -175,7 +179,7 @@ function findPutty(text: string, spans: Span[]): void {
   }
 }
 
-/** A key of lines of hexadecimal digits, with any prefix from a listing. */
+/** Matches a key whose lines consist of hexadecimal digits. Each line may have a prefix, such as a line number. */
 const STATIC_KEY =
   /-----BEGIN OpenVPN Static key V1-----((?:(?:\r?\n|\\{1,8}n)[^A-Za-z0-9\n\\]{0,12}(?:\d{1,5}[^A-Za-z0-9\n\\]{1,4})?[0-9a-f]{8,64}){1,32})/g
 

@@ -3,25 +3,25 @@ import { looksRandom } from "./values.ts"
 // Finds where a text was cut by an output limit, which removes the end or the beginning of a token, or wrapped by a terminal,
 // which breaks the token at the edge of the screen.
 
-/** The trace of a cut: an ellipsis, or a note in brackets that something is missing. */
-const CUT =
+/** Matches the trace of a cut: an ellipsis, or a note in brackets that something is missing. */
+const CUT_TRACE =
   /["'`]?(?:\s{0,3}(?:\.{3}|…)|\\n\.{3}|\s{0,3}[[(<]{1,2}(?:\+?\d[\d,.]* ?k?b?|[^\])>\n]{0,30}?)\s?(?:truncated|omitted|clipped|trimmed|cut|more|remaining|characters|chars|bytes|lines))/iy
 
-/** Whether a text was cut here. The dots may have been read as part of the preceding text. */
+/** Whether a text was cut at this position. An ellipsis may also be just before it, read as part of the preceding text. */
 export function isCutAt(text: string, at: number): boolean {
   if (text.charCodeAt(at - 1) === DOT && text.startsWith("...", at - 3)) return true
-  // This is called for many runs, so a quick check comes first.
+  // This function is called often, so a quick check comes first.
   let next = at
   while (next < at + 3 && (text.charCodeAt(next) === 32 || text.charCodeAt(next) === 10)) next++
-  if (!BEGINS_CUT.includes(text[next] ?? " ")) return false
-  CUT.lastIndex = at
-  return CUT.test(text)
+  if (!CUT_STARTS.includes(text[next] ?? " ")) return false
+  CUT_TRACE.lastIndex = at
+  return CUT_TRACE.test(text)
 }
 
 const DOT = 46
-const BEGINS_CUT = ".…[(<\\\"'`\r\t"
+const CUT_STARTS = ".…[(<\\\"'`\r\t"
 
-/** Whether the beginning of this text is missing. */
+/** Whether the text that begins at this position is the rest of a text whose beginning was cut off. */
 export function isCutBefore(text: string, at: number): boolean {
   return text[at - 1] === "…" || text.startsWith("...", at - 3)
 }
@@ -31,13 +31,13 @@ const WIDTHS = new Set([72, 76, 78, 79, 80, 90, 96, 100, 110, 120, 128, 130, 132
 const MIN_WIDTH = 40
 const MAX_WIDTH = 400
 
-/** Whether a line ends here because of the edge of the screen. */
+/** Whether the line that ends at this newline was broken at the edge of a screen. */
 export function isScreenWrap(text: string, newline: number): boolean {
   const width = newline - lineStart(text, newline)
   if (width < MIN_WIDTH || width > MAX_WIDTH) return false
   if (WIDTHS.has(width)) return true
-  const before = newline - width - 1
-  const isLikeBefore = before > 0 && before - lineStart(text, before) === width
+  const previousNewline = newline - width - 1
+  const isLikeBefore = previousNewline > 0 && previousNewline - lineStart(text, previousNewline) === width
   const isLikeNext = () => text.indexOf("\n", newline + 1) === newline + 1 + width
   if (!isLikeBefore && !isLikeNext()) return false
   // Lists also have lines of equal width, so the text must look random.

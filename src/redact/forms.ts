@@ -3,14 +3,15 @@ import type { SecretKind } from "./secret-names.ts"
 // The forms in which a name and its value are written without a colon or an equals sign. Every repetition is bounded, so the cost
 // of a form does not depend on the text.
 
-/** A quote, which may be escaped in a string, and white space, which may be an escape. */
-const Q = "\\\\{0,8}[\"'`]"
-const B = "(?:\\s|\\\\{1,8}[nrt])"
-const QUOTED = `${Q}([^"'\`\\s\\\\<>]{6,256})${Q}`
-const BARE = "([^\\s\"'`|<>\\\\,;]{6,256})"
+/** A quotation mark. In a string, it may be escaped. */
+const QUOTE_MARK = "\\\\{0,8}[\"'`]"
+/** White space. In a string, it may be written as an escape. */
+const BLANK = "(?:\\s|\\\\{1,8}[nrt])"
+const QUOTED = `${QUOTE_MARK}([^"'\`\\s\\\\<>]{6,256})${QUOTE_MARK}`
+const UNQUOTED = "([^\\s\"'`|<>\\\\,;]{6,256})"
 const ELEMENT = "([^<>\\s]{6,256})"
 /** Another field between the name and the value. */
-const FIELD = `(?:${Q})?[\\w-]{1,30}(?:${Q})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${Q})?[\\w./-]{0,40}(?:${Q})?${B}{0,40}(?:,${B}{0,40})?`
+const FIELD = `(?:${QUOTE_MARK})?[\\w-]{1,30}(?:${QUOTE_MARK})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${QUOTE_MARK})?[\\w./-]{0,40}(?:${QUOTE_MARK})?${BLANK}{0,40}(?:,${BLANK}{0,40})?`
 
 export type ValueForm = {
   /** Matches the text before the name. */
@@ -19,12 +20,12 @@ export type ValueForm = {
   name?: RegExp
   /** Matches the text after the name; one of its groups is the value. */
   after: RegExp
-  /** True if only a secret can be written in this position. */
-  sure?: true
+  /** True if the value in this position can only be a secret. */
+  isCertain?: true
   /** The kind of the value if the name does not determine it. */
   kind?: SecretKind
   /** True if nothing around the value indicates a secret, so that it must contain letters, digits and symbols. */
-  strong?: true
+  mustBeStrong?: true
 }
 
 const form = (after: string, rest: Omit<ValueForm, "after"> = {}): ValueForm => ({
@@ -37,34 +38,39 @@ const NAME_FIELD =
 const MARKUP_NAME = /(?:name|key|id)=\\{0,8}["']$/i
 
 const NAME_AND_VALUE = form(
-  `(?:${Q})?${B}{0,40}(?:,${B}{0,40})?(?:${FIELD}){0,3}?(?:${Q})?(?:Parameter)?value(?:${Q})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${QUOTED}|${BARE})`,
-  { before: NAME_FIELD, sure: true },
+  `(?:${QUOTE_MARK})?${BLANK}{0,40}(?:,${BLANK}{0,40})?(?:${FIELD}){0,3}?(?:${QUOTE_MARK})?(?:Parameter)?value(?:${QUOTE_MARK})?[ \\t]{0,3}[:=][ \\t]{0,3}(?:${QUOTED}|${UNQUOTED})`,
+  { before: NAME_FIELD, isCertain: true },
 )
-const CELL = form(`\`?[ \\t]{0,60}\\|[ \\t]{0,60}\`?${BARE}\`?[ \\t]{0,80}(?:\\||\\r?\\n|$)`, {
+const CELL = form(`\`?[ \\t]{0,60}\\|[ \\t]{0,60}\`?${UNQUOTED}\`?[ \\t]{0,80}(?:\\||\\r?\\n|$)`, {
   before: /(?:^|[|\n])[ \t]{0,60}`?$/,
 })
-const LOGIN = form(`\\(${B}{0,8}${Q}[^"'\\n\\\\]{1,80}${Q},${B}{0,8}${QUOTED}${B}{0,4}\\)`, {
-  name: /(?:Credentials?|Auth|^login|\.login)$/,
-  kind: "password",
-})
+const LOGIN = form(
+  `\\(${BLANK}{0,8}${QUOTE_MARK}[^"'\\n\\\\]{1,80}${QUOTE_MARK},${BLANK}{0,8}${QUOTED}${BLANK}{0,4}\\)`,
+  {
+    name: /(?:Credentials?|Auth|^login|\.login)$/,
+    kind: "password",
+  },
+)
 
 /** The forms, by the character that follows the name. */
 const FORMS: Record<string, ValueForm[]> = {
   quote: [
-    form(`${Q}${B}{0,4},${B}{0,8}${QUOTED}`, { before: /["'`]$/ }),
+    form(`${QUOTE_MARK}${BLANK}{0,4},${BLANK}{0,8}${QUOTED}`, { before: /["'`]$/ }),
     NAME_AND_VALUE,
     CELL,
-    form(`${Q}[^<>\\n]{0,60}>${ELEMENT}<`, { before: MARKUP_NAME }),
-    form(`${Q}(?:\\r?\\n|\\\\{1,8}r\\\\{1,8}n){2}${BARE}`, { before: MARKUP_NAME, sure: true }),
-    form(`${Q} ?\\{[^{}]{0,300}?\\bdefault${B}{0,20}=${B}{0,20}${QUOTED}`, { before: /variable \\{0,8}["']$/ }),
+    form(`${QUOTE_MARK}[^<>\\n]{0,60}>${ELEMENT}<`, { before: MARKUP_NAME }),
+    form(`${QUOTE_MARK}(?:\\r?\\n|\\\\{1,8}r\\\\{1,8}n){2}${UNQUOTED}`, { before: MARKUP_NAME, isCertain: true }),
+    form(`${QUOTE_MARK} ?\\{[^{}]{0,300}?\\bdefault${BLANK}{0,20}=${BLANK}{0,20}${QUOTED}`, {
+      before: /variable \\{0,8}["']$/,
+    }),
   ],
   newline: [NAME_AND_VALUE],
   ",": [NAME_AND_VALUE],
   "|": [CELL],
   ">": [form(`>${ELEMENT}</`, { before: /<(?:[\w-]{1,20}:)?$/ })],
-  "<": [form(`</key>${B}{0,40}<string>${ELEMENT}</`, { before: /<key>$/ })],
+  "<": [form(`</key>${BLANK}{0,40}<string>${ELEMENT}</`, { before: /<key>$/ })],
   "(": [
-    form(`\\(${B}{0,8}${QUOTED}${B}{0,4}[,)]`, {
+    form(`\\(${BLANK}{0,8}${QUOTED}${BLANK}{0,4}[,)]`, {
       name: /(?:^|\.)set[A-Z_]\w*$|\.(?:with_?)?(?:(?:db|user|admin|client|api|access|auth|secret|private|refresh|bearer|bot|proxy|database)_?)*(?:password|passwd|passphrase|secret|token|key)$/i,
     }),
     LOGIN,
@@ -73,42 +79,50 @@ const FORMS: Record<string, ValueForm[]> = {
     form("\\$(?:production|sandbox)\\$[a-z0-9]{12,20}\\$([0-9a-f]{32})", {
       name: /access_token$/,
       kind: "token",
-      sure: true,
+      isCertain: true,
     }),
   ],
   space: [
     CELL,
-    form(`[ \\t]{1,4}${BARE}[ \\t]{0,80}(?:\\r?\\n|$|\\\\{1,8}[nr])`, {
+    form(`[ \\t]{1,4}${UNQUOTED}[ \\t]{0,80}(?:\\r?\\n|$|\\\\{1,8}[nr])`, {
       before: /(?:^|[\n;&"'`]|\\n)[ \t]{0,8}(?:ENV|ARG|setenv|setx|set -g?x|export)[ \t]{1,4}$/,
-      sure: true,
+      isCertain: true,
     }),
-    form(`[ \\t]{1,8}${BARE}[ \\t]{0,80}(?:\\r?\\n|$|\\\\{1,8}[nr])`, {
+    form(`[ \\t]{1,8}${UNQUOTED}[ \\t]{0,80}(?:\\r?\\n|$|\\\\{1,8}[nr])`, {
       name: /^requirepass$|^masterauth$/,
       kind: "password",
-      sure: true,
+      isCertain: true,
     }),
     form(
-      `[ \\t]{1,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ \\t]{1,3}\\S{1,80}[ \\t]{1,3}\\S{1,80}[ \\t]{1,3}(?:${QUOTED}|${BARE})`,
+      `[ \\t]{1,3}-[a-zA-Z]{0,4}b[a-zA-Z]{0,4}[ \\t]{1,3}\\S{1,80}[ \\t]{1,3}\\S{1,80}[ \\t]{1,3}(?:${QUOTED}|${UNQUOTED})`,
       {
         name: /^htpasswd$/,
         kind: "password",
-        sure: true,
+        isCertain: true,
       },
     ),
-    form(`[^\\n;|&]{0,160}? -[NP] ?(?:${QUOTED}|${BARE})`, { name: /^ssh-keygen$/, kind: "password", sure: true }),
-    form(`[ \\t]{1,3}(?:--body|-b)[ =](?:${QUOTED}|${BARE})`, { before: /secret set $/, kind: "token" }),
-    form(`[ \\t]{4,60}${BARE}[ \\t]{0,80}(?:\\r?\\n|$)`, { before: /(?:^|\n)[ \t]{0,8}$/ }),
+    form(`[^\\n;|&]{0,160}? -[NP] ?(?:${QUOTED}|${UNQUOTED})`, {
+      name: /^ssh-keygen$/,
+      kind: "password",
+      isCertain: true,
+    }),
+    form(`[ \\t]{1,3}(?:--body|-b)[ =](?:${QUOTED}|${UNQUOTED})`, { before: /secret set $/, kind: "token" }),
+    form(`[ \\t]{4,60}${UNQUOTED}[ \\t]{0,80}(?:\\r?\\n|$)`, { before: /(?:^|\n)[ \t]{0,8}$/ }),
     form(`[ \\t]{1,2}${QUOTED}`, { name: /^ConvertTo-SecureString$/i, kind: "password" }),
     form(`[ \\t]{1,8}BY[ \\t]{1,8}${QUOTED}`, { name: /^identified$/i, kind: "password" }),
     form(`[ \\t]{1,8}${QUOTED}`, { name: /^\w*passw(?:or)?d$/i, kind: "password" }),
-    form(`[ \\t]{1,2}(?:${QUOTED}|${BARE})`, { name: /^pass(?:word|wd|phrase)?$/i, kind: "password", strong: true }),
+    form(`[ \\t]{1,2}(?:${QUOTED}|${UNQUOTED})`, {
+      name: /^pass(?:word|wd|phrase)?$/i,
+      kind: "password",
+      mustBeStrong: true,
+    }),
   ],
 }
 
 const formsOf = new Map<number, ValueForm[]>()
-for (const [sign, forms] of Object.entries(FORMS)) {
-  const signs = { quote: "\"'`\\", newline: "\n\r", space: " \t" }[sign] ?? sign
-  for (const c of signs) formsOf.set(c.charCodeAt(0), forms)
+for (const [following, forms] of Object.entries(FORMS)) {
+  const characters = { quote: "\"'`\\", newline: "\n\r", space: " \t" }[following] ?? following
+  for (const c of characters) formsOf.set(c.charCodeAt(0), forms)
 }
 
 /** Returns the forms that begin with this character after a name. */

@@ -4,9 +4,11 @@
 export type Hints = {
   /** The positions of words that may name a secret. */
   names: readonly number[]
-  /** The positions of slashes between spaces. */
+  /** The positions of slashes that have a space on both sides. */
   slashes: readonly number[]
+  /** True if there may be private text or a private key. */
   privates: boolean
+  /** True if there may be a URL. */
   addresses: boolean
   /** The positions of flags that may have a password, including the preceding space, or of commands that read one. */
   flags: readonly number[]
@@ -14,6 +16,7 @@ export type Hints = {
   percents: boolean
   /** True if there may be colours without their escape character. */
   brackets: boolean
+  /** True if there may be a JSON Web Key. */
   keyTypes: boolean
   /** True if there may be a line in the format of .pgpass. */
   ports: boolean
@@ -23,11 +26,11 @@ export type Hints = {
   wide: boolean
 }
 
-/** The beginnings of secrets' names, in lower case. `assignments.ts` and `spoken.ts` continue reading there. */
+/** The beginnings of secrets' names, in lower case. `assignments.ts` and `spoken.ts` check the text after them. */
 const NAME_STARTS =
   "pass|pwd|psk|secret|securestring|token|key|cred|crumb|auth|cookie|jwt|bearer|basic|kennwort|contrase|mdp|clave|senha|mnemonic|seed|recovery|backup|login(|ied by "
 
-// The codes of relevant characters use five bits; the other bits record which characters occurred.
+// The code of a relevant character uses five bits. The higher bits record which characters occurred anywhere in the text.
 const SPACE = 27
 const SLASH = 28
 const HYPHEN = 29
@@ -38,15 +41,15 @@ const BRACKET_BIT = 64
 const AMPERSAND_BIT = 128
 const PERCENT_BIT = 256
 
-const KIND = new Uint16Array(1 << 16)
-for (let letter = 1; letter <= 26; letter++) KIND[64 + letter] = KIND[96 + letter] = letter
-for (const [sign, kind] of Object.entries({ " ": SPACE, "/": SLASH, "-": HYPHEN, ":": COLON, "\\": BACKSLASH })) {
-  KIND[sign.charCodeAt(0)] = kind
+const CHARACTER_CODES = new Uint16Array(1 << 16)
+for (let letter = 1; letter <= 26; letter++) CHARACTER_CODES[64 + letter] = CHARACTER_CODES[96 + letter] = letter
+for (const [character, kind] of Object.entries({ " ": SPACE, "/": SLASH, "-": HYPHEN, ":": COLON, "\\": BACKSLASH })) {
+  CHARACTER_CODES[character.charCodeAt(0)] = kind
 }
-KIND["[".charCodeAt(0)] = BRACKET_BIT
-KIND["&".charCodeAt(0)] = AMPERSAND_BIT
-KIND["%".charCodeAt(0)] = PERCENT_BIT
-for (const code of [0x08, 0x1b, 0x9b, 0xad]) KIND[code] = WIDE_BIT
+CHARACTER_CODES["[".charCodeAt(0)] = BRACKET_BIT
+CHARACTER_CODES["&".charCodeAt(0)] = AMPERSAND_BIT
+CHARACTER_CODES["%".charCodeAt(0)] = PERCENT_BIT
+for (const code of [0x08, 0x1b, 0x9b, 0xad]) CHARACTER_CODES[code] = WIDE_BIT
 for (const [from, to] of [
   [0x300, 0x200f],
   [0x202a, 0x2070],
@@ -54,7 +57,7 @@ for (const [from, to] of [
   [0xdb40, 0xdb40],
   [0xe000, 0xffff],
 ] as const) {
-  KIND.fill(WIDE_BIT, from, to + 1)
+  CHARACTER_CODES.fill(WIDE_BIT, from, to + 1)
 }
 
 const SPACED_SLASH = 1
@@ -67,34 +70,34 @@ const COOKIE_FLAG = 7
 const KEY_TYPE = 8
 const PORT = 9
 const ESCAPE = 10
-/** The first code for a name. A code minus `NAME` is the index of its words. */
+/** The first meaning that stands for names. The difference to `NAME` is the index of the names in `nameStarts`. */
 const NAME = 11
 
-/** Maps three characters of five bits each to what they may begin. */
-const MEANING = new Uint8Array(1 << 15)
+/** Maps the codes of three characters to the meaning of what they may begin. */
+const MEANINGS = new Uint8Array(1 << 15)
 const nameStarts: string[][] = []
 for (const start of NAME_STARTS.split("|")) {
-  const three = code3(start)
-  if (MEANING[three] === 0) MEANING[three] = NAME + nameStarts.push([]) - 1
-  nameStarts[MEANING[three]! - NAME]!.push(start)
+  const code = code3(start)
+  if (MEANINGS[code] === 0) MEANINGS[code] = NAME + nameStarts.push([]) - 1
+  nameStarts[MEANINGS[code]! - NAME]!.push(start)
 }
-MEANING[code3(" / ")] = SPACED_SLASH
-for (const block of ["vat", "vpn"]) MEANING[code3(block)] = PRIVATE
-MEANING[code3("://")] = ADDRESS
-for (let any = 0; any < 32; any++) MEANING[(COLON << 10) | (BACKSLASH << 5) | any] = ADDRESS
-for (const flag of [" -u", " -p", " -a", " -w"]) MEANING[code3(flag)] = SHORT_FLAG
-MEANING[code3(" --")] = LONG_FLAG
-MEANING[code3(" -b")] = COOKIE_FLAG
-MEANING[code3("sud")] = COMMAND
-MEANING[code3("kty")] = KEY_TYPE
-MEANING[COLON << 10] = PORT
-MEANING[code3("\\u0")] = ESCAPE
+MEANINGS[code3(" / ")] = SPACED_SLASH
+for (const block of ["vat", "vpn"]) MEANINGS[code3(block)] = PRIVATE
+MEANINGS[code3("://")] = ADDRESS
+for (let third = 0; third < 32; third++) MEANINGS[(COLON << 10) | (BACKSLASH << 5) | third] = ADDRESS
+for (const flag of [" -u", " -p", " -a", " -w"]) MEANINGS[code3(flag)] = SHORT_FLAG
+MEANINGS[code3(" --")] = LONG_FLAG
+MEANINGS[code3(" -b")] = COOKIE_FLAG
+MEANINGS[code3("sud")] = COMMAND
+MEANINGS[code3("kty")] = KEY_TYPE
+MEANINGS[COLON << 10] = PORT
+MEANINGS[code3("\\u0")] = ESCAPE
 
-function code3(three: string): number {
-  return [0, 1, 2].reduce((code, i) => (code << 5) | (KIND[three.charCodeAt(i)]! & 31), 0)
+function code3(characters: string): number {
+  return [0, 1, 2].reduce((code, i) => (code << 5) | (CHARACTER_CODES[characters.charCodeAt(i)]! & 31), 0)
 }
 
-const NONE: readonly number[] = []
+const NO_POSITIONS: readonly number[] = []
 
 const PRIVATE_BIT = 512
 const ADDRESS_BIT = 1024
@@ -103,61 +106,63 @@ const PORT_BIT = 4096
 const ESCAPE_BIT = 8192
 
 /** Shared results for texts without names, which most texts are. */
-const NAMELESS = Array.from({ length: 1 << 9 }, (_, bits) => toHints(bits << 5, NONE, NONE, NONE))
+const HINTS_WITHOUT_POSITIONS = Array.from({ length: 1 << 9 }, (_, bits) =>
+  toHints(bits << 5, NO_POSITIONS, NO_POSITIONS, NO_POSITIONS),
+)
 
-function toHints(seen: number, names: readonly number[], slashes: readonly number[], flags: readonly number[]): Hints {
+function toHints(bits: number, names: readonly number[], slashes: readonly number[], flags: readonly number[]): Hints {
   return {
     names,
     slashes,
     flags,
-    privates: (seen & PRIVATE_BIT) !== 0,
-    addresses: (seen & ADDRESS_BIT) !== 0,
-    ampersands: (seen & AMPERSAND_BIT) !== 0,
-    percents: (seen & PERCENT_BIT) !== 0,
-    brackets: (seen & BRACKET_BIT) !== 0,
-    keyTypes: (seen & KEY_TYPE_BIT) !== 0,
-    ports: (seen & PORT_BIT) !== 0,
-    escapes: (seen & ESCAPE_BIT) !== 0,
-    wide: (seen & WIDE_BIT) !== 0,
+    privates: (bits & PRIVATE_BIT) !== 0,
+    addresses: (bits & ADDRESS_BIT) !== 0,
+    ampersands: (bits & AMPERSAND_BIT) !== 0,
+    percents: (bits & PERCENT_BIT) !== 0,
+    brackets: (bits & BRACKET_BIT) !== 0,
+    keyTypes: (bits & KEY_TYPE_BIT) !== 0,
+    ports: (bits & PORT_BIT) !== 0,
+    escapes: (bits & ESCAPE_BIT) !== 0,
+    wide: (bits & WIDE_BIT) !== 0,
   }
 }
 
 export function hintsOf(text: string): Hints {
-  let names = NONE as number[]
-  let slashes = NONE as number[]
-  let flags = NONE as number[]
-  let seen = 0
-  let three = 0
+  let names = NO_POSITIONS as number[]
+  let slashes = NO_POSITIONS as number[]
+  let flags = NO_POSITIONS as number[]
+  let bits = 0
+  let lastThree = 0
   const length = text.length
   for (let i = 0; i < length; i++) {
-    const kind = KIND[text.charCodeAt(i)]!
-    seen |= kind
-    three = ((three << 5) | (kind & 31)) & 0x7fff
-    const meaning = MEANING[three]!
+    const kind = CHARACTER_CODES[text.charCodeAt(i)]!
+    bits |= kind
+    lastThree = ((lastThree << 5) | (kind & 31)) & 0x7fff
+    const meaning = MEANINGS[lastThree]!
     if (meaning === 0) continue
     if (meaning >= NAME) {
       if (!isNameStart(text, i + 1, nameStarts[meaning - NAME]!)) continue
-      if (names === NONE) names = []
+      if (names === NO_POSITIONS) names = []
       names.push(i - 2)
     } else if (meaning === SPACED_SLASH) {
-      if (slashes === NONE) slashes = []
+      if (slashes === NO_POSITIONS) slashes = []
       slashes.push(i - 1)
-    } else if (meaning === PRIVATE) seen |= PRIVATE_BIT
-    else if (meaning === ADDRESS) seen |= ADDRESS_BIT
-    else if (meaning === KEY_TYPE) seen |= /["'\\]/.test(text[i + 1] ?? "") ? KEY_TYPE_BIT : 0
-    else if (meaning === PORT) seen |= isPort(text, i - 1) ? PORT_BIT : 0
-    else if (meaning === ESCAPE) seen |= isLetterEscape(text, i) ? ESCAPE_BIT : 0
+    } else if (meaning === PRIVATE) bits |= PRIVATE_BIT
+    else if (meaning === ADDRESS) bits |= ADDRESS_BIT
+    else if (meaning === KEY_TYPE) bits |= /["'\\]/.test(text[i + 1] ?? "") ? KEY_TYPE_BIT : 0
+    else if (meaning === PORT) bits |= isPort(text, i - 1) ? PORT_BIT : 0
+    else if (meaning === ESCAPE) bits |= isLetterEscape(text, i) ? ESCAPE_BIT : 0
     else if (isCommandHint(meaning, text, i + 1)) {
-      if (flags === NONE) flags = []
+      if (flags === NO_POSITIONS) flags = []
       flags.push(i - 2)
     }
   }
-  return names === NONE && slashes === NONE && flags === NONE
-    ? NAMELESS[seen >> 5]!
-    : toHints(seen, names, slashes, flags)
+  return names === NO_POSITIONS && slashes === NO_POSITIONS && flags === NO_POSITIONS
+    ? HINTS_WITHOUT_POSITIONS[bits >> 5]!
+    : toHints(bits, names, slashes, flags)
 }
 
-/** Whether one of the words continues after its first three letters. */
+/** Whether the text contains one of the words, whose first three letters it is known to contain. */
 function isNameStart(text: string, from: number, words: string[]): boolean {
   for (const word of words) {
     let i = 3

@@ -5,25 +5,25 @@ import { isGenerated, isPassword, isPlaceholder } from "./values.ts"
 // Finds secrets in documents that declare their type: every value of a Kubernetes `kind: Secret`, and some fields of a JSON Web
 // Key.
 
-const KIND = /kind\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?$/
+const KIND_FIELD = /kind\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?$/
 const MAX_MANIFEST = 4_000
 const DOCUMENT_END = /(?:\n|\\n)---|(?:\n|\\n)kind:/
-const DATA = /(?:^|[\n,{ "'`]|\\n|\\["'`])(data|stringData)\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}(\{|\r?\n|\\n)/g
-const ENTRY =
+const DATA_FIELD = /(?:^|[\n,{ "'`]|\\n|\\["'`])(data|stringData)\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}(\{|\r?\n|\\n)/g
+const DATA_ENTRY =
   /(?:[ \t]{1,20}|[ \t]{0,20}\\{0,8}["'`])[\w.-]{1,80}\\{0,8}["'`]?[ \t]{0,3}:[ \t]{0,3}\\{0,8}["'`]?([^\s"'`\\,{}]{1,4096})?\\{0,8}["'`]?,?[ \t]{0,8}(?:\r?\n|\\n|(?=["'`\\]|\}|$))/y
 
 /** Finds the values of the Kubernetes secret whose `kind` is declared here. Returns false if this is not such a document. */
 export function findManifest(text: string, at: number, rereads: RereadBudget, spans: Span[]): boolean {
-  if (rereads.left <= 0 || !KIND.test(text.slice(Math.max(0, at - 24), at))) return false
+  if (rereads.left <= 0 || !KIND_FIELD.test(text.slice(Math.max(0, at - 24), at))) return false
   const following = text.slice(at, at + MAX_MANIFEST)
   const end = at + (DOCUMENT_END.exec(following)?.index ?? following.length)
   const preceding = text.slice(Math.max(0, at - MAX_MANIFEST), at)
   const start = at - preceding.length + Math.max(preceding.lastIndexOf("\n---"), 0)
   const document = text.slice(start, end)
   rereads.left -= document.length
-  for (const data of document.matchAll(DATA)) {
-    ENTRY.lastIndex = data.index + data[0].length
-    for (let entry = ENTRY.exec(document); entry; entry = ENTRY.exec(document)) {
+  for (const data of document.matchAll(DATA_FIELD)) {
+    DATA_ENTRY.lastIndex = data.index + data[0].length
+    for (let entry = DATA_ENTRY.exec(document); entry; entry = DATA_ENTRY.exec(document)) {
       const value = entry[1]
       if (!value || !isSecretEntry(value, data[1] === "data")) continue
       const from = start + entry.index + entry[0].lastIndexOf(value)
@@ -33,7 +33,7 @@ export function findManifest(text: string, at: number, rereads: RereadBudget, sp
   return true
 }
 
-/** Matches readable text. Other values are keys in binary form. */
+/** Matches readable text. A value that is not readable is a key in binary form. */
 const READABLE = /^[\t\n\r -~]*$/
 
 function isSecretEntry(value: string, isBase64: boolean): boolean {
@@ -52,15 +52,15 @@ export const JWK_FIELDS: ReadonlySet<string> = new Set(["d", "p", "q", "dp", "dq
 
 /** Finds the private fields of JSON Web Keys. Such a key is one flat object. */
 export function findJwks(text: string, spans: Span[]): void {
-  let last = 0
+  let previousEnd = 0
   for (const type of text.matchAll(KEY_TYPE)) {
-    if (type.index < last) continue
-    const from = Math.max(last, type.index - MAX_JWK)
+    if (type.index < previousEnd) continue
+    const from = Math.max(previousEnd, type.index - MAX_JWK)
     const start = Math.max(from, text.slice(from, type.index).lastIndexOf("{") + from)
     const following = text.slice(type.index, type.index + MAX_JWK)
-    const close = following.indexOf("}")
-    last = type.index + (close === -1 ? following.length : close)
-    const key = text.slice(start, last)
+    const closingBrace = following.indexOf("}")
+    previousEnd = type.index + (closingBrace === -1 ? following.length : closingBrace)
+    const key = text.slice(start, previousEnd)
     for (const field of key.matchAll(SECRET_FIELD)) {
       const end = start + field.index + field[0].length
       spans.push({ start: end - field[1]!.length, end, rule: "private-key" })

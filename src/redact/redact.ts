@@ -17,7 +17,7 @@ import { ruleFor, secretKind } from "./secret-names.ts"
 import { findLogins, findWidePasswords } from "./spoken.ts"
 import { findTokens } from "./tokens.ts"
 import { findPgpass, findSignatures, findUrls } from "./urls.ts"
-import { decodedView, foldedView, seenView, type TextView, unwrappedView } from "./view.ts"
+import { decodedView, foldedView, type TextView, unwrappedView, visibleView } from "./view.ts"
 
 /**
  * Replaces every secret in a text with `[REDACTED:rule]`. `key` is the JSON field or variable name of the text. Never throws;
@@ -36,18 +36,18 @@ export function redactRecord(record: RawRecord): { record: RawRecord; redactions
   return { record: redactObject(record, redactions) as RawRecord, redactions }
 }
 
-/** The least length of a secret. Most strings of a record are shorter: types, names, ids. */
-const MIN_TEXT = 6
+/** Shorter texts contain no secret. Many strings of a record are shorter: types, names, ids. */
+const MIN_TEXT_LENGTH = 6
 /** The most passes. One is enough except for deliberately awkward texts, and every pass leaves less to redact. */
 const MAX_PASSES = 8
 
 function redact(text: string, key: string | undefined, redactions: Record<string, number> | undefined): string {
   let result = text
-  for (let pass = 0; pass < MAX_PASSES && result.length >= MIN_TEXT; pass++) {
+  for (let pass = 0; pass < MAX_PASSES && result.length >= MIN_TEXT_LENGTH; pass++) {
     const spans = findSpans(result, key)
     if (spans.length === 0) break
     if (redactions) for (const { rule } of spans) redactions[rule] = (redactions[rule] ?? 0) + 1
-    result = replace(result, spans)
+    result = replaceSpans(result, spans)
   }
   return result
 }
@@ -55,48 +55,53 @@ function redact(text: string, key: string | undefined, redactions: Record<string
 /** Returns spans in order, without overlaps. Includes secrets that are visible only without colours and invisible characters. */
 function findSpans(text: string, key: string | undefined): Span[] {
   if (isPlain(text)) {
-    const field = ofField(text, key)
-    return field ? [field] : NOTHING
+    const field = fieldSpan(text, key)
+    return field ? [field] : NO_SPANS
   }
-  const found: Span[] = []
-  const hints = look(text, key, found)
-  const seen = hints.wide || hints.brackets ? seenView(text, hints.wide) : undefined
-  if (seen) lookThrough(seen, look, key, found)
+  const spans: Span[] = []
+  const hints = findInLines(text, key, spans)
+  const visible = hints.wide || hints.brackets ? visibleView(text, hints.wide) : undefined
+  if (visible) findInView(visible, findInLines, key, spans)
   const folded = hints.wide ? foldedView(text) : undefined
-  if (folded) lookThrough(folded, look, key, found)
+  if (folded) findInView(folded, findInLines, key, spans)
   const decoded = hints.escapes ? decodedView(text) : undefined
-  if (decoded) lookThrough(decoded, look, key, found)
-  return found.length === 0 ? found : join(withoutMarked(text, found))
+  if (decoded) findInView(decoded, findInLines, key, spans)
+  return spans.length === 0 ? spans : joinSpans(withoutRedacted(text, spans))
 }
 
-/** Checks the lines as they are and, if a screen wrapped them, as they were before. */
-function look(text: string, key: string | undefined, found: Span[]): Hints {
-  const { hints, wraps } = scan(text, key, found)
-  if (wraps.length > 0) lookThrough(unwrappedView(text, wraps), scan, key, found)
+/** Searches the text as it is and, if a screen wrapped its lines, also without the line breaks that the screen added. */
+function findInLines(text: string, key: string | undefined, spans: Span[]): Hints {
+  const { hints, wraps } = runScanners(text, key, spans)
+  if (wraps.length > 0) findInView(unwrappedView(text, wraps), runScanners, key, spans)
   return hints
 }
 
-function lookThrough(view: TextView, how: typeof look | typeof scan, key: string | undefined, found: Span[]): void {
-  const inView: Span[] = []
-  how(view.text, key, inView)
-  for (const span of inView) found.push(view.inText(span))
+function findInView(
+  view: TextView,
+  find: typeof findInLines | typeof runScanners,
+  key: string | undefined,
+  spans: Span[],
+): void {
+  const viewSpans: Span[] = []
+  find(view.text, key, viewSpans)
+  for (const span of viewSpans) spans.push(view.inText(span))
 }
 
-/** Runs each scanner only if one pass over the text has seen something for it. */
-function scan(text: string, key: string | undefined, found: Span[]): { hints: Hints; wraps: readonly number[] } {
+/** Runs the scanners, each only if a first pass over the text found a hint for it. */
+function runScanners(text: string, key: string | undefined, spans: Span[]): { hints: Hints; wraps: readonly number[] } {
   const hints = hintsOf(text)
-  if (hints.privates) findBlocks(text, found)
-  const wraps = text.length < 20 ? [] : findTokens(text, found, key !== undefined && ID_FIELD.test(key))
-  if (hints.addresses || (hints.percents && has(text, "%2F%2F"))) findUrls(text, found)
-  if (hints.ampersands) findSignatures(text, found)
-  if (hints.flags.length > 0) findCommands(text, hints.flags, found)
-  if (hints.names.length > 0) findAssignments(text, hints.names, found)
-  if (hints.slashes.length > 0) findLogins(text, hints.slashes, found)
-  if (hints.wide) findWidePasswords(text, found)
-  if (hints.keyTypes) findJwks(text, found)
-  if (hints.ports) findPgpass(text, found)
-  const field = ofField(text, key)
-  if (field) found.push(field)
+  if (hints.privates) findBlocks(text, spans)
+  const wraps = text.length < 20 ? [] : findTokens(text, spans, key !== undefined && ID_FIELD.test(key))
+  if (hints.addresses || (hints.percents && contains(text, "%2F%2F"))) findUrls(text, spans)
+  if (hints.ampersands) findSignatures(text, spans)
+  if (hints.flags.length > 0) findCommands(text, hints.flags, spans)
+  if (hints.names.length > 0) findAssignments(text, hints.names, spans)
+  if (hints.slashes.length > 0) findLogins(text, hints.slashes, spans)
+  if (hints.wide) findWidePasswords(text, spans)
+  if (hints.keyTypes) findJwks(text, spans)
+  if (hints.ports) findPgpass(text, spans)
+  const field = fieldSpan(text, key)
+  if (field) spans.push(field)
   return { hints, wraps }
 }
 
@@ -111,14 +116,14 @@ const PLAIN_WORD = /^[\w./-]+$/
 const PLAIN_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 const PLAIN_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Returns the complete text if the name of its field makes it a secret. */
-function ofField(text: string, key: string | undefined): Span | undefined {
+/** Returns the span of the complete text if the name of its field makes it a secret. */
+function fieldSpan(text: string, key: string | undefined): Span | undefined {
   // A redacted key contains the name of a rule, which says nothing about its value.
   const kind = key === undefined || key.includes("[REDACTED:") ? undefined : secretKind(key)
   return kind && isSecretValue(text, kind) ? { start: 0, end: text.length, rule: ruleFor(kind) } : undefined
 }
 
-const NOTHING: Span[] = []
+const NO_SPANS: Span[] = []
 
 /**
  * Fields that contain ids. Agents connect records by ids, which are as random as tokens, so only tokens of known issuers count
@@ -133,9 +138,9 @@ const RULES = new Set([
   ...["password", "secret", "authorization", "cookie", "token"],
 ])
 
-/** Removes spans around the markers of an earlier pass. A block that contains a marker is still redacted. */
-function withoutMarked(text: string, spans: Span[]): Span[] {
-  if (!has(text, "[REDACTED:")) return spans
+/** Removes spans that overlap a marker of an earlier pass. A private block or key that contains a marker is still redacted. */
+function withoutRedacted(text: string, spans: Span[]): Span[] {
+  if (!contains(text, "[REDACTED:")) return spans
   const markers: Span[] = []
   for (const match of text.matchAll(MARKER)) {
     if (RULES.has(match[1]!)) markers.push({ start: match.index, end: match.index + match[0].length, rule: match[1]! })
@@ -150,7 +155,7 @@ function withoutMarked(text: string, spans: Span[]): Span[] {
   })
 }
 
-function join(spans: Span[]): Span[] {
+function joinSpans(spans: Span[]): Span[] {
   const order = new Map(spans.map((span, index) => [span, index]))
   const sorted = [...spans].sort((a, b) => a.start - b.start || order.get(a)! - order.get(b)!)
   const joined: (Span & { rank: number })[] = []
@@ -169,10 +174,10 @@ function join(spans: Span[]): Span[] {
 function rankOf(span: Span): number {
   if (span.rule === PRIVATE_RULE) return 0
   if (span.rule === PRIVATE_KEY_RULE) return 1
-  return NAMELESS.has(span.rule) ? 3 : 2
+  return RULES_WITHOUT_ISSUER.has(span.rule) ? 3 : 2
 }
 
-const NAMELESS = new Set([
+const RULES_WITHOUT_ISSUER = new Set([
   "token",
   "password",
   "secret",
@@ -183,7 +188,7 @@ const NAMELESS = new Set([
   "url-signature",
 ])
 
-function replace(text: string, spans: Span[]): string {
+function replaceSpans(text: string, spans: Span[]): string {
   const pieces: string[] = []
   let from = 0
   for (const { start, end, rule } of spans) {
@@ -194,49 +199,54 @@ function replace(text: string, spans: Span[]): string {
   return pieces.join("")
 }
 
-function has(text: string, piece: string): boolean {
+function contains(text: string, piece: string): boolean {
   return text.indexOf(piece) !== -1
 }
 
 function redactValue(value: unknown, key: string | undefined, redactions: Record<string, number>): unknown {
-  if (typeof value === "string") return value.length < MIN_TEXT ? value : redact(value, key, redactions)
+  if (typeof value === "string") return value.length < MIN_TEXT_LENGTH ? value : redact(value, key, redactions)
   if (typeof value !== "object" || value === null) return value
   return Array.isArray(value) ? redactList(value, key, redactions) : redactObject(value as RawRecord, redactions)
 }
 
-/** Redacts a list. A list of a command's arguments names a secret one item earlier: `["--password", "…"]`. */
+/** Redacts a list. In a list of a command's arguments, the item before a secret names it: `["--password", "…"]`. */
 function redactList(list: unknown[], key: string | undefined, redactions: Record<string, number>): unknown[] {
   for (let i = 0; i < list.length; i++) {
-    const before = list[i - 1]
-    const flag = typeof before === "string" && before.length < 60 && before.startsWith("-") ? before : undefined
+    const previous = list[i - 1]
+    const flag = typeof previous === "string" && previous.length < 60 && previous.startsWith("-") ? previous : undefined
     list[i] = redactValue(list[i], flag ?? key, redactions)
   }
   return list
 }
 
 function redactObject(object: RawRecord, redactions: Record<string, number>): RawRecord {
-  const named = nameInside(object)
-  const isKey = typeof object.kty === "string"
-  let renamed = false
+  const variableName = nameInside(object)
+  const isJsonWebKey = typeof object.kty === "string"
+  let hasSecretKey = false
   for (const key in object) {
     const value = object[key]
     if (typeof value === "string" || (typeof value === "object" && value !== null)) {
       const name =
-        named !== undefined && VALUE_KEY.test(key) ? named : isKey && JWK_FIELDS.has(key) ? "private_key" : key
+        variableName !== undefined && VALUE_KEY.test(key)
+          ? variableName
+          : isJsonWebKey && JWK_FIELDS.has(key)
+            ? "private_key"
+            : key
       const clean = redactValue(value, name, redactions)
-      if (clean !== value) set(object, key, clean)
+      if (clean !== value) setField(object, key, clean)
     }
-    if (key.length >= MIN_KEY && !PLAIN_KEY.test(key) && redact(key, KEY, undefined) !== key) renamed = true
+    if (key.length >= MIN_KEY_LENGTH && !PLAIN_KEY.test(key) && redact(key, OBJECT_KEY_FIELD, undefined) !== key)
+      hasSecretKey = true
   }
-  return renamed ? withCleanKeys(object, redactions) : object
+  return hasSecretKey ? withCleanKeys(object, redactions) : object
 }
 
-/** The least length of an object key that may be a secret. Shorter keys are field names; the shortest token has 20 characters. */
-const MIN_KEY = 16
-/** Typical field names. */
+/** The least length of an object key that may be a secret. Shorter keys are field names. */
+const MIN_KEY_LENGTH = 16
+/** Matches typical field names. */
 const PLAIN_KEY = /^[A-Za-z_]{1,36}$/
 /** The field name under which object keys are judged: like an id, because many objects use ids as keys. */
-const KEY = "id"
+const OBJECT_KEY_FIELD = "id"
 
 /**
  * The name in `{ "name": "DB_PASSWORD", "value": "…" }`, as containers and CI systems list their environment, or in the
@@ -253,15 +263,15 @@ const VALUE_KEY = /^(?:[vV]alue|ParameterValue)$/
 function withCleanKeys(object: RawRecord, redactions: Record<string, number>): RawRecord {
   const clean: RawRecord = {}
   for (const key of Object.keys(object)) {
-    const plain = redact(key, KEY, redactions)
-    let name = plain
-    for (let n = 2; Object.hasOwn(clean, name); n++) name = `${plain} (${n})`
-    set(clean, name, object[key])
+    const redactedKey = redact(key, OBJECT_KEY_FIELD, redactions)
+    let name = redactedKey
+    for (let n = 2; Object.hasOwn(clean, name); n++) name = `${redactedKey} (${n})`
+    setField(clean, name, object[key])
   }
   return clean
 }
 
 /** Sets a field. In JSON, `__proto__` is an ordinary key. */
-function set(object: RawRecord, key: string, value: unknown): void {
+function setField(object: RawRecord, key: string, value: unknown): void {
   Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
 }

@@ -6,8 +6,8 @@ import { isGenerated, isPassword } from "./values.ts"
 
 const MAX_LINE = 400
 const MAX_ROWS = 100
-const RULER = /^[ \t]*[|+]?[ \t]*:?-{2,}[-+|: \t]*$/
-const CSV_HEAD = /^[\w. "'-]{1,60}(?:,[\w. "'-]{1,60}){1,40}$/
+const RULE_LINE = /^[ \t]*[|+]?[ \t]*:?-{2,}[-+|: \t]*$/
+const CSV_HEADER = /^[\w. "'-]{1,60}(?:,[\w. "'-]{1,60}){1,40}$/
 
 /** Finds every secret in the column whose heading is the name from `start` to `end`. */
 export function findColumn(text: string, start: number, end: number, rereads: RereadBudget, spans: Span[]): void {
@@ -20,55 +20,56 @@ export function findColumn(text: string, start: number, end: number, rereads: Re
   const head = text.slice(headStart, headEnd)
   const cells = head.split(separator)
   const column = head.slice(0, start - headStart).split(separator).length - 1
-  if (trimmed(cells[column]!) !== text.slice(start, end)) return
+  if (trimCell(cells[column]!) !== text.slice(start, end)) return
   let at = headEnd + 1
   const nextEnd = lineEnd(text, at)
   if (nextEnd === -1) return
-  const isRuled = RULER.test(text.slice(at, nextEnd).trimEnd())
-  if (separator === "," ? !CSV_HEAD.test(head.trimEnd()) : !isRuled) return
+  const isRuled = RULE_LINE.test(text.slice(at, nextEnd).trimEnd())
+  if (separator === "," ? !CSV_HEADER.test(head.trimEnd()) : !isRuled) return
   const kind = secretKind(text.slice(start, end))
   if (kind !== "password" && kind !== "token") return
   if (isRuled) at = nextEnd + 1
   for (let row = 0; row < MAX_ROWS && at < text.length && rereads.left > 0; row++) {
-    const stop = lineEnd(text, at)
-    if (stop === -1) return
-    const line = text.slice(at, stop)
+    const rowEnd = lineEnd(text, at)
+    if (rowEnd === -1) return
+    const line = text.slice(at, rowEnd)
     rereads.left -= line.length + 1
-    const found = line.split(separator)
-    if (found.length !== cells.length) return
-    const value = trimmed(found[column]!)
+    const rowCells = line.split(separator)
+    if (rowCells.length !== cells.length) return
+    const value = trimCell(rowCells[column]!)
     const isSecret = kind === "password" ? isPassword(value, false) : isGenerated(value)
     if (isSecret && !value.includes("[REDACTED")) {
       const from =
-        at + found.slice(0, column).join(separator).length + (column > 0 ? 1 : 0) + found[column]!.indexOf(value)
+        at + rowCells.slice(0, column).join(separator).length + (column > 0 ? 1 : 0) + rowCells[column]!.indexOf(value)
       spans.push({ start: from, end: from + value.length, rule: ruleFor(kind) })
     }
-    at = stop + 1
+    at = rowEnd + 1
   }
 }
 
-/** The separator between the cells of the row with the name. Undefined if the name is not a cell. */
+/** The separator between the cells of the row that contains the name. Undefined if the name is not a complete cell. */
 function separatorBeside(text: string, start: number, end: number): "|" | "," | undefined {
-  let after = end
-  while (after < end + 60 && isPadding(text[after])) after++
-  let before = start
-  while (before > start - 60 && isPadding(text[before - 1])) before--
-  const next = text[after] ?? "\n"
-  const last = text[before - 1] ?? "\n"
+  let afterName = end
+  while (afterName < end + 60 && isPadding(text[afterName])) afterName++
+  let beforeName = start
+  while (beforeName > start - 60 && isPadding(text[beforeName - 1])) beforeName--
+  const next = text[afterName] ?? "\n"
+  const previous = text[beforeName - 1] ?? "\n"
   if (next !== "|" && next !== "," && next !== "\n" && next !== "\r") return undefined
-  if (last === "|" || last === ",") return next === last || next === "\n" || next === "\r" ? last : undefined
-  return last === "\n" && (next === "|" || next === ",") ? next : undefined
+  if (previous === "|" || previous === ",")
+    return next === previous || next === "\n" || next === "\r" ? previous : undefined
+  return previous === "\n" && (next === "|" || next === ",") ? next : undefined
 }
 
-function isPadding(c: string | undefined): boolean {
-  return c === " " || c === "\t" || c === "`" || c === '"' || c === "*"
+function isPadding(character: string | undefined): boolean {
+  return character === " " || character === "\t" || character === "`" || character === '"' || character === "*"
 }
 
-function trimmed(cell: string): string {
+function trimCell(cell: string): string {
   return cell.replace(/^[\s`"*]+|[\s`"*]+$/g, "")
 }
 
-// Both are called for every name that could be a heading. A search in a slice takes a tenth of the time of a loop.
+// The next two functions are called for every name that could be a heading. Searching in a slice is ten times faster than a loop.
 
 function lineStart(text: string, from: number): number {
   const first = Math.max(0, from - MAX_LINE - 1)

@@ -8,7 +8,7 @@ import { hasManyCharacters, looksRandom } from "./values.ts"
 // Finds tokens that name their issuer. Each contains a long run of characters of one alphabet, and such runs are rare. So the
 // text is first probed at every 20th character, and only runs are searched for the issuers' marks.
 
-/** The least length of a run. Base64 and paths are runs too; the text between two slashes or plus signs is a piece. */
+/** The least length of a run. Base64 and paths are runs too. Slashes and plus signs divide a run into pieces. */
 const MIN_RUN = 20
 const MIN_PIECE = 20
 
@@ -19,10 +19,10 @@ for (const c of `${PIECE}/+`) isRunCode[c.charCodeAt(0)] = 1
 const pieceKind = new Uint8Array(1 << 16)
 const OTHER = 1
 const DIGIT = 2
-const SMALL = 4
+const LOWER_CASE = 4
 const CAPITAL = 8
 for (const c of PIECE)
-  pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? SMALL : /[A-Z]/.test(c) ? CAPITAL : OTHER
+  pieceKind[c.charCodeAt(0)] = /\d/.test(c) ? DIGIT : /[a-z]/.test(c) ? LOWER_CASE : /[A-Z]/.test(c) ? CAPITAL : OTHER
 
 /** Keys by their first three characters, six bits each. The complete key is compared afterwards. */
 const keysByStart = groupByStart(TOKEN_RULES)
@@ -30,24 +30,25 @@ const isStart = new Uint8Array(1 << 18)
 for (const start of keysByStart.keys()) isStart[start] = 1
 
 /**
- * `known` restricts the search to tokens of known issuers, for texts in which ids are expected. Returns the line breaks inside a
- * run that the edge of a screen may have caused.
+ * Finds the tokens in a text. `isKnownOnly` restricts the search to tokens of known issuers, for texts in which ids are expected.
+ * Returns the line breaks inside a run that the edge of a screen may have caused.
  */
-export function findTokens(text: string, spans: Span[], known = false): readonly number[] {
+export function findTokens(text: string, spans: Span[], isKnownOnly = false): readonly number[] {
   const length = text.length
-  let seen: { decoded: number } | undefined
+  let progress: { decoded: number } | undefined
   let wraps: number[] = NO_WRAPS
   for (let start = nextRun(text, 0); start !== -1; ) {
     if (text.charCodeAt(start - 1) === NEWLINE) wraps = addWrap(text, start - 1, wraps)
     let end = start
     let piece = start
     let kinds = 0
-    /** The beginning of the letters and digits since the last separator; the longest such sequence so far follows. */
+    /** The beginning of the current sequence of letters and digits. */
     let word = start
+    /** The length of the longest such sequence in the piece so far. */
     let longest = 0
     let runKinds = 0
-    let three = 0
-    let stop = -1
+    let lastThree = 0
+    let pieceStop = -1
     for (; end < length; end++) {
       const code = text.charCodeAt(end)
       const kind = pieceKind[code]!
@@ -55,32 +56,32 @@ export function findTokens(text: string, spans: Span[], known = false): readonly
         if (end - word > longest) longest = end - word
         word = end + 1
         if (kind === 0) {
-          if (end - piece >= MIN_PIECE) judgePiece(text, piece, end, known ? 0 : kinds, longest, spans)
-          else if (piece <= start + 1 && kinds > CAPITAL && !known) judgeBase64(text, piece, end, spans)
+          if (end - piece >= MIN_PIECE) judgePiece(text, piece, end, isKnownOnly ? 0 : kinds, longest, spans)
+          else if (piece <= start + 1 && kinds > CAPITAL && !isKnownOnly) judgeBase64(text, piece, end, spans)
           if (isRunCode[code] === 0) break
           piece = end + 1
           runKinds |= kinds
-          kinds = three = longest = 0
+          kinds = lastThree = longest = 0
           continue
         }
       }
       kinds |= kind
-      three = ((three << 6) | (code & 63)) & 0x3ffff
-      if (isStart[three] === 0) continue
-      if (stop < end) stop = pieceEnd(text, end)
-      seen ??= { decoded: 0 }
-      const span = matchRules(text, end - 2, stop, keysByStart.get(three)!, seen)
+      lastThree = ((lastThree << 6) | (code & 63)) & 0x3ffff
+      if (isStart[lastThree] === 0) continue
+      if (pieceStop < end) pieceStop = pieceEnd(text, end)
+      progress ??= { decoded: 0 }
+      const span = matchRules(text, end - 2, pieceStop, keysByStart.get(lastThree)!, progress)
       if (!span) continue
-      if (span.rule !== SHOWN) spans.push(span)
-      if (span.rule === AWS_KEY) searchAwsSecret(text, span.end, spans)
+      if (span.rule !== EXAMPLE_RULE) spans.push(span)
+      if (span.rule === AWS_KEY_RULE) searchAwsSecret(text, span.end, spans)
       end = span.end - 1
       start = piece = word = span.end
-      kinds = runKinds = three = longest = 0
+      kinds = runKinds = lastThree = longest = 0
     }
     if (end >= length && length - piece >= MIN_PIECE) {
-      judgePiece(text, piece, length, known ? 0 : kinds, Math.max(longest, length - word), spans)
+      judgePiece(text, piece, length, isKnownOnly ? 0 : kinds, Math.max(longest, length - word), spans)
     }
-    if (((runKinds | kinds) & STREWN) === STREWN && !known) judgeCut(text, start, end, spans)
+    if (((runKinds | kinds) & MIXED_KINDS) === MIXED_KINDS && !isKnownOnly) judgeCut(text, start, end, spans)
     if (text.charCodeAt(end) === NEWLINE) wraps = addWrap(text, end, wraps)
     start = nextRun(text, end + 1)
   }
@@ -99,10 +100,10 @@ function addWrap(text: string, newline: number, wraps: number[]): number[] {
   return wraps
 }
 
-/** A word that begins a sentence on the next line. */
+/** Matches a plain word at the beginning of the next line. */
 const PLAIN_WORD = /(?:[A-Z]?[a-z]*|[A-Z]*)[.,:;]?(?![A-Za-z0-9_+/=~-])/y
 
-/** Judges a run whose mark was cut off: the rest is random and next to the cut. */
+/** Redacts a run whose mark may have been cut off: it is random and next to a cut. */
 function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
   let start = from
   while (start < to && text[start] === ".") start++
@@ -113,22 +114,22 @@ function judgeCut(text: string, from: number, to: number, spans: Span[]): void {
   if (isMixedRandom(text.slice(start, end), MIN_PIECE)) spans.push({ start, end, rule: "token" })
 }
 
-const STREWN = DIGIT | SMALL | CAPITAL
+const MIXED_KINDS = DIGIT | LOWER_CASE | CAPITAL
 const MAX_CUT = 4_096
 
-/** Judges a piece without a mark. Its shape, or the text before it, may reveal a token. */
+/** Judges a piece without an issuer's mark. Its shape, or the text before it, may show that it is a token. */
 function judgePiece(text: string, start: number, end: number, kinds: number, longest: number, spans: Span[]): void {
   searchEdge(text, start, spans)
-  if ((kinds & MADE) !== MADE) return
-  const enough = (kinds & CAPITAL) !== 0 ? longest >= 14 : longest >= 20 || (longest === 12 && end - start >= 39)
-  const span = enough && findUnknownToken(text, start, end, runEnd(text, end))
+  if ((kinds & TOKEN_KINDS) !== TOKEN_KINDS) return
+  const isLongEnough = (kinds & CAPITAL) !== 0 ? longest >= 14 : longest >= 20 || (longest === 12 && end - start >= 39)
+  const span = isLongEnough && findUnknownToken(text, start, end, runEnd(text, end))
   if (span) spans.push(span)
 }
 
 /** The kinds of characters that a token without a known mark must contain. */
-const MADE = OTHER | DIGIT | SMALL
+const TOKEN_KINDS = OTHER | DIGIT | LOWER_CASE
 
-/** Judges base64. Its first piece can be short, before a slash or a plus sign. */
+/** Judges a run as base64, if its first piece, before a slash or a plus sign, is too short to be judged itself. */
 function judgeBase64(text: string, start: number, end: number, spans: Span[]): void {
   const stop = runEnd(text, end)
   const span = stop - start >= 40 && findUnknownToken(text, start, end, stop)
@@ -136,8 +137,8 @@ function judgeBase64(text: string, start: number, end: number, spans: Span[]): v
 }
 
 /**
- * Finds the beginning of the next run. If 20 characters in a row are not all of the alphabet, the search continues after the last
- * one that is not.
+ * Finds the beginning of the next run, or -1. If one of 20 characters cannot be part of a run, the search continues after the
+ * last such character.
  */
 function nextRun(text: string, from: number): number {
   const length = text.length
@@ -169,15 +170,15 @@ function matchRules(
   text: string,
   at: number,
   runStop: number,
-  begun: Key[],
-  seen: { decoded: number },
+  candidates: Key[],
+  progress: { decoded: number },
 ): Span | undefined {
-  const keys = begun.filter(({ key }) => text.startsWith(key, at))
+  const keys = candidates.filter(({ key }) => text.startsWith(key, at))
   if (keys.length === 0) return undefined
   for (const { key, rule, encoded } of keys) {
     if (rule.encodedOnly && encoded === undefined) continue
     if (encoded !== undefined) {
-      const span = matchEncoded(text, at, rule, encoded, seen)
+      const span = matchEncoded(text, at, rule, encoded, progress)
       if (span) return span
       continue
     }
@@ -186,8 +187,8 @@ function matchRules(
     const end = matchEnd(rule.token, text, start)
     if (end === -1) continue
     const token = text.slice(start, end)
-    if (!hasManyCharacters(token)) return { start, end, rule: SHOWN }
-    if (!isReal(rule, key, token)) continue
+    if (!hasManyCharacters(token)) return { start, end, rule: EXAMPLE_RULE }
+    if (!isRealToken(rule, key, token)) continue
     const tokenEnd = rule.name === PRIVATE_KEY_RULE ? keyLinesEnd(text, end) : foldedEnd(text, extendedEnd(text, end))
     return { start, end: tokenEnd, rule: rule.name }
   }
@@ -195,7 +196,7 @@ function matchRules(
   return (isFolded ? matchFolded(text, at, keys) : undefined) ?? matchCut(text, at, runStop, keys)
 }
 
-/** Matches the beginning of a token. If its mark alone proves little, there must be a sign that the rest was cut off. */
+/** Matches a token whose end was cut off. If its mark alone proves little, there must be a trace of the cut. */
 function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span | undefined {
   if (runStop - at > MAX_PIECE) return undefined
   let end = runStop
@@ -210,30 +211,30 @@ function matchCut(text: string, at: number, runStop: number, keys: Key[]): Span 
   return undefined
 }
 
-/** Decodes and matches a run once, however many marks it seems to contain. */
+/** Matches a rule against decoded base64. Each run is decoded only once, however many marks it seems to contain. */
 function matchEncoded(
   text: string,
   at: number,
   rule: TokenRule,
   before: Base64Form["before"],
-  seen: { decoded: number },
+  progress: { decoded: number },
 ): Span | undefined {
-  if (at < seen.decoded) return undefined
+  if (at < progress.decoded) return undefined
   const { start, end, plain } = decodeAt(text, at, before)
-  seen.decoded = end
+  progress.decoded = end
   const stop = matchEnd(rule.token, plain, 0)
   if (stop === -1 || !looksRandom(plain.slice(0, stop), MIN_RUN, 0.12)) return undefined
-  return { start, end: padded(text, end), rule: rule.name }
+  return { start, end: withPadding(text, end), rule: rule.name }
 }
 
-function padded(text: string, end: number): number {
+function withPadding(text: string, end: number): number {
   return text[end] !== "=" ? end : text[end + 1] === "=" ? end + 2 : end + 1
 }
 
-/** The rule of an example token, such as `xxxx…` after an issuer's mark. It is not redacted and not searched again. */
-const SHOWN = ""
+/** Stands for an example token, such as `xxxx…` after an issuer's mark. It is neither redacted nor searched again. */
+const EXAMPLE_RULE = ""
 
-function isReal(rule: TokenRule, key: string, token: string): boolean {
+function isRealToken(rule: TokenRule, key: string, token: string): boolean {
   if (token.endsWith("EXAMPLE")) return false
   return !rule.random || looksRandom(token.slice(key.length), 8, 0.12)
 }
@@ -255,11 +256,11 @@ function isBoundary(text: string, at: number): boolean {
   )
 }
 
-const REST = /[A-Za-z0-9]+/y
+const FOLLOWING_CHARACTERS = /[A-Za-z0-9]+/y
 
 /** Includes letters and digits directly after a token, because issuers make their tokens longer. */
 function extendedEnd(text: string, end: number): number {
-  return Math.max(end, matchEnd(REST, text, end))
+  return Math.max(end, matchEnd(FOLLOWING_CHARACTERS, text, end))
 }
 
 /** A prefix that an editor, a diff or grep adds to a line. */
@@ -272,22 +273,24 @@ const FOLD = new RegExp(
   "y",
 )
 /** A break between lines with a common prefix, as in a log. */
-const GLUE = new RegExp(`(?:${QUOTE}[ \\t]{0,4}[+.&]?[ \\t]{0,4})?\\r?\\n`, "y")
-const GLUED = new RegExp(`[ \\t]{0,40}${QUOTE}`, "y")
+const STRING_END_AND_BREAK = new RegExp(`(?:${QUOTE}[ \\t]{0,4}[+.&]?[ \\t]{0,4})?\\r?\\n`, "y")
+const STRING_START = new RegExp(`[ \\t]{0,40}${QUOTE}`, "y")
 
 /** The position at which a token continues after a break, or -1 if there is no break here. */
 function foldEnd(text: string, at: number): number {
-  const next = matchEnd(GLUE, text, at)
+  const next = matchEnd(STRING_END_AND_BREAK, text, at)
   const line = next === -1 ? 0 : text.lastIndexOf("\n", at - 1) + 1
-  let same = 0
-  if (next !== -1) while (same < 120 && line + same < at && text[line + same] === text[next + same]) same++
-  while (same > 0 && isRunCode[text.charCodeAt(next + same - 1)] === 1) same--
-  if (same < MIN_ALIKE) return matchEnd(FOLD, text, at)
-  return text.charCodeAt(at) === NEWLINE ? next + same : matchEnd(GLUED, text, next + same)
+  let prefixLength = 0
+  if (next !== -1)
+    while (prefixLength < 120 && line + prefixLength < at && text[line + prefixLength] === text[next + prefixLength])
+      prefixLength++
+  while (prefixLength > 0 && isRunCode[text.charCodeAt(next + prefixLength - 1)] === 1) prefixLength--
+  if (prefixLength < MIN_COMMON_PREFIX) return matchEnd(FOLD, text, at)
+  return text.charCodeAt(at) === NEWLINE ? next + prefixLength : matchEnd(STRING_START, text, next + prefixLength)
 }
 
-/** The least length of a common prefix, longer than common indentation. */
-const MIN_ALIKE = 6
+/** The least length of a common prefix of two lines. Indentation is usually shorter. */
+const MIN_COMMON_PREFIX = 6
 
 const MAX_PIECES = 12
 const MAX_PIECE = 400
@@ -316,12 +319,12 @@ function matchFolded(text: string, at: number, keys: Key[]): Span | undefined {
   for (const { key, rule, encoded } of keys) {
     if (encoded !== undefined || rule.encodedOnly || rule.back || (rule.boundary && !isBoundary(text, at))) continue
     const stop = matchEnd(rule.token, joined, 0)
-    if (stop === -1 || !isReal(rule, key, joined.slice(0, stop))) continue
+    if (stop === -1 || !isRealToken(rule, key, joined.slice(0, stop))) continue
     if (!looksRandom(joined.slice(0, stop), MIN_PIECE)) continue
-    let left = stop
+    let remaining = stop
     for (const piece of pieces) {
-      if (left <= piece.length) return { start: at, end: piece.from + left, rule: rule.name }
-      left -= piece.length
+      if (remaining <= piece.length) return { start: at, end: piece.from + remaining, rule: rule.name }
+      remaining -= piece.length
     }
   }
   return undefined
@@ -371,13 +374,13 @@ const BACKSLASH = 92
 const isShapeStart = new Uint8Array(128)
 for (const rule of RUN_RULES) for (const c of rule.first) isShapeStart[c.charCodeAt(0)] = 1
 
-const AWS_KEY = "aws-access-key"
+const AWS_KEY_RULE = "aws-access-key"
 const AWS_SECRET = /(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])/g
 
 /** Finds the secret half of an AWS key pair, which has no recognisable form, next to its id. */
 function searchAwsSecret(text: string, from: number, spans: Span[]): void {
-  const near = text.slice(from, from + 160)
-  for (const match of near.matchAll(AWS_SECRET)) {
+  const following = text.slice(from, from + 160)
+  for (const match of following.matchAll(AWS_SECRET)) {
     if (!looksRandom(match[0], 40)) continue
     spans.push({ start: from + match.index, end: from + match.index + 40, rule: "aws-secret-key" })
   }
@@ -388,12 +391,12 @@ type Key = { key: string; rule: TokenRule; encoded?: Base64Form["before"] }
 
 function groupByStart(rules: TokenRule[]): Map<number, Key[]> {
   const groups = new Map<number, Key[]>()
-  const add = (one: Key) => {
-    const [a, b, c] = [0, 1, 2].map((at) => one.key.charCodeAt(at) & 63) as [number, number, number]
+  const add = (key: Key) => {
+    const [a, b, c] = [0, 1, 2].map((at) => key.key.charCodeAt(at) & 63) as [number, number, number]
     const start = (a << 12) | (b << 6) | c
     const group = groups.get(start)
-    if (group) group.push(one)
-    else groups.set(start, [one])
+    if (group) group.push(key)
+    else groups.set(start, [key])
   }
   for (const rule of rules) {
     for (const key of rule.keys.split(" ")) {

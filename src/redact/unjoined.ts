@@ -9,8 +9,8 @@ import { isGenerated, isPassword } from "./values.ts"
 // Finds secrets whose name and value are not joined by a colon or an equals sign: `name: DB_PASSWORD` above `value: …`,
 // `<password>…</password>`, `.setPassword("…")`, `define('DB_PASSWORD', '…')`, a cell next to its name, `ENV API_TOKEN …`.
 
-/** The most characters before a name that a form needs. */
-const MAX_BEFORE = 300
+/** How many characters before a name are checked. */
+const MAX_CHARS_BEFORE = 300
 const MAX_NAME = 60
 
 /** Finds the value of the name that begins at `at`. Returns the end of the value, or 0 if there is none. */
@@ -23,19 +23,20 @@ export function findSeparatedValue(text: string, at: number, spans: Span[], rere
   let start = at
   while (start > at - MAX_NAME && start > 0 && isNameCharacter(text.charCodeAt(start - 1))) start--
   const name = text.slice(start, end)
-  let before: string | undefined
-  for (const { after, before: wanted, name: shape, kind: known, sure, strong } of forms ?? []) {
-    if (shape && !shape.test(name)) continue
+  let textBefore: string | undefined
+  for (const { after, before: beforePattern, name: namePattern, kind: formKind, isCertain, mustBeStrong } of forms ??
+    []) {
+    if (namePattern && !namePattern.test(name)) continue
     after.lastIndex = end
     const match = after.exec(text)
     if (!match) continue
-    before ??= text.slice(Math.max(0, start - MAX_BEFORE), start)
-    if (wanted && !wanted.test(before)) continue
-    const kind = known ?? secretKind(name)
+    textBefore ??= text.slice(Math.max(0, start - MAX_CHARS_BEFORE), start)
+    if (beforePattern && !beforePattern.test(textBefore)) continue
+    const kind = formKind ?? secretKind(name)
     if (!kind) continue
     const [from, to] = match.indices!.find((place, i) => i > 0 && place)!
     const value = text.slice(from, to).replace(/[.,;:!?)]+$/, "")
-    if (!isSecret(value, kind, sure === true) || (strong && !isStrong(value))) continue
+    if (!isSecret(value, kind, isCertain === true) || (mustBeStrong && !isStrong(value))) continue
     spans.push({ start: from, end: from + value.length, rule: ruleFor(kind) })
     return to
   }
@@ -47,20 +48,20 @@ export function findSeparatedValue(text: string, at: number, spans: Span[], rere
 }
 
 /**
- * Whether the name is a word in a sentence: one space and a letter follow. This check is cheap, and most names are such words.
+ * Whether the name is only a word in a sentence: a space and a letter follow. Most names are such words, and this check is quick.
  */
 function isProse(text: string, at: number, end: number): boolean {
   const next = text.charCodeAt(end + 1) | 32
   if (text.charCodeAt(end) !== 32 || next < 97 || next > 122 || text.charCodeAt(at) < 97) return false
-  return !TAKES_WORD.test(text.slice(at, end))
+  return !VALUE_AFTER_SPACE.test(text.slice(at, end))
 }
 
 /** Names, or ends of names, whose value follows after a single space. */
-const TAKES_WORD = /^(?:pass(?:word|wd|phrase)?|keygen|ied|pass)$/
+const VALUE_AFTER_SPACE = /^(?:pass(?:word|wd|phrase)?|keygen|ied|pass)$/
 
-function isSecret(value: string, kind: SecretKind, sure: boolean): boolean {
+function isSecret(value: string, kind: SecretKind, isCertain: boolean): boolean {
   if (value.includes("[REDACTED")) return false
-  if (kind === "password") return isPassword(value, sure)
+  if (kind === "password") return isPassword(value, isCertain)
   return kind === "token" && isGenerated(value)
 }
 

@@ -7,17 +7,17 @@ import { isPassword, isPlaceholder, looksRandom } from "./values.ts"
 const SCHEME = /:(?:\\*\/){2}|%3A%2F%2F/gi
 const USER_INFO = /([^\s:@/?#"'`<>\\,()[\]|]{0,256}):([^\s/"'`<>\\]{0,256})@(?=[\w.[%$-])/y
 const USER_INFO_ENCODED = /([\w.~-]{0,64})(?:%3A|:)((?:[\w.~!*-]|%(?!40)[0-9A-F]{2}){1,64})(?:%40|@)(?=[\w.-])/iy
-/** A password that contains a slash. Paths contain slashes too, so it must look random. */
+/** Matches a password that contains a slash. Paths contain slashes too, so it must look random. */
 const USER_INFO_SLASH = /[\w.~-]{1,64}:([^\s/"'`<>\\@]{2,64}\/[^\s"'`<>\\@]{2,64})@(?=[\w.-]+(?:[:/\s"'`]|$))/y
-/** A user and the beginning of a password, in a text that was cut off. */
-const CUT_INFO = /[\w.~%-]{0,64}:([A-Za-z0-9_~!*%+-]{10,256})(?![\w:/@])/y
+/** Matches a user and the beginning of a password, for a text that was cut off there. */
+const CUT_USER_INFO = /[\w.~%-]{0,64}:([A-Za-z0-9_~!*%+-]{10,256})(?![\w:/@])/y
 const TOKEN_ONLY = /([A-Za-z0-9_-]{16,256})@(?=[\w.-]+)/y
-/** Words that documentation uses in place of a password. A user name as password is the default of local databases. */
-const SHOWN_WORDS =
+/** Matches words that documentation uses in place of a password, and user names, which local databases use as passwords. */
+const PLACEHOLDER_PARTS =
   /pass(?:word|wd|phrase|code)?|p[a4]ssw[o0]rd|pwd?|secret|token|xxx*|\*+|x-oauth-basic|\.{2,}|user(?:name)?|admin|root|postgres|mysql|redis|guest|test|example|foo|bar|my|your|db|mongo|rabbitmq|\d{1,5}|api_?key|key|auth|[-_]+/gi
 
-/** The placeholder for the password if the token is in the position of the user name. */
-const SHOWN_PASSWORD = /^(?:x-oauth-basic|x|)$/
+/** Matches the placeholder for a password in a URL that has a token in the position of the user name. */
+const PLACEHOLDER_PASSWORD = /^(?:x-oauth-basic|x|)$/
 const TOKEN_USER = /^(?=\D{0,20}\d)(?=[^A-Za-z]{0,20}[A-Za-z])[A-Za-z0-9_-]{16,256}$/
 
 export function findUrls(text: string, spans: Span[]): void {
@@ -36,16 +36,16 @@ function findUserInfo(text: string, at: number, encoded: boolean): Span | undefi
   if (info) {
     const user = info[1]!
     const password = info[2]!
-    if (SHOWN_PASSWORD.test(password) && TOKEN_USER.test(user))
+    if (PLACEHOLDER_PASSWORD.test(password) && TOKEN_USER.test(user))
       return { start: at, end: at + user.length, rule: "url-token" }
     const end = pattern.lastIndex - (encoded && text.slice(0, pattern.lastIndex).endsWith("%40") ? 3 : 1)
-    if (password === user || password.replace(SHOWN_WORDS, "") === "" || isReference(password)) return undefined
+    if (password === user || password.replace(PLACEHOLDER_PARTS, "") === "" || isReference(password)) return undefined
     return { start: end - password.length, end, rule: "url-password" }
   }
-  CUT_INFO.lastIndex = at
-  const cut = encoded ? null : CUT_INFO.exec(text)
-  if (cut && isCutAt(text, CUT_INFO.lastIndex) && looksRandom(cut[1]!, 10)) {
-    return { start: CUT_INFO.lastIndex - cut[1]!.length, end: CUT_INFO.lastIndex, rule: "url-password" }
+  CUT_USER_INFO.lastIndex = at
+  const cutInfo = encoded ? null : CUT_USER_INFO.exec(text)
+  if (cutInfo && isCutAt(text, CUT_USER_INFO.lastIndex) && looksRandom(cutInfo[1]!, 10)) {
+    return { start: CUT_USER_INFO.lastIndex - cutInfo[1]!.length, end: CUT_USER_INFO.lastIndex, rule: "url-password" }
   }
   USER_INFO_SLASH.lastIndex = at
   const slashed = encoded ? null : USER_INFO_SLASH.exec(text)
@@ -76,8 +76,8 @@ function findWebhook(text: string, at: number): Span | undefined {
     const url = rule.url.exec(text)
     if (!url?.[1]) continue
     const end = rule.url.lastIndex
-    const shown = /X{6}|x{6}|0{7}|\.\.\.|your/.test(url[1])
-    return shown ? undefined : { start: end - url[1].length, end, rule: rule.name }
+    const isExample = /X{6}|x{6}|0{7}|\.\.\.|your/.test(url[1])
+    return isExample ? undefined : { start: end - url[1].length, end, rule: rule.name }
   }
   return undefined
 }

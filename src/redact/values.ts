@@ -1,7 +1,7 @@
 // Decides whether a value in the position of a secret is one: random text, or a password that a person chose. Placeholders,
 // references to variables, paths and pieces of code are not.
 
-/** For each first letter, the second letters that follow it in 97 % of the pairs in English words and identifiers. */
+/** For each letter, the letters that may follow it. They cover 97 % of the letter pairs in English words and identifiers. */
 const COMMON_PAIRS =
   "a:abcdefgiklmnprstuvwxy b:abcdefijlorsuy c:acdefhiklmoprstuy d:abcdefgilnorstuy e:abcdefgilmnopqrstuvwxy " +
   "f:abcdefilmorstuy g:aeghilmnoprstu h:aeilmorstuy i:abcdefgklmnoprstvxz j:aeosu k:aeips l:abcdefilopstuvy " +
@@ -13,40 +13,40 @@ for (const row of COMMON_PAIRS.split(" ")) {
   for (const second of row.slice(2)) isCommonPair[(row.charCodeAt(0) - 97) * 26 + second.charCodeAt(0) - 97] = 1
 }
 
-/** The number of characters of a value that are judged. */
+/** How many characters of a value are judged. */
 const MAX_JUDGED = 128
 
 /**
- * Whether a text was generated: many different characters, letter pairs that words do not have, digits between letters.
+ * Whether a text looks generated: many different characters, letter pairs that are rare in words, digits between letters.
  * Identifiers, paths, sentences, versions and counting sequences are not random.
  */
 export function looksRandom(value: string, minLength: number, oddShare = 0.28): boolean {
   const length = Math.min(value.length, MAX_JUDGED)
   if (length < minLength) return false
-  const seen = new Uint16Array(128)
-  let odd = 0
-  let usual = 0
-  let steps = 0
+  const counts = new Uint16Array(128)
+  let oddPairs = 0
+  let usualPairs = 0
+  let ascending = 0
   let letters = 0
   let previous = 0
-  let kindBefore = OTHER
+  let previousKind = OTHER
   for (let i = 0; i < length; i++) {
     const code = value.charCodeAt(i)
-    if (code < 128) seen[code]!++
+    if (code < 128) counts[code]!++
     const kind = code < 128 ? KINDS[code]! : OTHER
     if (kind >= LOWER) letters++
-    if (code === previous + 1) steps++
-    if (kind >= LOWER && kindBefore >= LOWER) {
-      if (kindBefore === LOWER && kind === UPPER) usual += 0.5
-      else if (isCommonPair[((previous | 32) - 97) * 26 + (code | 32) - 97] === 1) usual++
-      else odd++
-    } else if (kind !== kindBefore && kind !== OTHER && kindBefore !== OTHER) odd += 0.5
+    if (code === previous + 1) ascending++
+    if (kind >= LOWER && previousKind >= LOWER) {
+      if (previousKind === LOWER && kind === UPPER) usualPairs += 0.5
+      else if (isCommonPair[((previous | 32) - 97) * 26 + (code | 32) - 97] === 1) usualPairs++
+      else oddPairs++
+    } else if (kind !== previousKind && kind !== OTHER && previousKind !== OTHER) oddPairs += 0.5
     previous = code
-    kindBefore = kind
+    previousKind = kind
   }
-  if (letters === 0 || steps > length * 0.3) return false
-  if (entropy(seen, length) < (length < 20 ? 2.9 : 3.1)) return false
-  return odd >= 2 && odd / (odd + usual) >= oddShare
+  if (letters === 0 || ascending > length * 0.3) return false
+  if (entropy(counts, length) < (length < 20 ? 2.9 : 3.1)) return false
+  return oddPairs >= 2 && oddPairs / (oddPairs + usualPairs) >= oddShare
 }
 
 const OTHER = 0
@@ -78,16 +78,16 @@ function entropy(counts: Uint16Array, length: number): number {
 
 /** Returns false for `xxxxxxxx` or `0000…`, with which people illustrate the form of a token. */
 export function hasManyCharacters(value: string): boolean {
-  const wanted = Math.min(8, value.length / 3)
+  const minDifferent = Math.min(8, value.length / 3)
   const length = Math.min(value.length, MAX_JUDGED)
   const seen = new Uint8Array(128)
-  let different = 0
-  for (let i = 0; i < length && different < wanted; i++) {
+  let differentCount = 0
+  for (let i = 0; i < length && differentCount < minDifferent; i++) {
     const code = value.charCodeAt(i) & 127
-    if (seen[code] === 0) different++
+    if (seen[code] === 0) differentCount++
     seen[code] = 1
   }
-  return different >= wanted
+  return differentCount >= minDifferent
 }
 
 const PLACEHOLDER =
@@ -116,36 +116,36 @@ const CODE =
 export function isGenerated(value: string, quoted = false): boolean {
   if (!hasManyCharacters(value)) return false
   if (UUID.test(value)) return !isPlaceholder(value)
-  if (!looksRandom(value, 16) && !isStrewn(value)) return false
+  if (!looksRandom(value, 16) && !isWellMixed(value)) return false
   if (/\s/.test(value) || isPlaceholder(value)) return false
-  return !CODE.test(value) || BASE64.test(value) || (quoted && hasStrewnSigns(value))
+  return !CODE.test(value) || BASE64.test(value) || (quoted && hasScatteredSymbols(value))
 }
 
 /** Complete groups of base64, which can begin like a path. */
 const BASE64 = /^[A-Za-z0-9+/]{40,}={1,2}$/
 
-/** Whether cases and digits are mixed. Random letters may form common pairs by chance. */
-function isStrewn(value: string): boolean {
+/** Whether cases and digits are well mixed. In a random value, letters may form common pairs by chance. */
+function isWellMixed(value: string): boolean {
   return looksRandom(value, 16, 0.12) && countKindChanges(value) >= Math.min(value.length, MAX_JUDGED) * 0.45
 }
 
 /** How often the kind of character changes between lower case, capitals and digits. 0 unless all three occur. */
 export function countKindChanges(value: string): number {
-  let before = OTHER
+  let previousKind = OTHER
   let changes = 0
-  let seen = 0
+  let seenKinds = 0
   for (let i = 0; i < Math.min(value.length, MAX_JUDGED); i++) {
     const kind = KINDS[value.charCodeAt(i)] ?? OTHER
-    seen |= 1 << kind
-    if (kind !== before) changes++
-    before = kind
+    seenKinds |= 1 << kind
+    if (kind !== previousKind) changes++
+    previousKind = kind
   }
-  const all = (1 << DIGIT) | (1 << LOWER) | (1 << UPPER)
-  return (seen & all) === all ? changes : 0
+  const allKinds = (1 << DIGIT) | (1 << LOWER) | (1 << UPPER)
+  return (seenKinds & allKinds) === allKinds ? changes : 0
 }
 
 /** Whether this looks like a key that Django generated: symbols and digits between lower-case letters, and never two words. */
-function hasStrewnSigns(value: string): boolean {
+function hasScatteredSymbols(value: string): boolean {
   return (
     value.length >= 32 &&
     value.length <= 100 &&
@@ -168,21 +168,21 @@ function hasScatteredCase(value: string): boolean {
 }
 
 /**
- * Whether a person may have chosen this password. `sure` is true if only a password can be in this position (an environment
+ * Whether a person may have chosen this password. `isCertain` is true if only a password can be in this position (an environment
  * variable, its own field); elsewhere, as in code, it must not read like a name.
  */
-export function isPassword(value: string, sure: boolean): boolean {
+export function isPassword(value: string, isCertain: boolean): boolean {
   if (value.length > MAX_PASSWORD) return isGenerated(value)
-  if (value.length < (sure ? 6 : 8) || /\s/.test(value)) return false
-  if (UUID.test(value)) return sure
+  if (value.length < (isCertain ? 6 : 8) || /\s/.test(value)) return false
+  if (UUID.test(value)) return isCertain
   if (isPlaceholder(value) || value.replace(PASSWORD_WORDS, "") === "") return false
-  if (looksRandom(value, 10)) return !CODE.test(value) || sure
+  if (looksRandom(value, 10)) return !CODE.test(value) || isCertain
   if (/^[\w$]+(?:\.[\w$]+)+$|^[./~]|^\w+\(|^[a-z]+:\/\/|^[^\w]*$|\\|^\w+\[|\?\.|=>|&&|\|\|/i.test(value)) return false
-  const letters = /[A-Za-z]/.test(value)
-  const digits = /\d/.test(value)
-  const symbols = /[!@#$%^&*+=?~]/.test(value)
-  if (!letters) return digits && value.length >= 10 && sure
+  const hasLetters = /[A-Za-z]/.test(value)
+  const hasDigits = /\d/.test(value)
+  const hasSymbols = /[!@#$%^&*+=?~]/.test(value)
+  if (!hasLetters) return hasDigits && value.length >= 10 && isCertain
   if (hasScatteredCase(value)) return true
-  if (sure) return digits || symbols || value.length >= 14
-  return (digits && symbols) || (digits && !/^[A-Za-z]+_?\d{1,2}$|^[a-z]+(?:[-_][a-z0-9]+)+$/i.test(value))
+  if (isCertain) return hasDigits || hasSymbols || value.length >= 14
+  return (hasDigits && hasSymbols) || (hasDigits && !/^[A-Za-z]+_?\d{1,2}$|^[a-z]+(?:[-_][a-z0-9]+)+$/i.test(value))
 }

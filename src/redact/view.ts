@@ -1,17 +1,18 @@
 import type { Span } from "./rules.ts"
 
-// Views of a text as a reader sees it. A terminal's colours, zero-width characters and overstrikes may be between a name and its
-// value, or inside a token, where nobody sees them; so dex also searches the text without them for secrets.
+// Views of a text as a reader sees it. A terminal's colours, zero-width characters and overstrikes are invisible. They may stand
+// between a name and its value, or inside a token, so dex also searches the text without them for secrets.
 
 /** A text without some of its characters. `inText` maps a span of the view to a span of the text. */
 export type TextView = { text: string; inText(span: Span): Span }
 
 /**
- * The text as a reader sees it. Undefined if nothing in it is hidden. If it is not `wide`, it can only contain hidden colours.
+ * The text as a reader sees it. Undefined if nothing in it is hidden. `wide` is false if colours are the only thing that the text
+ * can hide.
  */
-export function seenView(text: string, wide: boolean): TextView | undefined {
+export function visibleView(text: string, wide: boolean): TextView | undefined {
   const hidden = wide || COLOUR.test(text) ? matchesOf(text, HIDDEN) : []
-  return hidden.length === 0 ? undefined : without(text, hidden)
+  return hidden.length === 0 ? undefined : omitRanges(text, hidden)
 }
 
 /** A colour whose escape character was written out (`\u001b[0m`, `\e[0m`, `^[[0m`) or removed. */
@@ -34,25 +35,25 @@ const HIDDEN = new RegExp(
 
 /** The text without the line breaks that a screen added at these positions. */
 export function unwrappedView(text: string, newlines: readonly number[]): TextView {
-  return without(
+  return omitRanges(
     text,
     newlines.map((at) => ({ start: at, end: at + 1 })),
   )
 }
 
-/** Letters of other scripts that look like Latin ones, with the Latin ones. */
+/** Maps letters of other scripts to the Latin letters that they look like. */
 const LOOK_ALIKE = Object.fromEntries(
   [..."аеорсухіѕјһԁгАВЕКМНОРСТХαορνΑΒΕΗΙΚΜΝΟΡΤΧ"].map((c, i) => [c, "aeopcyxisjhdrABEKMHOPCTXaopvABEHIKMNOPTX"[i]!]),
 )
-const ALIKE = `[${Object.keys(LOOK_ALIKE).join("")}]`
-/** A word in two scripts, or full-width letters. */
-const MIXED = new RegExp(`[A-Za-z_]${ALIKE}|${ALIKE}[A-Za-z_]|[\uff21-\uff5a]{3}`)
-const FOLDED = new RegExp(`${ALIKE}|[\uff01-\uff5e]`, "g")
+const LOOK_ALIKES = `[${Object.keys(LOOK_ALIKE).join("")}]`
+/** Matches a word in two scripts, or full-width letters. */
+const MIXED_SCRIPTS = new RegExp(`[A-Za-z_]${LOOK_ALIKES}|${LOOK_ALIKES}[A-Za-z_]|[\uff21-\uff5a]{3}`)
+const REPLACEABLE = new RegExp(`${LOOK_ALIKES}|[\uff01-\uff5e]`, "g")
 
-/** The text with look-alikes replaced by Latin letters. Undefined if no word contains them. */
+/** The text with Latin letters in place of those that look like them. Undefined if no word mixes scripts. */
 export function foldedView(text: string): TextView | undefined {
-  if (!MIXED.test(text)) return undefined
-  const folded = text.replace(FOLDED, (c) => LOOK_ALIKE[c] ?? String.fromCharCode(c.charCodeAt(0) - 0xfee0))
+  if (!MIXED_SCRIPTS.test(text)) return undefined
+  const folded = text.replace(REPLACEABLE, (c) => LOOK_ALIKE[c] ?? String.fromCharCode(c.charCodeAt(0) - 0xfee0))
   return { text: folded, inText: (span) => span }
 }
 
@@ -65,30 +66,31 @@ export function decodedView(text: string): TextView | undefined {
     end: match.index + match[0].length,
     letter: String.fromCharCode(Number.parseInt(match[1]!, 16)),
   }))
-  return escapes.length === 0 ? undefined : without(text, escapes)
+  return escapes.length === 0 ? undefined : omitRanges(text, escapes)
 }
 
 function matchesOf(text: string, pattern: RegExp): { start: number; end: number }[] {
   return Array.from(text.matchAll(pattern), (match) => ({ start: match.index, end: match.index + match[0].length }))
 }
 
-/** Removes these ranges. A `letter` replaces the range. */
-function without(text: string, omitted: { start: number; end: number; letter?: string }[]): TextView {
+/** Removes these ranges, or replaces a range with its `letter`. */
+function omitRanges(text: string, omitted: { start: number; end: number; letter?: string }[]): TextView {
   const pieces: string[] = []
-  /** The positions of omissions in the view, and the number of characters omitted up to each. */
-  const at: number[] = []
-  const gone: number[] = []
+  /** The positions in the view at which characters were omitted. */
+  const positions: number[] = []
+  /** For each of these positions, how many characters were omitted up to it. */
+  const omittedUpTo: number[] = []
   let from = 0
   let removed = 0
   for (const { start, end, letter = "" } of omitted) {
     pieces.push(text.slice(from, start), letter)
-    at.push(start - removed + letter.length)
+    positions.push(start - removed + letter.length)
     removed += end - start - letter.length
-    gone.push(removed)
+    omittedUpTo.push(removed)
     from = end
   }
   pieces.push(text.slice(from))
-  const offset = (position: number) => position + (gone[lastUpTo(at, position)] ?? 0)
+  const offset = (position: number) => position + (omittedUpTo[lastUpTo(positions, position)] ?? 0)
   return {
     text: pieces.join(""),
     inText: ({ start, end, rule }) => ({ start: offset(start), end: offset(end - 1) + 1, rule }),

@@ -4,8 +4,8 @@ const HEIGHTS = "▁▂▃▄▅▆▇█"
 /** A bar of at most `columns` columns, exact to an eighth of a column. A value above zero is always visible. */
 export function bar(share: number, columns: number): string {
   const eighths = Math.round(share * columns * 8)
-  const least = share > 0 ? Math.max(1, eighths) : 0
-  return "█".repeat(Math.floor(least / 8)) + EIGHTHS[least % 8]!
+  const visibleEighths = share > 0 ? Math.max(1, eighths) : 0
+  return "█".repeat(Math.floor(visibleEighths / 8)) + EIGHTHS[visibleEighths % 8]!
 }
 
 /** One character per value, or per group of neighbours if there are more values than columns. Zero is a space. */
@@ -14,6 +14,6 @@ export function sparkline(values: number[], columns: number): string {
   const sums: number[] = []
   for (let i = 0; i < values.length; i += width)
     sums.push(values.slice(i, i + width).reduce((sum, value) => sum + value, 0))
-  const most = Math.max(...sums)
-  return sums.map((sum) => (sum <= 0 ? " " : HEIGHTS[Math.min(7, Math.floor((sum / most) * 8))]!)).join("")
+  const largest = Math.max(...sums)
+  return sums.map((sum) => (sum <= 0 ? " " : HEIGHTS[Math.min(7, Math.floor((sum / largest) * 8))]!)).join("")
 }

@@ -1,12 +1,11 @@
 import { type BriefCall, callInput } from "./brief-work.ts"
 
-// An entry of an agent's own to-do list.
-
+/** An entry of the to-do list that an agent keeps for itself. */
 export type Todo = { text: string; status: "done" | "active" | "open"; number: number }
 
-/** The last state of the to-do list. If two tools were used, the list of the last one. */
+/** The to-do list in its last state. If the agent used two tools for lists, the list of the tool that it used last. */
 export function todosOf(calls: BriefCall[]): Todo[] {
-  let written: (Todo & { id?: string })[] = []
+  let list: (Todo & { id?: string })[] = []
   const tasks = new Map<string, Todo>()
   let last: "written" | "tasks" = "written"
   for (const call of calls) {
@@ -14,7 +13,7 @@ export function todosOf(calls: BriefCall[]): Todo[] {
     const tool = plainName(call.tool)
     if (tool === "todowrite" || tool === "writetodos" || tool === "updateplan") {
       const items = listOf(call.input.todos ?? call.input.plan).flatMap((item) => todoOf(item, call.number))
-      written = call.input.merge === true ? mergeTodos(written, items) : items
+      list = call.input.merge === true ? mergeTodos(list, items) : items
       last = "written"
     } else if (tool === "taskcreate") {
       const id = /#(\d+)/.exec(call.result?.text ?? "")?.[1] ?? String(tasks.size + 1)
@@ -22,15 +21,15 @@ export function todosOf(calls: BriefCall[]): Todo[] {
       if (text !== undefined) tasks.set(id, { text, status: "open", number: call.number })
       last = "tasks"
     } else if (tool === "taskupdate") {
-      changeTask(tasks, call)
+      updateTask(tasks, call)
       last = "tasks"
     }
   }
-  const items: Todo[] = last === "tasks" ? [...tasks.values()] : written
+  const items: Todo[] = last === "tasks" ? [...tasks.values()] : list
   return items.map(({ text, status, number }) => ({ text, status, number }))
 }
 
-function changeTask(tasks: Map<string, Todo>, { number, input }: BriefCall): void {
+function updateTask(tasks: Map<string, Todo>, { number, input }: BriefCall): void {
   const id = String(input.taskId ?? "")
   const task = tasks.get(id)
   if (!task) return
@@ -52,9 +51,9 @@ function todoOf(item: unknown, number: number): (Todo & { id?: string })[] {
   return [{ text, status: statusOf(fields.status), number, id: stringOf(fields.id) }]
 }
 
-function mergeTodos<T extends { id?: string }>(before: T[], now: T[]): T[] {
-  const known = before.map((item) => now.find(({ id }) => id !== undefined && id === item.id) ?? item)
-  return [...known, ...now.filter((item) => !known.includes(item))]
+function mergeTodos<T extends { id?: string }>(previous: T[], update: T[]): T[] {
+  const updated = previous.map((item) => update.find(({ id }) => id !== undefined && id === item.id) ?? item)
+  return [...updated, ...update.filter((item) => !updated.includes(item))]
 }
 
 function statusOf(status: unknown): Todo["status"] {
@@ -69,8 +68,8 @@ export function plansOf(calls: BriefCall[]): Plan[] {
   return calls.flatMap(({ tool, input, result }) => {
     if (!["exitplanmode", "planexit"].includes(plainName(tool)) || !result || result.is_error) return []
     if (!/\bapproved\b/i.test(result.text)) return []
-    const kept = /^## Approved Plan[^\n]*\n([\s\S]+)/m.exec(result.text)?.[1]
-    const text = stringOf(input.plan) ?? kept
+    const approvedText = /^## Approved Plan[^\n]*\n([\s\S]+)/m.exec(result.text)?.[1]
+    const text = stringOf(input.plan) ?? approvedText
     return text === undefined ? [] : [{ number: result.number, text }]
   })
 }
@@ -104,7 +103,7 @@ function answerIn(text: string, question: string, next: string | undefined): str
   return text.slice(from, end).replace(/"\.?$/, "")
 }
 
-/** All strings in `{"answers": {…}}`, at any depth; or the text as it is. */
+/** All strings in `{"answers": {…}}`, at any depth. Without any, the text as it is. */
 function answerStrings(text: string): string {
   const answers = recordOf(callInput(text).answers)
   const strings = (value: unknown): string[] =>

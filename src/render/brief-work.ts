@@ -1,8 +1,7 @@
 import { commandKinds } from "../core/command.ts"
 import type { Effect, Message, Part } from "../core/conversation.ts"
 
-// A message as a brief reads it, in one pass over the conversation.
-
+/** A message as a brief reads it. */
 export type BriefMessage = Pick<Message, "role" | "at" | "parts" | "effects"> & {
   number: number
   abandoned?: boolean
@@ -14,13 +13,13 @@ export type Quote = { number: number; text: string }
 /** `by` is "agent" for a subagent's task, and for an approved plan that was started in a new conversation. */
 export type BriefPrompt = Quote & { by: "person" | "agent"; refused: boolean }
 export type FileWork = { number: number; path: string; added: number; removed: number }
-export type MadeByWork = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
+export type WorkProduct = Quote & { kind: "commit" | "pull_request"; name: string; branch?: string }
 
 /** A tool call with its result. */
 export type BriefCall = {
   number: number
   tool: string
-  /** The tool's input as it was written, and parsed if it is JSON. */
+  /** The tool's input as it was written. `input` is the same, parsed; empty if it is not JSON. */
   text: string
   input: Record<string, unknown>
   call_id?: string
@@ -31,7 +30,7 @@ export type BriefCall = {
 export type WorkCommand = {
   number: number
   command: string
-  /** `unknown`: a pipe succeeded, which says nothing about its first program. */
+  /** `unknown` if a pipe succeeded, which says nothing about its first program. */
   outcome: "succeeded" | "failed" | "unknown"
   exit_status?: number
   error?: string
@@ -49,7 +48,7 @@ type Work = {
   commands: WorkCommand[]
   edited: Map<string, FileWork>
   read: Map<string, Quote>
-  made: MadeByWork[]
+  made: WorkProduct[]
   /** The last message of each kind. */
   last: { message?: number; assistant?: number; commit?: number; summary?: Quote }
 }
@@ -66,36 +65,36 @@ export function workOf(messages: BriefMessage[], roots: string[]): Work {
     made: [],
     last: {},
   }
-  const open = new Map<string, BriefCall>()
-  const prompted = new Set<string>()
+  const callsById = new Map<string, BriefCall>()
+  const promptTexts = new Set<string>()
   for (const { number, role, parts, effects, abandoned, superseded } of messages) {
     if (abandoned || superseded) continue
     work.places.set(number, work.places.size)
     work.last.message = number
     if (role === "assistant") work.last.assistant = number
-    for (const part of parts) addPart(work, open, number, part)
+    for (const part of parts) addPart(work, callsById, number, part)
     for (const effect of effects ?? []) addEffect(work, number, effect, roots)
     if (role === "assistant") {
       const text = wordsOf(parts, "agent")
       if (text !== "") work.spoken.push({ number, text })
     } else if (role === "user") {
       const prompt = promptIn(number, parts)
-      // A repeated plan counts once.
-      if (prompt && (prompt.by === "person" || !prompted.has(prompt.text))) work.prompts.push(prompt)
-      if (prompt) prompted.add(prompt.text)
+      // An agent's prompt that is repeated, such as a plan, counts once.
+      if (prompt && (prompt.by === "person" || !promptTexts.has(prompt.text))) work.prompts.push(prompt)
+      if (prompt) promptTexts.add(prompt.text)
     }
   }
   return work
 }
 
-function addPart(work: Work, open: Map<string, BriefCall>, number: number, part: Part): void {
+function addPart(work: Work, callsById: Map<string, BriefCall>, number: number, part: Part): void {
   if (part.type === "tool_call") {
     const { tool, text, call_id } = part
     const call: BriefCall = { number, tool, text, input: callInput(text), call_id }
     work.calls.push(call)
-    if (call_id !== undefined) open.set(call_id, call)
+    if (call_id !== undefined) callsById.set(call_id, call)
   } else if (part.type === "tool_result" && part.call_id !== undefined) {
-    const call = open.get(part.call_id)
+    const call = callsById.get(part.call_id)
     if (call) call.result ??= { ...part, number }
   } else if (part.type === "summary") work.last.summary = { number, text: part.text }
 }
@@ -111,7 +110,7 @@ export function callInput(text: string): Record<string, unknown> {
 }
 
 function addEffect(work: Work, number: number, effect: Effect, roots: string[]): void {
-  if (effect.type === "file") addFile(work, number, effect, shortened(effect.path, roots))
+  if (effect.type === "file") addFile(work, number, effect, withoutRootFolder(effect.path, roots))
   else if (effect.type === "command") addCommand(work, number, effect)
   else if (effect.type === "pull_request") work.made.push({ kind: "pull_request", number, name: effect.url, text: "" })
   else if (effect.type === "commit") {
@@ -152,7 +151,7 @@ function addCommand(work: Work, number: number, effect: Effect & { type: "comman
   })
 }
 
-function shortened(path: string, roots: string[]): string {
+function withoutRootFolder(path: string, roots: string[]): string {
   const root = roots.find((candidate) => path.startsWith(`${candidate}/`))
   return root === undefined ? path : path.slice(root.length + 1)
 }
@@ -160,13 +159,13 @@ function shortened(path: string, roots: string[]): string {
 /** The task that a message gives the agent, without commands that only control its interface. */
 function promptIn(number: number, parts: Part[]): BriefPrompt | undefined {
   const by = parts.some((part) => part.type === "text" && part.origin === "person") ? "person" : "agent"
-  const written = wordsOf(parts, by)
-  const text = by === "agent" ? withoutAddedInstructions(written) : written
-  if (text === "" || INTERFACE.test(text) || text.startsWith("!")) return undefined
+  const words = wordsOf(parts, by)
+  const text = by === "agent" ? withoutAddedInstructions(words) : words
+  if (text === "" || INTERFACE_COMMAND.test(text) || text.startsWith("!")) return undefined
   return { number, text, by, refused: parts.some(isRefusal) }
 }
 
-const INTERFACE =
+const INTERFACE_COMMAND =
   /^\/(?:exit|quit|clear|new|ide|mcp|skills|help|model|login|logout|config|cost|usage|context|compact|resume|release-notes|status|theme|vim|hooks|agents|memory|permissions|plugin|doctor|terminal-setup|rewind)\b[^\n]{0,40}$/
 
 /** True if the person stopped a tool; they may have given a reason. */
@@ -182,8 +181,9 @@ function wordsOf(parts: Part[], origin: "person" | "agent"): string {
     .trim()
 }
 
-/** Removes the instructions that Claude Code itself adds after a text for another agent. */
+/** Removes the instructions that Claude Code itself adds after a text that one agent wrote for another. */
 export function withoutAddedInstructions(text: string): string {
-  const charge = /^[ \t]*(?:If you need specific details from before|Please continue the conversation from)/m.exec(text)
-  return text.slice(0, charge?.index).trim()
+  const instructions =
+    /^[ \t]*(?:If you need specific details from before|Please continue the conversation from)/m.exec(text)
+  return text.slice(0, instructions?.index).trim()
 }

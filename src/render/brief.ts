@@ -5,23 +5,23 @@ import {
   type BriefMessage,
   type BriefPrompt,
   type FileWork,
-  type MadeByWork,
   type Quote,
   type WorkCommand,
+  type WorkProduct,
   withoutAddedInstructions,
   workOf,
 } from "./brief-work.ts"
 
 /**
- * A plan that the person approved, a question that they answered, their words when they stopped a tool, or their words that sound
- * like a decision. The latter are found by a list of phrases, so some are missed and some decide nothing.
+ * A plan that the person approved, a question that they answered, their words when they stopped a tool, or words of theirs that
+ * sound like a decision. Such words are found with a list of phrases, so some are missed, and some that are found decide nothing.
  */
 export type BriefDecision = Quote & { kind: "plan" | "answer" | "refusal" | "words"; question?: string }
 export type OpenEnd = Quote & { kind: "request" | "call" | "question" | "todo" | "step" | "command" }
 
 /** The facts about a conversation that the next agent needs. Everything is quoted or counted, nothing is guessed. */
 export type Brief = {
-  /** The prompt that states the task, later ones that redirect it, and the last one, oldest first. */
+  /** The prompt that states the task, later prompts that redirect the work, and the last prompt, oldest first. */
   goal: BriefPrompt[]
   /** The number of prompts that only answered ("yes", "commit this"). They are not in the goal. */
   replies: number
@@ -39,7 +39,7 @@ export type Brief = {
   /** Newest first. Empty if any file was edited. */
   read: Quote[]
   commands: CommandRun[]
-  made: MadeByWork[]
+  made: WorkProduct[]
   open_ends: OpenEnd[]
 }
 
@@ -56,21 +56,21 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
     other === undefined || places.get(number)! > places.get(other)!
   const task = prompts.find(({ text }) => !isReply(text)) ?? prompts[0]
   const words = prompts.flatMap((prompt) => decidingWords(prompt, prompt === task))
-  const wholly = new Set(words.filter(({ whole }) => whole).map(({ number }) => number))
+  const decidingPrompts = new Set(words.filter(({ isWhole }) => isWhole).map(({ number }) => number))
   const later = prompts.filter(
-    (prompt) => prompt !== task && isAfter(prompt.number, task?.number) && !wholly.has(prompt.number),
+    (prompt) => prompt !== task && isAfter(prompt.number, task?.number) && !decidingPrompts.has(prompt.number),
   )
-  const isPassed = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
-  const lastWords = lastSubstantial(spoken)
-  const ending = lastWords.at(-1)
+  const isOmittedReply = (prompt: BriefPrompt) => isReply(prompt.text) && prompt !== prompts.at(-1)
+  const lastWords = lastSubstantialTexts(spoken)
+  const lastText = lastWords.at(-1)
   const todos = todosOf(calls)
   const commands = commandRuns(work.commands)
   const lastPrompt = prompts.at(-1)
   return {
-    goal: [...(task ? [task] : []), ...later.filter((prompt) => !isPassed(prompt))],
-    replies: later.filter(isPassed).length,
+    goal: [...(task ? [task] : []), ...later.filter((prompt) => !isOmittedReply(prompt))],
+    replies: later.filter(isOmittedReply).length,
     last_words: lastWords,
-    calls_after: calls.filter(({ number }) => isAfter(number, ending?.number)).length,
+    calls_after: calls.filter(({ number }) => isAfter(number, lastText?.number)).length,
     summary: last.summary && { number: last.summary.number, text: summaryIn(last.summary.text) },
     todos,
     decisions: [
@@ -78,7 +78,7 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
       ...answersOf(calls).map(
         ({ number, question, answer }): BriefDecision => ({ kind: "answer", number, question, text: answer }),
       ),
-      ...words.map(({ whole: _, ...decision }) => decision),
+      ...words.map(({ isWhole: _, ...decision }) => decision),
     ].sort((a, b) => places.get(a.number)! - places.get(b.number)!),
     edited: [...work.edited.values()].reverse(),
     read: work.edited.size > 0 ? [] : [...work.read.values()].reverse(),
@@ -90,18 +90,18 @@ export function briefOf(messages: BriefMessage[], roots: string[] = []): Brief {
         ? [{ kind: "request" as const, number: lastPrompt.number, text: lastPrompt.text }]
         : []),
       ...calls.filter((call) => call.number === last.message).flatMap(unfinishedCall),
-      ...(ending ? openEndsIn(ending, !prompts.some(({ number }) => isAfter(number, ending.number))) : []),
+      ...(lastText ? openEndsIn(lastText, !prompts.some(({ number }) => isAfter(number, lastText.number))) : []),
       ...todos.filter(({ status }) => status !== "done").map(({ text, number }) => todoEnd(text, number)),
       ...commands
-        .filter((run) => run.outcome === "failed" && !run.later && run.exit_status !== NOT_FOUND)
+        .filter((run) => run.outcome === "failed" && !run.later && run.exit_status !== COMMAND_NOT_FOUND)
         .filter(({ number }) => isAfter(number, last.commit))
         .map(({ number, command }) => ({ kind: "command" as const, number, text: command })),
     ],
   }
 }
 
-/** The exit code for a program that does not exist, which was called by mistake. */
-const NOT_FOUND = 127
+/** A shell's exit code for a program that does not exist. Such a command was a mistake, not unfinished work. */
+const COMMAND_NOT_FOUND = 127
 
 const todoEnd = (text: string, number: number): OpenEnd => ({ kind: "todo", number, text })
 
@@ -118,7 +118,7 @@ const REPLY_WORDS = new Set(
   ),
 )
 
-/** Matches phrases of decisions in short prompts. A longer prompt contains pasted text, in which these words mean nothing. */
+/** Matches phrases of decisions in short prompts. In a longer prompt, which may contain pasted text, they mean little. */
 const DECISION_PHRASE =
   /\b(?:let'?s (?:use|go|keep|not|do|make|switch|drop|remove|rename|move|stick|skip|leave|add|start)|instead|rather than|decided|never|always|must(?:n'?t)?|prefer|go with|should(?:n'?t)?|no need|i want|i(?:'d| would) like|we (?:don'?t|do not) (?:need|want))\b|(?<!\b(?:i|we|you|they|it|that|this|tests?|still) )\b(?:don'?t|do not)\b(?! (?:we|you|i|they|the)\b)/i
 const COMPLETE_DECISION =
@@ -128,30 +128,31 @@ const SHORT_TEXT_LENGTH = 300
 /** The most characters of a typed prompt. A longer one is mostly pasted. */
 const MAX_TYPED_LENGTH = 3000
 
-/** The words of a prompt that decide something. `whole`: the prompt contains nothing else. */
+/** The words of a prompt that decide something. `isWhole` is true if they are the whole prompt. */
 function decidingWords(
   { number, text, by, refused }: BriefPrompt,
   isTask: boolean,
-): (BriefDecision & { whole: boolean })[] {
+): (BriefDecision & { isWhole: boolean })[] {
   if (by === "agent") return []
-  if (refused) return [{ kind: "refusal", number, text, whole: !isTask }]
+  if (refused) return [{ kind: "refusal", number, text, isWhole: !isTask }]
   if (text.length > MAX_TYPED_LENGTH || (isTask && text.length <= 2 * SHORT_TEXT_LENGTH)) return []
-  const short = text.length <= SHORT_TEXT_LENGTH
+  const isShort = text.length <= SHORT_TEXT_LENGTH
   const sentences = text
     .split(/(?<=[.!?])\s+|\n+/)
     .map((sentence) => sentence.trim())
     .filter((sentence, i) => {
       if (sentence.length > SHORT_TEXT_LENGTH || sentence.endsWith("?")) return false
       return (
-        (short ? DECISION_PHRASE : COMPLETE_DECISION).test(sentence) || (i === 0 && CHANGE_OF_DIRECTION.test(sentence))
+        (isShort ? DECISION_PHRASE : COMPLETE_DECISION).test(sentence) ||
+        (i === 0 && CHANGE_OF_DIRECTION.test(sentence))
       )
     })
   const length = sentences.join("\n").length
   if (length === 0) return []
-  if (short && !isTask) return [{ kind: "words", number, text, whole: true }]
-  // The request itself contains the words.
+  if (isShort && !isTask) return [{ kind: "words", number, text, isWhole: true }]
+  // If most of the prompt decides something, the goal quotes these words already.
   if (2 * length > text.length) return []
-  return [{ kind: "words", number, text: sentences.join("\n"), whole: false }]
+  return [{ kind: "words", number, text: sentences.join("\n"), isWhole: false }]
 }
 
 /** The summary without the reasoning that Claude Code writes before it. */
@@ -162,7 +163,7 @@ function summaryIn(text: string): string {
 
 const SUBSTANTIAL_TEXT_LENGTH = 120
 
-function lastSubstantial(texts: Quote[]): Quote[] {
+function lastSubstantialTexts(texts: Quote[]): Quote[] {
   const last = texts.at(-1)
   if (!last) return []
   if (last.text.length >= SUBSTANTIAL_TEXT_LENGTH) return [last]
@@ -177,7 +178,7 @@ function unfinishedCall({ number, tool, text, call_id, result }: BriefCall): Ope
     : [{ kind: "call", number, text: `${tool}: ${describeToolCall(text).what}` }]
 }
 
-const STEPS =
+const STEPS_HEADING =
   /^[#*\s]*(?:next steps?|remaining|to ?do|follow[- ]?ups?|open (?:questions|issues|points|items|ends)|not (?:yet )?done|still (?:to do|open|missing)|outstanding|left to do|what'?s left)\b[^\n]{0,40}$/i
 const LIST_ITEM = /^\s*(?:[-*+]|\d+[.)])\s+(?:\[ \]\s*)?(\S.*)$/
 
@@ -186,14 +187,14 @@ const MAX_STEPS = 20
 /** The open ends in the last words: a list of next steps, or an unanswered question. */
 function openEndsIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   const lines = text.split("\n")
-  const title = lines.findIndex((line) => line.length < 80 && STEPS.test(line))
+  const title = lines.findIndex((line) => line.length < 80 && STEPS_HEADING.test(line))
   const rest = title === -1 ? [] : lines.slice(title + 1)
   const end = rest.findIndex((line) => line.trim() !== "" && !LIST_ITEM.test(line) && !/^\s{2}/.test(line))
-  const listed = rest.slice(0, end === -1 ? undefined : end).flatMap((line) => LIST_ITEM.exec(line)?.[1] ?? [])
-  const marked = lines
+  const listedSteps = rest.slice(0, end === -1 ? undefined : end).flatMap((line) => LIST_ITEM.exec(line)?.[1] ?? [])
+  const markedSteps = lines
     .filter((line) => /\bTODO\b|^[-*] \[ \]/.test(line))
     .map((line) => LIST_ITEM.exec(line)?.[1] ?? line)
-  const steps = [...new Set([...listed, ...marked])]
+  const steps = [...new Set([...listedSteps, ...markedSteps])]
     .slice(0, MAX_STEPS)
     .map((step): OpenEnd => ({ kind: "step", number, text: step.trim() }))
   if (!isLast) return steps
@@ -205,40 +206,42 @@ function openEndsIn({ number, text }: Quote, isLast: boolean): OpenEnd[] {
   return question === undefined ? steps : [{ kind: "question", number, text: question.trim() }, ...steps]
 }
 
-/** The most runs to examine. Older runs say nothing about the current state. */
+/** The most runs that are examined, newest first. Older runs say nothing about the current state. */
 const MAX_RUNS = 1000
 const CHECK_COMMAND =
   /\b(?:tests?|lint|build|check|fmt|format|vet|tsc|typecheck|ci|compile|verify|vitest|jest|pytest|clippy)\b/i
 
 /**
- * The last run of each kind of command that checks something or failed, and the last failure, newest first. Commands that
- * only read are left out, because their failures do not matter for the work.
+ * For each kind of command, its last run if it failed or checks something; and the last failure of all. Newest first.
  */
 function commandRuns(all: WorkCommand[]): CommandRun[] {
   const runs = all.slice(-MAX_RUNS)
   const keys = runs.map(({ kinds }) => kinds.join(" && "))
   const lastOfKey = new Map(keys.map((key, i) => [key, i]))
   const lastFailure = runs.findLastIndex(({ outcome }) => outcome === "failed")
-  const covered = new Set<string>()
-  const shown: CommandRun[] = []
+  const coveredKinds = new Set<string>()
+  const notableRuns: CommandRun[] = []
   for (const [i, { kinds, ...run }] of [...runs.entries()].reverse()) {
-    const isLast = lastOfKey.get(keys[i]!) === i && !kinds.every((kind) => covered.has(kind))
-    if (run.outcome === "failed" && (isLast || i === lastFailure)) shown.push({ ...run, later: laterSuccess(runs, i) })
-    else if (isLast && kinds.some((kind) => CHECK_COMMAND.test(kind))) shown.push(run)
-    for (const kind of kinds) covered.add(kind)
+    const isLast = lastOfKey.get(keys[i]!) === i && !kinds.every((kind) => coveredKinds.has(kind))
+    if (run.outcome === "failed" && (isLast || i === lastFailure))
+      notableRuns.push({ ...run, later: laterSuccess(runs, i) })
+    else if (isLast && kinds.some((kind) => CHECK_COMMAND.test(kind))) notableRuns.push(run)
+    for (const kind of kinds) coveredKinds.add(kind)
   }
-  return shown
+  return notableRuns
 }
 
 /** The later run that fixed a failure: if `a && b` failed, `a` and `b` must have succeeded later, in one run or in several. */
 function laterSuccess(runs: WorkCommand[], at: number): CommandRun["later"] {
-  const after = runs.slice(at + 1).filter(({ outcome }) => outcome !== "failed")
-  const each = runs[at]!.kinds.map((kind) => {
-    const alike = after.filter(({ kinds }) => kinds.includes(kind))
-    return alike.find(({ outcome }) => outcome === "succeeded") ?? alike[0]
+  const laterUnfailed = runs.slice(at + 1).filter(({ outcome }) => outcome !== "failed")
+  const laterRuns = runs[at]!.kinds.map((kind) => {
+    const sameKind = laterUnfailed.filter(({ kinds }) => kinds.includes(kind))
+    return sameKind.find(({ outcome }) => outcome === "succeeded") ?? sameKind[0]
   })
-  if (each.includes(undefined)) return undefined
-  const last = each.reduce((so, run) => (after.indexOf(run!) > after.indexOf(so!) ? run : so))!
-  const outcome = each.every((run) => run!.outcome === "succeeded") ? "succeeded" : "unknown"
+  if (laterRuns.includes(undefined)) return undefined
+  const last = laterRuns.reduce((latest, run) =>
+    laterUnfailed.indexOf(run!) > laterUnfailed.indexOf(latest!) ? run : latest,
+  )!
+  const outcome = laterRuns.every((run) => run!.outcome === "succeeded") ? "succeeded" : "unknown"
   return { number: last.number, outcome }
 }

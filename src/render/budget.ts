@@ -2,66 +2,67 @@ import { DexError } from "../core/error.ts"
 import { charactersWithin, estimateTokens } from "../core/tokens.ts"
 import { toJson } from "./json.ts"
 
-// An answer with its own size. A budget counts the complete answer as an agent gets it: JSON with its names, quotes and escapes.
-// The same answer is shorter on a terminal.
+// Fits answers into a budget of tokens. The budget counts the complete answer as an agent gets it: JSON with its names, quotes
+// and escapes. On a terminal the same answer is shorter.
 
 export type WithSize<A> = A & { estimated_tokens: number }
 
-/** The answer with its own size in it. */
+/** Adds an answer's size in tokens to the answer. */
 export function withSize<A extends object>(answer: A): WithSize<A> {
   let tokens = 0
   for (;;) {
     const withSize = { ...answer, estimated_tokens: tokens }
-    const now = estimateTokens(`${toJson(withSize)}\n`)
-    if (now <= tokens) return withSize
-    tokens = now // one more digit may be one more token; it only grows, so this ends
+    const needed = estimateTokens(`${toJson(withSize)}\n`)
+    if (needed <= tokens) return withSize
+    tokens = needed // a longer number may need another token; the number only grows, so this ends
   }
 }
 
 /**
- * The answer with as many of the first items as fit into `maxTokens`. `build` gets their number; the answer says what it leaves
- * out. `least(i)` is a lower bound for the size of item i in characters. Undefined if not even the empty answer fits.
+ * Builds the answer with as many of the first items as fit into `maxTokens`. `build` gets the number of items, and its answer
+ * says what it leaves out. `minSizeOf(i)` is a lower bound for the size of item i in characters. Undefined if not even the answer
+ * without items fits.
  */
 export function fitItems<A extends object>(
   count: number,
   build: (kept: number) => A,
   maxTokens: number | undefined,
-  least: (item: number) => number = () => 1,
+  minSizeOf: (item: number) => number = () => 1,
 ): { answer: WithSize<A>; kept: number } | undefined {
   if (maxTokens === undefined) return { answer: withSize(build(count)), kept: count }
-  const most = maxItems(count, charactersWithin(maxTokens), least)
-  const within = (kept: number) => withSize(build(kept)).estimated_tokens <= maxTokens
-  if (most === count && within(count)) return { answer: withSize(build(count)), kept: count }
-  const kept = largestPassing(0, Math.min(most, count - 1), within)
+  const maxCount = maxItems(count, charactersWithin(maxTokens), minSizeOf)
+  const fits = (kept: number) => withSize(build(kept)).estimated_tokens <= maxTokens
+  if (maxCount === count && fits(count)) return { answer: withSize(build(count)), kept: count }
+  const kept = largestPassing(0, Math.min(maxCount, count - 1), fits)
   return kept === undefined ? undefined : { answer: withSize(build(kept)), kept }
 }
 
-/** A fallback with only the first item, cut: `build` makes the answer with the item up to character `n`. */
+/** Builds a fallback that contains only the first item, cut after `n` characters. `from` and `to` are the limits of `n`. */
 type FirstCut<A> = { from: number; to: number; build: (n: number) => A }
 
 /**
- * Like `fitItems`, but at least `enough` items must fit. Otherwise it cuts the first one, or throws an error if there is nothing
- * to cut.
+ * Like `fitItems`, but at least `minItems` items must fit. If they do not, cuts the first item, or throws an error if it cannot
+ * be cut.
  */
 export function fitItemsOrCut<A extends object>(
   count: number,
   build: (kept: number) => A,
   maxTokens: number | undefined,
-  least: (item: number) => number,
-  enough: number,
+  minSizeOf: (item: number) => number,
+  minItems: number,
   first: FirstCut<A> | undefined,
 ): WithSize<A> {
-  const fit = fitItems(count, build, maxTokens, least)
-  if (fit && fit.kept >= enough) return fit.answer
-  const most = maxTokens! // without a budget everything fits
-  if (!first) throw budgetTooSmall(most, build(enough))
-  const cut = (n: number) => withSize(first.build(n))
-  const length = largestPassing(first.from, first.to, (n) => cut(n).estimated_tokens <= most)
-  if (length === undefined) throw budgetTooSmall(most, first.build(first.from))
-  return cut(length)
+  const fit = fitItems(count, build, maxTokens, minSizeOf)
+  if (fit && fit.kept >= minItems) return fit.answer
+  const limit = maxTokens! // without a budget everything fits
+  if (!first) throw budgetTooSmall(limit, build(minItems))
+  const buildCut = (n: number) => withSize(first.build(n))
+  const length = largestPassing(first.from, first.to, (n) => buildCut(n).estimated_tokens <= limit)
+  if (length === undefined) throw budgetTooSmall(limit, first.build(first.from))
+  return buildCut(length)
 }
 
-/** The largest integer of a range that passes. If a number passes, all smaller ones must pass too. */
+/** The largest integer in a range that passes. If a number passes, all smaller ones must pass too. */
 export function largestPassing(from: number, to: number, passes: (n: number) => boolean): number | undefined {
   if (to < from || !passes(from)) return undefined
   let [low, high] = [from, to]
@@ -74,10 +75,10 @@ export function largestPassing(from: number, to: number, passes: (n: number) => 
 }
 
 /** An upper bound for the number of items that fit, so that answers that are far too long are not built. */
-function maxItems(count: number, characters: number, least: (item: number) => number): number {
+function maxItems(count: number, characters: number, minSizeOf: (item: number) => number): number {
   let sum = 0
   for (let item = 0; item < count; item++) {
-    sum += least(item)
+    sum += minSizeOf(item)
     if (sum > characters) return item
   }
   return count

@@ -5,8 +5,8 @@ import { DexError } from "../core/error.ts"
 export type FieldFilter = { show: Field[]; hide: Field[] }
 type Field = { type: Part["type"] | "injected" } | { tool: string | undefined; side: "call" | "result" | undefined }
 
-const TYPES = ["text", "thinking", "tool_call", "tool_result", "image", "summary", "injected"] as const
-const KNOWN_FIELDS = `${TYPES.join(", ")}, tool, tool:Bash, tool:Bash:call, tool:Bash:result`
+const PART_TYPES = ["text", "thinking", "tool_call", "tool_result", "image", "summary", "injected"] as const
+const KNOWN_FIELDS = `${PART_TYPES.join(", ")}, tool, tool:Bash, tool:Bash:call, tool:Bash:result`
 
 export function readFields(input: { show?: string[]; hide?: string[] }): FieldFilter {
   return { show: (input.show ?? []).flatMap(fieldsOf), hide: (input.hide ?? []).flatMap(fieldsOf) }
@@ -23,12 +23,12 @@ export function withFields<M extends Pick<Message, "parts">>(
 ): { messages: M[]; hidden: number } {
   if (fields.show.length === 0 && fields.hide.length === 0) return { messages, hidden: 0 }
   let hidden = 0
-  const kept = messages.flatMap((message) => {
+  const visibleMessages = messages.flatMap((message) => {
     const parts = message.parts.filter((part) => isVisible(part, fields))
     hidden += message.parts.length - parts.length
     return parts.length === 0 ? [] : [{ ...message, parts }]
   })
-  return { messages: kept, hidden }
+  return { messages: visibleMessages, hidden }
 }
 
 function isVisible(part: Part, fields: FieldFilter): boolean {
@@ -50,7 +50,7 @@ function fieldsOf(text: string): Field[] {
     .map((name) => name.trim())
     .filter((name) => name !== "")
     .map((name) => {
-      const type = TYPES.find((known) => known === name.toLowerCase())
+      const type = PART_TYPES.find((known) => known === name.toLowerCase())
       if (type !== undefined) return { type }
       const tool = /^tool(?::(?!(?:call|result)$)(.+?))?(?::(call|result))?$/i.exec(name)
       if (!tool) throw new DexError("bad_field", `"${name}" is not a part of a message. The parts are ${KNOWN_FIELDS}.`)

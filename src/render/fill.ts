@@ -6,8 +6,8 @@ import { type Line, uncutLimit } from "./line.ts"
 export type LineRange = { from: number; to: number }
 
 /**
- * Finds one limit for all lines, from their real lengths: the highest at which all of them fit into the budget. If even the
- * lowest limit is too high, only some lines are shown, chosen by `near`.
+ * Finds one length limit for all lines: the highest at which all of them fit into the budget. If they do not fit even with the
+ * lowest limit, only some lines are shown: `near` returns the range of lines for a number of lines.
  */
 export function fillLines<A extends object>(
   lines: Line[],
@@ -15,29 +15,29 @@ export function fillLines<A extends object>(
   near: (count: number) => LineRange,
   answer: (span: LineRange, tokensPerMsg: number) => A,
 ): WithSize<A> {
-  const found = fillLinesFrom(MIN_TOKENS_PER_MSG, lines, maxTokens, near, answer)
-  if (found === undefined) throw budgetTooSmall(maxTokens, answer(near(Math.min(1, lines.length)), MIN_TOKENS_PER_MSG))
-  return found.answer
+  const filled = fillLinesFrom(MIN_TOKENS_PER_MSG, lines, maxTokens, near, answer)
+  if (filled === undefined) throw budgetTooSmall(maxTokens, answer(near(Math.min(1, lines.length)), MIN_TOKENS_PER_MSG))
+  return filled.answer
 }
 
 /**
- * Like `fillLines`, but with the caller's lowest limit. Undefined if not even one line fits. `isComplete`: all lines are
- * included.
+ * Like `fillLines`, but the caller chooses the lowest limit. Undefined if not even one line fits. `isComplete` is true if all
+ * lines are included.
  */
 export function fillLinesFrom<A extends object>(
-  least: number,
+  minTokensPerMsg: number,
   lines: Line[],
   maxTokens: number,
   near: (count: number) => LineRange,
   answer: (span: LineRange, tokensPerMsg: number) => A,
-): { answer: WithSize<A>; isWhole: boolean } | undefined {
+): { answer: WithSize<A>; isComplete: boolean } | undefined {
   const fits = (span: LineRange, tokensPerMsg: number) =>
     withSize(answer(span, tokensPerMsg)).estimated_tokens <= maxTokens
   const all = { from: 0, to: lines.length }
-  const whole = Math.max(Math.ceil(uncutLimit(lines)), least)
-  // In tenths, because in a long conversation a full step may be many tokens.
-  const tenths = largestPassing(10 * least, 10 * whole, (n) => fits(all, n / 10))
-  if (tenths !== undefined) return { answer: withSize(answer(all, tenths / 10)), isWhole: true }
-  const count = largestPassing(1, lines.length - 1, (n) => fits(near(n), least))
-  return count === undefined ? undefined : { answer: withSize(answer(near(count), least)), isWhole: false }
+  const maxTokensPerMsg = Math.max(Math.ceil(uncutLimit(lines)), minTokensPerMsg)
+  // In tenths of a token: in a long conversation, a whole token for every line would be a large step.
+  const tenths = largestPassing(10 * minTokensPerMsg, 10 * maxTokensPerMsg, (n) => fits(all, n / 10))
+  if (tenths !== undefined) return { answer: withSize(answer(all, tenths / 10)), isComplete: true }
+  const count = largestPassing(1, lines.length - 1, (n) => fits(near(n), minTokensPerMsg))
+  return count === undefined ? undefined : { answer: withSize(answer(near(count), minTokensPerMsg)), isComplete: false }
 }

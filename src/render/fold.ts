@@ -35,7 +35,7 @@ export type FoldOptions = {
   screen: Screen
   /** The folder that is stripped from paths. */
   root: string
-  /** The number of the message, so that people can read all of it. */
+  /** The number of the message, which is shown so that people can find the complete message. */
   number: number
 }
 
@@ -58,7 +58,7 @@ function foldLine(what: string, outcome: string, isFailure: boolean, { screen, n
   ].join("")
 }
 
-/** The text without the folder in paths, and without `cd` to it in commands. */
+/** Removes the root folder from paths, and `cd` to it from commands. */
 export function withoutRoot(text: string, root: string): string {
   return root === "" ? text : text.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, "")
 }
@@ -70,15 +70,15 @@ export function hasFailed({ result, exit_status }: Outcome): boolean {
 /** A call's outcome in a few words: `exit 1`, `22 lines`, `+3 -1`. */
 export function outcomeWords({ result, exit_status }: Outcome): string[] {
   if (result === undefined) return []
-  const says: string[] = []
-  if (exit_status !== undefined && exit_status !== 0) says.push(`exit ${exit_status}`)
-  else if (result.is_error) says.push("failed")
+  const words: string[] = []
+  if (exit_status !== undefined && exit_status !== 0) words.push(`exit ${exit_status}`)
+  else if (result.is_error) words.push("failed")
   if (result.hunks?.length) {
     const { added, removed } = changedLines(result.hunks)
-    return [...says, `+${added} -${removed}`]
+    return [...words, `+${added} -${removed}`]
   }
   const lines = result.text.trim() === "" ? 0 : result.text.trimEnd().split("\n").length
-  return [...says, lines === 0 ? "no output" : lines === 1 ? "1 line" : `${lines} lines`]
+  return [...words, lines === 0 ? "no output" : lines === 1 ? "1 line" : `${lines} lines`]
 }
 
 type CallMessage = { number: number; parts: readonly Part[]; effects?: readonly Effect[] }
@@ -86,19 +86,19 @@ type CallMessage = { number: number; parts: readonly Part[]; effects?: readonly 
 /** The outcome of each call, and the message in which the call was made. */
 export function outcomesOf(messages: readonly CallMessage[]): Map<string, Outcome & { madeIn?: number }> {
   const outcomes = new Map<string, Outcome & { madeIn?: number }>()
-  const of = (id: string) => {
-    const known = outcomes.get(id) ?? {}
-    outcomes.set(id, known)
-    return known
+  const outcomeOf = (id: string) => {
+    const outcome = outcomes.get(id) ?? {}
+    outcomes.set(id, outcome)
+    return outcome
   }
   for (const { number, parts, effects } of messages) {
     for (const part of parts) {
-      if (part.type === "tool_call" && part.call_id !== undefined) of(part.call_id).madeIn = number
-      if (part.type === "tool_result" && part.call_id !== undefined) of(part.call_id).result = part
+      if (part.type === "tool_call" && part.call_id !== undefined) outcomeOf(part.call_id).madeIn = number
+      if (part.type === "tool_result" && part.call_id !== undefined) outcomeOf(part.call_id).result = part
     }
     for (const effect of effects ?? [])
       if (effect.type === "command" && effect.call_id !== undefined && effect.exit_status !== undefined)
-        of(effect.call_id).exit_status = effect.exit_status
+        outcomeOf(effect.call_id).exit_status = effect.exit_status
   }
   return outcomes
 }

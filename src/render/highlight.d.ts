@@ -1,4 +1,4 @@
-// The part of highlight.js that dex uses. Its own declarations would bring the DOM's types into every file.
+// Declares the part of highlight.js that dex uses. The library's own declarations would add the DOM's types to every file.
 
 declare module "highlight.js/lib/languages/*" {
   const define: import("highlight.js").LanguageFn

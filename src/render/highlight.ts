@@ -18,7 +18,7 @@ const LANGUAGES = { bash, cpp, diff, go, ini, java, json, python, ruby, rust, sq
 /** The most characters to colour. Longer code is a complete file, and colouring it takes too long. */
 const MAX_CHARS = 30_000
 
-/** HTML with a span and a class around each coloured word; everything else is escaped. Undefined if there are no colours. */
+/** Code as escaped HTML, with a span and a class around each coloured word. Undefined if the code cannot be coloured. */
 export function highlightCode(code: string, language: string): string | undefined {
   const name = language.toLowerCase()
   if (code.length > MAX_CHARS || !isKnown(name)) return undefined

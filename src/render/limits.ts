@@ -1,4 +1,4 @@
-/** The kinds of text in a line, which differ in how much of them is worth showing. */
+/** The kinds of text in a line. They differ in how much text is worth showing. */
 export type TextKind =
   | "user"
   | "command_output"
@@ -12,7 +12,7 @@ export type TextKind =
   | "call"
   | "system"
 
-/** The most characters of each kind at 50 tokens per message. They scale with the tokens. */
+/** The most characters of each kind at 50 tokens per message. With more or fewer tokens, they grow or shrink in proportion. */
 const BASE_CHARS: Record<TextKind, number> = {
   user: 200,
   command_output: 150,
@@ -27,17 +27,17 @@ const BASE_CHARS: Record<TextKind, number> = {
   system: 80,
 }
 export const DEFAULT_TOKENS_PER_MSG = 50
-/** The fewest tokens per message, below which a line says nothing. With a smaller budget, fewer messages are shown. */
+/** The fewest tokens per message. With fewer, a line would say nothing; if the budget is too small, fewer messages are shown. */
 export const MIN_TOKENS_PER_MSG = 5
 
-/** The tokens per message from which a text is readable. A scan leaves messages out before it shows less of each. */
+/** The fewest tokens per message at which a text is readable. A scan leaves messages out rather than show less of each. */
 export const READABLE_TOKENS_PER_MSG = 20
 
-export function limitOf(shown: TextKind, tokensPerMsg: number): number {
-  return Math.floor((BASE_CHARS[shown] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
+export function limitOf(kind: TextKind, tokensPerMsg: number): number {
+  return Math.floor((BASE_CHARS[kind] * tokensPerMsg) / DEFAULT_TOKENS_PER_MSG)
 }
 
-/** The tokens per message from which a text of this length is not cut. */
-export function tokensPerMsgFor(shown: TextKind, length: number): number {
-  return (length * DEFAULT_TOKENS_PER_MSG) / BASE_CHARS[shown]
+/** The fewest tokens per message at which a text of this length is not cut. */
+export function tokensPerMsgFor(kind: TextKind, length: number): number {
+  return (length * DEFAULT_TOKENS_PER_MSG) / BASE_CHARS[kind]
 }

@@ -21,19 +21,19 @@ export type LineEntry = {
 
 /** A line that can be cut to any length. */
 export type Line = { head: string; pieces: Piece[] }
-/** `before` and `after` surround the text; `bare` replaces all of it if there is no room. */
-type Piece = { before: string; text: string; more: boolean; after: string; bare: string; shown: TextKind }
+/** `before` and `after` surround the text. `fallback` replaces all three if there is no room for any text. */
+type Piece = { before: string; text: string; isCut: boolean; after: string; fallback: string; kind: TextKind }
 
 /**
- * One line per message, as in `cat -n`: number, tab, `[role]`, time, the complete size in tokens, and the text. `most` is the
- * longest text that may be needed of one part. Hunks are not shown: an edit says how many lines it changed.
+ * One line per message, as in `cat -n`: number, tab, `[role]`, time, the complete size in tokens, and the text. `maxChars`
+ * is the most text that may be needed of one part. Hunks are not shown: an edit says how many lines it changed.
  */
-export function linesOf(entries: LineEntry[], most: number): Line[] {
+export function linesOf(entries: LineEntry[], maxChars: number): Line[] {
   const calls: Calls = new Map()
   const width = entries.reduce((widest, { label }) => Math.max(widest, label.length), 0)
   let day = ""
   return entries.map(({ message, label, roots }, i) => {
-    learn(calls, message, i)
+    recordCalls(calls, message, i)
     const when = message.at === undefined ? undefined : timeOf(message.at)
     const date = when && when.day !== day ? `${when.day} ` : ""
     if (when) day = when.day
@@ -43,133 +43,137 @@ export function linesOf(entries: LineEntry[], most: number): Line[] {
       ...(when ? [`${date}${when.time}`] : []),
       `~${formatCount(sizeOf(message))} |`,
     ].join(" ")
-    const cut = (text: string) => oneLine(text, most, roots)
-    return { head, pieces: message.parts.flatMap((part) => piecesOf(part, message.role, calls, i, cut)) }
+    const toLine = (text: string) => oneLine(text, maxChars, roots)
+    return { head, pieces: message.parts.flatMap((part) => piecesOf(part, message.role, calls, i, toLine)) }
   })
 }
 
 /** The line with each of its texts cut to what `tokensPerMsg` allows. */
 export function lineText({ head, pieces }: Line, tokensPerMsg: number): string {
-  const texts = pieces.map((piece) => pieceText(piece, limitOf(piece.shown, tokensPerMsg)))
+  const texts = pieces.map((piece) => pieceText(piece, limitOf(piece.kind, tokensPerMsg)))
   return [head, ...texts.filter((text) => text !== "")].join(" ")
 }
 
-/** The tokens per message from which nothing is cut. */
+/** The fewest tokens per message at which nothing is cut. */
 export function uncutLimit(lines: Line[]): number {
   return lines.reduce(
     (most, { pieces }) =>
-      pieces.reduce((so, piece) => Math.max(so, tokensPerMsgFor(piece.shown, piece.text.length)), most),
+      pieces.reduce((largest, piece) => Math.max(largest, tokensPerMsgFor(piece.kind, piece.text.length)), most),
     0,
   )
 }
 
 function pieceText(piece: Piece, limit: number): string {
-  if (piece.text.length <= limit && !piece.more) return `${piece.before}${piece.text}${piece.after}`
+  if (piece.text.length <= limit && !piece.isCut) return `${piece.before}${piece.text}${piece.after}`
   // A path is cut at its beginning, because its end says which file it is.
-  const kept = isPath(piece.text)
+  const cutText = isPath(piece.text)
     ? `…${piece.text.slice(piece.text.length - limit).replace(/^[\udc00-\udfff]/, "")}`
     : `${piece.text
         .slice(0, limit)
         .replace(/[\ud800-\udbff]$/, "")
         .trimEnd()}…`
-  return kept === "…" ? piece.bare : `${piece.before}${kept}${piece.after}`
+  return cutText === "…" ? piece.fallback : `${piece.before}${cutText}${piece.after}`
 }
 
 function isPath(text: string): boolean {
   return text.length < 500 && /^[^\s"'`|<>]*\/[^\s"'`|<>/]+$/.test(text)
 }
 
-type Cut = (text: string) => { text: string; more: boolean }
+type ToLine = (text: string) => { text: string; isCut: boolean }
 
-function piecesOf(part: Part, role: Message["role"], calls: Calls, at: number, cut: Cut): Piece[] {
+function piecesOf(part: Part, role: Message["role"], calls: Calls, at: number, toLine: ToLine): Piece[] {
   switch (part.type) {
     case "text":
-      if (part.origin === "injected") return [bare("[injected]")]
-      if (role === "assistant") return [piece("answer", "", cut(part.text), "", "…")]
+      if (part.origin === "injected") return [labelPiece("[injected]")]
+      if (role === "assistant") return [piece("answer", "", toLine(part.text), "", "…")]
       return role === "system"
-        ? [piece("system", "", cut(part.text), "", "…")]
-        : [piece("user", '"', cut(part.text), '"', "…")]
+        ? [piece("system", "", toLine(part.text), "", "…")]
+        : [piece("user", '"', toLine(part.text), '"', "…")]
     case "thinking":
-      return [piece("thinking", "[thinking] ", cut(part.text), "", "[thinking]")]
+      return [piece("thinking", "[thinking] ", toLine(part.text), "", "[thinking]")]
     case "summary":
-      return [piece("system", "[summary] ", cut(part.text), "", "[summary]")]
+      return [piece("system", "[summary] ", toLine(part.text), "", "[summary]")]
     case "image":
-      return [bare(messageText({ parts: [part] }, "stripped"))]
+      return [labelPiece(messageText({ parts: [part] }, "stripped"))]
     case "tool_call": {
       const words = describeToolCall(part.text)
       const tool = safeLine(part.tool)
-      const call = piece("call", `[${tool}: `, cut(words.what), "]", `[${tool}]`)
+      const call = piece("call", `[${tool}: `, toLine(words.what), "]", `[${tool}]`)
       if (words.old === undefined || words.new === undefined) return [call]
       return [
         call,
-        piece("edited_text", 'old:"', cut(words.old), '"', ""),
-        piece("edited_text", 'new:"', cut(words.new), '"', ""),
+        piece("edited_text", 'old:"', toLine(words.old), '"', ""),
+        piece("edited_text", 'new:"', toLine(words.new), '"', ""),
       ]
     }
     case "tool_result":
-      return resultPieces(part, calls, at, cut)
+      return resultPieces(part, calls, at, toLine)
   }
 }
 
-/** The result of a call. If the call is not on this line or the line above, it is named again. */
-function resultPieces(part: Part & { type: "tool_result" }, calls: Calls, at: number, cut: Cut): Piece[] {
+/** The result of a call. If the call is neither on this line nor on the line above, it is repeated. */
+function resultPieces(part: Part & { type: "tool_result" }, calls: Calls, at: number, toLine: ToLine): Piece[] {
   const call = part.call_id === undefined ? undefined : calls.get(part.call_id)
   const tool = safeLine(part.tool ?? call?.tool ?? "tool")
   const kind = outputKind(tool)
-  const end = endOf(part, call?.exit_status, kind === undefined)
+  const end = outcomeText(part, call?.exit_status, kind === undefined)
   const after = end === "" ? "]" : ` → ${end}]`
-  const again = call && call.at !== at - 1 && call.at !== at
-  const head = again
-    ? piece("call", `[${tool}: `, cut(describeToolCall(call.text).what), after, `[${tool}${after}`)
-    : bare(`[${tool}${after}`)
-  const shown = kind ?? (part.is_error ? "command_output" : undefined)
-  return shown === undefined || part.text === "" ? [head] : [head, piece(shown, "", cut(part.text), "", "")]
+  const isFarFromCall = call && call.at !== at - 1 && call.at !== at
+  const head = isFarFromCall
+    ? piece("call", `[${tool}: `, toLine(describeToolCall(call.text).what), after, `[${tool}${after}`)
+    : labelPiece(`[${tool}${after}`)
+  const textKind = kind ?? (part.is_error ? "command_output" : undefined)
+  return textKind === undefined || part.text === "" ? [head] : [head, piece(textKind, "", toLine(part.text), "", "")]
 }
 
-function endOf(part: Part & { type: "tool_result" }, exitStatus: number | undefined, sizeOnly: boolean): string {
-  const ends: string[] = []
-  if (exitStatus !== undefined && exitStatus !== 0) ends.push(`exit ${exitStatus}`)
-  else if (part.is_error) ends.push("failed")
+function outcomeText(
+  part: Part & { type: "tool_result" },
+  exitStatus: number | undefined,
+  showsSizeOnly: boolean,
+): string {
+  const words: string[] = []
+  if (exitStatus !== undefined && exitStatus !== 0) words.push(`exit ${exitStatus}`)
+  else if (part.is_error) words.push("failed")
   if (part.hunks && part.hunks.length > 0) {
     const { added, removed } = changedLines(part.hunks)
-    return [...ends, `+${added} -${removed}`].join(", ")
+    return [...words, `+${added} -${removed}`].join(", ")
   }
   const lines = part.text === "" ? 0 : part.text.replace(/\n+$/, "").split("\n").length
-  if (lines === 0) ends.push("empty")
-  else if (lines > 1) ends.push(`${lines} lines`)
-  else if (sizeOnly && ends.length === 0) ends.push("ok")
-  return ends.join(", ")
+  if (lines === 0) words.push("empty")
+  else if (lines > 1) words.push(`${lines} lines`)
+  else if (showsSizeOnly && words.length === 0) words.push("ok")
+  return words.join(", ")
 }
 
 function piece(
-  shown: TextKind,
+  kind: TextKind,
   before: string,
-  content: { text: string; more: boolean },
+  content: { text: string; isCut: boolean },
   after: string,
-  none: string,
+  fallback: string,
 ): Piece {
-  if (content.text === "") return bare(none === "…" ? "" : none)
-  return { before, ...content, after, bare: none, shown }
+  if (content.text === "") return labelPiece(fallback === "…" ? "" : fallback)
+  return { before, ...content, after, fallback, kind }
 }
 
-function bare(text: string): Piece {
-  return { before: "", text: "", more: true, after: "", bare: text, shown: "system" }
+function labelPiece(text: string): Piece {
+  return { before: "", text: "", isCut: true, after: "", fallback: text, kind: "system" }
 }
 
-/** Enough of the text for any cut, on one line, without the given folders. */
-function oneLine(text: string, most: number, roots: string[]): { text: string; more: boolean } {
-  const enough = 2 * most + 1000
-  const near = roots.reduce(
+/** The text on one line, without the root folders. A very long text is cut, but to more than any line shows. */
+function oneLine(text: string, maxChars: number, roots: string[]): { text: string; isCut: boolean } {
+  const maxLength = 2 * maxChars + 1000
+  const withoutRoots = roots.reduce(
     (short, root) => short.replaceAll(`cd ${root} && `, "").replaceAll(`${root}/`, ""),
-    text.slice(0, enough),
+    text.slice(0, maxLength),
   )
-  return { text: safeLine(near), more: text.length > enough }
+  return { text: safeLine(withoutRoots), isCut: text.length > maxLength }
 }
 
 /** The calls so far, by id. An id may be used again. */
 type Calls = Map<string, { at: number; tool: string; text: string; exit_status?: number }>
 
-function learn(calls: Calls, message: LineEntry["message"], at: number): void {
+function recordCalls(calls: Calls, message: LineEntry["message"], at: number): void {
   for (const part of message.parts)
     if (part.type === "tool_call" && part.call_id !== undefined)
       calls.set(part.call_id, { at, tool: part.tool, text: part.text })
@@ -187,14 +191,14 @@ function sizeOf(message: Pick<Message, "parts">): number {
 /** The day and time, in local time. */
 function timeOf(at: number): { day: string; time: string } {
   const date = new Date(at)
-  const two = (n: number) => String(n).padStart(2, "0")
+  const padded = (n: number) => String(n).padStart(2, "0")
   return {
-    day: `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`,
-    time: `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`,
+    day: `${date.getFullYear()}-${padded(date.getMonth() + 1)}-${padded(date.getDate())}`,
+    time: `${padded(date.getHours())}:${padded(date.getMinutes())}:${padded(date.getSeconds())}`,
   }
 }
 
-/** How much of a tool's output to show. Undefined if its size says enough. */
+/** The kind of a tool's output, which decides how much of it is shown. Undefined if showing its size is enough. */
 function outputKind(tool: string): TextKind | undefined {
   const name = tool.toLowerCase()
   if (/^(bash|shell|local_shell|exec|exec_command|run_shell_command|run_terminal_cmd|bashoutput)$/.test(name))

@@ -12,17 +12,17 @@ import { narrowScreen, type Screen, styleText } from "./screen.ts"
 import { paint, type Style, safe, widthOf, wrap, wrapAfter, wrapLine } from "./terminal.ts"
 
 /**
- * Markdown as lines for a terminal, none wider than it. Line breaks are kept, because a prompt is often a log or a list without
- * marks. Without colours, the marks of emphasis and code are kept. Every text is made safe after parsing, because a character
- * reference can produce characters that were removed before.
+ * Markdown as lines for a terminal, none wider than the terminal. Line breaks are kept, because a prompt is often a log or a list
+ * without list marks. On a terminal without colours, the marks of emphasis and code are kept. Every text is made safe after
+ * parsing, because a character reference can produce characters that were removed before.
  */
 export function markdownLines(text: string, screen: Screen): string[] {
   const lines: string[] = []
   for (const piece of markdownPieces(safe(text))) {
-    const shown = pieceLines(piece, screen)
-    if (shown.length === 0) continue
+    const linesOfPiece = pieceLines(piece, screen)
+    if (linesOfPiece.length === 0) continue
     if (lines.length > 0) lines.push("")
-    lines.push(...shown)
+    lines.push(...linesOfPiece)
   }
   return lines
 }
@@ -41,27 +41,27 @@ export function plainLines(text: string, screen: Screen, ...styles: Style[]): st
     .flatMap((line) => wrapLine(line, screen.columns))
 }
 
-type Place = { screen: Screen; source: string }
+type BlockContext = { screen: Screen; source: string }
 
-function blocks(children: readonly MarkdownBlock[], place: Place, isTight = false): string[] {
+function blocks(children: readonly MarkdownBlock[], place: BlockContext, isTight = false): string[] {
   const lines: string[] = []
   for (const child of children) {
-    const shown = block(child, place)
-    if (shown.length === 0) continue
+    const linesOfBlock = block(child, place)
+    if (linesOfBlock.length === 0) continue
     if (lines.length > 0 && !isTight) lines.push("")
-    lines.push(...shown)
+    lines.push(...linesOfBlock)
   }
   return lines
 }
 
-function block(node: MarkdownBlock, place: Place): string[] {
+function block(node: MarkdownBlock, place: BlockContext): string[] {
   const { screen, source } = place
   switch (node.type) {
     case "paragraph":
-      return withBreaks(inline(node.children, screen), screen)
+      return withBreaks(inlineTexts(node.children, screen), screen)
     case "heading":
       return withBreaks(
-        `${paint(screen, "bold", `${"#".repeat(node.depth)} `)}${inline(node.children, screen, ["bold"])}`,
+        `${paint(screen, "bold", `${"#".repeat(node.depth)} `)}${inlineTexts(node.children, screen, ["bold"])}`,
         screen,
       )
     case "code":
@@ -94,15 +94,15 @@ function codeBlock(code: string, language: string, screen: Screen): string[] {
   })
 }
 
-function listLines(list: List, place: Place): string[] {
+function listLines(list: List, place: BlockContext): string[] {
   const { screen } = place
   const items = list.children.map((item, i) => {
     const mark = list.ordered ? `${(list.start ?? 1) + i}.` : screen.glyphs.bullet
     const box = item.checked == null ? "" : item.checked ? "[x] " : "[ ] "
     const lead = `${mark} ${box}`
     const lines = blocks(item.children, { ...place, screen: narrowScreen(screen, widthOf(lead)) }, !item.spread)
-    const hang = " ".repeat(widthOf(lead))
-    return [lead + (lines[0] ?? ""), ...lines.slice(1).map((line) => (line === "" ? "" : hang + line))]
+    const indentation = " ".repeat(widthOf(lead))
+    return [lead + (lines[0] ?? ""), ...lines.slice(1).map((line) => (line === "" ? "" : indentation + line))]
   })
   return items.flatMap((lines, i) => (i > 0 && list.spread ? ["", ...lines] : lines))
 }
@@ -110,14 +110,16 @@ function listLines(list: List, place: Place): string[] {
 /** A table with aligned columns. If a row is wider than the screen, its widest cells are wrapped inside their columns. */
 function tableLines(table: Table, screen: Screen): string[] {
   const rows = table.children.map((row, i) =>
-    row.children.map((cell) => inline(cell.children, screen, i === 0 ? ["bold"] : []).replaceAll("\n", " ")),
+    row.children.map((cell) => inlineTexts(cell.children, screen, i === 0 ? ["bold"] : []).replaceAll("\n", " ")),
   )
   const count = Math.max(...rows.map((row) => row.length))
-  const natural = Array.from({ length: count }, (_, at) => Math.max(1, ...rows.map((row) => widthOf(row[at] ?? ""))))
-  const room = screen.columns - 3 * (count - 1)
-  if (room < 6 * count) return rows.flatMap((row) => wrap(row.join(` ${screen.glyphs.bar} `), screen.columns))
-  const most = maxColumnWidth(natural, room)
-  const widths = natural.map((width) => Math.min(width, most))
+  const naturalWidths = Array.from({ length: count }, (_, at) =>
+    Math.max(1, ...rows.map((row) => widthOf(row[at] ?? ""))),
+  )
+  const textColumns = screen.columns - 3 * (count - 1)
+  if (textColumns < 6 * count) return rows.flatMap((row) => wrap(row.join(` ${screen.glyphs.bar} `), screen.columns))
+  const maxWidth = maxColumnWidth(naturalWidths, textColumns)
+  const widths = naturalWidths.map((width) => Math.min(width, maxWidth))
   const between = ` ${paint(screen, "dim", screen.glyphs.bar)} `
   const rule = paint(
     screen,
@@ -129,7 +131,7 @@ function tableLines(table: Table, screen: Screen): string[] {
     const height = Math.max(1, ...cells.map((lines) => lines.length))
     const lines = Array.from({ length: height }, (_, y) =>
       cells
-        .map((cell, at) => padded(cell[y] ?? "", widths[at]!))
+        .map((cell, at) => padCell(cell[y] ?? "", widths[at]!))
         .join(between)
         .trimEnd(),
     )
@@ -137,24 +139,26 @@ function tableLines(table: Table, screen: Screen): string[] {
   })
 }
 
-function padded(text: string, width: number): string {
+function padCell(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - widthOf(text)))
 }
 
 /** The largest column width at which all columns fit. */
 function maxColumnWidth(widths: number[], room: number): number {
-  let most = Math.max(...widths)
-  while (most > 6 && widths.reduce((sum, width) => sum + Math.min(width, most), 0) > room) most--
-  return most
+  let limit = Math.max(...widths)
+  while (limit > 6 && widths.reduce((sum, width) => sum + Math.min(width, limit), 0) > room) limit--
+  return limit
 }
 
-function inline(nodes: readonly Inline[], screen: Screen, styles: Style[] = []): string {
+function inlineTexts(nodes: readonly Inline[], screen: Screen, styles: Style[] = []): string {
   return nodes.map((node) => inlineText(node, screen, styles)).join("")
 }
 
 function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
-  const marked = (mark: string, children: readonly Inline[], style: Style) =>
-    screen.color ? inline(children, screen, [...styles, style]) : `${mark}${inline(children, screen, styles)}${mark}`
+  const emphasised = (mark: string, children: readonly Inline[], style: Style) =>
+    screen.color
+      ? inlineTexts(children, screen, [...styles, style])
+      : `${mark}${inlineTexts(children, screen, styles)}${mark}`
   switch (node.type) {
     case "text":
     case "html":
@@ -162,18 +166,18 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
     case "inlineCode":
       return screen.color ? styleText(screen, node.value, ...styles, "yellow") : `\`${safe(node.value)}\``
     case "strong":
-      return marked("**", node.children, "bold")
+      return emphasised("**", node.children, "bold")
     case "emphasis":
-      return marked("*", node.children, "italic")
+      return emphasised("*", node.children, "italic")
     case "delete":
-      return marked("~~", node.children, "dim")
+      return emphasised("~~", node.children, "dim")
     case "break":
       return "\n"
     case "link": {
-      const text = inline(node.children, screen, styles)
+      const text = inlineTexts(node.children, screen, styles)
       const url = safe(node.url)
       const showsTarget =
-        url === "" || inline(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
+        url === "" || inlineTexts(node.children, { ...screen, color: false }) === url.replace(/^mailto:/, "")
       return showsTarget ? text : `${text}${styleText(screen, ` (${url})`, "dim")}`
     }
     case "image":
@@ -181,7 +185,7 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
     case "footnoteReference":
       return styleText(screen, `[^${node.label ?? node.identifier}]`, ...styles)
     default:
-      return "children" in node ? inline(node.children as Inline[], screen, styles) : ""
+      return "children" in node ? inlineTexts(node.children as Inline[], screen, styles) : ""
   }
 }
 
@@ -189,18 +193,18 @@ function inlineText(node: Inline, screen: Screen, styles: Style[]): string {
 export function codeLines(code: string, language: string, screen: Screen): string[] {
   const text = safe(code).replaceAll("\t", "    ").replace(/\n+$/, "")
   const html = screen.color ? highlightCode(text, language) : undefined
-  return (html === undefined ? text : coloured(html, screen)).split("\n")
+  return (html === undefined ? text : colourHtml(html, screen)).split("\n")
 }
 
-/** Turns the library's HTML, in which all text is escaped, into coloured text. */
-function coloured(html: string, screen: Screen): string {
-  const open: (Style | undefined)[] = []
+/** Turns the HTML of highlight.js, in which all text is escaped, into coloured text. */
+function colourHtml(html: string, screen: Screen): string {
+  const styles: (Style | undefined)[] = []
   return html.replace(/<span class="([^"]*)">|<\/span>|[^<]+/g, (piece, classes: string | undefined) => {
-    if (classes !== undefined) open.push(styleOf(classes))
-    else if (piece === "</span>") open.pop()
+    if (classes !== undefined) styles.push(styleOf(classes))
+    else if (piece === "</span>") styles.pop()
     else {
-      const style = open.findLast((one) => one !== undefined)
-      return styleText(screen, unescaped(piece), ...(style ? [style] : []))
+      const style = styles.findLast((one) => one !== undefined)
+      return styleText(screen, unescapeHtml(piece), ...(style ? [style] : []))
     }
     return ""
   })
@@ -208,7 +212,7 @@ function coloured(html: string, screen: Screen): string {
 
 const ENTITIES: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', "#x27": "'" }
 
-function unescaped(html: string): string {
+function unescapeHtml(html: string): string {
   return html.replace(/&(amp|lt|gt|quot|#x27);/g, (_, name: string) => ENTITIES[name]!)
 }
 

@@ -13,7 +13,7 @@ export type Table = Extract<MarkdownBlock, { type: "table" }>
 export type List = Extract<MarkdownBlock, { type: "list" }>
 export type Inline = Extract<MarkdownBlock, { type: "paragraph" }>["children"][number]
 
-/** How many characters the parser gets at a time, because its time is quadratic in the size of a list or quotation. */
+/** How many characters the parser gets at a time. It needs quadratic time for a list or a quotation. */
 const PARSER_WINDOW = 2_000
 /** The most characters of a part that cannot be split. A longer one is shown as it was written. */
 const MAX_CHARS = 12_000
@@ -35,21 +35,21 @@ export function* markdownPieces(text: string): Generator<MarkdownPiece> {
   }
 }
 
-/** The source of a block without a form of its own, such as HTML and definitions. */
+/** The source of a block, for blocks that are not rendered, such as HTML and definitions. */
 export function sourceOf({ position }: Pick<MarkdownBlock, "position">, source: string): string {
   return source.slice(position?.start.offset ?? 0, position?.end.offset ?? 0)
 }
 
 type Part = { type: "flow"; text: string } | Extract<MarkdownPiece, { type: "code" }>
 
-/** Top-level fenced code, and the text in between, in parts that end where blocks end. */
+/** Splits a text into top-level fenced code and the text in between. Long text is split further, at the ends of blocks. */
 function partsOf(text: string): Part[] {
-  const found: Part[] = []
-  let flowing: string[] = []
+  const parts: Part[] = []
+  let flowLines: string[] = []
   let size = 0
   const flush = () => {
-    if (flowing.some((line) => line.trim() !== "")) found.push({ type: "flow", text: flowing.join("\n") })
-    flowing = []
+    if (flowLines.some((line) => line.trim() !== "")) parts.push({ type: "flow", text: flowLines.join("\n") })
+    flowLines = []
     size = 0
   }
   const lines = text.split("\n")
@@ -60,19 +60,19 @@ function partsOf(text: string): Part[] {
       let last = i + 1
       while (last < lines.length && !(lines[last]!.startsWith(fence) && /^(.)\1*\s*$/.test(lines[last]!))) last++
       flush()
-      found.push({ type: "code", language: language ?? "", text: lines.slice(i + 1, last).join("\n") })
+      parts.push({ type: "code", language: language ?? "", text: lines.slice(i + 1, last).join("\n") })
       i = last
       continue
     }
     if (
       size > PARSER_WINDOW &&
       /^\S/.test(line) &&
-      (flowing.at(-1)?.trim() === "" || /^(?:[-*+]|\d{1,9}[.)]) /.test(line))
+      (flowLines.at(-1)?.trim() === "" || /^(?:[-*+]|\d{1,9}[.)]) /.test(line))
     )
       flush()
-    flowing.push(line)
+    flowLines.push(line)
     size += line.length + 1
   }
   flush()
-  return found
+  return parts
 }

@@ -23,7 +23,7 @@ export type ReadOptions = {
   agent: string
   /** The folder that is stripped from paths. */
   root: string
-  /** True for parts that are shown completely. Other calls, outputs and thinking are folded to one line. */
+  /** Returns true for parts that are shown completely. Other calls, outputs and thinking are folded to one line. */
   unfolds(part: Part): boolean
   /** The inputs of calls that are not among the messages, by id. They are shown with the results. */
   calls?: ReadonlyMap<string, string>
@@ -44,23 +44,25 @@ export function* readMessages(messages: readonly ReadMessage[], options: ReadOpt
   for (const message of messages) {
     const screen = isFromPerson(message) ? narrowScreen(options.screen, 2) : options.screen
     const fold: FoldOptions = { screen, root: options.root, number: message.number }
-    const shown = message.parts.flatMap((part) => partLines(part, outcomes, fold, options)).map(withMarks(options))
-    if (shown.length === 0) continue
-    const isSpoken = shown.some(({ type }) => type === "spoken")
+    const shownParts = message.parts
+      .flatMap((part) => partLines(part, outcomes, fold, options))
+      .map(wordMarker(options))
+    if (shownParts.length === 0) continue
+    const isSpoken = shownParts.some(({ type }) => type === "spoken")
     const lines = isSpoken ? [headLine(message, options)] : []
-    let before: ShownPart["type"] | undefined
-    for (const part of shown) {
-      if (before !== undefined && (before === "spoken" || part.type === "spoken")) lines.push("")
-      lines.push(...(isFromPerson(message) ? part.lines.map((line) => barred(line, options.screen)) : part.lines))
-      before = part.type
+    let previousType: ShownPart["type"] | undefined
+    for (const part of shownParts) {
+      if (previousType !== undefined && (previousType === "spoken" || part.type === "spoken")) lines.push("")
+      lines.push(...(isFromPerson(message) ? part.lines.map((line) => withBar(line, options.screen)) : part.lines))
+      previousType = part.type
     }
     // One blank line around text; none between consecutive calls.
     yield isSpoken || !isFolded ? ["", ...lines] : lines
-    isFolded = before === "folded"
+    isFolded = previousType === "folded"
   }
 }
 
-function withMarks({ words }: ReadOptions): (part: ShownPart) => ShownPart {
+function wordMarker({ words }: ReadOptions): (part: ShownPart) => ShownPart {
   return (part) => (words ? { ...part, lines: part.lines.map((line) => markWords(line, words)) } : part)
 }
 
@@ -81,7 +83,7 @@ function partLines(
       if (part.origin !== "injected") return [{ type: "spoken", lines: markdownLines(part.text, screen) }]
       return folded(
         foldText("injected", isUnfolded ? "" : part.text, fold),
-        ...(isUnfolded ? indented(part.text, screen) : []),
+        ...(isUnfolded ? indentLines(part.text, screen) : []),
       )
     }
     case "thinking":
@@ -106,23 +108,23 @@ function partLines(
       }
       if (outcome.madeIn !== undefined && outcome.result === part) return []
       return folded(
-        foldCall(part.tool ?? "tool", callOf(part, options), { ...outcome, result: part }, fold),
+        foldCall(part.tool ?? "tool", callInputOf(part, options), { ...outcome, result: part }, fold),
         ...resultLines(part, options, screen),
       )
     }
   }
 }
 
-function callOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
+function callInputOf({ call_id }: ToolResult, { calls }: ReadOptions): string {
   return (call_id !== undefined && calls?.get(call_id)) || ""
 }
 
-/** A change as a diff. Other output is shown only if it is unfolded; otherwise only its lines that contain searched words. */
+/** A change is shown as a diff. Other output is shown if it is unfolded; if not, only its lines with searched words are. */
 function resultLines(result: ToolResult, { unfolds, words }: ReadOptions, screen: Screen): string[] {
   const isUnfolded = unfolds(result)
   if (result.hunks?.length)
     return diffLines(result.hunks, screen, isUnfolded ? Number.POSITIVE_INFINITY : MAX_DIFF_LINES)
-  if (isUnfolded) return indented(result.text.trimEnd(), screen)
+  if (isUnfolded) return indentLines(result.text.trimEnd(), screen)
   return words ? foundLines(result.text, words, screen) : []
 }
 
@@ -133,23 +135,23 @@ const MAX_SEARCHED_CHARS = 200_000
 const MAX_LINE_LENGTH = 10_000
 
 function foundLines(text: string, words: RegExp, screen: Screen): string[] {
-  const found = text
+  const matches = text
     .slice(0, MAX_SEARCHED_CHARS)
     .split("\n")
     .map((line) => safeLine(line.slice(0, MAX_LINE_LENGTH)))
     .map((line) => ({ line, at: line.search(words) }))
     .filter(({ at }) => at >= 0)
-  const lines = found.slice(0, MAX_FOUND_LINES).map(({ line, at }) => {
+  const lines = matches.slice(0, MAX_FOUND_LINES).map(({ line, at }) => {
     const from = at < screen.columns / 2 ? 0 : at - 20
     return `  ${clip(`${from > 0 ? screen.glyphs.ellipsis : ""}${line.slice(from)}`, screen.columns - 2)}`
   })
-  const left = found.length - lines.length
-  return left === 0
+  const hiddenCount = matches.length - lines.length
+  return hiddenCount === 0
     ? lines
-    : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more such lines`)}`]
+    : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${hiddenCount} more such lines`)}`]
 }
 
-function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
+function indentLines(text: string, screen: Screen, ...styles: Style[]): string[] {
   return text === ""
     ? []
     : plainLines(text, narrowScreen(screen, 2), ...styles).map((line) => (line === "" ? "" : `  ${line}`))
@@ -158,34 +160,36 @@ function indented(text: string, screen: Screen, ...styles: Style[]): string[] {
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */
 function callInput(text: string, screen: Screen): string[] {
   const input = parseObject(text)
-  if (!input) return indented(text, screen)
+  if (!input) return indentLines(text, screen)
   return Object.entries(input).flatMap(([name, value]) => {
-    const shown = typeof value === "string" ? value : JSON.stringify(value)
-    return indented(shown.includes("\n") ? `${name}:\n${shown}` : `${name}: ${shown}`, screen)
+    const valueText = typeof value === "string" ? value : JSON.stringify(value)
+    return indentLines(valueText.includes("\n") ? `${name}:\n${valueText}` : `${name}: ${valueText}`, screen)
   })
 }
 
-function diffLines(hunks: readonly Hunk[], screen: Screen, most: number): string[] {
+function diffLines(hunks: readonly Hunk[], screen: Screen, maxLines: number): string[] {
   const all = hunks.flatMap((hunk) => [
     { text: `@@ -${hunk.old_start},${hunk.old_lines} +${hunk.new_start},${hunk.new_lines} @@`, style: "dim" as const },
     ...hunk.lines.map((text) => ({ text, style: styleOfChange(text) })),
   ])
-  const shown = all.slice(0, most)
+  const shown = all.slice(0, maxLines)
   const lines = shown.flatMap(({ text, style }) => {
     const clean = styleText({ color: false }, text).replaceAll("\t", "    ").replaceAll("\n", " ")
     const pieces = wrapChange(clean, Math.max(8, screen.columns - 2))
     return pieces.map((piece) => `  ${style ? paint(screen, style, piece) : piece}`)
   })
-  const left = all.length - shown.length
-  return left === 0 ? lines : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${left} more lines`)}`]
+  const hiddenCount = all.length - shown.length
+  return hiddenCount === 0
+    ? lines
+    : [...lines, `  ${paint(screen, "dim", `${screen.glyphs.ellipsis} ${hiddenCount} more lines`)}`]
 }
 
-/** Wraps a line of a diff. Continuation lines are indented, because only a changed line begins with a sign. */
+/** Wraps a line of a diff. Continuation lines are indented, so that only changed lines begin with a plus or minus sign. */
 function wrapChange(line: string, columns: number): string[] {
   const [lead = ""] = /^[+-]? */.exec(line)!
   if (widthOf(line) <= columns) return [line]
-  const hang = lead.length > columns / 2 ? lead.slice(0, 1) : lead || " "
-  return wrapAfter(hang, line.slice(lead === "" ? 0 : hang.length), columns)
+  const indentation = lead.length > columns / 2 ? lead.slice(0, 1) : lead || " "
+  return wrapAfter(indentation, line.slice(lead === "" ? 0 : indentation.length), columns)
 }
 
 function styleOfChange(line: string): Style | undefined {
@@ -204,6 +208,6 @@ function headLine(message: ReadMessage, { screen, agent }: ReadOptions): string 
 
 const STYLES: Record<Speaker["kind"], Style> = { person: "green", plan: "magenta", agent: "cyan", program: "magenta" }
 
-function barred(line: string, screen: Screen): string {
+function withBar(line: string, screen: Screen): string {
   return `${paint(screen, "green", screen.glyphs.bar)} ${line}`.trimEnd()
 }

@@ -1,6 +1,6 @@
 import { paint, type Style, safe, type Terminal } from "./terminal.ts"
 
-/** The area for a conversation: a terminal with a pager, or a part of one. */
+/** The area in which a conversation is shown: a whole terminal, or a part of one. */
 export type Screen = Pick<Terminal, "columns" | "color"> & { glyphs: Glyphs }
 export type Glyphs = typeof GLYPHS
 
@@ -25,6 +25,6 @@ export function styleText(screen: Pick<Screen, "color">, text: string, ...styles
     .join("\n")
 }
 
-export function narrowScreen(screen: Screen, less: number): Screen {
-  return { ...screen, columns: Math.max(10, screen.columns - less) }
+export function narrowScreen(screen: Screen, columns: number): Screen {
+  return { ...screen, columns: Math.max(10, screen.columns - columns) }
 }

@@ -28,11 +28,11 @@ export function terminalOf(
   }
 }
 
-const CODES = { bold: 1, dim: 2, italic: 3, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 }
-export type Style = keyof typeof CODES
+const STYLE_CODES = { bold: 1, dim: 2, italic: 3, red: 31, green: 32, yellow: 33, blue: 34, magenta: 35, cyan: 36 }
+export type Style = keyof typeof STYLE_CODES
 
 export function paint(terminal: Pick<Terminal, "color">, style: Style, text: string): string {
-  return terminal.color && text !== "" ? `\x1b[${CODES[style]}m${text}\x1b[0m` : text
+  return terminal.color && text !== "" ? `\x1b[${STYLE_CODES[style]}m${text}\x1b[0m` : text
 }
 
 /** Makes text of a transcript safe to print. */
@@ -50,7 +50,7 @@ export function widthOf(text: string): number {
   return SINGLE_COLUMN_TEXT.test(text) ? text.length : stringWidth(text)
 }
 
-/** Matches texts whose characters all take one column: most texts, and all of dex's own. Takes a fiftieth of the time. */
+/** Matches texts whose characters all take one column, like most texts. This check is 50 times faster than `stringWidth`. */
 const SINGLE_COLUMN_TEXT = /^[\x20-\x7e\xa0-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u2218\u2500-\u259f]*$/
 
 /**
@@ -64,7 +64,7 @@ export function graphemesOf(text: string): string[] {
   return text.match(GRAPHEME_CLUSTERS) ?? []
 }
 
-/** As many complete grapheme clusters from the beginning as fit. */
+/** The beginning of a text: as many complete grapheme clusters as fit into `columns`. */
 export function cutToColumns(text: string, columns: number): string {
   if (SINGLE_COLUMN_TEXT.test(text)) return text.slice(0, Math.max(0, columns))
   let width = 0
@@ -87,17 +87,17 @@ export function padEnd(text: string, columns: number): string {
 }
 
 /**
- * The only function that wraps text: at spaces, and inside a word only if it is longer than a line. Colours continue on the
- * next line.
+ * Wraps text at spaces, and inside a word only if the word is longer than a line. Colours continue on the next line. All text is
+ * wrapped by this function.
  */
 export function wrap(text: string, columns: number): string[] {
   const { plain, codes } = withoutCodes(text)
-  let open = ""
+  let activeCodes = ""
   return lineBreaks(plain, columns).map(([from, to]) => {
     const line = plain.slice(from, to)
-    if (codes.length === 0 && open === "") return line
-    const coloured = withCodes(line, from, codes, open)
-    open = coloured.open
+    if (codes.length === 0 && activeCodes === "") return line
+    const coloured = withCodes(line, from, codes, activeCodes)
+    activeCodes = coloured.open
     return coloured.text
   })
 }
@@ -122,27 +122,30 @@ function lineBreaks(text: string, columns: number): [from: number, to: number][]
   let from = -1
   let to = 0
   let width = 0
-  let next = 0
+  let nextWordStart = 0
   for (const word of text.split(" ")) {
-    let at = next
-    next += word.length + 1
-    let wide = widthOf(word)
-    if (from >= 0 && width + 1 + wide > columns) {
+    let wordStart = nextWordStart
+    nextWordStart += word.length + 1
+    let wordWidth = widthOf(word)
+    if (from >= 0 && width + 1 + wordWidth > columns) {
       lines.push([from, to])
       from = -1
     }
-    while (wide > columns) {
+    while (wordWidth > columns) {
       // A word may be a complete file, so only a part a few times longer than a line is measured.
-      const head = cutToColumns(text.slice(at, Math.min(next - 1, at + 8 * columns + 64)), columns)
+      const head = cutToColumns(
+        text.slice(wordStart, Math.min(nextWordStart - 1, wordStart + 8 * columns + 64)),
+        columns,
+      )
       if (head === "") break
-      lines.push([at, at + head.length])
-      at += head.length
-      wide -= widthOf(head)
+      lines.push([wordStart, wordStart + head.length])
+      wordStart += head.length
+      wordWidth -= widthOf(head)
     }
-    if (from < 0 && wide === 0 && at === next - 1) continue
-    width = from < 0 ? wide : width + 1 + wide
-    if (from < 0) from = at
-    to = next - 1
+    if (from < 0 && wordWidth === 0 && wordStart === nextWordStart - 1) continue
+    width = from < 0 ? wordWidth : width + 1 + wordWidth
+    if (from < 0) from = wordStart
+    to = nextWordStart - 1
   }
   if (from >= 0) lines.push([from, to])
   return lines
@@ -162,19 +165,19 @@ function withoutCodes(text: string): { plain: string; codes: Code[] } {
   return { plain, codes }
 }
 
-/** The line with its codes. Removes the codes up to the line's end from the list; `open` are the codes that are active there. */
+/** Puts a line's codes back into it and removes them from the list. The result's `open` is the codes active at the line's end. */
 function withCodes(line: string, from: number, codes: Code[], open: string): { text: string; open: string } {
   let text = ""
-  let done = 0
-  let on = open
+  let end = 0
+  let active = open
   while (codes.length > 0 && codes[0]!.at <= from + line.length) {
     const { at, code } = codes.shift()!
-    const upTo = Math.max(done, at - from)
-    text += activeCodes(line.slice(done, upTo), on)
-    done = upTo
-    on = code === "\x1b[0m" ? "" : code === INVERSE_OFF ? on.replaceAll(INVERSE_ON, "") : on + code
+    const next = Math.max(end, at - from)
+    text += withActiveCodes(line.slice(end, next), active)
+    end = next
+    active = code === "\x1b[0m" ? "" : code === INVERSE_OFF ? active.replaceAll(INVERSE_ON, "") : active + code
   }
-  return { text: text + activeCodes(line.slice(done), on), open: on }
+  return { text: text + withActiveCodes(line.slice(end), active), open: active }
 }
 
 const INVERSE_ON = "\x1b[7m"
@@ -200,8 +203,8 @@ export function markWords(line: string, words: RegExp): string {
   return withCodes(plain, 0, all, "").text
 }
 
-function activeCodes(text: string, on: string): string {
-  return text === "" || on === "" ? text : `${on}${text}\x1b[0m`
+function withActiveCodes(text: string, active: string): string {
+  return text === "" || active === "" ? text : `${active}${text}\x1b[0m`
 }
 
 /**
@@ -213,25 +216,25 @@ export function programOf(
   script: string | undefined = process.argv[1],
 ): string | undefined {
   if (env.npm_command === undefined || script === undefined) return undefined
-  const here = realPathOrUndefined(script)
-  if (here === undefined || !here.includes(PACKAGE)) return undefined
+  const thisScript = realPathOrUndefined(script)
+  if (thisScript === undefined || !thisScript.includes(PACKAGE_FOLDER)) return undefined
   const folders = (env.PATH ?? env.Path ?? "").split(delimiter)
   // npm puts its own folders first while it runs.
-  const found = folders.filter((folder) => folder !== "" && !/[\\/]node_modules[\\/]\.bin[\\/]?$/.test(folder))
-  return found.some((folder) => startsHere(folder, here)) ? undefined : "npx dexctx"
+  const ownFolders = folders.filter((folder) => folder !== "" && !/[\\/]node_modules[\\/]\.bin[\\/]?$/.test(folder))
+  return ownFolders.some((folder) => startsThisDex(folder, thisScript)) ? undefined : "npx dexctx"
 }
 
-const PACKAGE = `${sep}node_modules${sep}dexctx${sep}`
+const PACKAGE_FOLDER = `${sep}node_modules${sep}dexctx${sep}`
 
 /**
  * True if the folder contains a command that starts this dex. On Windows it is a small script next to the folder of the packages;
  * on other systems, a link.
  */
-function startsHere(folder: string, here: string): boolean {
-  if (process.platform !== "win32") return realPathOrUndefined(join(folder, "dex")) === here
+function startsThisDex(folder: string, thisScript: string): boolean {
+  if (process.platform !== "win32") return realPathOrUndefined(join(folder, "dex")) === thisScript
   return (
     realPathOrUndefined(join(folder, "dex.cmd")) !== undefined &&
-    here.startsWith(`${realPathOrUndefined(folder)}${PACKAGE}`)
+    thisScript.startsWith(`${realPathOrUndefined(folder)}${PACKAGE_FOLDER}`)
   )
 }
 

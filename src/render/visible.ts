@@ -18,26 +18,27 @@ export function withVisibleTexts(output: unknown): { output: unknown; removed: n
   const clean = (text: string): string => {
     if (PLAIN_TEXT.test(text)) return text
     const controlled = withoutControls(text)
-    const seen = withoutHidden(controlled)
-    if (seen.length < controlled.length) removed += [...controlled].length - [...seen].length
-    return seen
+    const visible = withoutHidden(controlled)
+    if (visible.length < controlled.length) removed += [...controlled].length - [...visible].length
+    return visible
   }
-  const each = (value: unknown): unknown => {
+  const cleanValue = (value: unknown): unknown => {
     if (typeof value === "string") return clean(value)
     if (typeof value !== "object" || value === null) return value
-    if (Array.isArray(value)) return value.map(each)
-    if (isPlain(value)) return value
-    const given = Object.entries(value).filter(([, inner]) => inner !== undefined)
-    return Object.fromEntries(given.map(([name, inner]) => [clean(name), each(inner)]))
+    if (Array.isArray(value)) return value.map(cleanValue)
+    if (isPlainRow(value)) return value
+    const definedFields = Object.entries(value).filter(([, inner]) => inner !== undefined)
+    return Object.fromEntries(definedFields.map(([name, inner]) => [clean(name), cleanValue(inner)]))
   }
-  return { output: each(output), removed }
+  return { output: cleanValue(output), removed }
 }
 
-/** True for a row without hidden characters, which need not be copied. */
-function isPlain(row: object): boolean {
+/** True for an object without hidden characters or nested values. It does not have to be copied. */
+function isPlainRow(row: object): boolean {
   for (const [name, value] of Object.entries(row)) {
-    const is = typeof value === "string" ? PLAIN_TEXT.test(value) : typeof value !== "object" && value !== undefined
-    if (!is || !PLAIN_TEXT.test(name)) return false
+    const isPlainValue =
+      typeof value === "string" ? PLAIN_TEXT.test(value) : typeof value !== "object" && value !== undefined
+    if (!isPlainValue || !PLAIN_TEXT.test(name)) return false
   }
   return true
 }
@@ -64,24 +65,26 @@ const HIDDEN_CHARACTER = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu
 const DRAWN_FORMAT_CHARACTER = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u
 
 function withoutHidden(text: string): string {
-  return text.replace(HIDDEN_CHARACTER, (sign, at: number, whole: string) => (isSpelling(sign, at, whole) ? sign : ""))
+  return text.replace(HIDDEN_CHARACTER, (character, at: number, whole: string) =>
+    isPartOfSpelling(character, at, whole) ? character : "",
+  )
 }
 
-/** True if an invisible character belongs to the text around it. */
-function isSpelling(sign: string, at: number, whole: string): boolean {
-  const code = sign.codePointAt(0)!
+/** True if an invisible character belongs to the spelling of the text around it. */
+function isPartOfSpelling(character: string, at: number, whole: string): boolean {
+  const code = character.codePointAt(0)!
   const before = () => characterBefore(whole, at)
   if (code === 0xfe0e || code === 0xfe0f) return /\p{Emoji}/u.test(before())
   if (code === 0x200d && isPicture(whole.codePointAt(at + 1))) {
-    // A skin colour, or the selector for colour, may be between them.
-    const last = before()
-    const base = /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(last) ? characterBefore(whole, at - last.length) : last
+    // A skin colour, or the selector for colour, may be between the picture and the joiner.
+    const modifier = before()
+    const base = /[\ufe0f\u{1f3fb}-\u{1f3ff}]/u.test(modifier) ? characterBefore(whole, at - modifier.length) : modifier
     return isPicture(base.codePointAt(0))
   }
-  if (code === 0x200c || code === 0x200d || (code >= 0x180b && code <= 0x180d)) return isJoined(before())
+  if (code === 0x200c || code === 0x200d || (code >= 0x180b && code <= 0x180d)) return usesJoiners(before())
   if ((code >= 0xfe00 && code <= 0xfe02) || (code >= 0xe0100 && code <= 0xe01ef))
     return /\p{Unified_Ideograph}/u.test(before())
-  return DRAWN_FORMAT_CHARACTER.test(sign)
+  return DRAWN_FORMAT_CHARACTER.test(character)
 }
 
 function characterBefore(text: string, at: number): string {
@@ -94,13 +97,13 @@ function isPicture(code: number | undefined): boolean {
 }
 
 /**
- * True for a letter or mark of a script in which a joiner is part of the spelling: by the shapes of its letters, or by a virama.
+ * True for a letter or mark of a script in which joiners are part of the spelling: they change the shape of letters or join them.
  */
-function isJoined(sign: string): boolean {
+function usesJoiners(character: string): boolean {
   return (
-    /[\p{L}\p{M}]/u.test(sign) &&
+    /[\p{L}\p{M}]/u.test(character) &&
     /[\p{scx=Arab}\p{scx=Syrc}\p{scx=Mand}\p{scx=Nkoo}\p{scx=Mong}\p{scx=Phag}\p{scx=Adlm}\p{scx=Rohg}\p{scx=Deva}\p{scx=Beng}\p{scx=Guru}\p{scx=Gujr}\p{scx=Orya}\p{scx=Taml}\p{scx=Telu}\p{scx=Knda}\p{scx=Mlym}\p{scx=Sinh}\p{scx=Tibt}\p{scx=Mymr}\p{scx=Khmr}\p{scx=Java}\p{scx=Bali}\p{scx=Sund}\p{scx=Newa}\p{scx=Cham}]/u.test(
-      sign,
+      character,
     )
   )
 }

@@ -1,8 +1,7 @@
 import { localMinute } from "../core/dates.ts"
 import { grouped } from "../core/format.ts"
 
-// A count with its noun: `1 message`, `2 messages`.
-
+/** A count with its noun: `1 message`, `2 messages`. */
 export function many(count: number, one: string, more = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : more}`
 }
@@ -25,7 +24,7 @@ export function when(iso: string | undefined): string {
   return localMinute(Date.parse(iso))
 }
 
-/** How long ago a time was: 5m, 3h, 2d, 9w, 14mo. */
+/** How long ago a time was: `5m`, `3h`, `2d`, `9w` or `14mo`. */
 export function age(iso: string, now: number): string {
   const minutes = Math.max(0, (now - Date.parse(iso)) / 60_000)
   if (Number.isNaN(minutes)) return "no date"

@@ -24,7 +24,7 @@ function shown(pieces: string[]) {
   const sentences = createSentences(check, (text) => said.push({ text, after }))
   for (const piece of pieces) {
     after++
-    sentences.hear(piece)
+    sentences.append(piece)
   }
   sentences.end(true)
   return { said, checked: sentences.checked() }
@@ -107,19 +107,19 @@ test("code is shown when it is closed, together with its sentence", () => {
 test("a stream that breaks and starts again shows nothing twice, and never half a sentence", () => {
   const said: string[] = []
   const sentences = createSentences(check, (text) => said.push(text))
-  sentences.hear("Port 8080 was taken [1]. It was fixed by the moo")
+  sentences.append("Port 8080 was taken [1]. It was fixed by the moo")
   sentences.restart()
-  for (const piece of ["Port 8080 was", " taken [1]. It binds", " to 0 [2]. All"]) sentences.hear(piece)
-  sentences.leave()
+  for (const piece of ["Port 8080 was", " taken [1]. It binds", " to 0 [2]. All"]) sentences.append(piece)
+  sentences.interrupt()
   expect(said).toEqual(["Port 8080 was taken [1].", "It binds to 0 [2]."])
   expect(sentences.breaks()).toBe(1)
 })
 
 test("words before a search are not counted as left out; those of the answer are", () => {
   const sentences = createSentences(check, () => {})
-  sentences.hear("Let me look.")
+  sentences.append("Let me look.")
   sentences.end(false)
-  sentences.hear("It is the moon. Port 8080 was taken [1].")
+  sentences.append("It is the moon. Port 8080 was taken [1].")
   sentences.end(true)
   expect(sentences.checked()).toMatchObject({ kept: [{ numbers: [1] }], dropped: { no_source: 1 } })
 })

@@ -44,7 +44,7 @@ test("the arguments are the first question, and the commands work as described",
   const told = await typed(
     [
       [/You: /, "why is the hook test flaky\r"],
-      [/without a source left out[\s\S]*You: /, "and before?\r"],
+      [/without a source was left out[\s\S]*You: /, "and before?\r"],
       [/Confidence[\s\S]*You: /, "/sources\r"],
       [/said by[\s\S]*You: /, "/use-case CI\r"],
       [/You: /, "/use-case\r"],

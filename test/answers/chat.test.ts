@@ -350,7 +350,7 @@ describe("on the command line", () => {
     expect(run.stderr).toContain(`  search ${QUESTION} → `)
     expect(run.stderr).toContain("  search free port → ")
     expect(run.stderr).toMatch(/Confidence: \w+\. Written by a model from these sources\./)
-    expect(run.stderr).toContain("1 sentence without a source left out.")
+    expect(run.stderr).toContain("1 sentence without a source was left out.")
     expect(run.stdout + run.stderr).not.toContain("\u001b")
     expect(server.requests[0]!.body).toMatchObject({ model: "other", temperature: 0.5 })
   })

@@ -19,7 +19,7 @@ function conversation(id: string, at: number, shares: number[]): Made {
   }))
   const before = [0]
   for (const { chars } of units) before.push(before.at(-1)! + chars)
-  return { ref: { source: "codex", id }, at, format: "stripped", head: HEAD, units, before, shares }
+  return { ref: { source: "codex", id }, at, format: "stripped", head: HEAD, units, charsBefore: before, shares }
 }
 
 const sizes = fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 90 })

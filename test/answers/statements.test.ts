@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { expect, test } from "vitest"
 import { featuresIn } from "../../src/answers/answering.ts"
 import type { AnswerCandidate } from "../../src/answers/candidates.ts"
-import { chooseStatements, quoteOf, rankStatements } from "../../src/answers/extract.ts"
+import { chooseStatements, quotedText, rankStatements } from "../../src/answers/extract.ts"
 import { statementsIn } from "../../src/answers/statements.ts"
 
 const DOCUMENT = `# Working on it
@@ -24,7 +24,7 @@ mise run test:integration
 const candidate = (text: string, more: Partial<AnswerCandidate> = {}): AnswerCandidate => ({
   text,
   statements: statementsIn(text),
-  is: "agent",
+  textKind: "agent",
   rank: 0,
   score: 1,
   cite: () => undefined,
@@ -35,7 +35,7 @@ const question = (text: string) => {
   return { text, words, weights: words.map(() => 1) }
 }
 const answers = (asked: string, ...texts: AnswerCandidate[]) =>
-  chooseStatements(rankStatements(question(asked), texts)).map(quoteOf)
+  chooseStatements(rankStatements(question(asked), texts)).map(quotedText)
 
 test("a text is divided into sentences, items, rows and lines of code, without headings and machine output", () => {
   expect(statementsIn(DOCUMENT).map(({ kind, text }) => [kind, text])).toEqual([

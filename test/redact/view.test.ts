@@ -2,7 +2,7 @@ import fc from "fast-check"
 import { describe, expect, test } from "vitest"
 import { hintsOf } from "../../src/redact/hints.ts"
 import { redactText } from "../../src/redact/redact.ts"
-import { seenView as viewOf } from "../../src/redact/view.ts"
+import { visibleView as viewOf } from "../../src/redact/view.ts"
 import { CONTEXTS, readable } from "./contexts.ts"
 import { FAMILIES, random } from "./secrets.ts"
 

@@ -123,7 +123,7 @@ describe("a message", () => {
     { number: 1, role: "assistant" as const, parts: [call], facts: [] },
     { number: 2, role: "tool" as const, parts: [result], facts: [] },
   ]
-  const options = { agent: "Codex", root: "", outcomes: outcomesOf(messages), mostChars: 100 }
+  const options = { agent: "Codex", root: "", outcomes: outcomesOf(messages), maxChars: 100 }
 
   test("a result is shown with its call, and not again", () => {
     expect(messageHtml(messages[0]!, options)?.html).toMatch(/failed.*npm test.*✗ failed · 1 line.*1 failed/s)

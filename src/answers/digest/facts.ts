@@ -9,7 +9,7 @@ import { listedDecision } from "../../tools/decisions/run.ts"
 import { knowledgeUpdatedIfQuick } from "../../tools/learned.ts"
 import { findOpenChecks, type OpenCheck } from "../left-open.ts"
 
-/** The work in a project, taken only from the records. */
+/** Facts about the work in a project during a period, taken only from the records. */
 export type ProjectFacts = {
   project: string
   conversations: { id: string; title: string; source: string; messages: number }[]
@@ -51,24 +51,24 @@ export async function projectFacts(
     limit: 1_000_000,
     offset: 0,
   })
-  const found = new Map<string, { row: ConversationRow; messages: StoredMessage[] }[]>()
+  const byProject = new Map<string, { row: ConversationRow; messages: StoredMessage[] }[]>()
   for (const row of rows) {
-    const within = ({ at = row.ended_at ?? 0 }: StoredMessage) => at >= range.from && at <= range.to
+    const isInRange = ({ at = row.ended_at ?? 0 }: StoredMessage) => at >= range.from && at <= range.to
     const messages = (await store.messages(row.ref)).filter(
-      (message) => !message.superseded && !message.copied && within(message),
+      (message) => !message.superseded && !message.copied && isInRange(message),
     )
     const name = row.project ?? ""
-    if (messages.length > 0) found.set(name, [...(found.get(name) ?? []), { row, messages }])
+    if (messages.length > 0) byProject.set(name, [...(byProject.get(name) ?? []), { row, messages }])
   }
-  const { decisions, notes } = await decisionsWithin(dex, range, project)
-  const projects = [...new Set([...found.keys(), ...decisions.keys()])]
-    .map((name) => factsOf(name, found.get(name) ?? [], decisions.get(name) ?? []))
-    .map((facts) => (all ? facts : shortened(facts)))
+  const { decisions, notes } = await decisionsInRange(dex, range, project)
+  const projects = [...new Set([...byProject.keys(), ...decisions.keys()])]
+    .map((name) => factsOf(name, byProject.get(name) ?? [], decisions.get(name) ?? []))
+    .map((facts) => (all ? facts : limitLists(facts)))
     .sort((a, b) => b.conversations.length - a.conversations.length || (a.project < b.project ? -1 : 1))
   return { projects, notes }
 }
 
-function shortened(facts: ProjectFacts): ProjectFacts {
+function limitLists(facts: ProjectFacts): ProjectFacts {
   return {
     ...facts,
     decisions: facts.decisions.slice(0, MAX_DECISIONS),
@@ -82,7 +82,7 @@ function factsOf(
   conversations: { row: ConversationRow; messages: StoredMessage[] }[],
   decisions: ListedDecision[],
 ): ProjectFacts {
-  const persons = conversations.filter(({ row }) => row.kind === "person")
+  const personConversations = conversations.filter(({ row }) => row.kind === "person")
   const effects = conversations
     .flatMap(({ row, messages }) =>
       messages.flatMap(({ number, at, effects }) =>
@@ -106,13 +106,13 @@ function factsOf(
   )
   return {
     project,
-    conversations: persons.map(({ row, messages }) => ({
+    conversations: personConversations.map(({ row, messages }) => ({
       id: formatRef(row.ref),
       title: row.title?.text ?? "(no title)",
       source: row.ref.source,
       messages: messages.length,
     })),
-    other_conversations: conversations.length - persons.length,
+    other_conversations: conversations.length - personConversations.length,
     decisions,
     decisions_total: decisions.length,
     commits: [...commits.values()],
@@ -124,12 +124,12 @@ function factsOf(
   }
 }
 
-type WorkDone = { effect: Effect; at: number; ref: string }
+type PlacedEffect = { effect: Effect; at: number; ref: string }
 
-function changedFiles(project: string, done: WorkDone[]): { files: ProjectFacts["files"]; plans: number } {
+function changedFiles(project: string, effects: PlacedEffect[]): { files: ProjectFacts["files"]; plans: number } {
   const files = new Map<string, { path: string; added: number; removed: number }>()
   const plans = new Set<string>()
-  for (const { effect } of done) {
+  for (const { effect } of effects) {
     if (effect.type !== "file" || effect.action !== "edited") continue
     if (PLAN_FILE.test(effect.path)) {
       plans.add(effect.path)
@@ -141,8 +141,8 @@ function changedFiles(project: string, done: WorkDone[]): { files: ProjectFacts[
     file.removed += effect.removed ?? 0
     files.set(path, file)
   }
-  const most = [...files.values()].sort((a, b) => b.added + b.removed - a.added - a.removed)
-  return { files: most, plans: plans.size }
+  const mostChanged = [...files.values()].sort((a, b) => b.added + b.removed - a.added - a.removed)
+  return { files: mostChanged, plans: plans.size }
 }
 
 type ListedDecision = Infer<typeof decisionShape>
@@ -150,13 +150,13 @@ type ListedDecision = Infer<typeof decisionShape>
 const NO_LIMIT = 1_000_000
 
 /** The period's decisions by project, newest first. The notes say if dex has not learned from some conversations yet. */
-async function decisionsWithin(
+async function decisionsInRange(
   dex: Dex,
   range: { from: number; to: number },
   project?: string,
 ): Promise<{ decisions: Map<string, ListedDecision[]>; notes: string[] }> {
   const { knowledge, hidden, notes } = await knowledgeUpdatedIfQuick(dex)
-  const known = knowledge.decisions.knownDecisions({
+  const inRange = knowledge.decisions.knownDecisions({
     ...range,
     project,
     except: hidden,
@@ -164,7 +164,7 @@ async function decisionsWithin(
     limit: NO_LIMIT,
   })
   const decisions = new Map<string, ListedDecision[]>()
-  for (const decision of known.decisions.map(listedDecision))
+  for (const decision of inRange.decisions.map(listedDecision))
     decisions.set(decision.project, [...(decisions.get(decision.project) ?? []), decision])
   return { decisions, notes }
 }

@@ -1,7 +1,8 @@
 import { safeLine } from "../../render/terminal.ts"
+import { many } from "../../render/words.ts"
 import type { ProjectFacts } from "./facts.ts"
 
-const COMMAND_CHARS = 100
+const MAX_LINE_CHARS = 100
 
 /** The facts as Markdown. Each text from a transcript is on one line, without control characters. */
 export function factsPage(projects: ProjectFacts[]): string[] {
@@ -10,7 +11,7 @@ export function factsPage(projects: ProjectFacts[]): string[] {
     "",
     ...facts.conversations.map(
       ({ id, title, messages }) =>
-        `- ${safeLine(title).slice(0, COMMAND_CHARS)} (${messages} messages, ${safeLine(id)})`,
+        `- ${safeLine(title).slice(0, MAX_LINE_CHARS)} (${many(messages, "message")}, ${safeLine(id)})`,
     ),
     ...(facts.other_conversations > 0 ? [`- ${facts.other_conversations} more by subagents and scripts`] : []),
     "",
@@ -18,7 +19,7 @@ export function factsPage(projects: ProjectFacts[]): string[] {
       "Decided",
       facts.decisions.map(
         ({ quote, ref, superseded_by }) =>
-          `- ${clipped(quote)}${superseded_by ? ", superseded" : ""} (${safeLine(ref)})`,
+          `- ${clipLine(quote)}${superseded_by ? ", superseded" : ""} (${safeLine(ref)})`,
       ),
       facts.decisions_total,
     ),
@@ -32,10 +33,10 @@ export function factsPage(projects: ProjectFacts[]): string[] {
       facts.files_total,
     ),
     ...section(
-      "Left open: failed, and did not pass afterwards",
+      "Left open: commands that failed and did not pass afterwards",
       facts.failed_commands.map(
         ({ command, error, times, ref }) =>
-          `- ${clipped(command)}${times > 1 ? `, ${times} times` : ""} (${safeLine(ref)})${error ? `: ${clipped(error)}` : ""}`,
+          `- ${clipLine(command)}${times > 1 ? `, ${times} times` : ""} (${safeLine(ref)})${error ? `: ${clipLine(error)}` : ""}`,
       ),
       facts.failed_commands_total,
     ),
@@ -47,7 +48,7 @@ function section(title: string, lines: string[], total = lines.length): string[]
   return [`### ${title}`, "", ...lines, ...(total > lines.length ? [`- … and ${total - lines.length} more`] : []), ""]
 }
 
-function clipped(text: string): string {
+function clipLine(text: string): string {
   const line = safeLine(text)
-  return line.length > COMMAND_CHARS ? `${line.slice(0, COMMAND_CHARS)}…` : line
+  return line.length > MAX_LINE_CHARS ? `${line.slice(0, MAX_LINE_CHARS)}…` : line
 }

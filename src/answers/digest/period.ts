@@ -9,13 +9,13 @@ type Period = {
   name: string
   from: number
   to: number
-  /** For the map: days instead of times, so that a repeated digest finds its cached answers. */
+  /** Filters for `dex map`, with days instead of times, so that a repeated digest finds its cached answers. */
   filters: { from: string; to?: string }
 }
 
 const DAYS_BEFORE = { today: 0, yesterday: 1, week: 6 }
 
-/** The default is the day so far. */
+/** The period that the input describes. The default is the day so far. */
 export function periodOf({ period, from, to }: PeriodInput, now: number): Period {
   if (from === undefined && to === undefined) return namedPeriod(period ?? "today", now)
   if (period !== undefined) throw new DexError("usage", "Use either --period, or --from and --to.")

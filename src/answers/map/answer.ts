@@ -15,7 +15,7 @@ type ReplyUsage = ModelReply["usage"]
 /** The dependencies and state of one run. */
 export type MapRun = {
   model: Model
-  purse: TokenBudget
+  tokenBudget: TokenBudget
   cache: Cache
   schema: Schema
   signal: AbortSignal
@@ -29,16 +29,16 @@ export type MapRun = {
 
 type PreparedQuestion = {
   question: Question
-  /** Everything that the model was shown, and a function that checks whether a ref occurs in it. */
+  /** Everything that the model was shown. `contains` checks whether a ref occurs in it. */
   data: string
   contains(ref: Ref): boolean
 }
 
-/** The result for some conversations, and their refs. */
+/** The result for some of the conversations, and the refs of those conversations. */
 export type PartialResult = { result: MapResult; refs: string[] }
 
 export type MapOutcome =
-  | { type: "part"; part: PartialResult; was: "kept" | "asked" }
+  | { type: "part"; part: PartialResult; was: "cached" | "asked" }
   | { type: "failed"; reason: string }
   | { type: "not_done" }
 
@@ -47,36 +47,36 @@ export type MapOutcome =
  * Never throws: an error that stops one request also stops later ones.
  */
 export async function answerQuestion(
-  desk: MapRun,
+  mapRun: MapRun,
   { key, refs }: { key: string; refs: string[] },
   prepare: () => Promise<PreparedQuestion | { reason: string }>,
 ): Promise<MapOutcome> {
-  const cached = cachedPart(desk.cache.get(key), desk.schema)
+  const cached = cachedPart(mapRun.cache.get(key), mapRun.schema)
   if (cached) {
-    note(desk, cached)
-    return { type: "part", part: cached.part, was: "kept" }
+    countAnswer(mapRun, cached)
+    return { type: "part", part: cached.part, was: "cached" }
   }
-  if (desk.stopped !== undefined) return { type: "not_done" }
+  if (mapRun.stopped !== undefined) return { type: "not_done" }
   try {
     const prepared = await prepare()
     if ("reason" in prepared) return { type: "failed", reason: prepared.reason }
     const { question, data, contains } = prepared
-    const answered = await askJson(desk, question, desk.schema, (reply) =>
-      checkReply(reply, desk.schema, contains, data),
+    const answered = await askJson(mapRun, question, mapRun.schema, (reply) =>
+      checkReply(reply, mapRun.schema, contains, data),
     )
     if (answered.type === "bad") return { type: "failed", reason: answered.reason }
     if (answered.type === "no_tokens") {
-      desk.stopped ??= desk.purse.refusal(question)
+      mapRun.stopped ??= mapRun.tokenBudget.refusal(question)
       return { type: "not_done" }
     }
     const { result, dropped } = answered.value
     const short = isCutByServer(question, answered.usage)
-    desk.cache.put(key, { refs, value: { result, refs, dropped, short } })
-    note(desk, { dropped, short })
+    mapRun.cache.put(key, { refs, value: { result, refs, dropped, short } })
+    countAnswer(mapRun, { dropped, short })
     return { type: "part", part: { result, refs }, was: "asked" }
   } catch (error) {
-    desk.stopped ??= messageOf(error).replace(/\.$/, "")
-    desk.error ??= error
+    mapRun.stopped ??= messageOf(error).replace(/\.$/, "")
+    mapRun.error ??= error
     return { type: "not_done" }
   }
 }
@@ -86,9 +86,9 @@ function isCutByServer({ system, text }: Question, { input, is_estimate }: Reply
   return !is_estimate && input < estimateTokens(system + text) / 2
 }
 
-function note(desk: MapRun, { dropped, short }: { dropped: DroppedCounts; short: boolean }): void {
-  for (const name of Object.keys(NOTHING_DROPPED) as (keyof DroppedCounts)[]) desk.dropped[name] += dropped[name]
-  if (short) desk.short++
+function countAnswer(mapRun: MapRun, { dropped, short }: { dropped: DroppedCounts; short: boolean }): void {
+  for (const name of Object.keys(NOTHING_DROPPED) as (keyof DroppedCounts)[]) mapRun.dropped[name] += dropped[name]
+  if (short) mapRun.short++
 }
 
 /** A cached answer. Cached values were checked when they were written; a file that was changed since counts as missing. */
@@ -121,9 +121,9 @@ type AskedAnswer<T> =
 
 const MAX_RETRIES = 2
 
-/** Asks until an answer is valid, and tells the model what was wrong with the last one. Throws what `reply` throws. */
+/** Asks until an answer is valid, and tells the model what was wrong with the last one. Errors of the model are thrown. */
 async function askJson(
-  { model, purse, signal }: { model: Model; purse: TokenBudget; signal: AbortSignal },
+  { model, tokenBudget, signal }: { model: Model; tokenBudget: TokenBudget; signal: AbortSignal },
   question: Question,
   schema: Schema,
   check: (reply: ModelReply) => CheckedReply,
@@ -131,19 +131,19 @@ async function askJson(
   let reason = ""
   for (let tries = 0; tries <= MAX_RETRIES; tries++) {
     const { system, text } = reason === "" ? question : retryQuestion(question, reason)
-    const giveBack = purse.take({ system, text })
-    if (!giveBack) return { type: "no_tokens" }
+    const release = tokenBudget.reserve({ system, text })
+    if (!release) return { type: "no_tokens" }
     let reply: ModelReply
     try {
       reply = await model.reply({ system, messages: [{ role: "user", content: text }], json_schema: schema, signal })
     } finally {
-      giveBack()
+      release()
     }
     const checked = check(reply)
     if ("ok" in checked) return { type: "answer", value: checked.ok, usage: reply.usage }
     reason = checked.wrong
   }
-  return { type: "bad", reason: `${MAX_RETRIES + 1} answers were invalid; of the last one, ${reason}` }
+  return { type: "bad", reason: `${MAX_RETRIES + 1} answers were invalid. The problem with the last one: ${reason}` }
 }
 
 /** Counts of what was removed from an answer, by reason. */
@@ -165,25 +165,25 @@ function checkReply(
   if (reply.finish === "length") return { wrong: "it was cut off, because it was too long; say it in fewer words" }
   const json = findJson(reply.text)
   if (typeof json !== "object" || json === null || Array.isArray(json)) return { wrong: "it held no JSON object" }
-  const fitting = readAs(schema, json)
-  if ("wrong" in fitting) return { wrong: withoutModelWords(fitting.wrong) }
-  const result = redactRecord(fitting.ok as Record<string, never>).record as MapResult
+  const parsed = readAs(schema, json)
+  if ("wrong" in parsed) return { wrong: withoutModelWords(parsed.wrong) }
+  const result = redactRecord(parsed.ok as Record<string, never>).record as MapResult
   const dropped = { ...NOTHING_DROPPED }
-  let given = 0
-  let kept = 0
+  let itemCount = 0
+  let keptCount = 0
   for (const name of listsOf(schema)) {
     const items = itemsOf(result, name)
-    given += items.length
-    result[name] = items.flatMap((item) => takeItem(item, contains, data, dropped))
-    kept += itemsOf(result, name).length
+    itemCount += items.length
+    result[name] = items.flatMap((item) => checkItem(item, contains, data, dropped))
+    keptCount += itemsOf(result, name).length
   }
-  if (given > 0 && kept === 0)
+  if (itemCount > 0 && keptCount === 0)
     return { wrong: "no item has a ref of the data, exactly as it is there, and no foreign link" }
   return { ok: { result, dropped } }
 }
 
-function takeItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, dropped: DroppedCounts): MapItem[] {
-  const refs = [...new Set(item.refs.flatMap((text) => refOf(text, contains)))]
+function checkItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, dropped: DroppedCounts): MapItem[] {
+  const refs = [...new Set(item.refs.flatMap((text) => validRef(text, contains)))]
   dropped.foreign_refs += item.refs.length - refs.length
   if (refs.length === 0) dropped.items_without_refs++
   const isClean = stringsIn(item)
@@ -193,10 +193,10 @@ function takeItem(item: MapItem, contains: (ref: Ref) => boolean, data: string, 
   return refs.length > 0 && isClean ? [{ ...item, refs }] : []
 }
 
-function refOf(text: string, contains: (ref: Ref) => boolean): string[] {
-  const named = parseCompleteRef(text)
-  if (!named) return []
-  const { section: _, ...ref } = named
+function validRef(text: string, contains: (ref: Ref) => boolean): string[] {
+  const parsed = parseCompleteRef(text)
+  if (!parsed) return []
+  const { section: _, ...ref } = parsed
   return contains(ref) ? [formatRef(ref)] : []
 }
 
@@ -213,26 +213,26 @@ function withoutModelWords(wrong: string): string {
 /** The token budget of a run. A request is made only if it fits together with the longest possible answer. */
 export type TokenBudget = {
   /**
-   * Reserves tokens for a request. Undefined if there are too few left. Call the result when the request is over; its real cost
-   * is counted by then.
+   * Reserves tokens for a request. Returns a function that releases them, to be called when the request is over and its real
+   * cost is counted. Undefined if too few tokens are left.
    */
-  take(question: Question): (() => void) | undefined
+  reserve(question: Question): (() => void) | undefined
   /** Why a request does not fit. */
   refusal(question: Question): string
   spent(): number
 }
 
-export function createTokenBudget(model: Model, most: number | undefined, answerTokens: number): TokenBudget {
+export function createTokenBudget(model: Model, limit: number | undefined, answerTokens: number): TokenBudget {
   let reserved = 0
   const spent = () => model.used().input + model.used().output
   const neededFor = ({ system, text }: Question) => estimateTokens(system + text) + answerTokens
   return {
     spent,
     refusal: (question) =>
-      `the next request may need ${neededFor(question)} tokens, and of ${most} tokens ${spent()} were spent`,
-    take(question) {
+      `the next request may need ${neededFor(question)} tokens, and of ${limit} tokens ${spent()} were spent`,
+    reserve(question) {
       const needed = neededFor(question)
-      if (most !== undefined && spent() + reserved + needed > most) return undefined
+      if (limit !== undefined && spent() + reserved + needed > limit) return undefined
       reserved += needed
       return () => {
         reserved -= needed

@@ -17,8 +17,8 @@ import { formatRef, type Ref } from "../../core/ref.ts"
 import { hashOf } from "./data.ts"
 
 /**
- * An answer in ~/.dex/map, where each one has a small file named after a hash of the question. A file is complete or absent.
- * `refs` are the conversations of the answer, which is deleted when one of them is forgotten.
+ * A cached answer in ~/.dex/map. Each answer has its own small file, named after a hash of the question; a file is complete or
+ * absent. `refs` are the conversations that the answer is about: it is deleted when one of them is forgotten.
  */
 export type CacheEntry = { refs: string[]; value: unknown }
 
@@ -30,7 +30,8 @@ export type Cache = {
   sweep(): void
 }
 
-const WRITING_MS = 600_000
+/** After this time, an incomplete file was left by a run that was killed. */
+const STALE_FILE_MS = 600_000
 
 export function openCache(dexDir: string): Cache {
   const folder = folderOf(dexDir)
@@ -49,25 +50,25 @@ export function openCache(dexDir: string): Cache {
         const file = join(folder, name)
         if (
           name.endsWith(".new") &&
-          Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > WRITING_MS
+          Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0) > STALE_FILE_MS
         )
           rmSync(file, { force: true })
       }
     },
     put(key, entry) {
-      const beside = `${path(key)}.${process.pid}.new`
+      const temporaryPath = `${path(key)}.${process.pid}.new`
       try {
         mkdirSync(folder, { recursive: true, mode: 0o700 })
-        const fd = openSync(beside, "w", 0o600)
+        const fd = openSync(temporaryPath, "w", 0o600)
         try {
           writeFileSync(fd, JSON.stringify(entry)) // writes everything or throws; writeSync may write only a part
           fsyncSync(fd)
         } finally {
           closeSync(fd)
         }
-        renameSync(beside, path(key))
+        renameSync(temporaryPath, path(key))
       } catch (error) {
-        rmSync(beside, { force: true })
+        rmSync(temporaryPath, { force: true })
         throw new DexError(
           "map_cache",
           `${folder} cannot be written (${messageOf(error)}), so paid answers could not be stored. Free some space, or fix the permissions.`,

@@ -19,7 +19,7 @@ export type BatchUnit = {
   hash: string
 }
 
-/** The sizes of a conversation without its text, for packing batches. */
+/** The sizes of a conversation's units, without their text. Batches are packed from them. */
 export type MeasuredConversation = {
   ref: Ref
   at: number
@@ -27,43 +27,43 @@ export type MeasuredConversation = {
   head: string
   units: BatchUnit[]
   /** The number of characters before each unit; the last entry is the total. */
-  before: number[]
+  charsBefore: number[]
 }
 
 /** Consecutive units of a conversation. */
 export type Piece = { ref: Ref; from: number; count: number }
 
-const PROJECT_CHARS = 60
+const MAX_PROJECT_CHARS = 60
 /** Matches every character that a reader may take for a line end. */
 const LINE_END = /[\n\u2028\u2029]/
 
 export async function measureConversation(
   store: HistoryReader,
   row: ConversationRow,
-  most: number,
+  maxChars: number,
   format: MapFormat,
 ): Promise<MeasuredConversation> {
   const head = headOf(row)
-  const texts = await unitTexts(store, row.ref, most - head.length, format)
+  const texts = await unitTexts(store, row.ref, maxChars - head.length, format)
   const units = texts.map(({ number, isContinuation, text }) => ({
     number,
     isContinuation,
     chars: text.length,
     hash: hashOf(text),
   }))
-  const before = [0]
-  for (const { chars } of units) before.push(before.at(-1)! + chars)
-  return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, format, head, units, before }
+  const charsBefore = [0]
+  for (const { chars } of units) charsBefore.push(charsBefore.at(-1)! + chars)
+  return { ref: row.ref, at: row.started_at ?? row.ended_at ?? 0, format, head, units, charsBefore }
 }
 
 /** The length of a piece as the model sees it. */
-export function pieceLength({ head, units, before }: MeasuredConversation, from: number, count: number): number {
+export function pieceLength({ head, units, charsBefore }: MeasuredConversation, from: number, count: number): number {
   const first = units[from]!
   return (
     head.length +
     (first.isContinuation ? continuationHead(first.number).length : 0) +
-    before[from + count]! -
-    before[from]!
+    charsBefore[from + count]! -
+    charsBefore[from]!
   )
 }
 
@@ -76,12 +76,12 @@ export async function readPieceText(
   store: HistoryReader,
   measured: MeasuredConversation,
   { from, count }: Piece,
-  most: number,
+  maxChars: number,
 ): Promise<string | undefined> {
   const { head, ref, units, format } = measured
-  const texts = (await unitTexts(store, ref, most - head.length, format)).slice(from, from + count)
-  const same = texts.length === count && texts.every(({ text }, i) => hashOf(text) === units[from + i]!.hash)
-  if (!same) return undefined
+  const texts = (await unitTexts(store, ref, maxChars - head.length, format)).slice(from, from + count)
+  const isUnchanged = texts.length === count && texts.every(({ text }, i) => hashOf(text) === units[from + i]!.hash)
+  if (!isUnchanged) return undefined
   return `${head}${texts[0]!.isContinuation ? continuationHead(texts[0]!.number) : ""}${texts.map(({ text }) => text).join("")}`
 }
 
@@ -93,7 +93,9 @@ function headOf(row: ConversationRow): string {
   const facts = [
     formatRef(row.ref),
     row.started_at === undefined ? undefined : isoDate(row.started_at).slice(0, 10),
-    row.project === undefined ? undefined : `project ${JSON.stringify(safeLine(row.project).slice(-PROJECT_CHARS))}`,
+    row.project === undefined
+      ? undefined
+      : `project ${JSON.stringify(safeLine(row.project).slice(-MAX_PROJECT_CHARS))}`,
   ]
   return `=== ${facts.filter((fact) => fact !== undefined).join(" · ")}\n`
 }
@@ -104,42 +106,42 @@ function continuationHead(number: number): string {
 
 type UnitText = { number: number; isContinuation: boolean; text: string }
 
-async function unitTexts(store: HistoryReader, ref: Ref, most: number, format: MapFormat): Promise<UnitText[]> {
+async function unitTexts(store: HistoryReader, ref: Ref, maxChars: number, format: MapFormat): Promise<UnitText[]> {
   const messages = await store.messages(ref)
   return messages
     .filter((message) => !message.superseded && !message.copied)
-    .flatMap((message) => splitMessage(message, most, format))
+    .flatMap((message) => splitMessage(message, maxChars, format))
 }
 
-/** Splits a message at line ends. A line that is longer than a unit is broken. */
-function splitMessage(message: StoredMessage, most: number, format: MapFormat): UnitText[] {
+/** Splits a message into units at line ends. A line that is longer than a unit is split too. */
+function splitMessage(message: StoredMessage, maxChars: number, format: MapFormat): UnitText[] {
   const { number, role } = message
   const content = safe(messageText(message, format)).trimEnd()
   if (content === "") return []
   const parts = message.parts.filter((part) => messageText({ parts: [part] }, format) !== "")
   const head = `#${number} ${role}, words of: ${[...new Set(parts.map((part) => part.origin))].join(", ")}\n`
-  const room = Math.max(40, most - Math.max(head.length, continuationHead(number).length))
+  const maxTextLength = Math.max(40, maxChars - Math.max(head.length, continuationHead(number).length))
   const units: UnitText[] = []
   let text = head
-  for (const line of content.split(LINE_END).flatMap((one) => breakLine(one, room - 3))) {
-    const shown = `| ${line}\n`
-    if (text.length + shown.length > room + (units.length === 0 ? head.length : 0) && text !== head) {
+  for (const line of content.split(LINE_END).flatMap((one) => breakLine(one, maxTextLength - 3))) {
+    const dataLine = `| ${line}\n`
+    if (text.length + dataLine.length > maxTextLength + (units.length === 0 ? head.length : 0) && text !== head) {
       units.push({ number, isContinuation: units.length > 0, text })
       text = ""
     }
-    text += shown
+    text += dataLine
   }
   return [...units, { number, isContinuation: units.length > 0, text }]
 }
 
-function breakLine(line: string, most: number): string[] {
-  if (line.length <= most) return [line]
+function breakLine(line: string, maxChars: number): string[] {
+  if (line.length <= maxChars) return [line]
   const pieces = []
-  for (let at = 0; at < line.length; ) {
-    const isPair = (line.charCodeAt(at + most - 1) & 0xfc00) === 0xd800
-    const end = at + most - (isPair ? 1 : 0)
-    pieces.push(line.slice(at, end))
-    at = end
+  for (let start = 0; start < line.length; ) {
+    const splitsPair = (line.charCodeAt(start + maxChars - 1) & 0xfc00) === 0xd800
+    const end = start + maxChars - (splitsPair ? 1 : 0)
+    pieces.push(line.slice(start, end))
+    start = end
   }
   return pieces
 }

@@ -10,7 +10,7 @@ export type StoredBatch = { pieces: { ref: string; from: number; count: number }
 
 /** The largest share of a batch that may be empty for it to count as full. */
 export const MAX_EMPTY_SHARE = 0.05
-/** How many conversations after the oldest one are tried for one that fits completely. */
+/** How many of the oldest conversations are tried to find one that fits completely. */
 const CANDIDATE_WINDOW = 20
 
 /** The most characters of a unit. A longer one could leave a batch too empty. */
@@ -31,28 +31,28 @@ export function planBatches(
 ): Batch[] {
   const byRef = new Map(conversations.map((one) => [formatRef(one.ref), one]))
   const taken = new Map(conversations.map((one) => [one, new Uint8Array(one.units.length)]))
-  const kept = stored.flatMap((batch) => {
-    const pieces = batch.pieces.flatMap(({ ref, from, count }): Run[] => {
-      const of = byRef.get(ref)
-      const isThere = of && from >= 0 && count > 0 && from + count <= of.units.length
+  const reused = stored.flatMap((batch) => {
+    const pieces = batch.pieces.flatMap(({ ref, from, count }): UnitRun[] => {
+      const conversation = byRef.get(ref)
+      const exists = conversation && from >= 0 && count > 0 && from + count <= conversation.units.length
       const isFree =
-        isThere &&
+        exists &&
         !taken
-          .get(of)!
+          .get(conversation)!
           .subarray(from, from + count)
           .includes(1)
-      return isFree ? [{ of, from, count }] : []
+      return isFree ? [{ conversation, from, count }] : []
     })
     if (pieces.length === 0 || pieces.length < batch.pieces.length) return []
     const packed = batchOf(pieces)
     if (packed.chars > budget || (packed.chars < budget * (1 - MAX_EMPTY_SHARE) && !isDone(packed.hash))) return []
-    for (const { of, from, count } of pieces) taken.get(of)!.fill(1, from, from + count)
+    for (const { conversation, from, count } of pieces) taken.get(conversation)!.fill(1, from, from + count)
     return [packed]
   })
   return [
-    ...kept,
-    ...pack(
-      conversations.toSorted(byAge).flatMap((of) => runsOf(of, taken.get(of)!)),
+    ...reused,
+    ...packRuns(
+      conversations.toSorted(compareAge).flatMap((conversation) => freeRuns(conversation, taken.get(conversation)!)),
       budget,
     ),
   ]
@@ -84,29 +84,30 @@ export function tokensOfBatch({ chars }: Batch): number {
   return tokensForChars(chars)
 }
 
-type Run = { of: MeasuredConversation; from: number; count: number }
+/** Consecutive units of a conversation that go into one batch. */
+type UnitRun = { conversation: MeasuredConversation; from: number; count: number }
 
-function pack(runs: Run[], budget: number): Batch[] {
+function packRuns(runs: UnitRun[], budget: number): Batch[] {
   const queue = [...runs]
   const batches: Batch[] = []
   while (queue.length > 0) {
-    const pieces: Run[] = []
+    const pieces: UnitRun[] = []
     let chars = 0
-    const take = (run: Run) => {
+    const take = (run: UnitRun) => {
       pieces.push(run)
-      chars += pieceLength(run.of, run.from, run.count)
+      chars += pieceLength(run.conversation, run.from, run.count)
     }
     for (;;) {
-      const fits = queue
+      const fittingIndex = queue
         .slice(0, CANDIDATE_WINDOW)
-        .findIndex(({ of, from, count }) => chars + pieceLength(of, from, count) <= budget)
-      if (fits === -1) break
-      take(queue.splice(fits, 1)[0]!)
+        .findIndex(({ conversation, from, count }) => chars + pieceLength(conversation, from, count) <= budget)
+      if (fittingIndex === -1) break
+      take(queue.splice(fittingIndex, 1)[0]!)
     }
     const [next] = queue
     if (next && chars < budget * (1 - MAX_EMPTY_SHARE)) {
       let count = 1
-      while (count + 1 < next.count && chars + pieceLength(next.of, next.from, count + 1) <= budget) count++
+      while (count + 1 < next.count && chars + pieceLength(next.conversation, next.from, count + 1) <= budget) count++
       take({ ...next, count })
       if (count === next.count) queue.shift()
       else queue[0] = { ...next, from: next.from + count, count: next.count - count }
@@ -116,28 +117,28 @@ function pack(runs: Run[], budget: number): Batch[] {
   return batches
 }
 
-function batchOf(runs: Run[]): Batch {
-  const sorted = [...runs].sort((a, b) => byAge(a.of, b.of) || a.from - b.from)
+function batchOf(runs: UnitRun[]): Batch {
+  const sorted = [...runs].sort((a, b) => compareAge(a.conversation, b.conversation) || a.from - b.from)
   return {
-    pieces: sorted.map(({ of, from, count }) => ({ ref: of.ref, from, count })),
-    chars: sorted.reduce((sum, { of, from, count }) => sum + pieceLength(of, from, count), 0),
-    hash: hashOf(sorted.map(({ of, from, count }) => hashOfPiece(of, from, count)).join("\n")),
+    pieces: sorted.map(({ conversation, from, count }) => ({ ref: conversation.ref, from, count })),
+    chars: sorted.reduce((sum, { conversation, from, count }) => sum + pieceLength(conversation, from, count), 0),
+    hash: hashOf(sorted.map(({ conversation, from, count }) => hashOfPiece(conversation, from, count)).join("\n")),
   }
 }
 
-function runsOf(of: MeasuredConversation, taken: Uint8Array): Run[] {
-  const runs: Run[] = []
+function freeRuns(conversation: MeasuredConversation, taken: Uint8Array): UnitRun[] {
+  const runs: UnitRun[] = []
   for (let from = 0; from < taken.length; ) {
     let end = from
     while (end < taken.length && taken[end] === 0) end++
-    if (end > from) runs.push({ of, from, count: end - from })
+    if (end > from) runs.push({ conversation, from, count: end - from })
     from = end + 1
   }
   return runs
 }
 
 /** Compares by start time, which never changes. */
-function byAge(a: MeasuredConversation, b: MeasuredConversation): number {
-  const [one, other] = [formatRef(a.ref), formatRef(b.ref)]
-  return a.at - b.at || (one < other ? -1 : one > other ? 1 : 0)
+function compareAge(a: MeasuredConversation, b: MeasuredConversation): number {
+  const [refA, refB] = [formatRef(a.ref), formatRef(b.ref)]
+  return a.at - b.at || (refA < refB ? -1 : refA > refB ? 1 : 0)
 }

@@ -57,9 +57,9 @@ export type PreparedMap = {
 }
 
 /** Part of every cache key, so that answers to an older prompt are not reused. */
-const VERSION = "1"
+const PROMPT_VERSION = "1"
 const NO_LIMIT = 1_000_000
-/** How many times the tokens of an answer are merged at most, because the merged result must fit into one answer. */
+/** The data to merge is at most this many times as long as an answer may be, because the result must fit into one answer. */
 const MERGE_RATIO = 4
 
 export async function prepareMap(dex: Dex, job: Job, model: Model | undefined): Promise<PreparedMap> {
@@ -77,16 +77,16 @@ export async function prepareMap(dex: Dex, job: Job, model: Model | undefined): 
   const budget = charactersWithin(job.batch_tokens)
   const measured: MeasuredConversation[] = []
   for (const row of rows) measured.push(await measureConversation(store, row, maxUnitChars(budget), format))
-  const saying = measured.filter(({ units }) => units.length > 0)
+  const nonEmpty = measured.filter(({ units }) => units.length > 0)
   const cache = openCache(dex.home.dir)
-  const planKey = `plan-${cacheKey(VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens, format]))}`
+  const planKey = `plan-${cacheKey(PROMPT_VERSION, model?.id ?? "", task, JSON.stringify([schema, filters, job.batch_tokens, format]))}`
   const isDone = (hash: string) => model !== undefined && cache.has(mapKey(model, job, hash))
   return {
     rows: rows.length,
-    without_text: measured.length - saying.length,
+    without_text: measured.length - nonEmpty.length,
     left_out: left_out as Record<string, number>,
-    conversations: new Map(saying.map((one) => [formatRef(one.ref), one])),
-    batches: planBatches(saying, budget, storedBatches(cache.get(planKey)), isDone),
+    conversations: new Map(nonEmpty.map((one) => [formatRef(one.ref), one])),
+    batches: planBatches(nonEmpty, budget, storedBatches(cache.get(planKey)), isDone),
     isDone: (batch) => isDone(batch.hash),
     budget,
     planKey,
@@ -110,7 +110,7 @@ export type MapRunResult = {
   refs_not_in_result: number
 }
 
-/** Asks about every batch without an answer, then merges. Each answer is cached at once. */
+/** Asks the model about every batch that has no cached answer, then merges the results. Each answer is cached immediately. */
 export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: Model): Promise<MapRunResult> {
   const { batches, conversations, budget } = prepared
   const { schema, task } = job
@@ -121,22 +121,30 @@ export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: M
   const measuredOf = (piece: Piece) => conversations.get(formatRef(piece.ref))!
   cache.sweep()
   cache.put(prepared.planKey, { refs: [], value: batches.map(storedBatch) })
-  const purse = createTokenBudget(model, job.max_tokens_total, answerTokens)
+  const tokenBudget = createTokenBudget(model, job.max_tokens_total, answerTokens)
   const signal = dex.signal ?? new AbortController().signal
-  const desk: MapRun = { model, purse, cache, schema, signal, dropped: { ...NOTHING_DROPPED }, short: 0 }
-  const say = progressOf(dex, batches, purse)
+  const mapRun: MapRun = {
+    model,
+    tokenBudget,
+    cache,
+    schema,
+    signal,
+    dropped: { ...NOTHING_DROPPED },
+    short: 0,
+  }
+  const reportProgress = progressReporter(dex, batches, tokenBudget)
 
   const outcomes = await inParallel(batches, job.parallel, async (batch) => {
     const refs = conversationsOf(batch)
-    const outcome = await answerQuestion(desk, { key: mapKey(model, job, batch.hash), refs }, async () => {
+    const outcome = await answerQuestion(mapRun, { key: mapKey(model, job, batch.hash), refs }, async () => {
       const texts = await Promise.all(
         batch.pieces.map((piece) => readPieceText(store, measuredOf(piece), piece, maxUnitChars(budget))),
       )
-      if (texts.includes(undefined)) return { reason: "it changed while it was read; run this again" }
+      if (texts.includes(undefined)) return { reason: "the data changed while it was read; run this again" }
       const data = texts.join("\n")
-      return { question: mapQuestion(task, schema, data), data, contains: refsOf(batch, measuredOf) }
+      return { question: mapQuestion(task, schema, data), data, contains: refChecker(batch, measuredOf) }
     })
-    say(batch)
+    reportProgress(batch)
     return outcome
   })
   const parts = outcomes.flatMap((outcome) => (outcome.type === "part" ? [outcome.part] : []))
@@ -144,41 +152,41 @@ export async function runMap(dex: Dex, job: Job, prepared: PreparedMap, model: M
     outcome.type === "failed" ? [{ refs: conversationsOf(batches[i]!), reason: outcome.reason }] : [],
   )
   if (parts.length === 0)
-    throw desk.error ?? new DexError("map_failed", `Nothing was mapped: ${desk.stopped ?? failed[0]?.reason}.`)
+    throw mapRun.error ?? new DexError("map_failed", `Nothing was mapped: ${mapRun.stopped ?? failed[0]?.reason}.`)
 
-  const room = Math.min(budget, charactersWithin(answerTokens * MERGE_RATIO))
-  const { result, unmerged, outcomes: merge } = await mergeParts(desk, job, parts, room)
-  const kept = new Set(itemRefs(result, schema))
-  const before = new Set(parts.flatMap((part) => itemRefs(part.result, schema)))
+  const maxMergeChars = Math.min(budget, charactersWithin(answerTokens * MERGE_RATIO))
+  const { result, unmerged, outcomes: mergeOutcomes } = await mergeParts(mapRun, job, parts, maxMergeChars)
+  const mergedRefs = new Set(itemRefs(result, schema))
+  const refsBefore = new Set(parts.flatMap((part) => itemRefs(part.result, schema)))
   return {
     result: withoutWiderRefs(result, schema),
-    cached: countOf(outcomes, "kept"),
+    cached: countOf(outcomes, "cached"),
     asked: countOf(outcomes, "asked") + failed.length,
     failed,
     not_done: outcomes.filter(({ type }) => type === "not_done").length,
-    stopped: desk.stopped,
+    stopped: mapRun.stopped,
     merges: {
-      cached: countOf(merge, "kept"),
-      asked: countOf(merge, "asked"),
-      failed: merge.flatMap((outcome) => (outcome.type === "failed" ? [outcome.reason] : [])),
+      cached: countOf(mergeOutcomes, "cached"),
+      asked: countOf(mergeOutcomes, "asked"),
+      failed: mergeOutcomes.flatMap((outcome) => (outcome.type === "failed" ? [outcome.reason] : [])),
       unmerged,
     },
-    dropped: desk.dropped,
-    short: desk.short,
+    dropped: mapRun.dropped,
+    short: mapRun.short,
     items_before_merge: parts.reduce((sum, part) => sum + countItems(part.result, schema), 0),
     items: countItems(result, schema),
-    refs_not_in_result: [...before].filter((ref) => !kept.has(ref)).length,
+    refs_not_in_result: [...refsBefore].filter((ref) => !mergedRefs.has(ref)).length,
   }
 }
 
-function progressOf(dex: Dex, batches: Batch[], purse: TokenBudget): (batch: Batch) => void {
+function progressReporter(dex: Dex, batches: Batch[], tokenBudget: TokenBudget): (batch: Batch) => void {
   const bytesTotal = batches.reduce((sum, { chars }) => sum + chars, 0)
   let done = 0
   let bytes = 0
   return ({ chars }) => {
     done++
     bytes += chars
-    dex.onProgress?.({ phase: "mapping", done, total: batches.length, bytes, bytesTotal, tokens: purse.spent() })
+    dex.onProgress?.({ phase: "mapping", done, total: batches.length, bytes, bytesTotal, tokens: tokenBudget.spent() })
   }
 }
 
@@ -187,33 +195,33 @@ function progressOf(dex: Dex, batches: Batch[], purse: TokenBudget): (batch: Bat
  * could not be merged are appended, so nothing is lost.
  */
 async function mergeParts(
-  desk: MapRun,
+  mapRun: MapRun,
   { task, schema }: Job,
   parts: PartialResult[],
-  room: number,
+  maxMergeChars: number,
 ): Promise<{ result: MapResult; unmerged: number; outcomes: MapOutcome[] }> {
-  let left = room
+  let charsLeft = maxMergeChars
   const group: (PartialResult & { shown: string })[] = []
   const others: PartialResult[] = []
   for (const part of parts) {
-    const shown = resultForModel(part.result, schema)
-    if (shown.length > left) {
+    const resultText = resultForModel(part.result, schema)
+    if (resultText.length > charsLeft) {
       others.push(part)
       continue
     }
-    group.push({ ...part, shown })
-    left -= shown.length
+    group.push({ ...part, shown: resultText })
+    charsLeft -= resultText.length
   }
   if (group.length < 2)
     return { result: concatenateResults(parts, schema), unmerged: parts.length === 1 ? 0 : parts.length, outcomes: [] }
-  const shown = group.map((part) => part.shown)
-  const key = cacheKey("merge", VERSION, desk.model.id, task, JSON.stringify(schema), ...shown)
+  const resultTexts = group.map((part) => part.shown)
+  const key = cacheKey("merge", PROMPT_VERSION, mapRun.model.id, task, JSON.stringify(schema), ...resultTexts)
   const refs = [...new Set(group.flatMap((part) => part.refs))]
-  const known = new Set(group.flatMap((part) => itemRefs(part.result, schema)))
-  const outcome = await answerQuestion(desk, { key, refs }, async () => ({
-    question: mergeQuestion(task, schema, shown),
-    data: shown.join(""),
-    contains: (ref) => known.has(formatRef(ref)),
+  const groupRefs = new Set(group.flatMap((part) => itemRefs(part.result, schema)))
+  const outcome = await answerQuestion(mapRun, { key, refs }, async () => ({
+    question: mergeQuestion(task, schema, resultTexts),
+    data: resultTexts.join(""),
+    contains: (ref) => groupRefs.has(formatRef(ref)),
   }))
   const isMerged = outcome.type === "part"
   return {
@@ -236,20 +244,20 @@ function concatenateResults(parts: PartialResult[], schema: Schema): MapResult {
   return result
 }
 
-function countOf(outcomes: MapOutcome[], was: "kept" | "asked"): number {
+function countOf(outcomes: MapOutcome[], was: "cached" | "asked"): number {
   return outcomes.filter((outcome) => outcome.type === "part" && outcome.was === was).length
 }
 
 function mapKey(model: Model, job: Job, hash: string): string {
-  return cacheKey("map", VERSION, model.id, job.task, JSON.stringify(job.schema), hash)
+  return cacheKey("map", PROMPT_VERSION, model.id, job.task, JSON.stringify(job.schema), hash)
 }
 
 function conversationsOf({ pieces }: Batch): string[] {
   return [...new Set(pieces.map(({ ref }) => formatRef(ref)))]
 }
 
-/** A function that checks whether a ref names a conversation or message in the batch. */
-function refsOf(batch: Batch, measuredOf: (piece: Piece) => MeasuredConversation): (ref: Ref) => boolean {
+/** Returns a function that checks whether a ref names a conversation or message in the batch. */
+function refChecker(batch: Batch, measuredOf: (piece: Piece) => MeasuredConversation): (ref: Ref) => boolean {
   const numbers = new Map<string, Set<number>>()
   for (const piece of batch.pieces) {
     const name = formatRef(piece.ref)
@@ -263,7 +271,7 @@ function refsOf(batch: Batch, measuredOf: (piece: Piece) => MeasuredConversation
   }
 }
 
-/** The result without refs of conversations for which a message is also listed. */
+/** Removes the ref of a conversation from an item that also has the ref of one of its messages. */
 function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   const lists = listsOf(schema).map((name) => [
     name,
@@ -275,8 +283,8 @@ function withoutWiderRefs(result: MapResult, schema: Schema): MapResult {
   return { ...result, ...Object.fromEntries(lists) }
 }
 
-/** Runs `work` on every item, at most `most` at once, and returns the results in order. */
-async function inParallel<T, R>(items: T[], most: number, work: (item: T, i: number) => Promise<R>): Promise<R[]> {
+/** Runs `work` on every item, on at most `limit` items at once, and returns the results in order. */
+async function inParallel<T, R>(items: T[], limit: number, work: (item: T, i: number) => Promise<R>): Promise<R[]> {
   const results: R[] = new Array(items.length)
   let next = 0
   const worker = async () => {
@@ -285,6 +293,6 @@ async function inParallel<T, R>(items: T[], most: number, work: (item: T, i: num
       results[i] = await work(items[i]!, i)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(most, items.length) }, worker))
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
   return results
 }

@@ -6,10 +6,10 @@ import { listOf, object, type Schema, text } from "../../core/schema.ts"
 export type MapItem = Record<string, unknown> & { refs: string[] }
 export type MapResult = Record<string, unknown>
 
-const REFS = listOf(text(), "Refs of the messages this stands on, as in the data: source:id#number.")
+const REFS_FIELD = listOf(text(), "Refs of the messages this stands on, as in the data: source:id#number.")
 
 export const DEFAULT_SCHEMA: Schema = object({
-  items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS })),
+  items: listOf(object({ text: text(undefined, { minLength: 1 }), refs: REFS_FIELD })),
 })
 
 /** The names of the lists of items. */
@@ -35,13 +35,13 @@ export function countItems(result: MapResult, schema: Schema): number {
  * Reads a schema that a person wrote. Keywords that dex does not check are refused, because ignoring a rule would be misleading.
  * `refs` are added to items that lack them.
  */
-export function readSchema(value: unknown, where: string): Schema {
-  const schema = take(value, "", where)
+export function readSchema(value: unknown, file: string): Schema {
+  const schema = parseSchema(value, "", file)
   if (schema.type !== "object" || listsOf(schema).length === 0)
-    throw schemaError(where, "must be an object with at least one list of objects, such as the items to find")
+    throw schemaError(file, "must be an object with at least one list of objects, such as the items to find")
   for (const name of listsOf(schema)) {
     const items = schema.properties![name]!.items!
-    items.properties = { ...items.properties, refs: REFS }
+    items.properties = { ...items.properties, refs: REFS_FIELD }
     items.required = [...new Set([...(items.required ?? []), "refs"])]
   }
   return schema
@@ -59,24 +59,28 @@ const KEYWORDS_BY_TYPE: Record<string, string[]> = {
 /** Keywords that have no effect, or that dex enforces anyway. */
 const IGNORED_KEYWORDS = ["$schema", "$id", "title", "additionalProperties"]
 
-function take(value: unknown, at: string, where: string): Schema {
-  const place = at === "" ? "the schema" : at
-  if (!isObject(value)) throw schemaError(where, `${place} must be an object`)
+function parseSchema(value: unknown, path: string, file: string): Schema {
+  const place = path === "" ? "the schema" : path
+  if (!isObject(value)) throw schemaError(file, `${place} must be an object`)
   const { type, description, properties, items, required } = value
-  const words = typeof type === "string" && Object.hasOwn(KEYWORDS_BY_TYPE, type) ? KEYWORDS_BY_TYPE[type]! : undefined
-  if (!words) throw schemaError(where, `${place} needs a type: ${Object.keys(KEYWORDS_BY_TYPE).join(", ")}`)
-  const known = [...COMMON_KEYWORDS, ...words]
-  const odd = Object.keys(value).find((key) => !known.includes(key) && !IGNORED_KEYWORDS.includes(key))
-  if (odd !== undefined)
-    throw schemaError(where, `${place} uses "${odd}", which dex does not check there. It has: ${known.join(", ")}`)
-  const unnamed = Array.isArray(required)
+  const keywords =
+    typeof type === "string" && Object.hasOwn(KEYWORDS_BY_TYPE, type) ? KEYWORDS_BY_TYPE[type]! : undefined
+  if (!keywords) throw schemaError(file, `${place} needs a type: ${Object.keys(KEYWORDS_BY_TYPE).join(", ")}`)
+  const allowed = [...COMMON_KEYWORDS, ...keywords]
+  const unsupportedKey = Object.keys(value).find((key) => !allowed.includes(key) && !IGNORED_KEYWORDS.includes(key))
+  if (unsupportedKey !== undefined)
+    throw schemaError(
+      file,
+      `${place} uses "${unsupportedKey}", which dex does not check there. It has: ${allowed.join(", ")}`,
+    )
+  const undescribed = Array.isArray(required)
     ? required.find((name) => !(isObject(properties) && Object.hasOwn(properties, String(name))))
     : undefined
-  if (unnamed !== undefined)
-    throw schemaError(where, `${place} requires "${unnamed}", which its properties do not describe`)
+  if (undescribed !== undefined)
+    throw schemaError(file, `${place} requires "${undescribed}", which its properties do not describe`)
   if (isObject(value.additionalProperties))
-    throw schemaError(where, `${place} describes fields without names, which dex does not check`)
-  const plain = Object.fromEntries(
+    throw schemaError(file, `${place} describes fields without names, which dex does not check`)
+  const limits = Object.fromEntries(
     Object.entries(value).filter(
       ([key, inner]) => ["minimum", "maximum", "minLength"].includes(key) && typeof inner === "number",
     ),
@@ -84,14 +88,14 @@ function take(value: unknown, at: string, where: string): Schema {
   return {
     type: type as Schema["type"],
     description: typeof description === "string" ? description : undefined,
-    ...plain,
+    ...limits,
     enum: Array.isArray(value.enum) ? value.enum.map(String) : undefined,
-    items: type === "array" ? take(items ?? { type: "string" }, `${at}[]`, where) : undefined,
+    items: type === "array" ? parseSchema(items ?? { type: "string" }, `${path}[]`, file) : undefined,
     ...(type === "object" && {
       properties: Object.fromEntries(
         Object.entries(isObject(properties) ? properties : {}).map(([key, inner]) => [
           key,
-          take(inner, at === "" ? key : `${at}.${key}`, where),
+          parseSchema(inner, path === "" ? key : `${path}.${key}`, file),
         ]),
       ),
       required: Array.isArray(required) ? required.map(String) : [],
@@ -104,6 +108,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value)
 }
 
-function schemaError(where: string, what: string): DexError {
-  return new DexError("bad_schema", `${where}: ${what}. See docs/map.md.`)
+function schemaError(file: string, problem: string): DexError {
+  return new DexError("bad_schema", `${file}: ${problem}. See docs/map.md.`)
 }

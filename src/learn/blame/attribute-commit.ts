@@ -26,7 +26,7 @@ export type AttributedFile = { path: string; lines: AttributedLine[] }
 export type AttributedCommit = {
   /** The candidates, likeliest first. */
   ranked: RankedWorker[]
-  /** The first candidate, if it is certain enough to report. */
+  /** The likeliest candidate, if its probability is high enough to report it. */
   attributed?: RankedWorker & { level: "proved" | "likely" }
   files: AttributedFile[]
 }
@@ -47,30 +47,30 @@ export function attributeCommit(
   )
   const [first] = ranked
   if (!first || first.trust < MIN_COMMIT_TRUST) return { ranked, files }
-  const isProved = first.ran || files.some(({ lines }) => lines.some((line) => provesFor(line, first.worker)))
+  const isProved = first.ran || files.some(({ lines }) => lines.some((line) => isProvedFor(line, first.worker)))
   return { ranked, attributed: { ...first, level: isProved ? "proved" : "likely" }, files }
 }
 
-function provesFor(line: AttributedLine, worker: Worker): boolean {
+function isProvedFor(line: AttributedLine, worker: Worker): boolean {
   return line.level === "proved" && line.worker === worker
 }
 
 function rankWorkers(candidates: CommitCandidate[]): RankedWorker[] {
   return candidates
     .map(({ ran, ...one }) => {
-      // A conversation that commits other people's lines also ran the commit.
+      // Running the commit is not enough: a conversation may commit lines that others wrote.
       const isOwn = ran !== undefined && one.has_edited
       return {
         ...one,
         ran: isOwn ? ran : undefined,
-        order: isOwn ? 1 : chance(one.features, ORDER_WEIGHTS),
-        trust: Math.max(isOwn ? RAN : 0, chance(one.features, TRUST_WEIGHTS)),
+        order: isOwn ? 1 : probability(one.features, ORDER_WEIGHTS),
+        trust: Math.max(isOwn ? RAN_COMMIT_TRUST : 0, probability(one.features, TRUST_WEIGHTS)),
       }
     })
     .sort((a, b) => b.order - a.order)
 }
 
-function chance<F extends Record<string, number>>(features: F, weights: Weights<F>): number {
+function probability<F extends Record<string, number>>(features: F, weights: Weights<F>): number {
   let odds = weights.bias
   for (const name in features) odds += weights[name] * features[name]!
   return 1 / (1 + Math.exp(-odds))
@@ -81,72 +81,72 @@ function linesOf(
   writers: Writer[][],
   first: RankedWorker | undefined,
 ): AttributedLine[] {
-  const written = writers.map(likeliest)
+  const authors = writers.map(likeliestWriter)
   return added.map(({ line, text }, i): AttributedLine => {
     const base = { line, key: lineKey(text) }
-    const own = written[i]
-    if (own) {
-      const { worker, ref } = own.edit
-      if (own.trust < MIN_LIKELY_LINE_TRUST) return { ...base, level: "unknown" }
+    const author = authors[i]
+    if (author) {
+      const { worker, ref } = author.edit
+      if (author.trust < MIN_LIKELY_LINE_TRUST) return { ...base, level: "unknown" }
       return {
         ...base,
-        level: own.trust >= MIN_PROVED_LINE_TRUST ? "proved" : "likely",
+        level: author.trust >= MIN_PROVED_LINE_TRUST ? "proved" : "likely",
         reason: "wrote_line",
         worker,
         ref,
       }
     }
-    const near = neighbour(added, written, i)
-    if (near) return { ...base, level: "likely", reason: "wrote_near", worker: near.worker }
-    if (!first || first.trust < LIKELY_COMMIT || !isAlone(first)) return { ...base, level: "unknown" }
+    const neighbour = authorOfNeighbours(added, authors, i)
+    if (neighbour) return { ...base, level: "likely", reason: "wrote_near", worker: neighbour.worker }
+    if (!first || first.trust < MIN_LIKELY_COMMIT_TRUST || !isSoleAuthor(first)) return { ...base, level: "unknown" }
     return { ...base, level: "likely", reason: first.ran ? "ran_commit" : "files_and_time", worker: first.worker }
   })
 }
 
-/** If a commit contains the work of several conversations, a line without a known author may belong to any of them. */
-function isAlone({ features: { wrote } }: RankedWorker): boolean {
+/** False if the conversation wrote only a part of the lines with a known author: others may have written the rest too. */
+function isSoleAuthor({ features: { wrote } }: RankedWorker): boolean {
   return wrote === 0 || wrote >= MIN_SOLE_AUTHOR_SHARE
 }
 
-type Likeliest = { edit: KnownEdit; trust: number }
+type LikelyWriter = { edit: KnownEdit; trust: number }
 
-function likeliest(writers: Writer[]): Likeliest | undefined {
+function likeliestWriter(writers: Writer[]): LikelyWriter | undefined {
   return writers
-    .map(({ edit, features }) => ({ edit, trust: chance(features, WROTE_WEIGHTS) }))
-    .reduce<Likeliest | undefined>((best, one) => (best && best.trust >= one.trust ? best : one), undefined)
+    .map(({ edit, features }) => ({ edit, trust: probability(features, WROTE_WEIGHTS) }))
+    .reduce<LikelyWriter | undefined>((best, one) => (best && best.trust >= one.trust ? best : one), undefined)
 }
 
 /**
- * The author of a line between two lines of one conversation: that conversation wrote it too, but the line was changed since or
- * is too short.
+ * If the nearest known authors above and below a line are the same conversation, that conversation most likely wrote the line
+ * too: the line was changed since, or is too short to recognise.
  */
-function neighbour(
+function authorOfNeighbours(
   added: CommitDiff["files"][number]["added"],
-  written: (Likeliest | undefined)[],
+  authors: (LikelyWriter | undefined)[],
   i: number,
 ): KnownEdit | undefined {
-  const beside = (step: 1 | -1) => {
-    for (let at = i + step, far = 1; far <= MAX_DISTANCE; at += step, far++) {
-      if (added[at]?.line !== added[i]!.line + step * far) return undefined
-      const own = written[at]
-      if (own) return own.trust >= MIN_LIKELY_LINE_TRUST ? own.edit : undefined
+  const nearestAuthor = (step: 1 | -1) => {
+    for (let at = i + step, distance = 1; distance <= MAX_DISTANCE; at += step, distance++) {
+      if (added[at]?.line !== added[i]!.line + step * distance) return undefined
+      const author = authors[at]
+      if (author) return author.trust >= MIN_LIKELY_LINE_TRUST ? author.edit : undefined
     }
     return undefined
   }
-  const [above, below] = [beside(-1), beside(1)]
+  const [above, below] = [nearestAuthor(-1), nearestAuthor(1)]
   return above && below && above.worker === below.worker ? above : undefined
 }
 
 /** The greatest distance, in lines, to a line with a known author. */
 const MAX_DISTANCE = 3
 
-// The weight of each piece of evidence. `npm run eval:blame -- --fit` fits the weights on the earlier half of 428 commits that a
+// The weights of the evidence. `npm run eval:blame -- --fit` fits the weights on the earlier half of 428 commits that a
 // public project linked to its conversations, both as they are and squash merged. The later half is only used to measure. No
 // weight is set by hand.
 
 export type Weights<F> = Record<keyof F | "bias", number>
 
-/** Weights that order the known conversations by how likely each made a commit. Fitted on commits that one of them made. */
+/** Weights that rank the known conversations as makers of a commit. Fitted on commits that one of them made. */
 export const ORDER_WEIGHTS: Weights<CommitFeatures> = {
   bias: -0.586,
   wrote: 1.646,
@@ -190,16 +190,17 @@ export const WROTE_WEIGHTS: Weights<LineFeatures> = {
   last: 0.791,
 }
 
-// The probabilities from which an answer is reported. They include a margin, because the values drift over time.
+// The minimum probabilities for reporting an attribution. They include a margin, because the fitted values drift over time.
 
-/** The least probability for attributing a commit. */
+/** The minimum probability for attributing a commit to a conversation. */
 export const MIN_COMMIT_TRUST = 0.65
-/** The least probability for a line that the conversation is known to have written. */
+/** The minimum probability for calling the author of a line proved. */
 export const MIN_PROVED_LINE_TRUST = 0.95
+/** The minimum probability for calling the author of a line likely. */
 export const MIN_LIKELY_LINE_TRUST = 0.6
-/** The least probability for a line without a known author, in a commit that the conversation made … */
-const LIKELY_COMMIT = 0.7
-/** … if the conversation wrote at least this share of the lines with a known author. */
+/** A commit's lines without a known author are attributed to its maker if the maker has at least this probability … */
+const MIN_LIKELY_COMMIT_TRUST = 0.7
+/** … and wrote at least this share of the lines with a known author, or none of them. */
 export const MIN_SOLE_AUTHOR_SHARE = 0.9
-/** The probability if git printed this very commit in the conversation, which had edited the commit's files. */
-const RAN = 0.97
+/** The probability that a conversation made a commit if git printed it there and the conversation had edited its files. */
+const RAN_COMMIT_TRUST = 0.97

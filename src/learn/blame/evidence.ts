@@ -20,7 +20,7 @@ export type CommitFeatures = {
   arrives: number
   /** The share of the removed lines that the conversation removed. */
   removed: number
-  /** The share of the files that the conversation edited last. */
+  /** The share of the files whose last edit was the conversation's. */
   edited_last: number
   /** 1 if the conversation made the newest edit of any of the files. */
   newest_edit: number
@@ -30,7 +30,7 @@ export type CommitFeatures = {
   since_message: number
   /** 1 if the conversation has the newest message of all. */
   newest_message: number
-  /** 1 if the conversation had not ended yet. */
+  /** 1 if the conversation was still running at the time of the commit. */
   went_on: number
 }
 
@@ -69,7 +69,7 @@ type BlamedCommit = Pick<CommitDiff, "hash" | "at" | "subject" | "files">
 
 const MINUTE = 60_000
 /** The tolerance for times, because clocks differ and git rounds times. */
-const SLACK = 2 * MINUTE
+const TIME_TOLERANCE = 2 * MINUTE
 /** How long a conversation may be silent, in seconds, and still be a candidate for a commit whose files it did not edit. */
 export const MAX_SILENCE_SECONDS = 24 * 60 * 60
 /** The number of minutes that stands for "never". */
@@ -77,13 +77,13 @@ const NEVER_MINUTES = 60 * 24 * 60
 
 /** The latest time at which something counts as evidence about a commit. */
 export function evidenceDeadline({ at }: Pick<BlamedCommit, "at">): number {
-  return at + SLACK
+  return at + TIME_TOLERANCE
 }
 
-/** Collects the evidence about a commit. Pure, except that it reads facts. */
+/** Collects the evidence about the authors of a commit. Pure, except that it reads facts. */
 export function evidenceFor(commit: BlamedCommit, facts: BlameFacts): CommitEvidence {
   const until = evidenceDeadline(commit)
-  const files = commit.files.map((file) => readFile(file, facts.editsOf(file.path, until), until))
+  const files = commit.files.map((file) => readCommitFile(file, facts.editsOf(file.path, until), until))
   const sums = sumsOver(files)
   return {
     candidates: candidatesOf(commit, facts, sums, until),
@@ -92,24 +92,28 @@ export function evidenceFor(commit: BlamedCommit, facts: BlameFacts): CommitEvid
 }
 
 /** A file of a commit, with the known authors of its lines. */
-type ReadFile = {
+type CommitFile = {
   /** For each added line, the edits that wrote it, oldest first. Undefined if the line is too short to attribute. */
-  wrote: (KnownEdit[] | undefined)[]
+  lineEdits: (KnownEdit[] | undefined)[]
   /** For each removed line, the conversations that had removed it. */
   removers: Worker[][]
   editors: Map<Worker, { at: number; lines: number }>
-  /** The number of added lines that each conversation wrote, and the number that nobody else wrote. */
+  /** For each conversation, the number of added lines that it wrote, and of those that nobody else wrote. */
   lines: Map<Worker, { all: number; alone: number; different: Set<number> }>
 }
 
-function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownEdit[], until: number): ReadFile {
+function readCommitFile(
+  { added, removed }: CommitDiff["files"][number],
+  edits: KnownEdit[],
+  until: number,
+): CommitFile {
   const index = fileIndex(edits)
-  const lines: ReadFile["lines"] = new Map()
-  const wrote = added.map(({ text }) => {
+  const lines: CommitFile["lines"] = new Map()
+  const lineEdits = added.map(({ text }) => {
     const key = lineKey(text)
     if (key === 0) return undefined
-    const own = editsUntil(index.added.get(key), until)
-    const workers = workersOf(own)
+    const editsOfLine = editsUntil(index.added.get(key), until)
+    const workers = workersOf(editsOfLine)
     for (const worker of workers) {
       const sum = lines.get(worker) ?? { all: 0, alone: 0, different: new Set() }
       lines.set(worker, sum)
@@ -117,10 +121,10 @@ function readFile({ added, removed }: CommitDiff["files"][number], edits: KnownE
       if (workers.length === 1) sum.alone++
       sum.different.add(key)
     }
-    return own
+    return editsOfLine
   })
   const removers = removed.map((text) => workersOf(editsUntil(index.removed.get(lineKey(text)), until)))
-  return { wrote, removers, editors: lastEditsUntil(index, until), lines }
+  return { lineEdits: lineEdits, removers, editors: lastEditsUntil(index, until), lines }
 }
 
 /** Returns each conversation once. Most lines have one author or none. */
@@ -130,10 +134,12 @@ function workersOf(edits: readonly KnownEdit[]): Worker[] {
 }
 
 type Sums = {
-  of: Map<Worker, WorkerSums>
-  /** The weights of the lines with any author, and of the removed lines. */
+  byWorker: Map<Worker, WorkerSums>
+  /** The sum of the weights of the added lines with a known author. A line with many authors has a smaller weight. */
   written: number
+  /** The same sum for the removed lines. */
   removed: number
+  /** The time of the newest edit of any of the files. */
   newestEdit: number
   /** The number of added lines that are long enough to attribute. */
   lines: number
@@ -148,83 +154,86 @@ type WorkerSums = {
   everWrote: number
 }
 
-function sumsOver(files: ReadFile[]): Sums {
-  const sums: Sums = { of: new Map(), written: 0, removed: 0, newestEdit: 0, lines: 0 }
-  const of = (worker: Worker) => {
-    const known = sums.of.get(worker) ?? { ...NOTHING }
-    sums.of.set(worker, known)
-    return known
+function sumsOver(files: CommitFile[]): Sums {
+  const sums: Sums = { byWorker: new Map(), written: 0, removed: 0, newestEdit: 0, lines: 0 }
+  const sumsOf = (worker: Worker) => {
+    const workerSums = sums.byWorker.get(worker) ?? { ...EMPTY_SUMS }
+    sums.byWorker.set(worker, workerSums)
+    return workerSums
   }
-  for (const { wrote, removers, editors, lines } of files) {
-    for (const own of wrote) {
-      if (own === undefined) continue
+  for (const { lineEdits, removers, editors, lines } of files) {
+    for (const editsOfLine of lineEdits) {
+      if (editsOfLine === undefined) continue
       sums.lines++
-      const newest = own.at(-1)
+      const newest = editsOfLine.at(-1)
       if (!newest) continue
-      const weight = 1 / workersOf(own).length
+      const weight = 1 / workersOf(editsOfLine).length
       sums.written += weight
-      of(newest.worker).wrote += weight
-      of(newest.worker).newestOf++
+      sumsOf(newest.worker).wrote += weight
+      sumsOf(newest.worker).newestOf++
     }
     for (const workers of removers) {
       const weight = 1 / Math.max(1, workers.length)
       sums.removed += weight
-      for (const worker of workers) of(worker).removed += weight
+      for (const worker of workers) sumsOf(worker).removed += weight
     }
     let last: { worker: Worker; at: number } | undefined
     for (const [worker, { at, lines: count }] of editors) {
-      const own = of(worker)
-      own.lastEdit = Math.max(own.lastEdit, at)
-      own.everWrote += count
-      own.arrived += lines.get(worker)?.different.size ?? 0
+      const workerSums = sumsOf(worker)
+      workerSums.lastEdit = Math.max(workerSums.lastEdit, at)
+      workerSums.everWrote += count
+      workerSums.arrived += lines.get(worker)?.different.size ?? 0
       if (!last || at >= last.at) last = { worker, at }
     }
-    if (last) of(last.worker).editedLast++
+    if (last) sumsOf(last.worker).editedLast++
     sums.newestEdit = Math.max(sums.newestEdit, last?.at ?? 0)
   }
   return sums
 }
 
-const NOTHING = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0, arrived: 0, everWrote: 0 }
+const EMPTY_SUMS = { wrote: 0, removed: 0, editedLast: 0, lastEdit: 0, newestOf: 0, arrived: 0, everWrote: 0 }
 
 function candidatesOf(commit: BlamedCommit, facts: BlameFacts, sums: Sums, until: number): CommitCandidate[] {
   const second = Math.floor(until / 1000)
   const recent = activeWithin(facts.workers, second, MAX_SILENCE_SECONDS)
-  const soonest = Math.min(...recent.values())
-  const ran = ranBy(commit, facts.ran)
+  const lastMessageAge = Math.min(...recent.values())
+  const commitRuns = commitRunsOf(commit, facts.ran)
   const fileCount = Math.max(1, commit.files.length)
-  return [...new Set([...sums.of.keys(), ...recent.keys(), ...ran.keys()])].map((worker): CommitCandidate => {
-    const { wrote, newestOf, arrived, everWrote, removed, editedLast, lastEdit } = sums.of.get(worker) ?? NOTHING
-    const sinceMessage = recent.get(worker) ?? secondsSince(worker, second)
-    const run = ran.get(worker)
-    return {
-      worker,
-      features: {
-        wrote: share(wrote, sums.written),
-        wrote_of_commit: share(newestOf, sums.lines),
-        arrives: share(arrived, everWrote),
-        removed: share(removed, sums.removed),
-        edited_last: editedLast / fileCount,
-        newest_edit: lastEdit > 0 && lastEdit === sums.newestEdit ? 1 : 0,
-        since_edit: logOf(lastEdit === 0 ? NEVER_MINUTES : (until - lastEdit) / MINUTE),
-        since_message: logOf(sinceMessage === undefined ? NEVER_MINUTES : sinceMessage / 60),
-        newest_message: recent.get(worker) === soonest ? 1 : 0,
-        went_on: wentOn(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
-      },
-      has_edited: lastEdit > 0,
-      ran: run,
-    }
-  })
+  return [...new Set([...sums.byWorker.keys(), ...recent.keys(), ...commitRuns.keys()])].map(
+    (worker): CommitCandidate => {
+      const { wrote, newestOf, arrived, everWrote, removed, editedLast, lastEdit } =
+        sums.byWorker.get(worker) ?? EMPTY_SUMS
+      const sinceMessage = recent.get(worker) ?? secondsSince(worker, second)
+      const run = commitRuns.get(worker)
+      return {
+        worker,
+        features: {
+          wrote: share(wrote, sums.written),
+          wrote_of_commit: share(newestOf, sums.lines),
+          arrives: share(arrived, everWrote),
+          removed: share(removed, sums.removed),
+          edited_last: editedLast / fileCount,
+          newest_edit: lastEdit > 0 && lastEdit === sums.newestEdit ? 1 : 0,
+          since_edit: logMinutes(lastEdit === 0 ? NEVER_MINUTES : (until - lastEdit) / MINUTE),
+          since_message: logMinutes(sinceMessage === undefined ? NEVER_MINUTES : sinceMessage / 60),
+          newest_message: recent.get(worker) === lastMessageAge ? 1 : 0,
+          went_on: wasRunning(worker, Math.floor(commit.at / 1000)) ? 1 : 0,
+        },
+        has_edited: lastEdit > 0,
+        ran: run,
+      }
+    },
+  )
 }
 
-function writersOf({ wrote, editors, lines }: ReadFile, sums: Sums, until: number): Writer[][] {
-  const count = wrote.filter((own) => own !== undefined).length
-  return wrote.map((own = []) => {
+function writersOf({ lineEdits, editors, lines }: CommitFile, sums: Sums, until: number): Writer[][] {
+  const count = lineEdits.filter((own) => own !== undefined).length
+  return lineEdits.map((own = []) => {
     const newest = own.at(-1)?.worker
     const byWorker = new Map(own.map((edit) => [edit.worker, edit]))
     return [...byWorker].map(([worker, edit]) => {
       const { all, alone } = lines.get(worker)!
-      const { newestOf, arrived, everWrote } = sums.of.get(worker)!
+      const { newestOf, arrived, everWrote } = sums.byWorker.get(worker)!
       return {
         edit,
         features: {
@@ -232,7 +241,7 @@ function writersOf({ wrote, editors, lines }: ReadFile, sums: Sums, until: numbe
           alone: share(alone, all),
           wrote_of_commit: share(newestOf, sums.lines),
           arrives: share(arrived, everWrote),
-          since_edit: logOf((until - (editors.get(worker)?.at ?? 0)) / MINUTE),
+          since_edit: logMinutes((until - (editors.get(worker)?.at ?? 0)) / MINUTE),
           last: worker === newest ? 1 : 0,
         },
       }
@@ -241,16 +250,16 @@ function writersOf({ wrote, editors, lines }: ReadFile, sums: Sums, until: numbe
 }
 
 const share = (part: number, total: number) => (total === 0 ? 0 : part / total)
-const logOf = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
+const logMinutes = (minutes: number) => Math.log1p(Math.max(0, minutes)) / 10
 
 /**
  * Finds the conversations in which git printed the commit's hash. A rebase changes the hash, so a commit with the same subject at
  * the same time counts too.
  */
-function ranBy(commit: BlamedCommit, ran: CommitRun[]): Map<Worker, CommitRun> {
-  const same = ran.filter((one) => isSameCommit(commit, one))
-  const alike = ran.filter((one) => isAlike(commit, one))
-  return new Map((same.length > 0 ? same : alike).map((one) => [one.worker, one]))
+function commitRunsOf(commit: BlamedCommit, ran: CommitRun[]): Map<Worker, CommitRun> {
+  const exact = ran.filter((one) => isSameCommit(commit, one))
+  const similar = ran.filter((one) => isSimilarCommit(commit, one))
+  return new Map((exact.length > 0 ? exact : similar).map((one) => [one.worker, one]))
 }
 
 type NamedCommit = Pick<CommitDiff, "hash" | "at" | "subject">
@@ -259,32 +268,30 @@ function isSameCommit({ hash }: NamedCommit, ran: { hash: string }): boolean {
   return hash.startsWith(ran.hash)
 }
 
-function isAlike({ at, subject }: NamedCommit, ran: { subject: string; at: number }): boolean {
-  return ran.subject === subject && Math.abs(ran.at - at) <= SLACK
+function isSimilarCommit({ at, subject }: NamedCommit, ran: { subject: string; at: number }): boolean {
+  return ran.subject === subject && Math.abs(ran.at - at) <= TIME_TOLERANCE
 }
 
 /** Whether the commit that git printed can be this one. */
 export function mayBeSameCommit(commit: NamedCommit, ran: { hash: string; subject: string; at: number }): boolean {
-  return isSameCommit(commit, ran) || isAlike(commit, ran)
+  return isSameCommit(commit, ran) || isSimilarCommit(commit, ran)
 }
 
-// How long ago a conversation may have ended and still count as running, in seconds. The times of a conversation's messages are
-// in seconds since 1970.
-
+/** How long after its last message a conversation still counts as running. */
 const ENDED_BEFORE_SECONDS = 10 * 60
 
-/** Maps each conversation with a message in the last `most` seconds to the age of that message. */
-function activeWithin(workers: Worker[], second: number, most: number): Map<Worker, number> {
-  const found = new Map<Worker, number>()
+/** Maps each conversation with a message in the last `maxSeconds` seconds to the age of its last message. */
+function activeWithin(workers: Worker[], second: number, maxSeconds: number): Map<Worker, number> {
+  const ages = new Map<Worker, number>()
   for (const worker of workers) {
-    if ((worker.activeSeconds.at(-1) ?? 0) < second - most) continue
-    const since = secondsSince(worker, second)
-    if (since !== undefined && since <= most) found.set(worker, since)
+    if ((worker.activeSeconds.at(-1) ?? 0) < second - maxSeconds) continue
+    const age = secondsSince(worker, second)
+    if (age !== undefined && age <= maxSeconds) ages.set(worker, age)
   }
-  return found
+  return ages
 }
 
-/** The seconds between the conversation's last message and this time. */
+/** The seconds between this time and the last message before it. Undefined if there is none. Times are seconds since 1970. */
 function secondsSince({ activeSeconds }: Worker, second: number): number | undefined {
   let [low, high] = [0, activeSeconds.length]
   while (low < high) {
@@ -295,8 +302,8 @@ function secondsSince({ activeSeconds }: Worker, second: number): number | undef
   return low === 0 ? undefined : second - activeSeconds[low - 1]!
 }
 
-/** Whether the conversation had begun, and had ended at most a few minutes before. */
-function wentOn({ activeSeconds }: Worker, second: number): boolean {
+/** Whether the conversation had begun by this time and had not ended more than a few minutes before. */
+function wasRunning({ activeSeconds }: Worker, second: number): boolean {
   return (
     activeSeconds.length > 0 && activeSeconds[0]! <= second && second <= activeSeconds.at(-1)! + ENDED_BEFORE_SECONDS
   )

@@ -26,14 +26,14 @@ export type CommitRun = { worker: Worker; ref: Ref & { number: number }; hash: s
 export type BlameFacts = {
   workers: Worker[]
   /**
-   * Returns the edits of a file, oldest first, including later ones. If this path had no edit by then, returns the edits of every
-   * file with the same name, because folders are renamed.
+   * Returns the edits of a file, oldest first, including those after `until`. If the path had no edit up to `until`, returns the
+   * edits of every file with the same name, because folders are renamed.
    */
   editsOf(path: string, until: number): KnownEdit[]
   ran: CommitRun[]
 }
 
-/** The stored rows about lines. */
+/** The queries of the knowledge about lines. */
 export type LineRows = Pick<Knowledge["lines"], "lineWorkers" | "lineFiles" | "editsOfFiles" | "ranCommits">
 
 export function blameFacts({ lines }: { lines: LineRows }, project: string): BlameFacts {
@@ -44,25 +44,25 @@ export function blameFacts({ lines }: { lines: LineRows }, project: string): Bla
     return starter && depth < MAX_DEPTH ? starterOf(starter, depth + 1) : row
   }
   const workers = new Map<number, Worker>()
-  for (const [starter, own] of Map.groupBy(rows, (row) => starterOf(row))) {
+  for (const [starter, rowsOfStarter] of Map.groupBy(rows, (row) => starterOf(row))) {
     const { source, id, title, started_at } = starter
-    const activeSeconds = own.length === 1 ? starter.said : merged(own.map((row) => row.said))
+    const activeSeconds = rowsOfStarter.length === 1 ? starter.said : mergeSeconds(rowsOfStarter.map((row) => row.said))
     const worker = {
       ref: refFrom(source, id),
       title,
       started_at,
       activeSeconds,
     }
-    for (const { conversation } of own) workers.set(conversation, worker)
+    for (const { conversation } of rowsOfStarter) workers.set(conversation, worker)
   }
   const refs = new Map(rows.map(({ conversation, source, id }) => [conversation, refFrom(source, id)]))
-  const known = ({ conversation, number, at, added, removed }: LineEdit): KnownEdit[] => {
+  const toKnownEdits = ({ conversation, number, at, added, removed }: LineEdit): KnownEdit[] => {
     const [worker, ref] = [workers.get(conversation), refs.get(conversation)]
     return worker && ref ? [{ worker, ref: { ...ref, number }, at, added, removed }] : []
   }
   return {
     workers: [...new Set(workers.values())],
-    editsOf: editsFinder(lines.lineFiles(project), (files) => lines.editsOfFiles(files).flatMap(known)),
+    editsOf: editsFinder(lines.lineFiles(project), (files) => lines.editsOfFiles(files).flatMap(toKnownEdits)),
     ran: lines.ranCommits(project).flatMap(({ conversation, number, hash, subject, at }) => {
       const [worker, ref] = [workers.get(conversation), refs.get(conversation)]
       return worker && ref ? [{ worker, ref: { ...ref, number }, hash, subject, at }] : []
@@ -79,15 +79,15 @@ function editsFinder(
 ): BlameFacts["editsOf"] {
   const byPath = Map.groupBy(files, ({ path }) => path)
   const byName = Map.groupBy(files, ({ path }) => baseNameOf(path))
-  const found = new Map<string, KnownEdit[]>()
+  const cache = new Map<string, KnownEdit[]>()
   const editsIn = (key: string, wanted: { file: number }[] = []) => {
-    const edits = found.get(key) ?? (wanted.length === 0 ? [] : read(wanted.map(({ file }) => file)))
-    found.set(key, edits)
+    const edits = cache.get(key) ?? (wanted.length === 0 ? [] : read(wanted.map(({ file }) => file)))
+    cache.set(key, edits)
     return edits
   }
   return (path, until) => {
-    const own = editsIn(path, byPath.get(path))
-    if (own.length > 0 && own[0]!.at <= until) return own
+    const editsOfPath = editsIn(path, byPath.get(path))
+    if (editsOfPath.length > 0 && editsOfPath[0]!.at <= until) return editsOfPath
     const name = baseNameOf(path)
     return editsIn(`*/${name}`, byName.get(name))
   }
@@ -97,7 +97,7 @@ export function baseNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1)
 }
 
-function merged(all: Uint32Array[]): Uint32Array {
+function mergeSeconds(all: Uint32Array[]): Uint32Array {
   return Uint32Array.from([...new Set(all.flatMap((one) => [...one]))]).sort()
 }
 
@@ -113,15 +113,15 @@ export type FileIndex = {
 const indexes = new WeakMap<readonly KnownEdit[], FileIndex>()
 
 export function fileIndex(edits: readonly KnownEdit[]): FileIndex {
-  const known = indexes.get(edits)
-  if (known) return known
+  const existing = indexes.get(edits)
+  if (existing) return existing
   const index: FileIndex = { added: new Map(), removed: new Map(), written: new Map() }
-  const own = new Map<Worker, Set<number>>()
+  const linesByWorker = new Map<Worker, Set<number>>()
   for (const edit of edits) {
-    put(index.added, edit.added, edit)
-    put(index.removed, edit.removed, edit)
-    const lines = own.get(edit.worker) ?? new Set()
-    own.set(edit.worker, lines)
+    addEdit(index.added, edit.added, edit)
+    addEdit(index.removed, edit.removed, edit)
+    const lines = linesByWorker.get(edit.worker) ?? new Set()
+    linesByWorker.set(edit.worker, lines)
     for (const key of edit.added) lines.add(key)
     const steps = index.written.get(edit.worker) ?? []
     index.written.set(edit.worker, steps)
@@ -131,11 +131,11 @@ export function fileIndex(edits: readonly KnownEdit[]): FileIndex {
   return index
 }
 
-function put(index: Map<number, KnownEdit[]>, keys: Uint32Array, edit: KnownEdit): void {
+function addEdit(index: Map<number, KnownEdit[]>, keys: Uint32Array, edit: KnownEdit): void {
   for (const key of keys) {
-    const known = index.get(key)
-    if (!known) index.set(key, [edit])
-    else if (known.at(-1) !== edit) known.push(edit)
+    const existing = index.get(key)
+    if (!existing) index.set(key, [edit])
+    else if (existing.at(-1) !== edit) existing.push(edit)
   }
 }
 
@@ -147,10 +147,10 @@ export function editsUntil(edits: KnownEdit[] | undefined, until: number): Known
 
 /** Returns each conversation's last edit up to a time, and the number of different lines that it had written. */
 export function lastEditsUntil(index: FileIndex, until: number): Map<Worker, { at: number; lines: number }> {
-  const found = new Map<Worker, { at: number; lines: number }>()
+  const lastEdits = new Map<Worker, { at: number; lines: number }>()
   for (const [worker, steps] of index.written) {
     const last = steps.findLast(({ at }) => at <= until)
-    if (last) found.set(worker, last)
+    if (last) lastEdits.set(worker, last)
   }
-  return found
+  return lastEdits
 }

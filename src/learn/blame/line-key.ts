@@ -2,7 +2,7 @@
  * The fewest characters, without white space, of a line that can be attributed. Shorter lines occur in every file: a brace,
  * `end`, `)`.
  */
-const MIN_SIGNS = 4
+const MIN_CHARACTERS = 4
 
 /**
  * Computes a number for the text of a line, ignoring white space, so that indenting or aligning a line does not change it.
@@ -10,14 +10,14 @@ const MIN_SIGNS = 4
  */
 export function lineKey(text: string): number {
   let hash = 0x811c9dc5
-  let signs = 0
+  let characters = 0
   for (let i = 0; i < text.length; i++) {
-    const sign = text.charCodeAt(i)
-    if (sign <= 32 || sign === 0xa0) continue
-    hash = Math.imul(hash ^ sign, 0x01000193)
-    signs++
+    const code = text.charCodeAt(i)
+    if (code <= 32 || code === 0xa0) continue
+    hash = Math.imul(hash ^ code, 0x01000193)
+    characters++
   }
-  if (signs < MIN_SIGNS) return 0
+  if (characters < MIN_CHARACTERS) return 0
   // FNV-1a alone would map lines that differ only in the last character to neighbouring numbers.
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)

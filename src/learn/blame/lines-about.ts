@@ -22,7 +22,7 @@ export type SentLines = {
   files: { file: number; path: string }[]
   edits: (Omit<LineEdit, "added" | "removed"> & { added: string; removed: string })[]
   ran: RanCommit[]
-  /** True if some rows did not fit. */
+  /** True if some edits were left out because there were too many. */
   is_cut: boolean
 }
 
@@ -36,20 +36,22 @@ export async function answerLinesQuestion(
   titlesOf: (workers: LineWorker[]) => Promise<Map<number, string | undefined>>,
 ): Promise<SentLines> {
   const { project, commits, sessions } = question
-  const found = editsAbout(lines, question)
-  const ran = lines.ranCommits(project).filter((one) => commits.some((commit) => mayBeSameCommit(commit, one)))
-  const has = new Set([...found.edits, ...ran].map(({ conversation }) => conversation))
+  const related = editsAbout(lines, question)
+  const commitRuns = lines.ranCommits(project).filter((one) => commits.some((commit) => mayBeSameCommit(commit, one)))
+  const conversationsWithRows = new Set([...related.edits, ...commitRuns].map(({ conversation }) => conversation))
   const rows = lines.lineWorkers(project)
-  const moments = commits.map((commit) => Math.floor(evidenceDeadline(commit) / 1000))
+  const deadlines = commits.map((commit) => Math.floor(evidenceDeadline(commit) / 1000))
   const isWanted = (row: LineWorker) =>
-    has.has(row.conversation) || wasActiveBefore(row, moments) || sessions.some((one) => isSession(row, one))
+    conversationsWithRows.has(row.conversation) ||
+    wasActiveBefore(row, deadlines) ||
+    sessions.some((one) => isSession(row, one))
   // A subagent's work belongs to the conversation that started it, so they are sent together or not at all.
-  const withMates = matesIn(rows)
-  const wanted = new Set(rows.filter(isWanted).flatMap(withMates))
-  const titles = await titlesOf([...wanted])
-  const visible = [...wanted].filter(({ conversation }) => titles.has(conversation))
+  const withRelatedWorkers = relatedWorkersIn(rows)
+  const wantedRows = new Set(rows.filter(isWanted).flatMap(withRelatedWorkers))
+  const titles = await titlesOf([...wantedRows])
+  const visible = [...wantedRows].filter(({ conversation }) => titles.has(conversation))
   const isVisible = ({ conversation }: { conversation: number }) => titles.has(conversation)
-  const { edits, isCut } = withinLimit(found.edits.filter(isVisible))
+  const { edits, isCut } = newestWithinLimit(related.edits.filter(isVisible))
   const files = new Set(edits.map(({ file }) => file))
   return {
     workers: visible.map(({ said, id, name: _, title: __, ...row }) => {
@@ -62,33 +64,33 @@ export async function answerLinesQuestion(
         title,
       }
     }),
-    files: found.files.filter(({ file }) => files.has(file)),
+    files: related.files.filter(({ file }) => files.has(file)),
     edits: edits.map(({ added, removed, ...one }) => ({
       ...one,
       added: encodeKeys(added),
       removed: encodeKeys(removed),
     })),
-    ran: ran.filter(isVisible),
+    ran: commitRuns.filter(isVisible),
     is_cut: isCut,
   }
 }
 
-/** Returns the edits of the same path. If there were none by then, also returns those of files with the same name elsewhere. */
+/** Returns the edits of each path. If a path had none up to its time, includes those of files with the same name elsewhere. */
 function editsAbout(lines: LineRows, { project, paths }: LinesQuestion) {
   const files = lines.lineFiles(project)
   const byPath = Map.groupBy(files, ({ path }) => path)
   const byName = Map.groupBy(files, ({ path }) => baseNameOf(path))
-  const wanted = new Map<number, { file: number; path: string }>()
-  const add = (some: typeof files = []) => {
-    for (const one of some) wanted.set(one.file, one)
+  const filesByNumber = new Map<number, { file: number; path: string }>()
+  const add = (rows: typeof files = []) => {
+    for (const one of rows) filesByNumber.set(one.file, one)
   }
   for (const { path, until } of paths) {
-    const own = byPath.get(path) ?? []
-    add(own)
-    const first = own.length === 0 ? undefined : lines.editsOfFiles(own.map(({ file }) => file))[0]
+    const filesOfPath = byPath.get(path) ?? []
+    add(filesOfPath)
+    const first = filesOfPath.length === 0 ? undefined : lines.editsOfFiles(filesOfPath.map(({ file }) => file))[0]
     if (!first || first.at > until) add(byName.get(baseNameOf(path)))
   }
-  return { files: [...wanted.values()], edits: lines.editsOfFiles([...wanted.keys()]) }
+  return { files: [...filesByNumber.values()], edits: lines.editsOfFiles([...filesByNumber.keys()]) }
 }
 
 /** Whether the conversation had a message shortly before one of these times. */
@@ -98,27 +100,28 @@ function wasActiveBefore({ said }: LineWorker, seconds: readonly number[]): bool
   return seconds.some((second) => first <= second && second - MAX_SILENCE_SECONDS <= last)
 }
 
-/** Whether this is the session. Entire writes a date before the id. */
+/** Whether the session is this conversation's. Entire writes a date before the id. */
 function isSession({ id }: LineWorker, session: string): boolean {
   return session === id || session.endsWith(`-${id}`)
 }
 
-function matesIn(rows: LineWorker[]): (row: LineWorker) => LineWorker[] {
-  const nameIn = ({ source }: LineWorker, id: string) => `${source}\n${id}`
-  const byName = new Map(rows.map((row) => [nameIn(row, row.id), row]))
-  const started = Map.groupBy(rows, (row) => nameIn(row, row.belongs_to))
+function relatedWorkersIn(rows: LineWorker[]): (row: LineWorker) => LineWorker[] {
+  const workerKey = ({ source }: LineWorker, id: string) => `${source}\n${id}`
+  const byName = new Map(rows.map((row) => [workerKey(row, row.id), row]))
+  const startedBy = Map.groupBy(rows, (row) => workerKey(row, row.belongs_to))
   return (row) => {
-    const found = new Set([row])
-    for (const one of found) {
-      const starter = byName.get(nameIn(one, one.belongs_to))
-      for (const mate of [...(starter ? [starter] : []), ...(started.get(nameIn(one, one.id)) ?? [])]) found.add(mate)
+    const relatedWorkers = new Set([row])
+    for (const one of relatedWorkers) {
+      const starter = byName.get(workerKey(one, one.belongs_to))
+      for (const related of [...(starter ? [starter] : []), ...(startedBy.get(workerKey(one, one.id)) ?? [])])
+        relatedWorkers.add(related)
     }
-    return [...found]
+    return [...relatedWorkers]
   }
 }
 
 /** Keeps only the newest edits if there are too many. */
-function withinLimit(edits: LineEdit[]): { edits: LineEdit[]; isCut: boolean } {
+function newestWithinLimit(edits: LineEdit[]): { edits: LineEdit[]; isCut: boolean } {
   let bytes = 0
   const from = edits.findLastIndex(({ added, removed }) => {
     bytes += added.byteLength + removed.byteLength
@@ -142,15 +145,15 @@ export function decodeKeys(text: string): Uint32Array {
  * Combines this machine's lines with a team's. A conversation of this machine takes precedence over its copy on the hub. The
  * hub's numbers are made negative to keep them distinct.
  */
-export function mergeLines(own: LineRows, project: string, team: SentLines): LineRows {
-  const here = new Set(own.lineWorkers(project).map(({ source, id }) => `${source}\n${id}`))
+export function mergeLines(local: LineRows, project: string, team: SentLines): LineRows {
+  const localWorkers = new Set(local.lineWorkers(project).map(({ source, id }) => `${source}\n${id}`))
   const workers = team.workers.filter(({ source, native_id }) => {
     const ref = refFrom(source, native_id)
-    return !here.has(`${ref.source}\n${ref.id}`)
+    return !localWorkers.has(`${ref.source}\n${ref.id}`)
   })
-  const known = new Set(workers.map(({ conversation }) => conversation))
+  const addedConversations = new Set(workers.map(({ conversation }) => conversation))
   const edits = team.edits
-    .filter(({ conversation }) => known.has(conversation))
+    .filter(({ conversation }) => addedConversations.has(conversation))
     .map(({ conversation, file, added, removed, ...one }) => ({
       ...one,
       conversation: -conversation,
@@ -166,17 +169,17 @@ export function mergeLines(own: LineRows, project: string, team: SentLines): Lin
     said: decodeKeys(said),
   }))
   return {
-    lineWorkers: () => [...own.lineWorkers(project), ...teamWorkers],
-    lineFiles: () => [...own.lineFiles(project), ...team.files.map(({ file, path }) => ({ file: -file, path }))],
+    lineWorkers: () => [...local.lineWorkers(project), ...teamWorkers],
+    lineFiles: () => [...local.lineFiles(project), ...team.files.map(({ file, path }) => ({ file: -file, path }))],
     editsOfFiles: (files) => {
       const wanted = new Set(files)
-      const ofOwn = own.editsOfFiles(files.filter((file) => file > 0))
-      return [...ofOwn, ...edits.filter(({ file }) => wanted.has(file))].sort((a, b) => a.at - b.at)
+      const localEdits = local.editsOfFiles(files.filter((file) => file > 0))
+      return [...localEdits, ...edits.filter(({ file }) => wanted.has(file))].sort((a, b) => a.at - b.at)
     },
     ranCommits: () => [
-      ...own.ranCommits(project),
+      ...local.ranCommits(project),
       ...team.ran
-        .filter(({ conversation }) => known.has(conversation))
+        .filter(({ conversation }) => addedConversations.has(conversation))
         .map((one) => ({ ...one, conversation: -one.conversation })),
     ],
   }

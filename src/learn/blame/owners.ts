@@ -22,32 +22,32 @@ export type OwnerFinder = (hash: string, path: string, line: number, text: strin
 /** Finds the authors of these commits' lines. A commit is analysed once, when one of its lines is first needed. */
 export function ownersOf<Commit extends CommitHead>(
   commits: readonly Commit[],
-  foundIn: (commit: Commit) => readonly AttributedFile[],
+  attributedFiles: (commit: Commit) => readonly AttributedFile[],
   facts: BlameFacts,
   traces: readonly AgentTrace[],
 ): OwnerFinder {
   const byHash = new Map(commits.map((commit) => [commit.hash, commit]))
-  const known = new Map<string, Found>()
-  const find = (commit: Commit): Found => {
-    const found = known.get(commit.hash) ?? {
-      files: new Map(foundIn(commit).map(({ path, lines }) => [path, linesByPlace(lines)])),
+  const analysed = new Map<string, CommitAuthors>()
+  const analyse = (commit: Commit): CommitAuthors => {
+    const authors = analysed.get(commit.hash) ?? {
+      files: new Map(attributedFiles(commit).map(({ path, lines }) => [path, linesByPlace(lines)])),
       recorded: recordedAuthors(commit, traces),
     }
-    known.set(commit.hash, found)
-    return found
+    analysed.set(commit.hash, authors)
+    return authors
   }
   return (hash, path, line, text) => {
     const commit = byHash.get(hash)
     if (!commit) return UNKNOWN_OWNER
-    const { files, recorded } = find(commit)
+    const { files, recorded } = analyse(commit)
     const lines = files.get(path)
     // git blame may split a change differently from git log. In that case the line's text identifies it.
-    const own = lines?.byNumber.get(line) ?? lines?.byKey.get(lineKey(text))
-    return withRecorded(own, recordedAuthorOfLine(recorded, path, line), facts)
+    const attributed = lines?.byNumber.get(line) ?? lines?.byKey.get(lineKey(text))
+    return withRecorded(attributed, recordedAuthorOfLine(recorded, path, line), facts)
   }
 }
 
-/** Treats lines that are not committed yet as a commit made now. */
+/** Lines that are not committed yet, as a commit made now. */
 export function uncommittedDiff(path: string, lines: readonly BlamedLine[], now: number): CommitDiff {
   const added = lines.map(({ was, text }) => ({ line: was.line, text }))
   const hash = lines[0]?.hash ?? ""
@@ -58,7 +58,7 @@ export function uncommittedOwners(commit: CommitDiff, facts: BlameFacts): OwnerF
   return ownersOf([commit], () => attributeCommit(commit, facts).files, facts, [])
 }
 
-type Found = { files: Map<string, LinesByPlace>; recorded: RecordedAuthor[] }
+type CommitAuthors = { files: Map<string, LinesByPlace>; recorded: RecordedAuthor[] }
 type LinesByPlace = { byNumber: Map<number, AttributedLine>; byKey: Map<number, AttributedLine> }
 
 function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
@@ -68,18 +68,18 @@ function linesByPlace(lines: readonly AttributedLine[]): LinesByPlace {
   }
 }
 
-/** A record made at the time is stronger evidence than a guess, and weaker than the text itself. */
+/** A record in the repository is stronger evidence than a likely author, and weaker than a proved one. */
 function withRecorded(
   line: AttributedLine | undefined,
   recorded: RecordedAuthor | undefined,
   facts: BlameFacts,
 ): LineOwner {
-  const own: LineOwner = line === undefined || line.level === "unknown" ? UNKNOWN_OWNER : ownerOf(line)
-  if (!recorded || own.level === "proved") return own
-  const worker = recorded.session === undefined ? undefined : workerCalled(facts, recorded.session)
+  const owner: LineOwner = line === undefined || line.level === "unknown" ? UNKNOWN_OWNER : ownerOf(line)
+  if (!recorded || owner.level === "proved") return owner
+  const worker = recorded.session === undefined ? undefined : findWorker(facts, recorded.session)
   if (worker) return { level: "proved", reason: "recorded", worker, recorded }
   // The record names an unknown session, or only an agent.
-  return recorded.session !== undefined || own.level === "unknown" ? { level: "unknown", recorded } : own
+  return recorded.session !== undefined || owner.level === "unknown" ? { level: "unknown", recorded } : owner
 }
 
 function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>): LineOwner {
@@ -88,6 +88,6 @@ function ownerOf(line: Extract<AttributedLine, { level: "proved" | "likely" }>):
 }
 
 /** Finds a conversation by its session. Entire writes a date before the id. */
-function workerCalled(facts: BlameFacts, session: string): Worker | undefined {
+function findWorker(facts: BlameFacts, session: string): Worker | undefined {
   return facts.workers.find(({ ref }) => session === ref.id || session.endsWith(`-${ref.id}`))
 }

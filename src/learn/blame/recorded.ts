@@ -12,7 +12,7 @@ export type RecordedAuthor = {
   lines?: [first: number, last: number][]
 }
 
-/** Returns the records, strongest first: records of lines, then of sessions, then of an agent only. */
+/** Returns the records, strongest first: records of lines, then of sessions, then those that name only an agent. */
 export function recordedAuthors(
   commit: Pick<CommitDiff, "hash" | "body" | "note">,
   traces: readonly AgentTrace[],
@@ -40,22 +40,23 @@ export function recordedAuthorOfLine(
 
 /** Parses the format authorship/3.0.0: each file with the lines of each session, then three dashes, then the sessions as JSON. */
 function gitAiNote(note: string): RecordedAuthor[] {
-  const cut = note.search(/^---$/m)
-  if (cut === -1) return []
-  const about = parsed(note.slice(cut + 3))
-  if (!/^authorship\/3\./.test(string(about?.schema_version) ?? "")) return []
-  const known = { ...record(about?.prompts), ...record(about?.sessions) }
-  const found: RecordedAuthor[] = []
+  const separator = note.search(/^---$/m)
+  if (separator === -1) return []
+  const sessionFacts = parseJson(note.slice(separator + 3))
+  if (!/^authorship\/3\./.test(string(sessionFacts?.schema_version) ?? "")) return []
+  const sessions = { ...record(sessionFacts?.prompts), ...record(sessionFacts?.sessions) }
+  const authors: RecordedAuthor[] = []
   let path: string | undefined
-  for (const line of note.slice(0, cut).split("\n")) {
+  for (const line of note.slice(0, separator).split("\n")) {
     const entry = /^\s+(\S+)\s+([\d,-]+)$/.exec(line)
-    if (!entry) path = line.trim() === "" ? path : unquoted(line.trim())
+    if (!entry) path = line.trim() === "" ? path : unquote(line.trim())
     else if (path !== undefined) {
-      const agent = record(record(known[entry[1]!.split("::")[0]!])?.agent_id)
-      if (agent) found.push({ by: "git-ai", ...named(agent.tool, agent.id), path, lines: rangesIn(entry[2]!) })
+      const agent = record(record(sessions[entry[1]!.split("::")[0]!])?.agent_id)
+      if (agent)
+        authors.push({ by: "git-ai", ...agentAndSession(agent.tool, agent.id), path, lines: rangesIn(entry[2]!) })
     }
   }
-  return found
+  return authors
 }
 
 function rangesIn(text: string): [number, number][] {
@@ -66,16 +67,16 @@ function rangesIn(text: string): [number, number][] {
 }
 
 function entireTrailers(body: string): RecordedAuthor[] {
-  const values = (name: string) =>
+  const trailerValues = (name: string) =>
     [...body.matchAll(new RegExp(`^${name}: *(\\S{1,200})`, "gm"))].map(([, value]) => value!)
-  const sessions = values("Entire-Session")
+  const sessions = trailerValues("Entire-Session")
   if (sessions.length > 0) return sessions.map((session) => ({ by: "Entire", session }))
-  return values("Entire-Checkpoint")
+  return trailerValues("Entire-Checkpoint")
     .slice(0, 1)
     .map(() => ({ by: "Entire" }))
 }
 
-/** Agents that sign commits as co-author. People are never listed. */
+/** Agents that sign commits as co-author. Only agents are recognised, never people. */
 const CO_AUTHORS: [RegExp, string][] = [
   [/claude|anthropic/i, "Claude Code"],
   [/codex|openai/i, "Codex"],
@@ -89,8 +90,8 @@ const CO_AUTHORS: [RegExp, string][] = [
 ]
 
 function coAuthors(body: string): RecordedAuthor[] {
-  return [...body.matchAll(/^Co-authored-by: *(.{1,200})$/gim)].flatMap(([, who]): RecordedAuthor[] => {
-    const agent = CO_AUTHORS.find(([sign]) => sign.test(who!))?.[1]
+  return [...body.matchAll(/^Co-authored-by: *(.{1,200})$/gim)].flatMap(([, coAuthor]): RecordedAuthor[] => {
+    const agent = CO_AUTHORS.find(([pattern]) => pattern.test(coAuthor!))?.[1]
     return agent === undefined ? [] : [{ by: "Co-Authored-By", agent }]
   })
 }
@@ -100,7 +101,7 @@ export type AgentTrace = RecordedAuthor & { revision: string }
 /** Parses Agent Trace records, one per line. Ignores records without a revision, and lines that a person wrote. */
 export function agentTraces(text: string): AgentTrace[] {
   return text.split("\n").flatMap((line) => {
-    const trace = parsed(line)
+    const trace = parseJson(line)
     const revision = string(record(trace?.vcs)?.revision)
     if (!trace || revision === undefined) return []
     const tool = record(trace.tool)?.name
@@ -113,7 +114,7 @@ export function agentTraces(text: string): AgentTrace[] {
           return first === undefined || last === undefined ? [] : [[first, last]]
         })
         if (path === undefined || isPerson || lines.length === 0) return []
-        return [{ revision, by: "Agent Trace", ...named(tool, sessionIn(one)), path, lines }]
+        return [{ revision, by: "Agent Trace", ...agentAndSession(tool, sessionIn(one)), path, lines }]
       }),
     )
   })
@@ -125,16 +126,16 @@ function sessionIn(conversation: Record<string, unknown>): string | undefined {
   return (string(related?.url) ?? string(conversation.url))?.split(/[/?#]/).filter(Boolean).at(-1)
 }
 
-function named(agent: unknown, session: unknown): { agent?: string; session?: string } {
+function agentAndSession(agent: unknown, session: unknown): { agent?: string; session?: string } {
   const [name, id] = [string(agent), string(session)]
   return { agent: name, session: id }
 }
 
-function unquoted(path: string): string {
+function unquote(path: string): string {
   return /^".*"$/.test(path) ? path.slice(1, -1) : path
 }
 
-function parsed(text: string): Record<string, unknown> | undefined {
+function parseJson(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text)
     return isRecord(value) ? value : undefined

@@ -3,60 +3,64 @@ import { sentencesOf } from "./typed.ts"
 
 // Checks whether a sentence is clear on its own. If it is not, finds the question or proposal that it answers.
 
-/** A word that begins an answer. It counts if few words follow. */
-const AGREES = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
-const SHORT_ANSWER = 10
-const POINTS = new Set(["this", "that", "these", "those", "it", "they", "them"])
-const POINTS_BACK =
+/** Matches a word that begins an answer. A sentence counts as an answer only if few words follow. */
+const AGREEMENT = /^(?:yes|yeah|yep|yup|sure|ok|okay|alright)\b/i
+const MAX_SHORT_ANSWER_WORDS = 10
+const POINTING_WORDS = new Set(["this", "that", "these", "those", "it", "they", "them"])
+const POINTING_PHRASE =
   /^(?:[([]|its|instead|same|including|then|that way|like (?:this|that)|also it|but it)\b|\b(?:(?:the|this|that) (?:latter|former|first|second|third|other|one)(?: one| option)?|options? #?(?:\d+|[a-f])|(?:address|do|number|item|point|finding) #?\d+|in \d{2,3}|the (?:others|two|rest|same)|find out why)\b(?! (?:ms|seconds|minutes|days|lines|files|places|cases))|:\s*\d+\.?$/i
-/** Words before which "that" is a conjunction. */
-const JOINED = /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|our|my|your|an?|no|some|it)$/i
-/** Things of which a project has only one, so that "the app" is clear. */
-const ONLY_ONE = /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
-const CLAUSE = /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
+/** Matches a word after "that" which shows that "that" is a conjunction. */
+const WORD_AFTER_CONJUNCTION =
+  /^(?:we|i|you|the|they|he|once|if|when|there|all|any|every|each|our|my|your|an?|no|some|it)$/i
+/** Matches a thing of which a project has only one, so that "this app" is clear. */
+const UNIQUE_THING =
+  /^(?:app|application|project|repo|repository|codebase|class|tool|program|package|library)\b|[`_A-Z/]/
+const CLAUSE_START =
+  /^(?:and|but|so|because|since|when|if|which|we|i|it's|let's|lets|then|where|while|otherwise|once|or)$/i
 /** The fewest content words of a clear sentence. With fewer, it names neither the thing nor the choice. */
 const MIN_SUBJECT = 2
-const [SMALL_SUBJECT, SHORT] = [3, 6]
-/** The fewest content words in earlier clauses to which "it" can refer. */
-const MIN_BEFORE = 2
+/** A sentence with fewer content words than the first number is clear only if it has at least the second number of words. */
+const [SMALL_SUBJECT, SHORT_SENTENCE] = [3, 6]
+/** The fewest content words that an earlier clause needs so that "it" can refer to it. */
+const MIN_REFERENT_WORDS = 2
 
 /** Whether a reader understands the sentence without the text before it. */
 export function isSelfContained(sentence: string): boolean {
-  if (POINTS_BACK.test(sentence)) return false
+  if (POINTING_PHRASE.test(sentence)) return false
   const words = sentence.split(/\s+/)
   if (isShortAnswer(sentence)) return false
-  const about = subjectOf(sentence).length
-  if (about < MIN_SUBJECT || (about < SMALL_SUBJECT && words.length < SHORT)) return false
-  return words.every((word, i) => !pointsAt(word, words[i + 1]) || isNamedBefore(words, i))
+  const subjectSize = subjectOf(sentence).length
+  if (subjectSize < MIN_SUBJECT || (subjectSize < SMALL_SUBJECT && words.length < SHORT_SENTENCE)) return false
+  return words.every((word, i) => !pointsToOtherText(word, words[i + 1]) || hasReferentBefore(words, i))
 }
 
-function isNamedBefore(words: string[], at: number): boolean {
+function hasReferentBefore(words: string[], at: number): boolean {
   const clause = words.findLastIndex(
-    (word, i) => i <= at && (CLAUSE.test(word) || /[,;:)–—-]$/.test(words[i - 1] ?? "")),
+    (word, i) => i <= at && (CLAUSE_START.test(word) || /[,;:)–—-]$/.test(words[i - 1] ?? "")),
   )
-  return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= MIN_BEFORE
+  return clause > 0 && subjectOf(words.slice(0, clause).join(" ")).length >= MIN_REFERENT_WORDS
 }
 
 /** "it" and "this change" refer to something; "this app" and "make sure that we" do not. */
-function pointsAt(word: string, next: string | undefined): boolean {
+function pointsToOtherText(word: string, next: string | undefined): boolean {
   const plain = word
     .toLowerCase()
     .replace(/[^a-z']+$/, "")
     .replace(/'(?:s|re|ll|d)$/, "")
-  if (!POINTS.has(plain)) return false
+  if (!POINTING_WORDS.has(plain)) return false
   if (next === undefined || /[,.;:!]$/.test(word)) return true
-  if (plain === "that" && JOINED.test(next)) return false
-  return !((plain === "this" || plain === "that") && ONLY_ONE.test(next))
+  if (plain === "that" && WORD_AFTER_CONJUNCTION.test(next)) return false
+  return !((plain === "this" || plain === "that") && UNIQUE_THING.test(next))
 }
 
 const MAX_CHARS = 20_000
 const MAX_LENGTH = 300
 
 /**
- * Finds the agent's question or proposal that this sentence answers: the option that it names; otherwise the last question,
- * together with the sentence before it if it only asks "shall I?"; otherwise the agent's last sentence on the same subject.
- * Returns undefined if none of these is clear on its own, or if the sentence is more than a "yes, do" and shares no word with
- * them.
+ * Finds the agent's question or proposal that this sentence answers. That is the option that the sentence names; otherwise the
+ * last question, together with the sentence before it if the question is not clear on its own; otherwise the agent's last
+ * sentence on the same subject. A question counts only if the sentence is a short answer or shares a word with it. Returns
+ * undefined if nothing is found.
  */
 export function findQuestion(agentsText: string, sentence: string): string | undefined {
   const lines = agentsText
@@ -65,34 +69,36 @@ export function findQuestion(agentsText: string, sentence: string): string | und
     .split("\n")
     .map((line) => line.replaceAll(/\*\*|^[\s>#*-]+/g, "").trim())
     .filter((line) => line !== "")
-  const [, named] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
-  if (named !== undefined) return lines.findLast((line) => isOption(line, named))?.slice(0, MAX_LENGTH)
+  const [, optionName] = /\b(?:options?|approach|number|item|point)\s+#?(\d+|[a-f])\b/i.exec(sentence) ?? []
+  if (optionName !== undefined) return lines.findLast((line) => isOption(line, optionName))?.slice(0, MAX_LENGTH)
   const sentences = lines.filter((line) => !line.startsWith("|")).flatMap(sentencesOf)
-  const at = sentences.findLastIndex((one) => one.endsWith("?"))
-  const question = at < 0 ? undefined : questionAt(sentences, at)
+  const questionIndex = sentences.findLastIndex((one) => one.endsWith("?"))
+  const question = questionIndex < 0 ? undefined : questionAt(sentences, questionIndex)
   if (question !== undefined && (isShortAnswer(sentence) || sharedWords(question, sentence) > 0))
     return question.slice(0, MAX_LENGTH)
   return sentences
-    .findLast((one) => sharedWords(one, sentence) >= MIN_BEFORE && isSelfContained(one))
+    .findLast((one) => sharedWords(one, sentence) >= MIN_REFERENT_WORDS && isSelfContained(one))
     ?.slice(0, MAX_LENGTH)
 }
 
 function isShortAnswer(sentence: string): boolean {
-  return AGREES.test(sentence) && sentence.split(/\s+/).length < SHORT_ANSWER
+  return AGREEMENT.test(sentence) && sentence.split(/\s+/).length < MAX_SHORT_ANSWER_WORDS
 }
 
 function sharedWords(one: string, other: string): number {
-  const about = new Set(subjectOf(other))
-  return subjectOf(one).filter((word) => about.has(word)).length
+  const subjectWords = new Set(subjectOf(other))
+  return subjectOf(one).filter((word) => subjectWords.has(word)).length
 }
 
 function questionAt(sentences: string[], at: number): string | undefined {
-  const [before, question] = [sentences[at - 1], sentences[at]!]
+  const [previous, question] = [sentences[at - 1], sentences[at]!]
   if (isSelfContained(question)) return question
-  return before !== undefined && isSelfContained(before) ? `${before} ${question}` : undefined
+  return previous !== undefined && isSelfContained(previous) ? `${previous} ${question}` : undefined
 }
 
 function isOption(line: string, name: string): boolean {
   const [, label, rest = ""] = /^(?:option\s+|approach\s+)?#?(\d+|[a-f])[.):\s—-]+(.*)$/i.exec(line) ?? []
-  return label?.toLowerCase() === name.toLowerCase() && !line.endsWith("?") && subjectOf(rest).length >= MIN_BEFORE
+  return (
+    label?.toLowerCase() === name.toLowerCase() && !line.endsWith("?") && subjectOf(rest).length >= MIN_REFERENT_WORDS
+  )
 }

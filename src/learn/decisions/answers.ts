@@ -6,54 +6,57 @@ import { sentencesOf, typedLines } from "./typed.ts"
 
 // A person's answer to an agent's question.
 
-type Answered = { kind: "answer"; quote: string; origin: "person" | "agent"; text: string }
+type DecidingAnswer = { kind: "answer"; quote: string; origin: "person" | "agent"; text: string }
 
 /** The text that agents write in the person's name if only some questions were answered. */
-const CLARIFIES = "The user wants to clarify these questions."
+const CLARIFICATION_START = "The user wants to clarify these questions."
 const MAX_CHARS = 20_000
 
-/** Finds the answers that decide something, in a tool's result or in the text that replaces it. */
+/** Finds the answers that decide something, in a tool's result or in the text that agents write instead of a result. */
 export function findDecidingAnswers(
   part: Part & { type: "tool_result" | "text" },
   calls: Map<string, string>,
-): Answered[] {
+): DecidingAnswer[] {
   const text = part.text.slice(0, MAX_CHARS)
   if (part.type === "text")
-    return text.trimStart().startsWith(CLARIFIES) ? partly(text).flatMap((one) => answered(one, undefined)) : []
+    return text.trimStart().startsWith(CLARIFICATION_START)
+      ? partialAnswers(text).flatMap((one) => decisionsOf(one, undefined))
+      : []
   if (part.tool !== "AskUserQuestion" || part.is_error) return []
   const questions = questionsOf(part.call_id === undefined ? undefined : calls.get(part.call_id))
   const options = questions && new Set(questions.flatMap(({ options }) => options))
-  return pairsIn(
+  return parsePairs(
     text,
     questions?.map(({ question }) => question),
-  ).flatMap((one) => answered(one, options))
+  ).flatMap((one) => decisionsOf(one, options))
 }
 
 type Pair = { question: string; answer: string }
 
 /** Parses `"question"="answer", "question"="answer". You can now …`. Questions and answers may contain quotes. */
-function pairsIn(text: string, questions: string[] = []): Pair[] {
+function parsePairs(text: string, questions: string[] = []): Pair[] {
   const pieces = text.split('"="')
   return pieces.slice(1).map((piece, i) => {
-    const before = pieces[i]!
-    const from = Math.max(before.lastIndexOf(': "'), before.lastIndexOf(', "'))
-    const question = questions.find((one) => before.endsWith(`"${one}`)) ?? before.slice(from < 0 ? 0 : from + 3).trim()
+    const previous = pieces[i]!
+    const from = Math.max(previous.lastIndexOf(': "'), previous.lastIndexOf(', "'))
+    const question =
+      questions.find((one) => previous.endsWith(`"${one}`)) ?? previous.slice(from < 0 ? 0 : from + 3).trim()
     const next = pieces[i + 2] === undefined ? undefined : questions.find((one) => piece.endsWith(`", "${one}`))
     const end = next === undefined ? endOf(piece, i + 2 === pieces.length) : piece.length - next.length - 4
     return { question, answer: piece.slice(0, Math.max(0, end)).trim() }
   })
 }
 
-/** The text that agents write after the last answer, depending on their version. */
-const LAST_END = /"\. (?:You can now|Read the answers)(?![\s\S]*"\. (?:You can now|Read the answers))/
+/** Matches the text that agents write after the last answer. It depends on their version. */
+const AFTER_LAST_ANSWER = /"\. (?:You can now|Read the answers)(?![\s\S]*"\. (?:You can now|Read the answers))/
 
 function endOf(piece: string, isLast: boolean): number {
-  const end = isLast ? piece.search(LAST_END) : piece.lastIndexOf('", "')
+  const end = isLast ? piece.search(AFTER_LAST_ANSWER) : piece.lastIndexOf('", "')
   return end < 0 ? piece.lastIndexOf('"') : end
 }
 
 /** Parses `- "question"`, followed by a line `Answer: …`. */
-function partly(text: string): Pair[] {
+function partialAnswers(text: string): Pair[] {
   const lines = text.split("\n").map((line) => line.trim())
   return lines.flatMap((line, i) => {
     const [, question] = /^- "(.+)"$/.exec(line) ?? []
@@ -62,15 +65,15 @@ function partly(text: string): Pair[] {
   })
 }
 
-/** Questions about how to continue the work. They decide nothing about the product. */
+/** Matches questions about how to continue the work. Their answers decide nothing about the product. */
 const ABOUT_THE_WORK =
   /\bwhat (?:would|do) you (?:like|want)(?: me)? to do\b|\bnext\b|\bready to\b|\b(?:force.?)?push\b|\bbe committed\b|\bshould i (?:commit|start|proceed|continue|go ahead|write|create)\b|\bproceed\b|\bwhich (?:PR|pull request|issue|ticket|task)\b|\bare there (?:any )?other\b|\bPRs?\b|\bwhere should i\b|\b(?:look|sound)s? (?:good|right)\b|\bcapture the right\b/i
 
-function answered({ question, answer: given }: Pair, options: Set<string> | undefined): Answered[] {
-  const isTyped = options !== undefined && !isChosen(given, options)
-  const answer = isTyped ? typedLines(given).join("\n") : given
+function decisionsOf({ question, answer: complete }: Pair, options: Set<string> | undefined): DecidingAnswer[] {
+  const isTyped = options !== undefined && !consistsOfOptions(complete, options)
+  const answer = isTyped ? typedLines(complete).join("\n") : complete
   if (answer === "" || answer.endsWith(":") || isQuestion(answer)) return []
-  const decision: Answered = {
+  const decision: DecidingAnswer = {
     kind: "answer",
     ...(isTyped && isSelfContained(answer)
       ? { quote: answer, origin: "person" }
@@ -82,15 +85,15 @@ function answered({ question, answer: given }: Pair, options: Set<string> | unde
   return answer.split("\n").flatMap(sentencesOf).some(isDecision) ? [decision] : []
 }
 
-/** Whether the answer consists of options. Several may be chosen, and each may contain commas. */
-function isChosen(answer: string, options: Set<string>): boolean {
+/** Whether the answer consists only of offered options. Several may be chosen, and each may contain commas. */
+function consistsOfOptions(answer: string, options: Set<string>): boolean {
   const longestFirst = [...options].filter((one) => one !== "").sort((a, b) => b.length - a.length)
-  let left = answer
+  let rest = answer
   for (;;) {
-    const chosen = longestFirst.find((one) => left === one || left.startsWith(`${one}, `))
+    const chosen = longestFirst.find((one) => rest === one || rest.startsWith(`${one}, `))
     if (chosen === undefined) return false
-    if (left === chosen) return true
-    left = left.slice(chosen.length + 2)
+    if (rest === chosen) return true
+    rest = rest.slice(chosen.length + 2)
   }
 }
 

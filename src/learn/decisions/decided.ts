@@ -1,7 +1,7 @@
 import { findQuestion, isSelfContained } from "./alone.ts"
 import { anyPhrase, SCOPE_PHRASES, STATING_PHRASES, TASK_PHRASES } from "./cues.ts"
 import { subjectOf } from "./subject.ts"
-import { FIRST_PERSON, isPasted, MAX_SENTENCE_CHARS, sentencesOf, typedLines } from "./typed.ts"
+import { FIRST_PERSON, isPastedText, MAX_SENTENCE_CHARS, sentencesOf, typedLines } from "./typed.ts"
 
 // Separates sentences that state a lasting choice from those that ask, report or give a task.
 
@@ -29,47 +29,49 @@ export function decisionsInMessage(text: string, agentsText = ""): DecidedQuote[
   const beginning = text
     .slice(0, MAX_CHARS)
     .trimStart()
-    .replace(/^\/[\w:-]+\s+/, "") // the person typed the text after a slash command
+    .replace(/^\/[\w:-]+\s+/, "") // the text after a slash command is the person's
   if (/^[/!]/.test(beginning) || WRAPPERS.some((words) => beginning.startsWith(words))) return []
   if (beginning.length > MAX_MESSAGE_LENGTH) return []
   const lines = typedLines(beginning)
-  const pasted = isPasted(beginning, lines)
-  const decides = (sentence: string) => (!pasted || FIRST_PERSON.test(sentence)) && isDecision(sentence)
-  const found: (DecidedQuote & { last: string })[] = []
-  let [before, announced]: (string | undefined)[] = []
+  const wasPasted = isPastedText(beginning, lines)
+  const isDecisive = (sentence: string) => (!wasPasted || FIRST_PERSON.test(sentence)) && isDecision(sentence)
+  const quotes: (DecidedQuote & { last: string })[] = []
+  let [previous, introduction]: (string | undefined)[] = []
   for (const [i, line] of lines.entries())
     for (const [n, sentence] of sentencesOf(line).entries()) {
-      if (n === 0 && announced !== undefined) before = announced
-      if (decides(sentence)) {
-        const quotes = sentence.endsWith(":") ? withWhatFollows(sentence, lines.slice(i + 1), decides) : [sentence]
-        for (const quote of quotes) add(found, quote, before, agentsText)
+      if (n === 0 && introduction !== undefined) previous = introduction
+      if (isDecisive(sentence)) {
+        const newQuotes = sentence.endsWith(":")
+          ? withFollowingLines(sentence, lines.slice(i + 1), isDecisive)
+          : [sentence]
+        for (const quote of newQuotes) addQuote(quotes, quote, previous, agentsText)
       }
-      before = sentence
-      if (sentence.endsWith(":")) announced = sentence
+      previous = sentence
+      if (sentence.endsWith(":")) introduction = sentence
     }
-  return found.map(({ quote, origin }) => ({ quote, origin }))
+  return quotes.map(({ quote, origin }) => ({ quote, origin }))
 }
 
-function add(
-  found: (DecidedQuote & { last: string })[],
+function addQuote(
+  quotes: (DecidedQuote & { last: string })[],
   quote: string,
-  before: string | undefined,
+  previous: string | undefined,
   agentsText: string,
 ): void {
-  const last = found.at(-1)
-  if (isSelfContained(quote)) found.push({ quote, origin: "person", last: quote })
-  else if (last && last.last === before) {
+  const last = quotes.at(-1)
+  if (isSelfContained(quote)) quotes.push({ quote, origin: "person", last: quote })
+  else if (last && last.last === previous) {
     last.quote += ` ${quote}`
     last.last = quote
-  } else if (before !== undefined && isSelfContained(before) && !isQuestion(before))
-    found.push({ quote: `${before} ${quote}`, origin: "person", last: quote })
+  } else if (previous !== undefined && isSelfContained(previous) && !isQuestion(previous))
+    quotes.push({ quote: `${previous} ${quote}`, origin: "person", last: quote })
   else {
     const question = findQuestion(agentsText, quote)
-    if (question !== undefined) found.push({ quote: `${question} → ${quote}`, origin: "agent", last: quote })
+    if (question !== undefined) quotes.push({ quote: `${question} → ${quote}`, origin: "agent", last: quote })
   }
 }
 
-const RETREAT =
+const RETRACTION =
   /^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |we |please |i'd )?(?:go|switch|change|roll)(?:ing)? (?:it |that )?back(?: to (?:what|how) (?:we|it) (?:had|was))?[.!]?$|^(?:(?:ok|okay|no|yeah|hmm|actually)[,\s]+){0,2}(?:let's |lets |please )?(?:revert|undo|scrap|drop) (?:that|this|it|those|these)(?: changes?)?[.!]?$/i
 
 /** Finds sentences that withdraw an earlier decision without naming it. */
@@ -80,7 +82,7 @@ export function retractionsIn(text: string): string[] {
 }
 
 export function isRetraction(sentence: string): boolean {
-  return RETREAT.test(sentence)
+  return RETRACTION.test(sentence)
 }
 
 const MAX_SHOWN_LENGTH = 300
@@ -89,17 +91,21 @@ const MAX_SHOWN_LENGTH = 300
  * "I want it to behave like:" means nothing without the next lines. If those lines decide something themselves, this sentence is
  * not quoted.
  */
-function withWhatFollows(sentence: string, after: string[], decides: (sentence: string) => boolean): string[] {
-  if (sentencesOf(after[0] ?? "").some(decides)) return []
-  let shown = sentence
-  for (const line of after) {
-    if (shown.length + line.length > MAX_SHOWN_LENGTH) break
-    shown += `\n${line}`
+function withFollowingLines(
+  sentence: string,
+  followingLines: string[],
+  isDecisive: (sentence: string) => boolean,
+): string[] {
+  if (sentencesOf(followingLines[0] ?? "").some(isDecisive)) return []
+  let quoted = sentence
+  for (const line of followingLines) {
+    if (quoted.length + line.length > MAX_SHOWN_LENGTH) break
+    quoted += `\n${line}`
   }
-  return [shown]
+  return [quoted]
 }
 
-const ASKS =
+const QUESTION =
   /^\(?if we (?:do|did) (?:this|that)\b|\?\s*[)"'\p{Extended_Pictographic}\s]*$|^(?:(?:and|but|so|ok|okay|yes|yeah|or|also|then|now|hmm|question|q|actually|please|ah|oh|maybe|wait)[\s,:.-]+){0,3}(?:can|could|would|will|should|shall|do|does|did|is|are|was|were|isn't|aren't|has|have|why|what|when|where|which|who|how|any)\s+(?:you|we|i|it|this|that|they|there|the|these|those|about|come|is|are|do|does|kind|other|ideas?)\b/iu
 
 const CUES = {
@@ -108,31 +114,33 @@ const CUES = {
   tasks: anyPhrase(TASK_PHRASES),
 }
 
-/** "No, …" and "yes, …" decide something if more text follows. */
-const ANSWERS = [
+/** Matches "no, …" and "yes, …", which support a decision if more text follows. */
+const ANSWER_STARTS = [
   /^(?:no,|nope|nah|yes|yeah|ok|okay|sure)[,\s-]+(?=\S+\s+\S+\s+\S+)/i,
   /^(?:no|nope|nah)(?:,| (?:i|we|it|this|that|let's|don't|need|revert|just|not)\b)/i,
 ]
 
-const ENOUGH = 2
+/** The lowest score of a decision. */
+const MIN_SCORE = 2
 /** The fewest content words of a decision. "Let's do that" decides something, but does not say what. */
 const MIN_SUBJECT = 2
-const PLAIN = 3
-const OPTION = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
+/** From this score, a single content word is enough. */
+const CLEAR_SCORE = 3
+const OPTION_CHOICE = /\S\s+(?:\S+\s+)?options? (?:\d|[A-F]\b)/i
 
-/** Whether the text is a question, with or without a question mark. */
+/** Whether the text is a question. It may lack the question mark. */
 export function isQuestion(text: string): boolean {
-  return ASKS.test(text)
+  return QUESTION.test(text)
 }
 
 export function isDecision(sentence: string): boolean {
   if (sentence.length > MAX_SENTENCE_CHARS) return false
-  if (ASKS.test(sentence)) return false
+  if (QUESTION.test(sentence)) return false
   const stated = CUES.states.reduce((sum, [pattern, weight]) => sum + (pattern.test(sentence) ? weight : 0), 0)
   if (stated === 0) return false
-  const supported = [CUES.supports, ...ANSWERS].filter((pattern) => pattern.test(sentence)).length
+  const supported = [CUES.supports, ...ANSWER_STARTS].filter((pattern) => pattern.test(sentence)).length
   const score = stated + supported - (CUES.tasks.test(sentence) ? 3 : 0)
-  if (score < ENOUGH) return false
-  const about = subjectOf(sentence).length
-  return about >= MIN_SUBJECT || (about > 0 && score >= PLAIN) || OPTION.test(sentence)
+  if (score < MIN_SCORE) return false
+  const subjectSize = subjectOf(sentence).length
+  return subjectSize >= MIN_SUBJECT || (subjectSize > 0 && score >= CLEAR_SCORE) || OPTION_CHOICE.test(sentence)
 }

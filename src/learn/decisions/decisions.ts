@@ -24,43 +24,43 @@ const MAX_SYMBOLS = 20
 const MAX_QUOTE_LENGTH = 600
 const MAX_BEFORE_LENGTH = 200
 
-type Stated = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
+type StatedDecision = Pick<Decision, "kind" | "quote" | "origin"> & { text: string }
 
 /** Returns every decision of a conversation once, in order. Ignores abandoned, copied and superseded messages. */
 export function decisionsIn(
   row: Pick<ConversationRow, "ref" | "kind" | "project">,
   messages: StoredMessage[],
 ): Decision[] {
-  const live = messages.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
-  if (row.kind === "document") return inDocument(row, live)
-  const calls = callInputs(live)
-  const edited = editedAfter(live)
-  const found = new Map<string, Decision>()
+  const currentMessages = messages.filter(({ abandoned, superseded, copied }) => !abandoned && !superseded && !copied)
+  if (row.kind === "document") return decisionsInRecord(row, currentMessages)
+  const calls = callInputs(currentMessages)
+  const edited = editedAfter(currentMessages)
+  const byWords = new Map<string, Decision>()
   let last: Decision | undefined
   let agentsText = ""
-  for (const [i, message] of live.entries()) {
+  for (const [i, message] of currentMessages.entries()) {
     const stated = [
-      ...commitsOf(message),
+      ...statedInCommits(message),
       ...(row.kind === "person" ? statedIn(message, { calls, agentsText, last }) : []),
     ]
     agentsText = agentsTextIn(message) ?? agentsText
-    for (const one of stated) {
-      const decision = decisionOf(row, message, one, edited[i]!)
+    for (const statement of stated) {
+      const decision = decisionOf(row, message, statement, edited[i]!)
       const words = normaliseText(decision.quote)
-      const before = found.get(words)
-      if (words === "" || (before && before === last)) continue
-      last = before ? restated(before, decision) : decision
-      found.delete(words)
-      found.set(words, last)
+      const earlier = byWords.get(words)
+      if (words === "" || (earlier && earlier === last)) continue
+      last = earlier ? combineStatements(earlier, decision) : decision
+      byWords.delete(words)
+      byWords.set(words, last)
     }
   }
-  return [...found.values()].map((decision) => withCommit(decision, live))
+  return [...byWords.values()].map((decision) => withCommit(decision, currentMessages))
 }
 
 /** Adds the next commit after the decision's edits. Without edits, nothing connects a commit with the decision. */
-function withCommit(decision: Decision, live: StoredMessage[]): Decision {
+function withCommit(decision: Decision, currentMessages: StoredMessage[]): Decision {
   if (decision.files.length === 0 || decision.kind === "breaking" || decision.kind === "revert") return decision
-  const next = live
+  const next = currentMessages
     .filter(({ number }) => number > decision.number)
     .flatMap(({ effects }) => effects.filter((effect) => effect.type === "commit"))[0]
   return next === undefined ? decision : { ...decision, committed: subjectKey(next.subject) }
@@ -72,40 +72,43 @@ function agentsTextIn({ role, parts }: StoredMessage): string | undefined {
 }
 
 /** Combines two statements of one decision. The newest counts, because the opposite may have been decided in between. */
-function restated(before: Decision, now: Decision): Decision {
-  return { ...now, files: [...new Set([...now.files, ...before.files])].slice(0, MAX_FILES) }
+function combineStatements(earlier: Decision, latest: Decision): Decision {
+  return { ...latest, files: [...new Set([...latest.files, ...earlier.files])].slice(0, MAX_FILES) }
 }
 
-/** The context of a message: earlier calls, the agent's last text, the last decision. */
-type Before = { calls: Map<string, string>; agentsText: string; last: Decision | undefined }
+/** The context in which a message was written: earlier calls, the agent's last text, the last decision. */
+type MessageContext = { calls: Map<string, string>; agentsText: string; last: Decision | undefined }
 
-function statedIn(message: StoredMessage, { calls, agentsText, last }: Before): Stated[] {
-  return message.parts.flatMap((part): Stated[] => {
-    if (part.type === "tool_result") return [...plan(findPlan(part, calls)), ...findDecidingAnswers(part, calls)]
+function statedIn(message: StoredMessage, { calls, agentsText, last }: MessageContext): StatedDecision[] {
+  return message.parts.flatMap((part): StatedDecision[] => {
+    if (part.type === "tool_result")
+      return [...statedInPlan(findPlan(part, calls)), ...findDecidingAnswers(part, calls)]
     if (part.type !== "text") return []
-    if (part.origin === "agent" && message.role === "user") return plan(findPlan(part))
+    if (part.origin === "agent" && message.role === "user") return statedInPlan(findPlan(part))
     if (part.origin !== "person") return []
-    const retreats = last === undefined ? [] : retractionsIn(part.text)
+    const retractions = last === undefined ? [] : retractionsIn(part.text)
     return [
-      ...decisionsInMessage(part.text, agentsText).map((one): Stated => ({ kind: "said", ...one, text: part.text })),
-      ...retreats.map((quote): Stated => takingBack(last!, quote, part.text)),
+      ...decisionsInMessage(part.text, agentsText).map(
+        (one): StatedDecision => ({ kind: "said", ...one, text: part.text }),
+      ),
+      ...retractions.map((quote): StatedDecision => quoteRetraction(last!, quote, part.text)),
       ...findDecidingAnswers(part, calls),
     ]
   })
 }
 
 /** Quotes "let's go back" together with the decision that it withdraws. */
-function takingBack({ quote: before, origin }: Decision, quote: string, text: string): Stated {
-  const [first = ""] = before.split("\n")
+function quoteRetraction({ quote: withdrawn, origin }: Decision, quote: string, text: string): StatedDecision {
+  const [first = ""] = withdrawn.split("\n")
   return { kind: "said", quote: `${first.slice(0, MAX_BEFORE_LENGTH)} → ${quote}`, origin, text }
 }
 
-function plan(text: string | undefined): Stated[] {
+function statedInPlan(text: string | undefined): StatedDecision[] {
   const quote = decisionInPlan(text ?? "")
   return quote === undefined ? [] : [{ kind: "plan", quote, origin: "agent", text: text! }]
 }
 
-function commitsOf({ effects }: StoredMessage): Stated[] {
+function statedInCommits({ effects }: StoredMessage): StatedDecision[] {
   return effects.flatMap((effect) => (effect.type === "commit" ? statedByCommit({ ...effect, body: "" }) : []))
 }
 
@@ -114,7 +117,7 @@ export function decisionInNote(row: Pick<ConversationRow, "ref" | "project">, me
   const note = currentNote(messages)
   if (!note?.confirmed) return []
   const { message, quote, agent, text, files, rejects } = note
-  const stated: Stated = { kind: "note", quote, origin: agent === undefined ? "person" : "agent", text }
+  const stated: StatedDecision = { kind: "note", quote, origin: agent === undefined ? "person" : "agent", text }
   const decision = decisionOf(row, message, stated, files)
   return [{ ...decision, subject: subjectOf(text), rejects }]
 }
@@ -143,24 +146,24 @@ const MAX_COMMITS = 500
 
 /** Updates the decisions of a project's commits after its git history was read. */
 export function learnCommits(knowledge: Knowledge, project: string): void {
-  const read = knowledge.git.gitProject(project)
-  if (!read || read.decided === read.head) return
+  const gitProject = knowledge.git.gitProject(project)
+  if (!gitProject || gitProject.decided === gitProject.head) return
   const commits = knowledge.git.markedCommits(project, { limit: MAX_COMMITS }).map((commit) => ({
     ...commit,
     files: knowledge.git.filesOfCommit(project, commit.hash),
   }))
-  knowledge.decisions.saveCommitDecisions(project, decisionsInCommits(commits.toReversed()), read.head)
+  knowledge.decisions.saveCommitDecisions(project, decisionsInCommits(commits.toReversed()), gitProject.head)
   knowledge.decisions.renewReversals(findReversals)
 }
 
-function statedByCommit({ subject, body }: { subject: string; body: string }): Stated[] {
-  const state = (kind: "breaking" | "revert", quote: string): Stated[] => [
+function statedByCommit({ subject, body }: { subject: string; body: string }): StatedDecision[] {
+  const state = (kind: "breaking" | "revert", quote: string): StatedDecision[] => [
     { kind, quote, origin: "agent", text: `${subject}\n${body}` },
   ]
   const { breaking, reverts } = parseCommitMarks(subject, body)
   if (reverts) {
-    const why = body.split("\n").find((line) => line.trim() !== "" && !/^This reverts commit\b/.test(line))
-    return state("revert", why === undefined ? subject : `${subject}\n${why.trim()}`)
+    const reason = body.split("\n").find((line) => line.trim() !== "" && !/^This reverts commit\b/.test(line))
+    return state("revert", reason === undefined ? subject : `${subject}\n${reason.trim()}`)
   }
   if (breaking === undefined) return []
   return state("breaking", subject.includes(breaking) ? subject : `${subject}\n${breaking}`)
@@ -177,7 +180,10 @@ export function mayBeDecisionRecord(path: string): boolean {
 }
 
 /** Reads an architecture decision record: its title, and the first paragraph below the heading "Decision". */
-function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sections: StoredMessage[]): Decision[] {
+function decisionsInRecord(
+  row: Pick<ConversationRow, "ref" | "kind" | "project">,
+  sections: StoredMessage[],
+): Decision[] {
   const all = sections.flatMap((message) =>
     message.parts.flatMap((part) => (part.type === "text" ? [{ message, part, mark: part.section }] : [])),
   )
@@ -188,19 +194,28 @@ function inDocument(row: Pick<ConversationRow, "ref" | "kind" | "project">, sect
     !(IN_FORCE.test(beginnings) || ADR_PATH.test(row.ref.id))
   )
     return []
-  const decided = all.find(({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name))
-  // A document from the web decides nothing here.
-  if (decided === undefined || decided.part.origin === "web") return []
-  const title = decided.mark?.headings[0]
-  const text = firstWords(decided.part.text, decided.mark?.headings.at(-1))
+  const decisionSection = all.find(
+    ({ mark }) => mark !== undefined && DECISION_HEADING.test(mark.headings.at(-1) ?? mark.name),
+  )
+  // A document from the web decides nothing about the project.
+  if (decisionSection === undefined || decisionSection.part.origin === "web") return []
+  const title = decisionSection.mark?.headings[0]
+  const text = firstParagraph(decisionSection.part.text, decisionSection.mark?.headings.at(-1))
   const quote = title === undefined || DECISION_HEADING.test(title) ? text : `${title}\n${text}`
   return text === ""
     ? []
-    : [decisionOf(row, decided.message, { kind: "adr", quote, origin: "document", text: decided.part.text }, [])]
+    : [
+        decisionOf(
+          row,
+          decisionSection.message,
+          { kind: "adr", quote, origin: "document", text: decisionSection.part.text },
+          [],
+        ),
+      ]
 }
 
 /** The first paragraph below the heading. */
-function firstWords(text: string, heading: string | undefined): string {
+function firstParagraph(text: string, heading: string | undefined): string {
   const lines = text.split("\n").map((line) => line.trim())
   const start = lines.findIndex((line) => line !== "" && line.replace(/^#+\s*/, "") !== heading)
   if (start < 0) return ""
@@ -211,11 +226,11 @@ function firstWords(text: string, heading: string | undefined): string {
 function decisionOf(
   row: Pick<ConversationRow, "ref" | "project">,
   { number, at }: StoredMessage,
-  { kind, quote, origin, text }: Stated,
+  { kind, quote, origin, text }: StatedDecision,
   edited: string[],
 ): Decision {
-  const below = (path: string) => (row.project === undefined ? path : pathBelow(row.project, path))
-  const files = [...pathsIn(text), ...edited].map(below).filter((path) => path !== undefined)
+  const toProjectPath = (path: string) => (row.project === undefined ? path : pathBelow(row.project, path))
+  const files = [...pathsIn(text), ...edited].map(toProjectPath).filter((path) => path !== undefined)
   return {
     key: keyOf(`${formatRef({ ...row.ref, number })} ${quote}`),
     kind,
@@ -248,23 +263,23 @@ const SYMBOL =
   /`([A-Za-z_$][\w$.]{2,79})(?:\(\))?`|\b([A-Za-z]\w{0,60}[a-z0-9][A-Z]\w{0,60}|[A-Za-z]\w{0,60}_\w{1,60})\b|\b([A-Za-z]\w{2,60})\(\)/g
 
 function symbolsIn(text: string): string[] {
-  const found = [...text.slice(0, MAX_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
-  return [...new Set(found)].slice(0, MAX_SYMBOLS)
+  const symbols = [...text.slice(0, MAX_CHARS).matchAll(SYMBOL)].map(([, a, b, c]) => (a ?? b ?? c)!)
+  return [...new Set(symbols)].slice(0, MAX_SYMBOLS)
 }
 
 /** For each message, returns the files that were edited after it until the person wrote again. */
 function editedAfter(messages: StoredMessage[]): string[][] {
-  const after: string[][] = new Array(messages.length)
+  const filesAfter: string[][] = new Array(messages.length)
   let edited: string[] = []
   for (let i = messages.length - 1; i >= 0; i--) {
     const { effects, parts } = messages[i]!
-    edited = [...new Set([...effects.flatMap(editOf), ...edited])].slice(0, MAX_FILES)
-    after[i] = edited
+    edited = [...new Set([...effects.flatMap(editedPath), ...edited])].slice(0, MAX_FILES)
+    filesAfter[i] = edited
     if (parts.some((part) => part.type === "text" && part.origin === "person")) edited = []
   }
-  return after
+  return filesAfter
 }
 
-function editOf(effect: Effect): string[] {
+function editedPath(effect: Effect): string[] {
   return effect.type === "file" && effect.action === "edited" ? [effect.path] : []
 }

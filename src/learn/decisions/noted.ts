@@ -5,7 +5,7 @@ export type FoundNote = {
   message: StoredMessage
   /** The stored text. An agent's note begins with the agent's name. */
   quote: string
-  /** The text without that name. */
+  /** The quote without the agent's name. */
   text: string
   /** The agent that wrote the note. Undefined if the person did. */
   agent?: string
@@ -19,10 +19,10 @@ export type FoundNote = {
 /** Returns the current wording of a note, or undefined if the note is empty. */
 export function currentNote(messages: StoredMessage[]): FoundNote | undefined {
   const live = messages.filter(({ abandoned, superseded }) => !abandoned && !superseded)
-  const [message, ...after] = live
+  const [message, ...later] = live
   const [first, second] = message?.parts ?? []
   if (!message || first?.type !== "text") return undefined
-  const isPersons = message.role === "user" && first.origin === "person"
+  const isByPerson = message.role === "user" && first.origin === "person"
   const rejects =
     second?.type === "text" && second.text.startsWith(REJECTS_PREFIX)
       ? second.text.slice(REJECTS_PREFIX.length)
@@ -30,8 +30,8 @@ export function currentNote(messages: StoredMessage[]): FoundNote | undefined {
   return {
     message,
     quote: first.text,
-    ...(isPersons ? { text: first.text } : parseAgentNote(first.text)),
-    confirmed: isPersons || after.some(({ role }) => role === "user"),
+    ...(isByPerson ? { text: first.text } : parseAgentNote(first.text)),
+    confirmed: isByPerson || later.some(({ role }) => role === "user"),
     files: message.effects.flatMap((effect) => (effect.type === "file" ? effect.path : [])),
     rejects,
   }

@@ -6,21 +6,22 @@ import { sentencesOf } from "./typed.ts"
 const MAX_CHARS = 50_000
 const MAX_LENGTH = 300
 const MIN_SUBJECT = 3
-/** Headings of sections that say what will be done, then of those that summarize it. Sections with reasons are not used. */
-const SAYS_WHAT =
+/** Matches headings of sections that say what will be done. Sections with reasons are not used. */
+const WORK_HEADING =
   /\b(?:decisions?|approach|solution|design|fix|proposed|proposal|strategy|changes?|implementation|what)\b/i
-const IN_SHORT = /\b(?:summary|overview|goals?|objective|plan)\b/i
+/** Matches headings of summaries, which are used if no other section fits. */
+const SUMMARY_HEADING = /\b(?:summary|overview|goals?|objective|plan)\b/i
 
 type Section = { heading: string; lines: string[] }
 
-/** Returns undefined if the plan has only a title. */
+/** Returns the title and the first sentence about the work. Undefined if there is no such sentence, or for a review. */
 export function decisionInPlan(plan: string): string | undefined {
   const [title, ...sections] = sectionsOf(plan.slice(0, MAX_CHARS))
   if (!title || /^review\b/i.test(title.heading)) return undefined
-  const before = { heading: "overview", lines: title.lines }
+  const introduction = { heading: "overview", lines: title.lines }
   const ordered = [
-    ...sections.filter(({ heading }) => SAYS_WHAT.test(heading)),
-    ...[before, ...sections].filter(({ heading }) => IN_SHORT.test(heading)),
+    ...sections.filter(({ heading }) => WORK_HEADING.test(heading)),
+    ...[introduction, ...sections].filter(({ heading }) => SUMMARY_HEADING.test(heading)),
   ]
   for (const section of ordered) {
     const sentence = firstSentence(section)
@@ -32,10 +33,10 @@ export function decisionInPlan(plan: string): string | undefined {
 /** Splits a plan into sections. The first is the title with the text below it. */
 function sectionsOf(plan: string): Section[] {
   const sections: Section[] = []
-  let fenced = false
+  let isFenced = false
   for (const line of plan.split("\n")) {
-    if (/^\s*(?:```|~~~)/.test(line)) fenced = !fenced
-    if (fenced || /^\s*(?:```|~~~)/.test(line) || line.trim() === "") continue
+    if (/^\s*(?:```|~~~)/.test(line)) isFenced = !isFenced
+    if (isFenced || /^\s*(?:```|~~~)/.test(line) || line.trim() === "") continue
     const [, heading] = /^#+\s+(.*)$/.exec(line) ?? []
     if (heading !== undefined || sections.length === 0)
       sections.push({ heading: (heading ?? line).replaceAll("**", "").trim(), lines: [] })

@@ -3,7 +3,7 @@ import { isStopword, splitIdentifier } from "../../core/words.ts"
 // Finds the subject of a decision: the words that distinguish it from others.
 
 /** Words about deciding, which say nothing about the subject. */
-const SPEAKING = new Set(
+const DECIDING_WORDS = new Set(
   (
     "able actually add adjust agree ahead all already also always another any anymore approach because being best better both call case " +
     "change come completely continue correct create decide definitely don either else enough entirely even ever every exactly " +
@@ -17,9 +17,9 @@ const SPEAKING = new Set(
 const MAX_WORDS = 40
 const MAX_CHARS = 2_000
 
-/** Returns the words in order, each once. */
+/** Returns the words of the subject in order, each once. */
 export function subjectOf(text: string): string[] {
-  const found = new Set<string>()
+  const words = new Set<string>()
   for (const token of text.slice(0, MAX_CHARS).match(/[\p{L}\p{N}_]+/gu) ?? []) {
     for (const part of (splitIdentifier(token) ?? token).split(/[\s_]+/)) {
       const word = stem(part.toLowerCase())
@@ -27,15 +27,15 @@ export function subjectOf(text: string): string[] {
         word.length < 3 ||
         isStopword(part) ||
         isStopword(word) ||
-        SPEAKING.has(word) ||
-        SPEAKING.has(part.toLowerCase())
+        DECIDING_WORDS.has(word) ||
+        DECIDING_WORDS.has(part.toLowerCase())
       )
         continue
-      found.add(word)
-      if (found.size === MAX_WORDS) return [...found]
+      words.add(word)
+      if (words.size === MAX_WORDS) return [...words]
     }
   }
-  return [...found]
+  return [...words]
 }
 
 /** Removes a plural ending: "sessions" and "session" are the same word. Stemming more would merge different words. */

@@ -5,29 +5,28 @@ import { stem, subjectOf } from "./subject.ts"
 
 // Finds the decisions that a later decision on the same subject reverses.
 
-type Made = MadeDecision
-
 /**
- * Takes one project's decisions in order of time. Maps the key of each reversed decision to the key of the one that replaces it.
+ * Compares one project's decisions, which must be in order of time. Maps the key of each reversed decision to the key of the one
+ * that replaces it.
  */
-export function findReversals(decisions: Made[]): Map<string, string> {
+export function findReversals(decisions: MadeDecision[]): Map<string, string> {
   const reversed = new Map<string, string>()
-  const known = new Known()
+  const earlierDecisions = new EarlierDecisions()
   for (const decision of decisions) {
-    const later = read(decision)
-    for (const earlier of known.near(later)) {
-      if (reversed.has(earlier.key) || earlier.key === later.key || !known.reverses(later, earlier)) continue
+    const later = analyse(decision)
+    for (const earlier of earlierDecisions.candidatesFor(later)) {
+      if (reversed.has(earlier.key) || earlier.key === later.key || !earlierDecisions.reverses(later, earlier)) continue
       reversed.set(earlier.key, later.key)
-      if (later.retreats) break
+      if (later.retracts) break
     }
-    known.add(later)
+    earlierDecisions.add(later)
   }
-  for (const [earlier, by] of rejected(decisions)) reversed.set(earlier, by)
+  for (const [earlier, by] of rejectionsByNotes(decisions)) reversed.set(earlier, by)
   return reversed
 }
 
 /** Finds the decisions that a note explicitly rejects. It may name a commit by the beginning of its hash. */
-function rejected(decisions: Made[]): [earlier: string, by: string][] {
+function rejectionsByNotes(decisions: MadeDecision[]): [earlier: string, by: string][] {
   return decisions
     .filter(({ rejects }) => rejects !== undefined)
     .flatMap(({ key, rejects }) =>
@@ -37,52 +36,54 @@ function rejected(decisions: Made[]): [earlier: string, by: string][] {
     )
 }
 
-function isNamedBy(ref: string, { conversation, number }: Made): boolean {
+function isNamedBy(ref: string, { conversation, number }: MadeDecision): boolean {
   return ref.startsWith("git:") ? conversation.startsWith(ref) : `${conversation}#${number}` === ref
 }
 
-type Read = Made & {
+type AnalysedDecision = MadeDecision & {
   /** The distinct words. Empty if there are too few to compare. */
   words: Set<string>
-  marks: Marks
-  aboutMarks: Marks
-  /** The words that have an opposite. */
-  sides: string[]
+  wordMask: WordMask
+  subjectMask: WordMask
+  /** The words of the decision that have an opposite. */
+  wordsWithOpposite: string[]
   /** The opposites of the words, except those that the decision contains too. */
   opposites: string[]
-  about: Set<string>
-  /** Words for things that the decision chose, not only asked about. */
-  for: Set<string>
-  /** Words for things that the decision is against: those after "not", "remove", "instead of", "from … to". */
-  against: Set<string>
+  subjectWords: Set<string>
+  /** The words of the decision that are not rejected, without those of the question that it answers. */
+  chosenWords: Set<string>
+  /** Words for things that the decision rejects: those after "not", "remove", "instead of", "from … to". */
+  rejectedWords: Set<string>
   /** The subject of the commit that this decision reverts. */
-  takesBack?: string
-  retreats: boolean
+  revertedSubject?: string
+  retracts: boolean
 }
 
-/** The least share of common words in all words of two decisions on the same subject. */
-const CLOSE = 0.3
-const CLOSE_TOGETHER = 0.15
-const MANY = 4
-/** The number and the share of decisions above which a word is part of the project's vocabulary. */
-const FEW = 4
-const COMMON = 0.08
+/** The least share of common words among all words of two decisions on the same subject. */
+const MIN_SIMILARITY = 0.3
+/** The same share for two decisions in one conversation. */
+const MIN_SIMILARITY_IN_CONVERSATION = 0.15
+/** Two decisions with at least this many common words are on the same subject, whatever their share is. */
+const MANY_SHARED_WORDS = 4
+/** A word in more decisions than this number, and than this share of them, is part of the project's vocabulary. */
+const MAX_RARE_COUNT = 4
+const MAX_RARE_SHARE = 0.08
 /** The most decisions between a decision and the "let's go back" that refers to it. */
 const MAX_BETWEEN = 100
 
 /** The most earlier decisions to compare for each word, newest first. Older ones are rarely in force. */
 const MAX_PER_WORD = 50
 
-class Known {
-  private readonly byWord = new Map<string, Read[]>()
+class EarlierDecisions {
+  private readonly byWord = new Map<string, AnalysedDecision[]>()
   private readonly occurrences = new Map<string, number>()
-  private readonly byConversation = new Map<string, Read[]>()
-  private readonly byCommit = new Map<string, Read[]>()
+  private readonly byConversation = new Map<string, AnalysedDecision[]>()
+  private readonly byCommit = new Map<string, AnalysedDecision[]>()
   private count = 0
 
-  add(decision: Read): void {
+  add(decision: AnalysedDecision): void {
     this.count++
-    for (const word of decision.about) {
+    for (const word of decision.subjectWords) {
       push(this.byWord, word, decision)
       this.occurrences.set(word, (this.occurrences.get(word) ?? 0) + 1)
     }
@@ -91,46 +92,51 @@ class Known {
   }
 
   /** Returns the decisions that this one may refer to, newest first. */
-  near(later: Read): Read[] {
-    if (later.takesBack !== undefined)
-      return [...(this.byCommit.get(subjectKey(later.takesBack)) ?? []), ...this.sharing(later)]
-    if (later.retreats) return [...(this.byConversation.get(later.conversation) ?? [])].reverse()
-    return this.sharing(later)
+  candidatesFor(later: AnalysedDecision): AnalysedDecision[] {
+    if (later.revertedSubject !== undefined)
+      return [...(this.byCommit.get(subjectKey(later.revertedSubject)) ?? []), ...this.sharingWords(later)]
+    if (later.retracts) return [...(this.byConversation.get(later.conversation) ?? [])].reverse()
+    return this.sharingWords(later)
   }
 
-  private sharing(later: Read): Read[] {
-    const found = new Set<Read>()
-    for (const word of later.about) for (const one of this.byWord.get(word) ?? []) found.add(one)
-    return [...found].reverse()
+  private sharingWords(later: AnalysedDecision): AnalysedDecision[] {
+    const sharing = new Set<AnalysedDecision>()
+    for (const word of later.subjectWords) for (const one of this.byWord.get(word) ?? []) sharing.add(one)
+    return [...sharing].reverse()
   }
 
-  reverses(later: Read, earlier: Read): boolean {
-    const together = later.conversation === earlier.conversation
-    if (together && later.number === earlier.number) return false
-    if (later.takesBack !== undefined)
-      return firstLine(earlier.quote) === later.takesBack || earlier.committed === subjectKey(later.takesBack)
-    if (later.retreats) return !earlier.retreats && later.number - earlier.number <= MAX_BETWEEN
-    if (isOtherValue(later, earlier)) return true
-    const opposite = later.opposites.some((word) => earlier.sides.includes(word))
-    if (!opposite && later.against.size === 0) return false
-    if (opposite && closest(later, earlier) < CLOSE) return false
+  reverses(later: AnalysedDecision, earlier: AnalysedDecision): boolean {
+    const isSameConversation = later.conversation === earlier.conversation
+    if (isSameConversation && later.number === earlier.number) return false
+    if (later.revertedSubject !== undefined)
+      return (
+        firstLine(earlier.quote) === later.revertedSubject || earlier.committed === subjectKey(later.revertedSubject)
+      )
+    if (later.retracts) return !earlier.retracts && later.number - earlier.number <= MAX_BETWEEN
+    if (differsOnlyInValues(later, earlier)) return true
+    const hasOpposite = later.opposites.some((word) => earlier.wordsWithOpposite.includes(word))
+    if (!hasOpposite && later.rejectedWords.size === 0) return false
+    if (hasOpposite && maxSimilarity(later, earlier) < MIN_SIMILARITY) return false
     let shared = 0
-    for (const word of later.about) if (earlier.about.has(word)) shared++
-    const distinctive = () => [...later.about].filter((word) => earlier.about.has(word) && this.isDistinctive(word))
-    const close = shared / (later.about.size + earlier.about.size - shared)
-    const enough = close >= (together ? CLOSE_TOGETHER : CLOSE) || shared >= MANY
-    if (shared < 2 || !enough) return false
-    if (opposite) return close >= CLOSE && distinctive().length > 0
-    return distinctive().some((word) => later.against.has(word) && earlier.for.has(word))
+    for (const word of later.subjectWords) if (earlier.subjectWords.has(word)) shared++
+    const distinctive = () =>
+      [...later.subjectWords].filter((word) => earlier.subjectWords.has(word) && this.isDistinctive(word))
+    const similarity = shared / (later.subjectWords.size + earlier.subjectWords.size - shared)
+    const isSimilar =
+      similarity >= (isSameConversation ? MIN_SIMILARITY_IN_CONVERSATION : MIN_SIMILARITY) ||
+      shared >= MANY_SHARED_WORDS
+    if (shared < 2 || !isSimilar) return false
+    if (hasOpposite) return similarity >= MIN_SIMILARITY && distinctive().length > 0
+    return distinctive().some((word) => later.rejectedWords.has(word) && earlier.chosenWords.has(word))
   }
 
   /** Whether a word shows that two decisions are about the same subject. Words that many decisions contain do not. */
   private isDistinctive(word: string): boolean {
-    return (this.occurrences.get(word) ?? 0) <= Math.max(FEW, this.count * COMMON)
+    return (this.occurrences.get(word) ?? 0) <= Math.max(MAX_RARE_COUNT, this.count * MAX_RARE_SHARE)
   }
 }
 
-function push<K>(map: Map<K, Read[]>, key: K, value: Read): void {
+function push<K>(map: Map<K, AnalysedDecision[]>, key: K, value: AnalysedDecision): void {
   const list = map.get(key)
   if (!list) map.set(key, [value])
   else {
@@ -141,32 +147,33 @@ function push<K>(map: Map<K, Read[]>, key: K, value: Read): void {
 
 const AGAINST =
   /(?:[,(] ?not|\bbut not|\band not|\binstead of|\brather than|\bremove|\bdrop|\bdelete|\bget rid of|\bno longer|\breplace|\bfrom(?=[^.\n]{1,60}? to )|\bstop|\bdon't (?:use|need|want)|\bdisable|\babandon|\binvert)\s+((?:[\w`"'./-]+\s+){0,3}[\w`"'./-]+)/gi
-/** Phrases after which the rest of the sentence says what "that" is. */
+/** Matches phrases in which "that" is rejected; the rest of the sentence then says what "that" is. */
 const AGAINST_THAT = /\b(?:remove|drop|delete|get rid of|abandon|stop) (?:that|it|this|them)\b/i
 
-function read(decision: Made): Read {
+function analyse(decision: MadeDecision): AnalysedDecision {
   const quote = decision.kind === "plan" ? firstLine(decision.quote) : decision.quote.slice(0, 2_000)
   const arrow = quote.lastIndexOf(" → ")
-  const own = arrow < 0 ? quote : quote.slice(arrow + 3) // a question also names the options that were not chosen
-  const about = new Set(decision.kind === "said" && arrow >= 0 ? subjectOf(own) : decision.subject)
-  const against = AGAINST_THAT.test(own)
-    ? about
-    : new Set([...own.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
-  const words = own.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+  const ownText = arrow < 0 ? quote : quote.slice(arrow + 3) // a question also names the options that were not chosen
+  const subjectWords = new Set(decision.kind === "said" && arrow >= 0 ? subjectOf(ownText) : decision.subject)
+  const rejectedWords = AGAINST_THAT.test(ownText)
+    ? subjectWords
+    : new Set([...ownText.matchAll(AGAINST)].flatMap(([, after]) => subjectOf(after!)))
+  const words = ownText.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   const stems = new Set(words.map(stem))
-  const takesBack = decision.kind === "revert" ? parseCommitMarks(firstLine(quote), "").reverts?.subject : undefined
+  const revertedSubject =
+    decision.kind === "revert" ? parseCommitMarks(firstLine(quote), "").reverts?.subject : undefined
   return {
     ...decision,
-    takesBack,
+    revertedSubject,
     words: new Set(words.length < MIN_WORDS ? [] : words),
-    marks: marksOf(words),
-    aboutMarks: marksOf(about),
-    sides: [...stems].filter((word) => OPPOSITES.has(word)),
+    wordMask: wordMaskOf(words),
+    subjectMask: wordMaskOf(subjectWords),
+    wordsWithOpposite: [...stems].filter((word) => OPPOSITES.has(word)),
     opposites: [...stems].flatMap((word) => OPPOSITES.get(word) ?? []).filter((word) => !stems.has(word)),
-    about,
-    for: new Set(subjectOf(own).filter((word) => !against.has(word))),
-    against,
-    retreats: isRetraction(own.trim()),
+    subjectWords,
+    chosenWords: new Set(subjectOf(ownText).filter((word) => !rejectedWords.has(word))),
+    rejectedWords,
+    retracts: isRetraction(ownText.trim()),
   }
 }
 
@@ -175,33 +182,39 @@ function firstLine(quote: string): string {
 }
 
 /** An upper bound of the similarity of two subjects. */
-function closest({ about: a, aboutMarks }: Read, { about: b, aboutMarks: others }: Read): number {
-  const shared = a.size - atLeastMissing(aboutMarks, others)
+function maxSimilarity(
+  { subjectWords: a, subjectMask: aMask }: AnalysedDecision,
+  { subjectWords: b, subjectMask: bMask }: AnalysedDecision,
+): number {
+  const shared = a.size - minMissingWords(aMask, bMask)
   return shared / (a.size + b.size - shared)
 }
 
 const MIN_WORDS = 5
-const ALIKE = 0.7
+const MIN_SENTENCE_SIMILARITY = 0.7
 const MAX_OTHER_WORDS = 3
 
-/** Whether both decisions are the same sentence with different values. */
-function isOtherValue({ words: a, marks }: Read, { words: b, marks: others }: Read): boolean {
+/** Whether the two decisions are the same sentence with different values. */
+function differsOnlyInValues(
+  { words: a, wordMask: aMask }: AnalysedDecision,
+  { words: b, wordMask: bMask }: AnalysedDecision,
+): boolean {
   if (a.size === 0 || b.size === 0 || Math.abs(a.size - b.size) > MAX_OTHER_WORDS) return false
-  if (atLeastMissing(marks, others) > MAX_OTHER_WORDS) return false
+  if (minMissingWords(aMask, bMask) > MAX_OTHER_WORDS) return false
   let onlyLater = 0
   for (const word of a) if (!b.has(word) && ++onlyLater > MAX_OTHER_WORDS) return false
   const shared = a.size - onlyLater
   const onlyEarlier = b.size - shared
   if (onlyLater === 0 || onlyEarlier === 0 || onlyEarlier > MAX_OTHER_WORDS) return false
-  return shared / (a.size + b.size - shared) >= ALIKE
+  return shared / (a.size + b.size - shared) >= MIN_SENTENCE_SIMILARITY
 }
 
 /**
- * A bit mask of 64 bits with one bit set for each word, so that most pairs that share little need no comparison of their words.
+ * A mask of 64 bits with one bit set for each word. Comparing two masks is quick and rules out most pairs that share few words.
  */
-type Marks = readonly [low: number, high: number]
+type WordMask = readonly [low: number, high: number]
 
-function marksOf(words: Iterable<string>): Marks {
+function wordMaskOf(words: Iterable<string>): WordMask {
   let [low, high] = [0, 0]
   for (const word of words) {
     let hash = 0
@@ -214,7 +227,7 @@ function marksOf(words: Iterable<string>): Marks {
 }
 
 /** A lower bound for the number of words of one decision that the other lacks. */
-function atLeastMissing(one: Marks, other: Marks): number {
+function minMissingWords(one: WordMask, other: WordMask): number {
   return bitsIn(one[0] & ~other[0]) + bitsIn(one[1] & ~other[1])
 }
 
@@ -243,5 +256,7 @@ function oppositesOf(pairs: string[]): Map<string, string[]> {
   const both = pairs
     .map((pair) => pair.split(" ").map(stem) as [string, string])
     .flatMap(([a, b]) => [[a, b] as const, [b, a] as const])
-  return new Map([...Map.groupBy(both, ([word]) => word)].map(([word, of]) => [word, of.map(([, other]) => other)]))
+  return new Map(
+    [...Map.groupBy(both, ([word]) => word)].map(([word, pairs]) => [word, pairs.map(([, other]) => other)]),
+  )
 }

@@ -21,7 +21,7 @@ export type Fix = {
   command: string
   error: string
   normalised: string
-  /** The error lines about the edited files. `error` is the most informative one. */
+  /** The error lines about the edited files. `error` is the first of them, which is the most informative one. */
   lines: string[]
   failed_at: number
   /** The run that succeeded. Undefined if the conversation ends without one. */
@@ -31,7 +31,7 @@ export type Fix = {
   at?: number
 }
 
-/** A subagent's task is in the call that started it. */
+/** A subagent. `call_id` is the call that started it, which contains its task. */
 export type Subagent = { id: string; call_id?: string; messages: StoredMessage[] }
 
 /** The most messages between two steps. Steps that are further apart are seldom about the same error. */
@@ -46,47 +46,47 @@ export function fixesIn(messages: StoredMessage[], subagents: Subagent[] = []): 
   return steps.flatMap((step, i) => (step.type === "run" && step.outcome === "failed" ? fixOf(steps, i, step) : []))
 }
 
-type Run = {
+type CommandRunStep = {
   type: "run"
-  /** The position of the message. Everything in one message was decided at once. */
+  /** The position of the message. The agent decided all steps of one message at once. */
   place: number
   number: number
   at?: number
   command: string
-  does: Doing
+  parsed: ParsedCommand
   outcome: "failed" | "succeeded" | "unknown"
   lines: string[]
   /** The error lines with their details masked. */
   masked: string[]
   output: string
 }
-type Step = Run | { type: "edit"; place: number; edit: FixEdit }
+type Step = CommandRunStep | { type: "edit"; place: number; edit: FixEdit }
 
-function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
+function fixOf(steps: Step[], from: number, failed: CommandRunStep): Fix[] {
   const normalised = failed.masked[0]
   if (normalised === undefined) return []
-  const broken = failedPart(failed)
+  const failedCommand = failedPart(failed)
   const edits: FixEdit[] = []
-  let ranAgain = false
-  let solved: Run | undefined
+  let hasRunAgain = false
+  let passedRun: CommandRunStep | undefined
   for (let i = from + 1; i < steps.length; i++) {
     const step = steps[i]!
     if (step.place - failed.place > MAX_MESSAGES_BETWEEN) break
     if (step.type === "edit") {
-      if (step.place > failed.place && !ranAgain) edits.push(step.edit)
+      if (step.place > failed.place && !hasRunAgain) edits.push(step.edit)
       continue
     }
-    if (!doesLike(broken, step.does)) continue
+    if (!isRepeatOf(failedCommand, step.parsed)) continue
     if (step.outcome === "failed") {
-      if (step.masked.includes(normalised)) return [] // that later run reports the error instead
-      ranAgain ||= edits.length > 0
+      if (step.masked.includes(normalised)) return [] // the later failure reports this error instead
+      hasRunAgain ||= edits.length > 0
     } else if (step.outcome === "succeeded") {
-      solved = step
+      passedRun = step
       break
     }
   }
   if (edits.length === 0) return []
-  const lines = linesIn(edits, failed.lines)
+  const lines = errorsInEditedFiles(edits, failed.lines)
   return [
     {
       command: failed.command,
@@ -94,38 +94,38 @@ function fixOf(steps: Step[], from: number, failed: Run): Fix[] {
       normalised: normaliseError(lines[0]!),
       lines,
       failed_at: failed.number,
-      fixed_at: solved?.number,
-      edits: namedFirst(edits, failed.output),
-      at: solved?.at ?? failed.at,
+      fixed_at: passedRun?.number,
+      edits: orderByMention(edits, failed.output),
+      at: passedRun?.at ?? failed.at,
     },
   ]
 }
 
 /** Returns the errors in the edited files. An error in another file was fixed elsewhere, if at all. */
-function linesIn(edits: FixEdit[], lines: string[]): string[] {
+function errorsInEditedFiles(edits: FixEdit[], lines: string[]): string[] {
   const edited = new Set(edits.map(({ path }) => fileName(path)))
   const isElsewhere = (line: string) => {
     const place = locationInError(line)
     return place !== undefined && !edited.has(fileName(place.file))
   }
-  const here = lines.filter((line) => !isElsewhere(line))
-  return here.length > 0 ? here : lines
+  const errorsHere = lines.filter((line) => !isElsewhere(line))
+  return errorsHere.length > 0 ? errorsHere : lines
 }
 
 function fileName(path: string): string {
   return fileNameOf(path.replaceAll("\\", "/"))
 }
 
-/** The formats in which task runners name the failed task. */
+/** Matches the lines in which task runners name the failed task. */
 const FAILED_TASK =
   /^\[([\w:.-]+)\] ERROR\b|^make(?:\[\d+\])?: \*\*\* \[(?:[^\]\s]{1,200}: )?([\w:.-]+)\] Error\b|\bscript "([\w:.-]+)" exited\b|\bFailed to run task "([\w:.-]+)"|\bLifecycle script `([\w:.-]+)` failed\b/gm
 
 /** The part of `fmt && lint` that failed, if the output names it. The other part need not run again. */
-function failedPart({ does, output }: Run): Doing {
-  if (does.parts.length < 2) return does
+function failedPart({ parsed, output }: CommandRunStep): ParsedCommand {
+  if (parsed.parts.length < 2) return parsed
   const tasks = [...output.matchAll(FAILED_TASK)].map((match) => match.slice(1).find((name) => name !== undefined)!)
-  const part = does.parts.find(({ kind }) => tasks.some((task) => isTask(kind.split(" ").at(-1)!, task)))
-  return part === undefined ? does : { ...does, parts: [part] }
+  const part = parsed.parts.find(({ kind }) => tasks.some((task) => isTask(kind.split(" ").at(-1)!, task)))
+  return part === undefined ? parsed : { ...parsed, parts: [part] }
 }
 
 /** Whether the names mean the same task: `test` also runs `test:unit`. */
@@ -133,7 +133,7 @@ function isTask(named: string, failed: string): boolean {
   return failed === named || failed.startsWith(`${named}:`)
 }
 
-function namedFirst(edits: FixEdit[], output: string): FixEdit[] {
+function orderByMention(edits: FixEdit[], output: string): FixEdit[] {
   const isNamed = ({ path }: FixEdit) => output.includes(fileName(path))
   return [...edits.filter(isNamed), ...edits.filter((edit) => !isNamed(edit))]
 }
@@ -146,10 +146,12 @@ function stepsOf(messages: StoredMessage[], subagents: Subagent[]): Step[] {
   const calls = callInputs(live)
   const byCall = Map.groupBy(subagents, ({ call_id }) => call_id)
   return live.flatMap((message, place) => {
-    const own = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))
+    const ownSteps = message.effects.flatMap((effect) => stepOf(effect, message, place, { results, calls }))
     const called = message.parts.flatMap((part) => (part.type === "tool_call" ? (part.call_id ?? []) : []))
-    const theirs = called.flatMap((call) => byCall.get(call) ?? []).flatMap(({ id, messages }) => editsOf(id, messages))
-    return [...own, ...theirs.map((edit): Step => ({ type: "edit", place, edit }))]
+    const subagentEdits = called
+      .flatMap((call) => byCall.get(call) ?? [])
+      .flatMap(({ id, messages }) => editsOf(id, messages))
+    return [...ownSteps, ...subagentEdits.map((edit): Step => ({ type: "edit", place, edit }))]
   })
 }
 
@@ -167,7 +169,7 @@ function resultsOf(messages: StoredMessage[]): Map<string, Result> {
   )
 }
 
-/** Takes the change from the call, which has no line numbers, if the result does not report it. */
+/** The change as the call describes it, without line numbers. Used if the result does not report it. */
 function hunksOfCall(path: string, text: string | undefined): Hunk[] {
   if (text === undefined || !text.includes('"old_string"')) return []
   try {
@@ -202,52 +204,52 @@ function stepOf(
   }
   if (effect.type !== "command" || effect.failed === undefined) return []
   const { command } = effect
-  const does = doingOf(command)
-  if (!isFixable(does)) return []
+  const parsed = parseCommand(command)
+  if (!isFixable(parsed)) return []
   const output = result?.text || effect.error || ""
-  const outcome = outcomeOf(effect.failed, does, output)
+  const outcome = outcomeOf(effect.failed, parsed, output)
   const lines = outcome === "failed" ? errorLines(output) : []
   const masked = lines.map(normaliseError)
-  return [{ type: "run", place, number, at, command, does, outcome, lines, masked, output }]
+  return [{ type: "run", place, number, at, command, parsed, outcome, lines, masked, output }]
 }
 
-/** Commands whose failure an edit cannot fix. */
-const NOT_BY_EDITS = /^(?:git(?! commit)|gh|curl|wget|ssh|scp|brew|apt|apt-get|pkill|killall|open)\b/
-const NO_ERROR =
+/** Matches commands whose failure an edit cannot fix. */
+const UNFIXABLE_COMMAND = /^(?:git(?! commit)|gh|curl|wget|ssh|scp|brew|apt|apt-get|pkill|killall|open)\b/
+const NOT_AN_ERROR =
   /nothing to commit|no changes added to commit|\[Request interrupted|doesn't want to (?:proceed|take)|\bcd:.{0,200}no such file or directory|: command not found$/im
 
 /** Returns false for a command that only reads, or whose failure no edit can fix. */
 export function isFixableCommand(command: string): boolean {
-  return isFixable(doingOf(command))
+  return isFixable(parseCommand(command))
 }
 
-function isFixable({ parts }: Doing): boolean {
-  return parts.some(({ kind }) => !NOT_BY_EDITS.test(kind))
+function isFixable({ parts }: ParsedCommand): boolean {
+  return parts.some(({ kind }) => !UNFIXABLE_COMMAND.test(kind))
 }
 
-function outcomeOf(failed: boolean, { piped }: Doing, output: string): Run["outcome"] {
+function outcomeOf(failed: boolean, { piped }: ParsedCommand, output: string): CommandRunStep["outcome"] {
   // The exit status of a pipe is that of its last program: `test | grep x` fails if grep finds nothing.
-  if (piped) return failed && SAYS_FAILURE.test(output) ? "failed" : "unknown"
+  if (piped) return failed && FAILURE_WORD.test(output) ? "failed" : "unknown"
   if (!failed) return "succeeded"
-  return NO_ERROR.test(output) ? "unknown" : "failed"
+  return NOT_AN_ERROR.test(output) ? "unknown" : "failed"
 }
 
-const SAYS_FAILURE = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
+const FAILURE_WORD = /\b(?:error|failed|failure|fatal|exception|panic)\b/i
 
 /** The parts of a command line, and the folder in which they run. */
-type Doing = ReturnType<typeof commandParts> & { folder?: string }
+type ParsedCommand = ReturnType<typeof commandParts> & { folder?: string }
 
-function doingOf(command: string): Doing {
+function parseCommand(command: string): ParsedCommand {
   const folder = /(?:^|&&|;)\s*cd\s+["']?([^\s"';&|]+)/.exec(command)?.[1]?.replace(/^\.\/|\/$/g, "")
   return { ...commandParts(command), folder }
 }
 
 /** Whether the later command does the same as the failed one, on the same targets or on all of them. */
 export function isSimilarCommand(failed: string, later: string): boolean {
-  return doesLike(doingOf(failed), doingOf(later))
+  return isRepeatOf(parseCommand(failed), parseCommand(later))
 }
 
-function doesLike(failed: Doing, later: Doing): boolean {
+function isRepeatOf(failed: ParsedCommand, later: ParsedCommand): boolean {
   if (failed.parts.length === 0 || !isSameFolder(failed.folder, later.folder)) return false
   return failed.parts.every(({ kind, args }) =>
     later.parts.some((part) => part.kind === kind && covers(part.args, args, kind)),

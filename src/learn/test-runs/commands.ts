@@ -22,31 +22,31 @@ export type TestCommand = {
 
 const MAX_CHARS = 2_000
 const TOKEN = /&&|\|\||[;|\n]|(?:[^\s"'|;&]|"(?:[^"\\]|\\.)*"|'[^']*'|&(?!&))+/g
-/** Programs after which a runner's name is only a word. */
-const NO_RUN =
+/** Matches programs that run no tests: after them, a runner's name is only an argument. */
+const NOT_A_RUNNER =
   /^(?:grep|rg|ag|cat|ls|git|gh|echo|printf|which|type|command|pip3?|brew|apt|apt-get|sed|awk|find|fd|head|tail|man|code|vim?|rm|cp|mv|mkdir|touch|cd|kill|pkill|pgrep|ps|wc|diff|open|curl|ssh|sleep|export|source|tree|stat)$/
-const INSTALLS = /^(?:install|i|add|ci|remove|uninstall|update|info|view|init|create|dlx-only|help)$/
-const END = "(?= |$)"
+const INSTALL_WORD = /^(?:install|i|add|ci|remove|uninstall|update|info|view|init|create|dlx-only|help)$/
+const WORD_END = "(?= |$)"
 const RUNNERS: readonly [runner: string, words: RegExp][] = [
-  ["vitest", new RegExp(`^vitest(?: (?:run|watch))?${END}`)],
-  ["jest", new RegExp(`^(?:jest|react-scripts test)${END}`)],
-  ["playwright", new RegExp(`^playwright test${END}`)],
-  ["mocha", new RegExp(`^_?mocha${END}`)],
-  ["pytest", new RegExp(`^(?:pytest|py\\.test)${END}`)],
-  ["unittest", new RegExp(`^unittest${END}`)],
-  ["go", new RegExp(`^(?:go test|gotestsum)${END}`)],
-  ["cargo", new RegExp(`^cargo (?:\\+\\S+ )?(?:test|t|nextest run)${END}`)],
-  ["node", new RegExp(`^node (?:\\S+ ){0,6}--test${END}`)],
-  ["bun", new RegExp(`^bun test${END}`)],
-  ["deno", new RegExp(`^deno test${END}`)],
-  ["rspec", new RegExp(`^rspec${END}`)],
-  ["phpunit", new RegExp(`^(?:phpunit|pest)${END}`)],
-  ["dotnet", new RegExp(`^dotnet test${END}`)],
+  ["vitest", new RegExp(`^vitest(?: (?:run|watch))?${WORD_END}`)],
+  ["jest", new RegExp(`^(?:jest|react-scripts test)${WORD_END}`)],
+  ["playwright", new RegExp(`^playwright test${WORD_END}`)],
+  ["mocha", new RegExp(`^_?mocha${WORD_END}`)],
+  ["pytest", new RegExp(`^(?:pytest|py\\.test)${WORD_END}`)],
+  ["unittest", new RegExp(`^unittest${WORD_END}`)],
+  ["go", new RegExp(`^(?:go test|gotestsum)${WORD_END}`)],
+  ["cargo", new RegExp(`^cargo (?:\\+\\S+ )?(?:test|t|nextest run)${WORD_END}`)],
+  ["node", new RegExp(`^node (?:\\S+ ){0,6}--test${WORD_END}`)],
+  ["bun", new RegExp(`^bun test${WORD_END}`)],
+  ["deno", new RegExp(`^deno test${WORD_END}`)],
+  ["rspec", new RegExp(`^rspec${WORD_END}`)],
+  ["phpunit", new RegExp(`^(?:phpunit|pest)${WORD_END}`)],
+  ["dotnet", new RegExp(`^dotnet test${WORD_END}`)],
   ["gradle", /^gradlew? (?:\S+ ){0,6}?(?:\S*:)?(?:test\w*|check|\w+Test)(?= |$)/],
   ["maven", /^mvnw? (?:\S+ ){0,6}?(?:test|verify|install|package)(?= |$)/],
-  ["mix", new RegExp(`^mix test${END}`)],
-  ["swift", new RegExp(`^swift test${END}`)],
-  ["ctest", new RegExp(`^ctest${END}`)],
+  ["mix", new RegExp(`^mix test${WORD_END}`)],
+  ["swift", new RegExp(`^swift test${WORD_END}`)],
+  ["ctest", new RegExp(`^ctest${WORD_END}`)],
   [
     "script",
     /^(?:npm|pnpm|yarn) (?:(?:-\S+|workspace \S+) )*(?:run(?:-script)? )?(?:-\S+ )*t(?:est)?(?:[:.-][\w:.-]+)?(?= |$)/,
@@ -56,24 +56,24 @@ const RUNNERS: readonly [runner: string, words: RegExp][] = [
     /^(?:bun run|make|just|task|mise run|mise r|turbo run|turbo|rake|rails|tox|nox|bazel) (?:test|spec|check)[\w:.-]*(?= |$)/,
   ],
 ]
-const FURTHEST = 8
+const MAX_WORDS_BEFORE_RUNNER = 8
 
 /** Finds the last test run in a command line. Returns undefined if there is none. */
 export function parseTestCommand(command: string): TestCommand | undefined {
   const segments = segmentsOf(command.slice(0, MAX_CHARS))
   let folder: string | undefined
-  let found: Omit<TestCommand, "alone"> | undefined
+  let testRun: Omit<TestCommand, "alone"> | undefined
   let programs = 0
   for (const { words, through } of segments) {
     if (words[0] === "cd" && words[1] !== undefined) folder = words[1]
-    if (words.length > 0 && !QUIET.test(words[0]!)) programs++
-    const run = runIn(words)
-    if (run) found = { ...run, folder, through }
+    if (words.length > 0 && !HARMLESS_WORD.test(words[0]!)) programs++
+    const run = runOfWords(words)
+    if (run) testRun = { ...run, folder, through }
   }
-  return found && { ...found, alone: programs === 1 }
+  return testRun && { ...testRun, alone: programs === 1 }
 }
 
-const QUIET = /^(?:cd|echo|export|source|set|\w+=.*)$/
+const HARMLESS_WORD = /^(?:cd|echo|export|source|set|\w+=.*)$/
 
 type Segment = { words: string[]; through?: string }
 
@@ -96,14 +96,14 @@ function segmentsOf(command: string): Segment[] {
   return segments
 }
 
-const baseOf = (word: string) => word.split("/").at(-1)!
+const fileNameIn = (word: string) => word.split("/").at(-1)!
 
-function runIn(words: string[]): Omit<TestCommand, "folder" | "through" | "alone"> | undefined {
+function runOfWords(words: string[]): Omit<TestCommand, "folder" | "through" | "alone"> | undefined {
   const first = words.findIndex((word) => !/^\w+=/.test(word))
-  if (first === -1 || NO_RUN.test(baseOf(words[first]!))) return undefined
-  for (let i = first; i < Math.min(words.length, first + FURTHEST); i++) {
-    if (INSTALLS.test(words[i]!)) return undefined
-    const text = [baseOf(words[i]!).replace(/\.(?:[cm]?js|exe|cmd|phar)$/, ""), ...words.slice(i + 1)].join(" ")
+  if (first === -1 || NOT_A_RUNNER.test(fileNameIn(words[first]!))) return undefined
+  for (let i = first; i < Math.min(words.length, first + MAX_WORDS_BEFORE_RUNNER); i++) {
+    if (INSTALL_WORD.test(words[i]!)) return undefined
+    const text = [fileNameIn(words[i]!).replace(/\.(?:[cm]?js|exe|cmd|phar)$/, ""), ...words.slice(i + 1)].join(" ")
     for (const [runner, form] of RUNNERS) {
       const kind = form.exec(text)?.[0]
       if (kind === undefined) continue
@@ -125,12 +125,12 @@ function tagsOf(runner: string, words: string[]): string {
   return runner === "go" && tags !== undefined ? ` -tags=${tags}` : ""
 }
 
-const FILTERS =
+const FILTER_FLAG =
   /^(?:-t|--testNamePattern|--test-name-pattern|-k|-g|--grep|-run|--run|--filter|-e|--example|--tests|-Dtest|-R|--only)$/
-const TAKES_VALUE =
+const VALUE_FLAG =
   /^(?:-timeout|--timeout|-count|-tags|--tags|-o|-c|--config|-p|--package|-n|--reporter|-r|--outputFile|--project|--maxWorkers|--pool|-j|-W|--tb|--cov|-m|--require|--import|--env|--environment|--logger|-coverprofile|-parallel|-bench|--seed|--retries|--workers|--features|--test|--root|--dir|-f|--format)$/
-const STOPS = /^(?:-x|--bail|--maxfail|--exitfirst|--fail-fast|-failfast)$/
-const PARTIAL =
+const STOP_FLAG = /^(?:-x|--bail|--maxfail|--exitfirst|--fail-fast|-failfast)$/
+const PARTIAL_FLAG =
   /^(?:--lf|--last-failed|--ff|--onlyChanged|--changed|--onlyFailures|--shard|--related|--short|-short|--collect-only|--co|--list|--listTests|-h|--help|-p|--package|--test|--project|--lib|--doc|--bin|--bins|-m)$/
 
 function selectionIn(runner: string, words: string[]): Pick<TestCommand, "targets" | "filter" | "partial" | "stops"> {
@@ -147,10 +147,10 @@ function selectionIn(runner: string, words: string[]): Pick<TestCommand, "target
       continue
     }
     const [flag, inline] = splitFlag(word)
-    if (PARTIAL.test(flag)) selection.partial = true
-    if (STOPS.test(flag)) selection.stops = true
-    if (FILTERS.test(flag)) selection.filter.push(...alternatives(inline ?? words[++i] ?? ""))
-    else if (inline === undefined && TAKES_VALUE.test(flag)) i++
+    if (PARTIAL_FLAG.test(flag)) selection.partial = true
+    if (STOP_FLAG.test(flag)) selection.stops = true
+    if (FILTER_FLAG.test(flag)) selection.filter.push(...alternatives(inline ?? words[++i] ?? ""))
+    else if (inline === undefined && VALUE_FLAG.test(flag)) i++
   }
   // Without a package, go tests the one in its folder.
   if (runner === "go" && selection.targets.length === 0) selection.targets.push(".")
@@ -162,11 +162,11 @@ function splitFlag(word: string): [flag: string, value: string | undefined] {
   return at === -1 ? [word, undefined] : [word.slice(0, at), word.slice(at + 1)]
 }
 
-/** Runners that take any word as a part of a file name. */
-const BY_WORD = /^(?:vitest|jest|playwright|script|bun|mocha)$/
+/** Matches runners for which any word is a part of a file name. */
+const MATCHES_ANY_WORD = /^(?:vitest|jest|playwright|script|bun|mocha)$/
 
 function addTarget(selection: { targets: string[]; filter: string[] }, word: string, runner: string): void {
-  if (!/[./\\]/.test(word) && !BY_WORD.test(runner)) return
+  if (!/[./\\]/.test(word) && !MATCHES_ANY_WORD.test(runner)) return
   const [path, ...names] = word.split("::")
   selection.targets.push(runner === "go" && /^\.\/?$/.test(path!) ? "." : targetOf(path!))
   if (names.length > 0) selection.filter.push(names.join(" ").replace(/\[.*$/, ""))
@@ -184,7 +184,7 @@ function targetOf(path: string): string {
     .replace(/^\.$/, "")
 }
 
-/** The words that a pattern requires. Operators become blanks. */
+/** The alternatives in a pattern, with spaces in place of its operators. */
 function alternatives(pattern: string): string[] {
   return pattern
     .split(/\||,| or /)

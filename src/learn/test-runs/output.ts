@@ -8,16 +8,16 @@ export type TestOutput = {
   passed?: number
   /** The failed tests in the order of the output, each once. */
   failures: FailedTest[]
-  /** True if the output states how many tests failed, so that missing names are noticed. */
+  /** True if the output states how many tests failed, so that dex can tell if it lacks some of their names. */
   counted: boolean
 }
 
 /**
- * The number of characters that are parsed at the beginning and at the end of an output. The beginning contains the names of the
- * tests, the end the counts.
+ * How many characters are parsed at the beginning and at the end of an output. The beginning contains the names of the tests, and
+ * the end contains the counts.
  */
-const HEAD = 60_000
-const TAIL = 60_000
+const HEAD_CHARS = 60_000
+const TAIL_CHARS = 60_000
 const MAX_FAILURES = 100
 const MAX_NAME_LENGTH = 300
 const MAX_MESSAGE_LENGTH = 300
@@ -26,27 +26,34 @@ const MAX_LINE_LENGTH = 2_000
 /** Terminal escape sequences: colours, titles, links. */
 const ESCAPE = /\u001b(?:\[[0-9;?]*[A-Za-z]|\][^\u0007\u001b]*(?:\u0007|\u001b\\))/g
 
-const LINE = new RegExp(`(.{1,${MAX_LINE_LENGTH}}).*`, "g")
+const LONG_LINE = new RegExp(`(.{1,${MAX_LINE_LENGTH}}).*`, "g")
 
 /** Parses the results of tests. Returns undefined if the output contains none. Pure; never throws. */
 export function parseTestOutput(output: string): TestOutput | undefined {
-  const shortened = output.length <= HEAD + TAIL ? output : `${output.slice(0, HEAD)}\n${output.slice(-TAIL)}`
-  const text = shortened.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LINE, "$1")
-  for (const form of FORMS) {
-    const counts = form.counts(text)
+  const shortened =
+    output.length <= HEAD_CHARS + TAIL_CHARS ? output : `${output.slice(0, HEAD_CHARS)}\n${output.slice(-TAIL_CHARS)}`
+  const text = shortened.replaceAll(ESCAPE, "").replaceAll("\r\n", "\n").replaceAll(LONG_LINE, "$1")
+  for (const format of OUTPUT_FORMATS) {
+    const counts = format.counts(text)
     if (counts === undefined) continue
-    const failures = counts.failed === 0 ? [] : tidy(form.failures(text))
-    return { runner: form.runner, counted: true, ...counts, failed: Math.max(counts.failed, failures.length), failures }
+    const failures = counts.failed === 0 ? [] : uniqueFailures(format.failures(text))
+    return {
+      runner: format.runner,
+      counted: true,
+      ...counts,
+      failed: Math.max(counts.failed, failures.length),
+      failures,
+    }
   }
   return undefined
 }
 
 type Counts = { failed: number; passed?: number; counted?: boolean }
-type Form = { runner: string; counts(text: string): Counts | undefined; failures(text: string): FailedTest[] }
+type OutputFormat = { runner: string; counts(text: string): Counts | undefined; failures(text: string): FailedTest[] }
 
 const JS_FILE = String.raw`[^\s:>›]+\.[cm]?[jt]sx?`
 
-const FORMS: readonly Form[] = [
+const OUTPUT_FORMATS: readonly OutputFormat[] = [
   {
     runner: "vitest",
     counts: (text) => {
@@ -56,7 +63,7 @@ const FORMS: readonly Form[] = [
       return { failed: Math.max(files, numberBefore(tests, "failed")), passed: numberBefore(tests, "passed") }
     },
     failures: (text) =>
-      each(
+      matchFailures(
         text,
         new RegExp(
           String.raw`^ *FAIL +(?:\|[^|\n]+\| +)?(?<file>${JS_FILE})(?: +\[[^\]\n]*\])?(?: > (?<name>.+))?$`,
@@ -86,7 +93,7 @@ const FORMS: readonly Form[] = [
       return { failed, passed: numberBefore(line, "passed") }
     },
     failures: (text) =>
-      each(text, /^(?:FAILED|ERROR) (?<file>[^\s:]+\.py)(?:::(?<name>.+?))?(?: - (?<message>.*))?$/gm),
+      matchFailures(text, /^(?:FAILED|ERROR) (?<file>[^\s:]+\.py)(?:::(?<name>.+?))?(?: - (?<message>.*))?$/gm),
   },
   {
     runner: "cargo",
@@ -97,8 +104,8 @@ const FORMS: readonly Form[] = [
       return { failed: sum(2), passed: sum(1) }
     },
     failures: (text) => [
-      ...each(text, /^test (?<name>\S.*?) \.\.\. FAILED$/gm),
-      ...each(text.slice(Math.max(0, text.lastIndexOf("\nfailures:\n"))), /^ {4}(?<name>\w+(?:::\w+)*)$/gm),
+      ...matchFailures(text, /^test (?<name>\S.*?) \.\.\. FAILED$/gm),
+      ...matchFailures(text.slice(Math.max(0, text.lastIndexOf("\nfailures:\n"))), /^ {4}(?<name>\w+(?:::\w+)*)$/gm),
     ],
   },
   {
@@ -107,7 +114,7 @@ const FORMS: readonly Form[] = [
       const line = lineWith(text, /^ *Summary \[.*tests? run: .*$/gm)
       return line === "" ? undefined : { failed: numberBefore(line, "failed"), passed: numberBefore(line, "passed") }
     },
-    failures: (text) => each(text, /^ *(?:FAIL|SIGABRT|TIMEOUT) \[[^\]\n]*\] (?<name>\S.*)$/gm),
+    failures: (text) => matchFailures(text, /^ *(?:FAIL|SIGABRT|TIMEOUT) \[[^\]\n]*\] (?<name>\S.*)$/gm),
   },
   {
     runner: "rspec",
@@ -115,7 +122,7 @@ const FORMS: readonly Form[] = [
       const [, passed, failed] = /^(\d+) examples?, (\d+) failures?/m.exec(text) ?? []
       return failed === undefined ? undefined : { failed: Number(failed), passed: Number(passed) - Number(failed) }
     },
-    failures: (text) => each(text, /^rspec (?:\.\/)?(?<file>[^\s:[]+)(?:[:[]\S*)? # (?<name>.+)$/gm),
+    failures: (text) => matchFailures(text, /^rspec (?:\.\/)?(?<file>[^\s:[]+)(?:[:[]\S*)? # (?<name>.+)$/gm),
   },
   {
     runner: "phpunit",
@@ -126,7 +133,7 @@ const FORMS: readonly Form[] = [
       if (line === "") return undefined
       return { failed: numberAfter(line, "Failures") + numberAfter(line, "Errors") }
     },
-    failures: (text) => each(text, /^\d+\) (?<name>[\w\\]+::\w+.*)$/gm),
+    failures: (text) => matchFailures(text, /^\d+\) (?<name>[\w\\]+::\w+.*)$/gm),
   },
   {
     runner: "dotnet",
@@ -136,7 +143,7 @@ const FORMS: readonly Form[] = [
       const sum = (group: number) => found.reduce((total, match) => total + Number(match[group]), 0)
       return { failed: sum(1), passed: sum(2) }
     },
-    failures: (text) => each(text, /^ *(?:Failed|X) (?<name>[\w.]+(?:\(.*\))?) \[[^[\]\n]+\]$/gm),
+    failures: (text) => matchFailures(text, /^ *(?:Failed|X) (?<name>[\w.]+(?:\(.*\))?) \[[^[\]\n]+\]$/gm),
   },
   {
     runner: "maven",
@@ -148,7 +155,7 @@ const FORMS: readonly Form[] = [
       const failed = Number(line[2]) + Number(line[3])
       return { failed, passed: Number(line[1]) - failed }
     },
-    failures: (text) => each(text, /^\[ERROR\] {3}(?<name>[\w.$]+\.\w+):\d+(?: (?<message>.*))?$/gm),
+    failures: (text) => matchFailures(text, /^\[ERROR\] {3}(?<name>[\w.$]+\.\w+):\d+(?: (?<message>.*))?$/gm),
   },
   {
     runner: "gradle",
@@ -157,7 +164,7 @@ const FORMS: readonly Form[] = [
       if (failed !== undefined) return { failed: Number(failed), passed: Number(all) - Number(failed) }
       return /^BUILD SUCCESSFUL/m.test(text) && /^> Task :\S*[tT]est/m.test(text) ? { failed: 0 } : undefined
     },
-    failures: (text) => each(text, /^(?<name>[\w.$]+ > .+) FAILED$/gm),
+    failures: (text) => matchFailures(text, /^(?<name>[\w.$]+ > .+) FAILED$/gm),
   },
   {
     runner: "node",
@@ -168,7 +175,7 @@ const FORMS: readonly Form[] = [
       return failed === undefined ? undefined : { failed: Number(failed), passed: Number(passed ?? 0) }
     },
     failures: (text) =>
-      each(
+      matchFailures(
         afterHeading(text, "✖ failing tests:"),
         /^ *(?:✖ (?!failing tests)(?<name>.+?) \([\d.]+ms\)|not ok \d+ - (?<tap>.+))$/gm,
       ),
@@ -181,7 +188,7 @@ const FORMS: readonly Form[] = [
         ? undefined
         : { failed: Number(failed), passed: Number(/^ *(\d+) pass$/m.exec(text)?.[1] ?? 0) }
     },
-    failures: (text) => each(text, /^\(fail\) (?<name>.+?)(?: \[[\d.]+m?s\])?$/gm),
+    failures: (text) => matchFailures(text, /^\(fail\) (?<name>.+?)(?: \[[\d.]+m?s\])?$/gm),
   },
   {
     runner: "mocha",
@@ -204,7 +211,7 @@ const FORMS: readonly Form[] = [
         : { failed: Number(failed ?? 0), passed: Number(passed ?? 0) }
     },
     failures: (text) =>
-      each(
+      matchFailures(
         text,
         new RegExp(String.raw`^ +\d+\) (?:\[[^\]\n]+\] › )?(?<file>${JS_FILE}):\d+:\d+ › (?<name>.+)$`, "gm"),
       ).map((failed) => ({ ...failed, test: withoutRule(failed.test) })),
@@ -212,14 +219,14 @@ const FORMS: readonly Form[] = [
   {
     runner: "unittest",
     counts: (text) => {
-      const ran = /^Ran (\d+) tests? in /m.exec(text)?.[1]
-      if (ran === undefined) return undefined
+      const total = /^Ran (\d+) tests? in /m.exec(text)?.[1]
+      if (total === undefined) return undefined
       const line = lineWith(text, /^FAILED \(.*\)$/gm)
       const failed = ["failures", "errors"].reduce(
         (sum, word) => sum + Number(new RegExp(`${word}=(\\d+)`).exec(line)?.[1] ?? 0),
         0,
       )
-      return { failed, passed: Number(ran) - failed }
+      return { failed, passed: Number(total) - failed }
     },
     failures: (text) =>
       [...text.matchAll(/^(?:FAIL|ERROR): (\w+) \(([\w.]+?)(?:\.\1)?\)/gm)].map(([, name, at]) => ({
@@ -244,20 +251,20 @@ const FORMS: readonly Form[] = [
   },
 ]
 
-function each(text: string, form: RegExp): FailedTest[] {
+function matchFailures(text: string, form: RegExp): FailedTest[] {
   return [...text.matchAll(form)].map(({ groups, index, 0: line }) => {
     const { file, name, tap, message } = groups as Record<string, string | undefined>
     const reason = message ?? messageAfter(text, index + line.length)
-    const named = name ?? tap
+    const testName = name ?? tap
     return {
-      test: named === undefined ? (file ?? "") : file === undefined ? named : `${file} > ${named}`,
+      test: testName === undefined ? (file ?? "") : file === undefined ? testName : `${file} > ${testName}`,
       file,
       message: reason || undefined,
     }
   })
 }
 
-/** Returns the text after a heading. A suite fails with its tests, and only the tests are listed there. */
+/** Returns the text after a heading, below which only tests are listed. Before it, the suites of failed tests are listed too. */
 function afterHeading(text: string, heading: string): string {
   return text.slice(Math.max(0, text.lastIndexOf(heading)))
 }
@@ -280,22 +287,22 @@ function messageAfter(text: string, at: number): string | undefined {
 
 /** Parses jest's output, which names a file once, then its tests. The file itself counts if none of its tests is named. */
 function jestFailures(text: string): FailedTest[] {
-  const found: FailedTest[] = []
+  const failures: FailedTest[] = []
   let file: string | undefined
   for (const { groups } of text.matchAll(
     new RegExp(String.raw`^(?:FAIL (?:\S+ )?(?<file>${JS_FILE})(?: \([\d.]+ m?s\))?| {2}● (?<name>\S.*))$`, "gm"),
   )) {
     if (groups!.file !== undefined) {
       file = groups!.file
-      found.push({ test: file, file })
+      failures.push({ test: file, file })
     } else if (groups!.name === "Test suite failed to run") continue
     else
-      found.push({
+      failures.push({
         test: file === undefined ? groups!.name! : `${file} > ${groups!.name}`,
         file,
       })
   }
-  return found
+  return failures
 }
 
 function mochaFailures(text: string): FailedTest[] {
@@ -310,13 +317,13 @@ function mochaFailures(text: string): FailedTest[] {
 
 /** Parses Go's output. A test's parents fail with it, so only the innermost is reported. */
 function goFailures(text: string): FailedTest[] {
-  const found = [
+  const matches = [
     ...text.matchAll(
       /^ *--- FAIL: (?<name>\S.*?) \([\d.]+s\)\n?(?: +(?<file>[\w.-]+_test\.go):\d+: *(?<message>.*))?/gm,
     ),
   ]
-  const parents = new Set(found.flatMap(({ groups }) => parentsOf(groups!.name!)))
-  return found.flatMap(({ groups }) => {
+  const parents = new Set(matches.flatMap(({ groups }) => parentsOf(groups!.name!)))
+  return matches.flatMap(({ groups }) => {
     const { name, file, message } = groups as { name: string; file?: string; message?: string }
     if (parents.has(name)) return []
     return [{ test: name, file, message: message?.trim() || undefined }]
@@ -328,12 +335,14 @@ function parentsOf(name: string): string[] {
   return [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index))
 }
 
-function tidy(failures: FailedTest[]): FailedTest[] {
-  const named = new Set(failures.flatMap(({ test, file }) => (file !== undefined && test !== file ? [file] : [])))
-  const seen = new Set<string>()
+function uniqueFailures(failures: FailedTest[]): FailedTest[] {
+  const filesOfTests = new Set(
+    failures.flatMap(({ test, file }) => (file !== undefined && test !== file ? [file] : [])),
+  )
+  const seenNames = new Set<string>()
   return failures
-    .filter(({ test, file }) => test !== "" && !(test === file && named.has(file)))
-    .filter(({ test }) => !seen.has(test) && seen.add(test))
+    .filter(({ test, file }) => test !== "" && !(test === file && filesOfTests.has(file)))
+    .filter(({ test }) => !seenNames.has(test) && seenNames.add(test))
     .slice(0, MAX_FAILURES)
     .map(({ test, file, message }) => ({
       test: test.trim().slice(0, MAX_NAME_LENGTH),

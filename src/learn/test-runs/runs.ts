@@ -33,15 +33,15 @@ export function testRunsIn(messages: StoredMessage[], project: string): TestRunW
   )
 }
 
-/** Programs that remove lines from the middle or the end of an output. `tail` keeps the counts. */
-const CUTS = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
+/** Matches programs that remove lines anywhere in an output. `tail` does not match: the counts are at the end. */
+const CUTTING_PROGRAM = /^(?:grep|egrep|rg|sed|awk|cut|less|jq|sort|uniq|wc)$/
 
 function isCut(through: string, output: string): boolean {
   return through.split("|").some((program) => {
     const [name = "", ...args] = program.trim().split(/\s+/)
-    if (name !== "head") return CUTS.test(name)
-    const most = Number(/(\d+)$/.exec(args.join(" "))?.[1] ?? 10)
-    return output.split("\n", most + 1).length >= most
+    if (name !== "head") return CUTTING_PROGRAM.test(name)
+    const limit = Number(/(\d+)$/.exec(args.join(" "))?.[1] ?? 10)
+    return output.split("\n", limit + 1).length >= limit
   })
 }
 
@@ -52,15 +52,15 @@ function runOf(
   project: string,
 ): Omit<TestRunWrite, "number" | "at" | "command"> | undefined {
   const parsed = parseTestOutput(output)
-  const cut = test.through !== undefined && isCut(test.through, output)
-  const byStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
-  const hasFailed = parsed === undefined ? byStatus : parsed.failed > 0
+  const isOutputCut = test.through !== undefined && isCut(test.through, output)
+  const hasFailedByStatus = test.through === undefined && (!failed || test.alone) ? failed : undefined
+  const hasFailed = parsed === undefined ? hasFailedByStatus : parsed.failed > 0
   // Without counts, the end of a truncated output says nothing about the rest. A failure in it still counts.
-  if (hasFailed === undefined || (!hasFailed && cut && parsed?.counted !== true)) return undefined
+  if (hasFailed === undefined || (!hasFailed && isOutputCut && parsed?.counted !== true)) return undefined
   // A successful run without results may have found no tests.
   if (parsed === undefined && !hasFailed && output.trim() !== "" && /no tests?\b/i.test(output)) return undefined
-  const failures = (parsed?.failures ?? []).map((failure) => inProject(failure, test, project))
-  const namesAll =
+  const failures = (parsed?.failures ?? []).map((failure) => withPathInProject(failure, test, project))
+  const areAllNamed =
     parsed !== undefined &&
     failures.length >= parsed.failed &&
     (parsed.counted || test.through === undefined) &&
@@ -76,7 +76,7 @@ function runOf(
     failed: parsed?.failed ?? (hasFailed ? 1 : 0),
     passed: parsed?.passed,
     failures,
-    complete: !test.partial && (!hasFailed || (namesAll && !test.stops)),
+    complete: !test.partial && (!hasFailed || (areAllNamed && !test.stops)),
   }
 }
 
@@ -85,11 +85,14 @@ function folderBelow(project: string, folder: string): string | undefined {
   return pathBelow(project, folder)?.replace(/\/$/, "")
 }
 
-function inProject({ test, file, message }: FailedTest, { folder }: TestCommand, project: string): FailedTest {
+function withPathInProject({ test, file, message }: FailedTest, { folder }: TestCommand, project: string): FailedTest {
   if (file === undefined) return { test, message }
   const below = pathBelow(project, file) ?? file
-  const within = folder === undefined ? "" : (folderBelow(project, folder) ?? "")
-  const path = within === "" || file.startsWith("/") || below.startsWith(`${within}/`) ? below : `${within}/${below}`
+  const folderInProject = folder === undefined ? "" : (folderBelow(project, folder) ?? "")
+  const path =
+    folderInProject === "" || file.startsWith("/") || below.startsWith(`${folderInProject}/`)
+      ? below
+      : `${folderInProject}/${below}`
   const name = test.startsWith(file) ? `${path}${test.slice(file.length)}` : test
   return { test: name, file: path, message }
 }

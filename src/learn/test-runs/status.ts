@@ -31,14 +31,14 @@ const MAX_RUNS = 500
 
 /** Returns the failing tests of a project, newest first, judged by the newest run of each test. */
 export function failingTests(db: Knowledge, project: string, file?: string): TestStatus {
-  const open = new Map<string, Open>()
-  for (const run of db.tests.testRuns(project, MAX_RUNS)) followRun(open, run)
-  const left = [...open.values()]
+  const openFailures = new Map<string, OpenFailure>()
+  for (const run of db.tests.testRuns(project, MAX_RUNS)) followRun(openFailures, run)
+  const remaining = [...openFailures.values()]
     .filter((one) => file === undefined || concerns(one, file))
     .sort((a, b) => b.failure.at - a.failure.at)
   return {
-    tests: left.flatMap(({ failure: { test, ...rest } }) => (test === undefined ? [] : [{ test, ...rest }])),
-    runs: left.flatMap(({ failure, run }) =>
+    tests: remaining.flatMap(({ failure: { test, ...rest } }) => (test === undefined ? [] : [{ test, ...rest }])),
+    runs: remaining.flatMap(({ failure, run }) =>
       failure.test === undefined
         ? [{ command: run.command, failed: run.failed, at: run.at, ref: refOf(run), is_own_words: run.is_own_words }]
         : [],
@@ -46,18 +46,18 @@ export function failingTests(db: Knowledge, project: string, file?: string): Tes
   }
 }
 
-type Open = { failure: Omit<FailingTest, "test"> & { test?: string }; run: KnownTestRun }
+type OpenFailure = { failure: Omit<FailingTest, "test"> & { test?: string }; run: KnownTestRun }
 
-function followRun(open: Map<string, Open>, run: KnownTestRun): void {
-  if (run.complete) for (const [key, one] of open) if (covers(run, one)) open.delete(key)
+function followRun(openFailures: Map<string, OpenFailure>, run: KnownTestRun): void {
+  if (run.complete) for (const [key, one] of openFailures) if (covers(run, one)) openFailures.delete(key)
   const { at, command, is_own_words } = run
   const common = { at, command, ref: refOf(run), is_own_words }
   for (const failure of run.failures) {
-    open.set(testKey(failure.test), { run, failure: { ...failure, ...common } })
+    openFailures.set(testKey(failure.test), { run, failure: { ...failure, ...common } })
   }
   if (run.outcome === "passed" || run.failures.length > 0) return
   const key = JSON.stringify([run.kind, run.folder, run.targets, run.filter])
-  open.set(key, { run, failure: common })
+  openFailures.set(key, { run, failure: common })
 }
 
 const refOf = ({ source, id, number }: KnownTestRun) => formatRef({ source, id, number })
@@ -73,14 +73,14 @@ export function testKey(test: string): string {
   )
 }
 
-/** Whether the run would have failed again if this test still failed. */
-function covers(run: KnownTestRun, one: Open): boolean {
-  return isSameKind(run, one.run) && isWithin(run, one) && isNamed(run, one)
+/** Whether the run included this failure, so that it would have failed again if nothing was fixed. */
+function covers(run: KnownTestRun, one: OpenFailure): boolean {
+  return isSameKind(run, one.run) && coversFile(run, one) && matchesFilter(run, one)
 }
 
 /**
- * Two scripts may run different tests. A runner that was started by hand runs the same tests as its script, except for
- * separate suites such as integration tests.
+ * Two different scripts may run different tests. But a runner that was started by hand runs the same tests as a script that
+ * starts it, except for separate suites such as integration tests.
  */
 function isSameKind(run: KnownTestRun, before: KnownTestRun): boolean {
   if (run.kind === before.kind) return true
@@ -91,23 +91,23 @@ function suiteIn(kind: string): string | undefined {
   return /(?:^|[^a-z])(integration|e2e|acceptance|system|browser|smoke|slow)(?![a-z])/.exec(kind)?.[1]
 }
 
-function isWithin(run: KnownTestRun, { failure, run: before }: Open): boolean {
+function coversFile(run: KnownTestRun, { failure, run: before }: OpenFailure): boolean {
   const below = (path: string, folder: string) => folder === "" || path === folder || path.startsWith(`${folder}/`)
   if (run.targets.length === 0 || run.targets.includes(""))
     return run.folder === "" || before.folder === run.folder || below(failure.file ?? "", run.folder)
-  const targets = run.targets.map((target) => placed(run, target))
+  const targets = run.targets.map((target) => targetInProject(run, target))
   const isCovered = (path: string) => targets.some((target) => below(path, target) || path.endsWith(`/${target}`))
   if (failure.file?.includes("/") && isCovered(failure.file)) return true
   if (failure.file !== undefined && targets.some((target) => !/[./]/.test(target) && failure.file!.includes(target)))
     return true
-  return before.targets.length > 0 && before.targets.every((target) => isCovered(placed(before, target)))
+  return before.targets.length > 0 && before.targets.every((target) => isCovered(targetInProject(before, target)))
 }
 
-function placed({ folder }: KnownTestRun, target: string): string {
+function targetInProject({ folder }: KnownTestRun, target: string): string {
   return folder === "" || target.startsWith(`${folder}/`) ? target : `${folder}/${target}`
 }
 
-function isNamed(run: KnownTestRun, { failure, run: before }: Open): boolean {
+function matchesFilter(run: KnownTestRun, { failure, run: before }: OpenFailure): boolean {
   if (run.filter.length === 0) return true
   if (failure.test === undefined) return before.filter.join("|") === run.filter.join("|")
   const words = ` ${testKey(failure.test)}`
@@ -115,14 +115,15 @@ function isNamed(run: KnownTestRun, { failure, run: before }: Open): boolean {
 }
 
 /** Whether a test is about a file: the file contains it or has the same name. */
-function concerns({ failure, run }: Open, file: string): boolean {
-  const named = failure.file ?? ""
-  if (named !== "" && (named === file || named.endsWith(`/${file}`) || file.endsWith(`/${named}`))) return true
-  if (named !== "" && stem(named) === stem(file)) return true
+function concerns({ failure, run }: OpenFailure, file: string): boolean {
+  const testFile = failure.file ?? ""
+  if (testFile !== "" && (testFile === file || testFile.endsWith(`/${file}`) || file.endsWith(`/${testFile}`)))
+    return true
+  if (testFile !== "" && stem(testFile) === stem(file)) return true
   const folder = file.split("/").slice(0, -1).join("/")
-  if (named === "" && run.runner === "go") return run.targets.some((target) => target === folder)
+  if (testFile === "" && run.runner === "go") return run.targets.some((target) => target === folder)
   return (
-    named === "" &&
+    testFile === "" &&
     failure.test !== undefined &&
     ` ${testKey(failure.test)} `.includes(` ${testKey(file.replace(/\.\w+$/, ""))} `)
   )

@@ -52,31 +52,31 @@ export function languageOfFile(path: string): string {
   return LANGUAGE_BY_EXTENSION[/\.(\w+)$/.exec(path)?.[1]?.toLowerCase() ?? ""] ?? ""
 }
 
-/** How many characters are coloured at once, because a long file would take the library too long. */
+/** How many characters are coloured at once. A long file at once would take the library too long. */
 const CHARS_AT_ONCE = 25_000
 
 /** Coloured code as separate lines: a span across several lines is closed and opened again on each. */
 export function highlightLines(lines: readonly string[], language: string): Html[] {
   const texts = lines.map((line) => visibleText(line).replace(/\n$/, "").replaceAll("\n", " "))
-  const shown: Html[] = []
+  const htmlLines: Html[] = []
   for (let from = 0, to = 0; from < texts.length; from = to) {
     let chars = 0
     do chars += texts[to++]!.length + 1
     while (to < texts.length && chars + texts[to]!.length < CHARS_AT_ONCE)
     const { html: coloured } = highlightedHtml(texts.slice(from, to).join("\n"), language)
-    shown.push(...separateLines(coloured))
+    htmlLines.push(...separateLines(coloured))
   }
-  return shown
+  return htmlLines
 }
 
 function separateLines(coloured: string): Html[] {
-  const open: string[] = []
+  const tags: string[] = []
   return coloured.split("\n").map((line) => {
-    const before = open.join("")
+    const openTags = tags.join("")
     for (const [tag] of line.matchAll(/<\/?span[^>]*>/g)) {
-      if (tag === "</span>") open.pop()
-      else open.push(tag)
+      if (tag === "</span>") tags.pop()
+      else tags.push(tag)
     }
-    return trustedHtml(`${before}${line}${"</span>".repeat(open.length)}`)
+    return trustedHtml(`${openTags}${line}${"</span>".repeat(tags.length)}`)
   })
 }

@@ -10,7 +10,7 @@ export type HtmlValue = Html | string | number | false | undefined | readonly Ht
  */
 export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Html {
   let text = strings[0]!
-  for (const [i, value] of values.entries()) text += written(value) + strings[i + 1]!
+  for (const [i, value] of values.entries()) text += toHtmlText(value) + strings[i + 1]!
   return { html: text }
 }
 
@@ -19,11 +19,11 @@ export function trustedHtml(text: string): Html {
   return { html: text }
 }
 
-function written(value: HtmlValue): string {
+function toHtmlText(value: HtmlValue): string {
   if (value === undefined || value === false) return ""
-  if (typeof value === "string") return escaped(visibleText(value))
+  if (typeof value === "string") return escapeHtml(visibleText(value))
   if (typeof value === "number") return String(value)
-  if (isList(value)) return value.map(written).join("")
+  if (isList(value)) return value.map(toHtmlText).join("")
   return value.html
 }
 
@@ -33,6 +33,6 @@ function isList(value: Html | readonly HtmlValue[]): value is readonly HtmlValue
 
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" }
 
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (sign) => ENTITIES[sign]!)
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character]!)
 }

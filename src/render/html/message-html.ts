@@ -29,27 +29,32 @@ export type PageOptions = {
   calls?: ReadonlyMap<string, string>
   /** The conversation of a subagent that a call started. */
   subagentOf?(callId: string): Html | undefined
-  /** The most characters of an output. Longer ones are cut and end with `rest`. */
-  mostChars: number
-  /** A link to the complete part. */
+  /** The most characters that are shown of a text. A longer text is cut and ends with `rest`. */
+  maxChars: number
+  /** Returns a link to the complete part. Without it, nothing is cut. */
   rest?(number: number, part: number): Html
   /** Content next to the head of a message, such as a link to it. */
   beside?(number: number): Html
 }
 
 /** The CSS class of each kind of speaker. An approved plan looks like a person's message, because it says what they want. */
-const CLASSES: Record<Speaker["kind"], string> = { person: "person", plan: "person", agent: "agent", program: "tool" }
+const SPEAKER_CLASSES: Record<Speaker["kind"], string> = {
+  person: "person",
+  plan: "person",
+  agent: "agent",
+  program: "tool",
+}
 
-/** Undefined if nothing of the message is shown: results are shown with their calls. */
+/** Undefined if the message shows nothing itself, such as one that contains only results: these are shown with their calls. */
 export function messageHtml(message: PageMessage, options: PageOptions): Html | undefined {
-  const shown = message.parts.flatMap((part, i) => partHtml(part, i, message, options) ?? [])
-  if (shown.length === 0) return undefined
+  const shownParts = message.parts.flatMap((part, i) => partHtml(part, i, message, options) ?? [])
+  if (shownParts.length === 0) return undefined
   const { name, kind } = messageSpeaker(message, options.agent)
   const isSpoken = message.parts.some(
     (part) => part.type === "text" && part.origin !== "injected" && part.text.trim() !== "",
   )
   const head = html`<header><b>${name}</b> <span class="facts">${message.facts.join(" · ")}</span>${options.beside?.(message.number)}</header>`
-  return html`<article class="message ${CLASSES[kind]}${isSpoken ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shown}</article>`
+  return html`<article class="message ${SPEAKER_CLASSES[kind]}${isSpoken ? "" : " quiet"}" id="m${message.number}" tabindex="-1">${head}${shownParts}</article>`
 }
 
 function partHtml(part: Part, index: number, message: PageMessage, options: PageOptions): Html | undefined {
@@ -58,7 +63,7 @@ function partHtml(part: Part, index: number, message: PageMessage, options: Page
     case "text":
       if (part.text.trim() === "") return undefined
       if (part.origin === "injected") return foldedText("injected", part.text, place, options)
-      return html`<div class="said">${markdownHtml(cut(part.text, options, place).text)}${cut(part.text, options, place).rest}</div>`
+      return html`<div class="said">${markdownHtml(cutToLimit(part.text, options, place).text)}${cutToLimit(part.text, options, place).rest}</div>`
     case "thinking":
       return part.text.trim() === "" ? undefined : foldedText("thinking", part.text, place, options)
     case "summary":
@@ -70,10 +75,10 @@ function partHtml(part: Part, index: number, message: PageMessage, options: Page
       return callHtml(part.tool, part.text, outcome, part.call_id, place, options)
     }
     case "tool_result": {
-      const known = part.call_id === undefined ? undefined : options.outcomes.get(part.call_id)
-      if (known?.madeIn !== undefined && known.result === part) return undefined
+      const outcome = part.call_id === undefined ? undefined : options.outcomes.get(part.call_id)
+      if (outcome?.madeIn !== undefined && outcome.result === part) return undefined
       const call = (part.call_id !== undefined && options.calls?.get(part.call_id)) || ""
-      return callHtml(part.tool ?? "tool", call, { ...known, result: part }, part.call_id, place, options)
+      return callHtml(part.tool ?? "tool", call, { ...outcome, result: part }, part.call_id, place, options)
     }
   }
 }
@@ -81,13 +86,13 @@ function partHtml(part: Part, index: number, message: PageMessage, options: Page
 type Place = { number: number; index: number }
 
 function foldedText(name: string, text: string, place: Place, options: PageOptions): Html {
-  const shown = cut(text, options, place)
-  return html`<details class="fold ${name.split(" ")[0]}"><summary><span class="tool">${name}</span> <span class="what">${text.trim().slice(0, 200)}</span> <span class="outcome">${formatCount(estimateTokens(text))} tokens</span></summary><div class="body">${markdownHtml(shown.text)}${shown.rest}</div></details>`
+  const cutText = cutToLimit(text, options, place)
+  return html`<details class="fold ${name.split(" ")[0]}"><summary><span class="tool">${name}</span> <span class="what">${text.trim().slice(0, 200)}</span> <span class="outcome">${formatCount(estimateTokens(text))} tokens</span></summary><div class="body">${markdownHtml(cutText.text)}${cutText.rest}</div></details>`
 }
 
 /** The most characters of a call's input that are shown, because an input may contain a complete file. */
-const MAX_INPUT = 500_000
-const DIFF_ROWS = 60
+const MAX_INPUT_CHARS = 500_000
+const MAX_DIFF_ROWS = 60
 
 function callHtml(
   tool: string,
@@ -97,18 +102,18 @@ function callHtml(
   place: Place,
   options: PageOptions,
 ): Html {
-  const { what } = input.length > MAX_INPUT ? { what: input } : describeToolCall(input)
+  const { what } = input.length > MAX_INPUT_CHARS ? { what: input } : describeToolCall(input)
   const words = withoutRoot(what.slice(0, 2_000), options.root).replaceAll(/\s+/g, " ")
   const isFailure = hasFailed(outcome)
   const hunks = outcome.result?.hunks
   const body = hunks?.length
-    ? html`${pathOf(hunks, words, options.root)}${diffHtml(hunks, options.rest ? DIFF_ROWS : undefined)}`
+    ? html`${pathOf(hunks, words, options.root)}${diffHtml(hunks, options.rest ? MAX_DIFF_ROWS : undefined)}`
     : html`${inputHtml(input, options, place)}${outcome.result && outputHtml(outcome.result, words, options, place)}`
-  const began = callId === undefined ? undefined : options.subagentOf?.(callId)
-  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${words.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${began}`
+  const subagent = callId === undefined ? undefined : options.subagentOf?.(callId)
+  return html`<details class="fold call${isFailure ? " failed" : ""}${hunks?.length ? " edit" : ""}"${hunks?.length ? html` open` : ""}><summary><span class="tool">${tool}</span> <span class="what">${words.slice(0, 300)}</span> <span class="outcome">${isFailure ? "✗ " : ""}${outcomeWords(outcome).join(" · ")}</span></summary><div class="body">${body}</div></details>${subagent}`
 }
 
-/** The changed file, unless the call already names it. */
+/** The path of the changed file. Undefined if the call already names it. */
 function pathOf([hunk]: readonly Hunk[], words: string, root: string): Html | undefined {
   const path = withoutRoot(hunk!.path, root)
   return path === words ? undefined : html`<p class="path">${path}</p>`
@@ -116,53 +121,57 @@ function pathOf([hunk]: readonly Hunk[], words: string, root: string): Html | un
 
 /** A call's input, field by field: texts are shown as they are, without JSON escapes. */
 function inputHtml(text: string, options: PageOptions, place: Place): Html {
-  const input = text.length > MAX_INPUT ? undefined : parseObject(text)
-  if (!input) return text === "" ? html`` : html`<pre class="input">${cut(text, options, place).text}</pre>`
+  const input = text.length > MAX_INPUT_CHARS ? undefined : parseObject(text)
+  if (!input) return text === "" ? html`` : html`<pre class="input">${cutToLimit(text, options, place).text}</pre>`
   const fields = Object.entries(input).map(([name, value]) => {
-    const shown = cut(typeof value === "string" ? value : JSON.stringify(value), options, place)
+    const cutText = cutToLimit(typeof value === "string" ? value : JSON.stringify(value), options, place)
     const language = name === "command" || name === "cmd" ? "bash" : ""
-    return html`<dt>${name}</dt><dd><pre class="input">${highlightedHtml(shown.text, language)}${shown.rest}</pre></dd>`
+    return html`<dt>${name}</dt><dd><pre class="input">${highlightedHtml(cutText.text, language)}${cutText.rest}</pre></dd>`
   })
   return html`<dl class="fields">${fields}</dl>`
 }
 
 function outputHtml(result: ToolResult, words: string, options: PageOptions, place: Place): Html {
-  const shown = cut(result.text.trimEnd(), options, place)
-  if (shown.text === "") return html`<p class="none">no output</p>`
+  const cutText = cutToLimit(result.text.trimEnd(), options, place)
+  if (cutText.text === "") return html`<p class="none">no output</p>`
   const language = /^\S+$/.test(words) ? languageOfFile(words) : ""
-  const text = language === "" || result.is_error ? terminalHtml(shown.text) : highlightedHtml(shown.text, language)
-  return html`<pre class="output">${text}${shown.rest}</pre>`
+  const text = language === "" || result.is_error ? terminalHtml(cutText.text) : highlightedHtml(cutText.text, language)
+  return html`<pre class="output">${text}${cutText.rest}</pre>`
 }
 
-function cut(text: string, { mostChars, rest }: PageOptions, { number, index }: Place): { text: string; rest?: Html } {
-  if (text.length <= mostChars || rest === undefined) return { text }
-  const end = text.lastIndexOf("\n", mostChars)
-  return { text: text.slice(0, end > mostChars / 2 ? end : mostChars), rest: rest(number, index) }
+function cutToLimit(
+  text: string,
+  { maxChars, rest }: PageOptions,
+  { number, index }: Place,
+): { text: string; rest?: Html } {
+  if (text.length <= maxChars || rest === undefined) return { text }
+  const end = text.lastIndexOf("\n", maxChars)
+  return { text: text.slice(0, end > maxChars / 2 ? end : maxChars), rest: rest(number, index) }
 }
 
-const SEQUENCE = /\x1b\[([\d;:]*)m/g
+const COLOUR_SEQUENCE = /\x1b\[([\d;:]*)m/g
 /** The most escape sequences that are rendered. A program that draws writes more than anybody reads. */
 const MAX_SEQUENCES = 5_000
 
-type Look = { color?: number | undefined; bold?: boolean; dim?: boolean; italic?: boolean; underlined?: boolean }
+type TextLook = { color?: number | undefined; bold?: boolean; dim?: boolean; italic?: boolean; underlined?: boolean }
 
 /** A program's output. Colours become classes; all other sequences are removed. */
 export function terminalHtml(text: string): Html {
   if (!text.includes("\x1b[")) return html`${text}`
   const pieces: Html[] = []
-  let look: Look = {}
+  let look: TextLook = {}
   let from = 0
-  for (const { 0: sequence, 1: codes = "", index } of text.matchAll(SEQUENCE)) {
+  for (const { 0: sequence, 1: codes = "", index } of text.matchAll(COLOUR_SEQUENCE)) {
     if (pieces.length >= MAX_SEQUENCES) break
-    if (index > from) pieces.push(piece(text.slice(from, index), look))
-    look = after(look, codes)
+    if (index > from) pieces.push(styledText(text.slice(from, index), look))
+    look = lookAfter(look, codes)
     from = index + sequence.length
   }
-  if (from < text.length) pieces.push(piece(text.slice(from), look))
+  if (from < text.length) pieces.push(styledText(text.slice(from), look))
   return html`${pieces}`
 }
 
-function piece(text: string, look: Look): Html {
+function styledText(text: string, look: TextLook): Html {
   const classes = [
     ...(look.color === undefined ? [] : [`ansi-${look.color}`]),
     ...(["bold", "dim", "italic", "underlined"] as const).filter((name) => look[name]),
@@ -170,7 +179,7 @@ function piece(text: string, look: Look): Html {
   return classes.length === 0 ? html`${text}` : html`<span class="${classes.join(" ")}">${text}</span>`
 }
 
-function after(look: Look, codes: string): Look {
+function lookAfter(look: TextLook, codes: string): TextLook {
   let next = { ...look }
   const numbers = codes.split(/[;:]/).map(Number)
   for (let i = 0; i < numbers.length; i++) {
@@ -187,7 +196,7 @@ function after(look: Look, codes: string): Look {
     else if (code >= 90 && code <= 97) next.color = code - 90 + 8
     else if (code === 39) next.color = undefined
     else if (code === 38 || code === 48) {
-      // A palette index, of which the first sixteen have names, or an RGB colour in three numbers.
+      // Either an index into the palette, whose first sixteen colours have names, or an RGB colour in three numbers.
       const isNamed = numbers[i + 1] === 5 && numbers[i + 2]! < 16
       if (code === 38) next.color = isNamed ? numbers[i + 2] : undefined
       i += numbers[i + 1] === 2 ? 4 : 2
@@ -197,20 +206,20 @@ function after(look: Look, codes: string): Look {
 }
 
 /** A change side by side, the old text on the left. Rows after the first `most` are only counted. */
-export function diffHtml(hunks: readonly Hunk[], most = Number.POSITIVE_INFINITY): Html {
+export function diffHtml(hunks: readonly Hunk[], maxRows = Number.POSITIVE_INFINITY): Html {
   const rows = hunks.flatMap((hunk, i) => [
     ...(i > 0 ? [html`<tr class="gap"><td colspan="4">⋯</td></tr>`] : []),
     ...rowsOf(hunk),
   ])
-  const left = rows.length - most
-  return html`<table class="diff"><tbody>${rows.slice(0, most)}${left > 0 && html`<tr class="gap"><td colspan="4">${left} more lines</td></tr>`}</tbody></table>`
+  const hiddenCount = rows.length - maxRows
+  return html`<table class="diff"><tbody>${rows.slice(0, maxRows)}${hiddenCount > 0 && html`<tr class="gap"><td colspan="4">${hiddenCount} more lines</td></tr>`}</tbody></table>`
 }
 
 function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
   const rows: Html[] = []
-  // If the agent does not record the position in the file, there are no line numbers.
+  // There are no line numbers if the agent does not record the position in the file.
   const isPlaced = old_start > 0 || new_start > 0
-  let [before, now] = [old_start, new_start]
+  let [oldLine, newLine] = [old_start, new_start]
   let removed: string[] = []
   let added: string[] = []
   const number = (line: number) => (isPlaced ? String(line) : "")
@@ -222,7 +231,7 @@ function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
           ? markDifference(old, fresh)
           : [html`${old ?? ""}`, html`${fresh ?? ""}`]
       rows.push(
-        html`<tr><td class="at">${old !== undefined && number(before++)}</td><td class="${old === undefined ? "none" : "old"}">${oldText}</td><td class="at">${fresh !== undefined && number(now++)}</td><td class="${fresh === undefined ? "none" : "new"}">${newText}</td></tr>`,
+        html`<tr><td class="at">${old !== undefined && number(oldLine++)}</td><td class="${old === undefined ? "none" : "old"}">${oldText}</td><td class="at">${fresh !== undefined && number(newLine++)}</td><td class="${fresh === undefined ? "none" : "new"}">${newText}</td></tr>`,
       )
     }
     removed = []
@@ -237,7 +246,7 @@ function rowsOf({ lines, old_start, new_start }: Hunk): Html[] {
     else if (!line.startsWith("\\")) {
       flush()
       rows.push(
-        html`<tr class="same"><td class="at">${number(before++)}</td><td class="was">${text}</td><td class="at">${number(now++)}</td><td>${text}</td></tr>`,
+        html`<tr class="same"><td class="at">${number(oldLine++)}</td><td class="was">${text}</td><td class="at">${number(newLine++)}</td><td>${text}</td></tr>`,
       )
     }
   }

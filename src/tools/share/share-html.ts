@@ -20,7 +20,7 @@ export type SharedConversation = {
 /** A self-contained HTML file without scripts; it loads nothing. */
 export function shareHtml(shared: SharedConversation): string {
   const { title, agent, date, messages, taken_out } = shared
-  const options = { agent, root: shared.root, outcomes: outcomesOf(messages), mostChars: Number.POSITIVE_INFINITY }
+  const options = { agent, root: shared.root, outcomes: outcomesOf(messages), maxChars: Number.POSITIVE_INFINITY }
   const renderedMessages = messages.map(({ number, role, parts, at }) =>
     messageHtml({ number, role, parts, facts: at === undefined ? [] : [localMinute(at)] }, options),
   )

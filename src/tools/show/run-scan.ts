@@ -22,7 +22,7 @@ export async function run(dex: Dex, input: ScanInput) {
     const { lines, answer } = viewOf(source, kinds, presentKinds.slice(0, omittedCount))
     if (lines.length === 0) break
     const filled = fillLinesFrom(READABLE_TOKENS_PER_MSG, lines, input.max_tokens, firstLines, answer)
-    if (filled && (filled.isWhole || omittedCount === presentKinds.length)) return filled.answer
+    if (filled && (filled.isComplete || omittedCount === presentKinds.length)) return filled.answer
   }
   return fillLines(all.lines, input.max_tokens, firstLines, all.answer)
 }

@@ -173,7 +173,7 @@ function namedMessageHtml(title: string, { row, message, agent }: NamedMessage, 
       agent,
       root: row.project ?? "",
       outcomes: new Map(),
-      mostChars: MAX_CHARS,
+      maxChars: MAX_CHARS,
       rest: () => html`<a class="rest" href="${to.read(ref, number)}">Show all of it</a>`,
     },
   )

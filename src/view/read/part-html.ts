@@ -43,7 +43,7 @@ export async function partHtml(
     agent,
     root: row.project ?? "",
     outcomes: nearby.outcomes,
-    mostChars: MAX_CHARS,
+    maxChars: MAX_CHARS,
     subagentOf: (id) => {
       const subagent = subagents.byCall.get(id)
       return subagent && subagentHtml(subagent, to)
