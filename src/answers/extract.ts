@@ -53,7 +53,7 @@ export function chooseStatements(ranked: AnswerStatement[]): AnswerStatement[] {
     if (duplicate) {
       const isNewer = (statement.candidate.at ?? 0) > (duplicate.statement.candidate.at ?? 0)
       if (isNewer && duplicate.statement.score - statement.score < MUCH_BETTER_SCORE_GAP)
-        Object.assign(duplicate, { one: statement, words })
+        Object.assign(duplicate, { statement, words })
       continue
     }
     const length = quote.split(/\s+/).length

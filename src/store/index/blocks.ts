@@ -9,8 +9,6 @@ import { indexWords } from "./tokenizer.ts"
 // bit, a search silently finds other messages. So dex stores a checksum of every block, and a search checks the blocks that
 // contain its words. The layout of the blocks is FTS5's own and documented in its source; the version of SQLite is pinned.
 
-export const BLOCK_SCHEMA = "create table block_sum (id integer primary key, sum integer not null);"
-
 /** From now on, records which blocks this connection writes. */
 export function watchBlocks(db: Db): void {
   if (watchStates.has(db)) return

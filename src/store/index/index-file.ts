@@ -1,7 +1,6 @@
 import { codeOf, isDexError } from "../../core/error.ts"
-import { BLOCK_SCHEMA } from "./blocks.ts"
 import { COLUMN_NAMES } from "./fields.ts"
-import { TWIN_SCHEMA } from "./twins.ts"
+import { CONVERSATION_TWIN, DOC_SUM, PROJECT_TWIN } from "./twins.ts"
 import { VOCABULARY_SCHEMA } from "./vocabulary.ts"
 
 /** Requires the table `doc (id integer primary key, …)`. Before an id is reused, `deleteVectors` must be called. */
@@ -33,8 +32,28 @@ export const MIGRATIONS: readonly [string, string][] = [
     `,
   ],
   ["002-vectors", VECTOR_SCHEMA],
-  ["003-block-sums", BLOCK_SCHEMA],
-  ["004-twins", TWIN_SCHEMA],
+  ["003-block-sums", "create table block_sum (id integer primary key, sum integer not null);"],
+  [
+    "004-twins",
+    `
+    create table new_conversation (id integer primary key, name text not null unique, source text not null, native_id text not null, tags text not null, card text,
+      twin text generated always as (${CONVERSATION_TWIN}) stored);
+    insert into new_conversation (id, name, source, native_id, tags, card) select id, name, source, native_id, tags, card from conversation;
+    drop table conversation;
+    alter table new_conversation rename to conversation;
+    create unique index conversation_ref on conversation (source, native_id);
+    create table new_project (id integer primary key, path text not null unique, twin text generated always as (${PROJECT_TWIN}) stored);
+    insert into new_project (id, path) select id, path from project;
+    drop table project;
+    alter table new_project rename to project;
+    create table new_doc (id integer primary key, conversation_id integer not null, number integer not null, at integer, version integer not null,
+      sum integer generated always as (${DOC_SUM}) stored);
+    insert into new_doc (id, conversation_id, number, at, version) select id, conversation_id, number, at, version from doc;
+    drop table doc;
+    alter table new_doc rename to doc;
+    create index doc_conversation on doc (conversation_id, number);
+    `,
+  ],
   ["005-words-as-written", VOCABULARY_SCHEMA],
 ]
 

@@ -8,28 +8,9 @@ import { areSumsCurrent, indexDamage } from "./blocks.ts"
 // search may read tens of thousands of rows.
 
 /** The sum of a row's columns. A flipped bit always changes it, because each column has an odd factor. */
-const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
-const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
-const PROJECT_TWIN = "id || ' ' || path"
-
-export const TWIN_SCHEMA = `
-  create table new_conversation (id integer primary key, name text not null unique, source text not null, native_id text not null, tags text not null, card text,
-    twin text generated always as (${CONVERSATION_TWIN}) stored);
-  insert into new_conversation (id, name, source, native_id, tags, card) select id, name, source, native_id, tags, card from conversation;
-  drop table conversation;
-  alter table new_conversation rename to conversation;
-  create unique index conversation_ref on conversation (source, native_id);
-  create table new_project (id integer primary key, path text not null unique, twin text generated always as (${PROJECT_TWIN}) stored);
-  insert into new_project (id, path) select id, path from project;
-  drop table project;
-  alter table new_project rename to project;
-  create table new_doc (id integer primary key, conversation_id integer not null, number integer not null, at integer, version integer not null,
-    sum integer generated always as (${DOC_SUM}) stored);
-  insert into new_doc (id, conversation_id, number, at, version) select id, conversation_id, number, at, version from doc;
-  drop table doc;
-  alter table new_doc rename to doc;
-  create index doc_conversation on doc (conversation_id, number);
-`
+export const DOC_SUM = "id + 3 * conversation_id + 5 * number + 7 * ifnull(at, -1) + 9 * version"
+export const CONVERSATION_TWIN = "id || ' ' || name || ' ' || source || ' ' || native_id"
+export const PROJECT_TWIN = "id || ' ' || path"
 
 /**
  * The condition for a damaged size in `words_docsize z`. It is checked for every scored document, not only for the hits, because
