@@ -19,6 +19,20 @@ const FLIPS: [RegExp, string][] = [
   [/ now /, " no longer "],
 ]
 
+/** Other ways to negate. None of the check's numbers was chosen on these. */
+const OTHER_FLIPS: [RegExp, string][] = [
+  [/\b(do|does|did|is|are|was|were|has|have)n't /, "$1 "],
+  [/ can't /, " can "],
+  [/ (has|have|had|could|would|may|does) (?!not)/, " $1 not "],
+  [/ (is|are|was|were) (?!not|never|no)/, " $1 never "],
+  [/ (is|are|was|were|can|must|should|will) (?!not|never|no)/, " $1 no longer "],
+  [/ (stores|reads|keeps|uses|writes|takes|gets|makes|returns|checks|runs|adds|calls|creates|needs) /, " never $1 "],
+  [
+    / (stores|reads|keeps|uses|writes|takes|gets|makes|returns|checks|runs|adds|calls|creates|needs) /,
+    " no longer $1 ",
+  ],
+]
+
 try {
   const written = linesOf<Written>("sentences.jsonl")
   const cited = await passagesOf(genuineProject(), written)
@@ -34,7 +48,17 @@ try {
   )
   row(
     "negated",
-    written.flatMap(({ id, sentence }) => flipped(sentence).map((flip) => ({ sentence: flip, cites: id }))),
+    written.flatMap(({ id, sentence }) =>
+      flipped(sentence, FLIPS)
+        .slice(0, 1)
+        .map((flip) => ({ sentence: flip, cites: id })),
+    ),
+  )
+  row(
+    "negated in other ways",
+    written.flatMap(({ id, sentence }) =>
+      flipped(sentence, OTHER_FLIPS).map((flip) => ({ sentence: flip, cites: id })),
+    ),
   )
   for (const offset of OFFSETS) {
     const other = (i: number) => written[(i + offset) % written.length]!.id
@@ -53,7 +77,6 @@ try {
   process.exitCode = 1
 }
 
-function flipped(sentence: string): string[] {
-  const flip = FLIPS.find(([from]) => from.test(sentence))
-  return flip ? [sentence.replace(...flip)] : []
+function flipped(sentence: string, flips: [RegExp, string][]): string[] {
+  return flips.flatMap(([from, to]) => (from.test(sentence) ? [sentence.replace(from, to)] : []))
 }

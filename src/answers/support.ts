@@ -20,6 +20,8 @@ const PAIR_REACH = 2
  * paraphrase.
  */
 const MIN_COMPARABLE_SHARE = 0.4
+/** The share of a negated clause's words that the statement which negates the same must contain. Below that, it is about something else. */
+const MIN_NEGATING_SHARE = 1 / 3
 
 const FILLERS = new Set(
   (
@@ -34,13 +36,14 @@ const NEGATIVE =
 const CONTRACTION = /\b(do|does|did|is|are|was|were|wo|would|could|should|has|have|had|must|need)n['’]t\b/gi
 const CANNOT = /\bcan['’]t\b/gi
 const BETWEEN_CLAUSES = /[,;:.!?](?:\s|$)|\n|\s(?:and|but|because|since|so|when|if|while|which|who|that|as)\s/
-const BETWEEN_STATEMENTS = /(?<=[.!?;])\s+|\n+|\s[—–]\s|;/
+const BETWEEN_STATEMENTS = /(?<=[.!?;])\s+|\s[—–]\s|;/
+const LIST_ITEM = /^\s*(?:[-*+]|\d+[.)])\s/
 
 /** Compares the words of a sentence with its sources. Undefined if the sources support it. */
 export function findWordFault(sentence: string, sources: Evidence[]): "unrelated" | "contradicted" | undefined {
   const prose = sentence.replaceAll(/\[\d{1,3}\]/g, " ")
   if (!isOnTopic(prose, sources)) return "unrelated"
-  const statements = sources.flatMap(({ text }) => text.split(BETWEEN_STATEMENTS)).map(wordsIn)
+  const statements = sources.flatMap(({ text }) => statementsIn(text))
   const clauses = prose.split(BETWEEN_CLAUSES).map(wordsIn)
   const sourceStems = new Set(sources.flatMap(({ text, title }) => stemsIn(`${text} ${title}`)))
   const isConsistent = (clause: string[]) =>
@@ -80,6 +83,20 @@ function densestPart(stems: string[], wanted: Set<string>): string[] {
   return stems.slice(Math.max(0, end - WINDOW_WORDS), end)
 }
 
+type Statement = { words: string[]; stems: Set<string> }
+
+/** A line that only says "Do not:" negates every item of the list below it. */
+function statementsIn(text: string): Statement[] {
+  let isNegated = false
+  return text.split(/\n+/).flatMap((line) => {
+    const statements = line.split(BETWEEN_STATEMENTS).map(wordsIn)
+    const isItem = LIST_ITEM.test(line)
+    if (!isItem) isNegated = /^(?:do not|never)$/.test(statements.flat().join(" "))
+    else if (isNegated) statements[0]!.unshift("not")
+    return statements.map((words) => ({ words, stems: new Set(stemsOf(words)) }))
+  })
+}
+
 /** The positions of "not", "never" and "no longer". "Cannot" is left out, because errors often say what cannot be done. */
 function negationsIn(clause: string[]): number[] {
   return clause.flatMap((word, i) =>
@@ -87,15 +104,16 @@ function negationsIn(clause: string[]): number[] {
   )
 }
 
-/** True if the sources negate the same words as the clause, or if the clause is a paraphrase and cannot be compared. */
+/** True if the sources negate what the clause negates, or if the clause is a paraphrase and cannot be compared. */
 function isNegatedInSources(
   clause: string[],
   position: number,
   sourceStems: Set<string>,
-  statements: string[][],
+  statements: Statement[],
 ): boolean {
-  const stems = [...new Set(stemsOf(clause))]
-  if (stems.filter((stem) => sourceStems.has(stem)).length < MIN_COMPARABLE_SHARE * stems.length) return true
+  const clauseStems = [...new Set(stemsOf(clause))]
+  const comparable = clauseStems.filter((stem) => sourceStems.has(stem))
+  if (comparable.length < MIN_COMPARABLE_SHARE * clauseStems.length) return true
   const after = clause
     .slice(position + 1)
     .filter(isContentWord)
@@ -108,11 +126,12 @@ function isNegatedInSources(
       : (word: string) => isContentWord(word) && scopeStems.includes(stemOf(word))
   // "Not removed" is the opposite of "removed", so a negative word does not negate itself.
   const negation = scope.some((word) => NEGATIVE.test(word)) ? NEGATION : NEGATIVE
-  return statements.some((words) =>
-    words.some(
-      (word, i) =>
-        isInScope(word) && words.slice(Math.max(0, i - NEGATION_REACH), i).some((before) => negation.test(before)),
-    ),
+  return statements.some(
+    ({ words, stems }) =>
+      words.some(
+        (word, i) =>
+          isInScope(word) && words.slice(Math.max(0, i - NEGATION_REACH), i).some((before) => negation.test(before)),
+      ) && comparable.filter((stem) => stems.has(stem)).length >= MIN_NEGATING_SHARE * comparable.length,
   )
 }
 
@@ -121,11 +140,11 @@ function isOnly(word: string): boolean {
 }
 
 /** True if the sources contain two adjacent words of an affirmative clause only after "not" or "never". */
-function isOnlyNegatedInSources(clause: string[], statements: string[][]): boolean {
+function isOnlyNegatedInSources(clause: string[], statements: Statement[]): boolean {
   const stems = stemsOf(clause)
   const clausePairs = new Set(stems.slice(1).map((stem, i) => `${stems[i]} ${stem}`))
   const [negated, affirmed] = [new Set<string>(), new Set<string>()]
-  for (const words of statements) {
+  for (const { words } of statements) {
     const contentWords = words.flatMap((word, at) => (isContentWord(word) ? [{ stem: stemOf(word), at }] : []))
     for (const [i, { stem, at }] of contentWords.entries()) {
       const pair = `${stem} ${contentWords[i + 1]?.stem}`

@@ -100,6 +100,34 @@ test("a sentence must not contradict the passage that it cites", () => {
     expect(says(wrong).dropped.contradicted, wrong).toBe(1)
 })
 
+test("what a source negates about something else does not support a negated sentence", () => {
+  const says = (text: string): CheckedAnswer =>
+    checkCitations(text, () => ({
+      ...passages[0]!,
+      text: "Hook handlers take the agent from the command that was called. Older sessions have no agent.",
+    }))
+  expect(says("Older sessions do not have an agent [1].").kept).toHaveLength(1)
+  expect(says("Hook handlers take the agent from the command [1].").kept).toHaveLength(1)
+  expect(says("Hook handlers do not take the agent from the command [1].").dropped.contradicted).toBe(1)
+})
+
+test("a heading such as “Do not:” negates the list below it, and nothing else", () => {
+  const says = (text: string): CheckedAnswer =>
+    checkCitations(text, () => ({
+      ...passages[0]!,
+      text: "**Do NOT:**\n- Read the settings file directly\n- Copy its parser\n\nUse the settings package.\n- Call its loader",
+    }))
+  for (const right of [
+    "Never read the settings file directly [1].",
+    "Do not copy its parser [1].",
+    "Use the settings package [1].",
+    "Call the loader of the settings package [1].",
+  ])
+    expect(says(right).kept, right).toHaveLength(1)
+  for (const wrong of ["Read the settings file directly [1].", "Never call its loader [1]."])
+    expect(says(wrong).dropped.contradicted, wrong).toBe(1)
+})
+
 test("text without spaces is compared by its characters", () => {
   const says = (text: string) =>
     checkCitations(text, () => ({ ...passages[0]!, text: "テストはポート番号が使用中なので失敗した。" }))

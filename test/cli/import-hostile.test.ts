@@ -79,6 +79,18 @@ function bodies(change: (body: Record<string, unknown>) => unknown): (db: Db) =>
     }
   }
 }
+
+/** Adds a REFERENCES clause to a column in the schema. */
+function withReference(table: string, column: string, to: string): (db: Db) => void {
+  return (db) => {
+    db.pragma("writable_schema = 1")
+    const { changes } = db
+      .prepare("update sqlite_schema set sql = replace(sql, ?, ?) where name = ? and instr(sql, ?) > 0")
+      .run(column, `${column} references ${to}`, table, column)
+    expect(changes).toBe(1)
+  }
+}
+
 /** `lines` of one character, which compress well. */
 const bomb = (bytes: number, character: string) => zstdCompressSync(Buffer.alloc(bytes, character))
 
@@ -418,6 +430,17 @@ describe("a file that is not a dex history is refused in one sentence, without w
       "a history whose name is bytes",
       () => changed((db) => db.exec("update meta set value = x'00ff' where key = 'history_id'")),
       /is not a history of dex/,
+    ],
+    [
+      "a history in which deleting one row deletes others, through a foreign key",
+      () =>
+        changed(withReference("message", "conversation_id integer not null", "conversation (id) on delete cascade")),
+      /does not have the tables of a history/,
+    ],
+    [
+      "a history with a foreign key to a table that is not there",
+      () => changed(withReference("conversation", "unit_id integer", "elsewhere (id)")),
+      /does not have the tables of a history/,
     ],
     [
       "blocks that unpack to gigabytes",

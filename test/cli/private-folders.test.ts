@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
+import { join, parse } from "node:path"
 import { expect, test } from "vitest"
 import { openStore } from "../../src/store/history/sqlite-history.ts"
 import { putSession, text, writer } from "../support/claude-code.ts"
@@ -113,4 +113,23 @@ test("conversations that an earlier dex stored are assigned to their folders whe
   expect(await commandsThatShowIt(home, other)).toEqual([]) // also while the index still has it where it began
   await syncHome(home)
   expect(await commandsThatShowIt(home, other)).toEqual([])
+})
+
+test("the root of a disk marked as private hides only what worked in the root itself", async () => {
+  const home = tempDir()
+  const { other, acme } = folders(home)
+  const { root } = parse(home)
+  moving(home, other, acme)
+  await syncHome(home)
+  expect(await dex(home, ["private", root])).toMatchObject({ code: 0 })
+  for (const cwd of [other, acme])
+    expect(await commandsThatShowIt(home, cwd)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+  await syncHome(home)
+  expect(await commandsThatShowIt(home, other)).toEqual(expect.arrayContaining(["list", "search", "show"]))
+
+  const elsewhere = tempDir()
+  moving(elsewhere, folders(elsewhere).other, root)
+  await syncHome(elsewhere)
+  await dex(elsewhere, ["private", root])
+  expect(await commandsThatShowIt(elsewhere, folders(elsewhere).other)).toEqual([])
 })

@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from "node:child_process"
 import { globSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
@@ -55,6 +56,36 @@ test("every picture in docs is one that the script takes, in its size", () => {
   expect(pictures.toSorted()).toEqual(PICTURES.map((name) => `docs/${name}`).toSorted())
   for (const picture of pictures) expect([picture, sizeOf(join(ROOT, picture))]).toEqual([picture, SIZE])
 })
+
+/** What each picture must show of a history that dex has learned from. */
+const MUST_SHOW: Record<string, RegExp[]> = {
+  "view-home.png": [/What happened lately/, /\d conversations/, /Tokens by day/, /Newest/, /Left open/],
+  "view-find.png": [/“high water”/, /\d results, best first/, /why it is here/, /A file it touched/],
+  "view-read.png": [/Outline/, /Facts/, /tokens at list price/, /Files changed \d/, /Find in this conversation/],
+  "view-usage.png": [/\$\d+\.\d\d.{1,3}[\d.]+ ?M tokens/, /at most in a week/, /claude-sonnet/, /By month/],
+}
+const MUST_NOT_SHOW = [/learning/i, /Ask again/, /\$0\.00/, /\b0 tokens/, /No tokens are known/]
+
+const canReadPictures = spawnSync("tesseract", ["--version"]).error === undefined
+if (!canReadPictures)
+  console.warn("NOT RUN: the words in the pictures of the view are not read: apt-get install tesseract-ocr")
+
+/** The words in a picture, in lines. They may be anywhere in it: `--psm 11`. */
+function wordsIn(picture: string): string {
+  return execFileSync("tesseract", [picture, "-", "--psm", "11"], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"],
+  })
+}
+
+test.skipIf(!canReadPictures).each(PICTURES)(
+  "the words in docs/%s are those of a history that was learned from",
+  (name) => {
+    const words = wordsIn(join(ROOT, "docs", name))
+    for (const word of MUST_SHOW[name]!) expect(words).toMatch(word)
+    for (const word of MUST_NOT_SHOW) expect(words).not.toMatch(word)
+  },
+)
 
 looked("the pictures of the view", () => {
   const home = sharedTempDir()
