@@ -80,7 +80,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   return {
     ...unsupportedMethods,
     // Another node decides what it leaves out.
-    ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
+    ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: "others" as const }),
     isUnanswered: () => named.size > 0 && [...named].every((k) => missing.has(k)),
     shards: () => ({ searched: queried.size - missing.size, of: queried.size }),
     find: async (query) => {

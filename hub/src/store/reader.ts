@@ -261,6 +261,12 @@ export function openHubHistory(reading: ReadingScope, { self, scope }: ReaderOpt
         (await query<{ key: string }>(sql.BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
       ),
 
+    conversationsIn: (projects) =>
+      reading(async ({ query }) => {
+        const values = projects.map((project) => listValues({ in_project: project, limit: 0, offset: 0 }, self))
+        return (await Promise.all(values.map((one) => query<Row>(sql.SPANS, [...one, null])))).flat().map(refOf)
+      }),
+
     withSubagents: (refs) => reading((within) => withRelatives(sql, within, refs, self, refOf, childrenOf(sql))),
     family: (refs) =>
       reading((within) =>

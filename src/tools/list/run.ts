@@ -2,7 +2,7 @@ import { LISTED_KINDS } from "../../core/conversation.ts"
 import { budgetTooSmall, fitItems } from "../../render/budget.ts"
 import type { HistoryReader, ListFilter } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { describeCollections, requireCollections } from "../docs/collections.ts"
+import { describeCollections, requireVisibleCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { resolveSession } from "../resolve.ts"
 import { unknownProject } from "../unknown-project.ts"
@@ -19,7 +19,7 @@ export async function run(dex: Dex, input: ListInput) {
     source: input.source,
     ...dateRange(input, dex.now()),
     kinds: !isAll && input.collections === undefined ? LISTED_KINDS : undefined,
-    collections: input.collections && (await requireCollections(dex, input.collections)),
+    collections: input.collections && (await requireVisibleCollections(dex, input.collections)),
     conversation,
     among: input.file === undefined ? undefined : await store.touching(input.file),
     inside: dex.project,

@@ -16,7 +16,7 @@ import type { ConversationRow, StoredMessage } from "../../store/history/store.t
 import { clipSnippet } from "../../store/index/snippets.ts"
 import { markDamaged } from "../../store/sqlite/database.ts"
 import type { Dex } from "../context.ts"
-import { requireCollections } from "../docs/collections.ts"
+import { requireVisibleCollections } from "../docs/collections.ts"
 import { conversationOf, dateRange } from "../fields.ts"
 import { countPersonConversations } from "../kinds.ts"
 import { resolveSession } from "../resolve.ts"
@@ -82,7 +82,7 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     conversation,
     among: input.in,
     noGlobal: input.no_global || undefined,
-    collections: input.collections && (await requireCollections(dex, input.collections)),
+    collections: input.collections && (await requireVisibleCollections(dex, input.collections)),
     query,
     ...(await modelsFor(dex, settings, query.text)),
     inside: dex.project,

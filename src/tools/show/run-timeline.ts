@@ -6,7 +6,7 @@ import { DEFAULT_TOKENS_PER_MSG } from "../../render/limits.ts"
 import { type LineEntry, lineText } from "../../render/line.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { resolveSession } from "../resolve.ts"
+import { projectsHiddenFromCaller, resolveSession } from "../resolve.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
 import type { TimelineInput } from "./forms.ts"
 import { cuttableLines, limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
@@ -24,7 +24,8 @@ export async function run(dex: Dex, input: TimelineInput) {
     session === "all"
       ? await acrossProject(store, row, anchor, input)
       : await within(store, scope ?? row.ref, row, anchor, input)
-  const lines = cuttableLines(await withLabels(store, window.places, row, anchor), max_tokens, DEFAULT_TOKENS_PER_MSG)
+  const labelled = await withLabels(store, window.places, row, anchor, await projectsHiddenFromCaller(dex))
+  const lines = cuttableLines(labelled, max_tokens, DEFAULT_TOKENS_PER_MSG)
   const answer = ({ from, to }: LineRange, tokensPerMsg: number) => {
     const others = otherConversations(window.places.slice(from, to), row)
     const leftOut = lines.length - (to - from)
@@ -157,19 +158,23 @@ async function acrossProject(
   }
 }
 
-/** Labels the lines: messages of the named conversation with their number, others with a ref that works everywhere. */
+/**
+ * Labels the lines: messages of the named conversation with their number, others with a ref that works everywhere. `except` are
+ * projects whose refs do not make a short one ambiguous.
+ */
 async function withLabels(
   store: HistoryReader,
   places: Place[],
   row: ConversationRow,
   anchor: StoredMessage,
+  except: readonly string[],
 ): Promise<LineEntry[]> {
   const names = new Map<string, string>()
   const entries: LineEntry[] = []
   for (const { row: inside, message } of places) {
     const name = formatRef(inside.ref)
     const own = name === formatRef(row.ref)
-    if (!own && !names.has(name)) names.set(name, await shortName(store, inside.ref))
+    if (!own && !names.has(name)) names.set(name, await shortName(store, inside.ref, except))
     const label = own
       ? `${message.number === anchor.number ? ">" : ""}${message.number}`
       : `${names.get(name)}#${message.number}`
@@ -180,10 +185,10 @@ async function withLabels(
 
 const MIN_LENGTH = 8
 
-async function shortName(store: HistoryReader, ref: Ref): Promise<string> {
+async function shortName(store: HistoryReader, ref: Ref, except: readonly string[]): Promise<string> {
   for (let length = MIN_LENGTH; length < ref.id.length; length += 4) {
     const prefix = ref.id.slice(0, length)
-    if (/^[\w-]+$/.test(prefix) && (await store.resolve({ prefix })).length === 1) return prefix
+    if (/^[\w-]+$/.test(prefix) && (await store.resolve({ prefix }, except)).length === 1) return prefix
   }
   return formatRef(ref)
 }

@@ -1,12 +1,13 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
+import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Delivery } from "../../core/suggestion.ts"
 import type { StoredSuggestion, Suggestions } from "../../store/suggestions/suggestions.ts"
 import { learnFromVerdict } from "../../suggest/feedback/feedback.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
-import { isCurrentProject } from "../resolve.ts"
+import { isCurrentProject, projectsHiddenFromCaller } from "../resolve.ts"
 import { isPrivate } from "../subscriptions/delivery.ts"
 import type { FeedbackInput, SuggestionsInput } from "./suggestions.ts"
 
@@ -64,8 +65,9 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
       "usage",
       "Which one, and did it help? dex suggest --feedback <id> used|dismissed. `dex suggest` and `dex suggest --list` show the ids.",
     )
-  const after = kept.setStatus(id, verdict, item, learnFromVerdict)
-  if (!after) throw notFound(kept, id, item)
+  const meant = await suggestionNamed(dex, kept, id)
+  const after = meant && kept.setStatus(meant.id, verdict, item, learnFromVerdict)
+  if (!after) throw notFound(meant, id, item)
   const unknown = verdict === "used" && item === undefined && after.items.length > 1
   return {
     id: after.id,
@@ -77,8 +79,13 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
   }
 }
 
-function notFound(kept: Suggestions, id: string, item: number | undefined): DexError {
-  const known = kept.get(id)
+/** For an agent, what was suggested in another project that is private does not exist. */
+async function suggestionNamed(dex: Dex, kept: Suggestions, id: string): Promise<StoredSuggestion | undefined> {
+  const hidden = dex.hasHistory() ? await projectsHiddenFromCaller(dex) : []
+  return kept.get(id, (project) => !hidden.some((one) => isSamePath(one, project, dex.machine.platform)))
+}
+
+function notFound(known: StoredSuggestion | undefined, id: string, item: number | undefined): DexError {
   if (known)
     return new DexError(
       "no_item",
