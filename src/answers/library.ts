@@ -1,6 +1,6 @@
 import type { Ref } from "../core/ref.ts"
 import type { Dex } from "../tools/context.ts"
-import { requireCollections } from "../tools/docs/collections.ts"
+import { requireVisibleCollections } from "../tools/docs/collections.ts"
 import { shardsNote } from "../tools/search/notes.ts"
 import { answerCandidates } from "./candidates.ts"
 import { type AnswerStatement, chooseStatements, rankStatements } from "./extract.ts"
@@ -41,7 +41,7 @@ export async function openLibrary(
       return answer
     },
   }
-  if (scope.collections) await requireCollections(dex, scope.collections)
+  if (scope.collections) await requireVisibleCollections(dex, scope.collections)
   return {
     passages,
     unreadNotes,

@@ -3,7 +3,7 @@ import { collectionOf, formatRef, parseRef, type Ref } from "../core/ref.ts"
 import type { HubClient } from "../hub-client/client.ts"
 import { wordWeights } from "../search/floor.ts"
 import { parseQuery } from "../search/query.ts"
-import { isSearchedByDefault } from "../search/scope.ts"
+import { indexWithout, isSearchedByDefault, projectsHiddenFrom } from "../search/scope.ts"
 import { type SearchOutcome, unsearchedShards } from "../search/search.ts"
 import type { ConversationRow, StoredMessage } from "../store/history/store.ts"
 import type { Dex } from "../tools/context.ts"
@@ -69,7 +69,9 @@ export function ownHistory(dex: Dex, scope: AnswerScope): PassageSource {
         const [message] = await store.messages(row.ref, [message_index])
         if (message) matches.push({ row, message, score: score_final })
       }
-      const index = await dex.index()
+      const whole = await dex.index()
+      const hidden = projectsHiddenFrom(await store.projects(), dex.project, dex.machine.platform)
+      const index = whole && (await indexWithout(store, whole, hidden))
       const query = parseQuery(wanted.query)
       return {
         found: matches,

@@ -68,15 +68,22 @@ export async function completionsOf(index: SearchIndex, word: string): Promise<s
   return (index.leavesOut ? await asSeen(index, words) : words).map((one) => one.word).filter((one) => one !== word)
 }
 
-/** The most words that are counted for a reader who may not see everything, in alphabetical order. */
-const MAX_COUNTED = 200
+/** The most words that a reader who may not see everything is offered, in alphabetical order. */
+const MAX_SEEN = 200
 
-/** Returns the words that the reader can find, most common first. Counts only messages that the reader may see. */
+/**
+ * Returns the words that the reader can find, most common first. Counts only messages that the reader may see. Other words take
+ * no places, or their number would show.
+ */
 async function asSeen<W extends WrittenWord>(index: SearchIndex, words: W[]): Promise<W[]> {
-  const some = words.toSorted((a, b) => (a.word < b.word ? -1 : 1)).slice(0, MAX_COUNTED)
-  const totals = await Promise.all(some.map(({ word }) => index.count({ match: [{ words: word }] })))
-  const seen = some.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0)
-  return seen.sort((a, b) => b.spread - a.spread)
+  const all = words.toSorted((a, b) => (a.word < b.word ? -1 : 1))
+  const seen: W[] = []
+  for (let at = 0; at < all.length && seen.length < MAX_SEEN; at += MAX_SEEN) {
+    const some = all.slice(at, at + MAX_SEEN)
+    const totals = await Promise.all(some.map(({ word }) => index.count({ match: [{ words: word }] })))
+    seen.push(...some.map((one, i) => ({ ...one, spread: totals[i]!.total })).filter(({ spread }) => spread > 0))
+  }
+  return seen.slice(0, MAX_SEEN).sort((a, b) => b.spread - a.spread)
 }
 
 /** Words that this one may be a misspelling of, likeliest first. */
@@ -122,7 +129,9 @@ function bitsIn(number: number): number {
 /** Returns the first words that occur outside hidden projects. */
 async function firstOf(vocabulary: Vocabulary, words: string[], most: number): Promise<string[]> {
   const there: string[] = []
-  for (const word of words.slice(0, 2 * most)) {
+  // A form of a word that only hidden messages contain takes no place either.
+  const some = vocabulary.index.leavesOut ? words : words.slice(0, 2 * most)
+  for (const word of some) {
     if (there.length === most) break
     if (await isThere(vocabulary, word)) there.push(word)
   }

@@ -22,8 +22,8 @@ const EXACT = 80_000
 const BUDGET = 200_000
 const COMMON_BUDGET = 25_000
 /**
- * The factor for the budgets if a reader may see only part of an index. Other messages are read too, and their number must not be
- * measurable.
+ * The factor for the budgets if a reader may not see what other people wrote. Their messages are read too, and their number must
+ * not be measurable.
  */
 const PART = 1 / 3
 /** The share of messages above which a word is common: it says little compared with a rarer one. */
@@ -35,7 +35,7 @@ export async function planQuery(index: SearchIndex, { terms, pairs, required }: 
   const all = terms.length > 0 ? terms : required
   const exact: QueryPlan = { match: all, pairs, common: [] }
   const { messages } = await index.sizes([])
-  const room = index.leavesOut ? PART : 1
+  const room = index.leavesOut === "others" ? PART : 1
   if (all.length * messages <= EXACT * room) return exact
   const { shares } = await index.sizes(all)
   const share = new Map(all.map((term, i) => [term, shares[i]!]))

@@ -3,6 +3,7 @@ import { isSamePath } from "../core/path-key.ts"
 import { formatRef, type Ref } from "../core/ref.ts"
 import type { Collection, HistoryReader, ProjectRow } from "../store/history/store.ts"
 import type { IndexFilter } from "../store/index/query.ts"
+import type { SearchIndex } from "../store/index/search-index.ts"
 
 /** The filters of a search. A result must match all of them. */
 export type Filters = {
@@ -28,26 +29,27 @@ export type Filters = {
 }
 
 export type Scope = {
+  /** Can match nothing if a list of projects or conversations is empty. */
   filters: Omit<IndexFilter, "match">
-  /** Private projects that would match the filters. */
-  hiddenProjects: string[]
+  /** The filters of what would also match, but is in private projects. Undefined if there can be nothing. */
+  hidden?: Omit<IndexFilter, "match">
 }
 
-/** Builds the filters for the index. Returns undefined if one of them can match nothing. */
+/** Builds the filters for the index. Returns undefined if one of them can match nothing, not even in a private project. */
 export async function scopeOf(
   store: HistoryReader,
   input: Filters,
   platform = process.platform,
 ): Promise<Scope | undefined> {
   const filters: Scope["filters"] = {}
-  const wanted = input.project?.toLowerCase()
   const projects = await store.projects()
   const hiddenProjects = projectsHiddenFrom(projects, input.inside, platform)
-  if (wanted !== undefined) {
-    filters.projects = projects.map((project) => project.path).filter((path) => path.toLowerCase().includes(wanted))
-    if (filters.projects.length === 0) return undefined
-  }
-  if (hiddenProjects.length > 0) filters.excludedProjects = hiddenProjects
+  const wanted = input.project?.toLowerCase()
+  const isWanted = (path: string) => wanted === undefined || path.toLowerCase().includes(wanted)
+  if (wanted !== undefined)
+    filters.projects = projects
+      .map(({ path }) => path)
+      .filter((path) => isWanted(path) && !hiddenProjects.includes(path))
   if (input.sources) filters.sources = input.sources
   if (input.kinds) filters.kinds = input.kinds
   Object.assign(filters, documentsOf(await store.collections(), input))
@@ -60,13 +62,57 @@ export async function scopeOf(
   if (input.conversation) chosen.push([input.conversation])
   if (input.file !== undefined) chosen.push(await store.touching(input.file))
   if (input.model !== undefined) chosen.push(await store.usingModel(input.model))
-  if (chosen.length > 0) {
-    filters.conversations = inAll(chosen)
-    if (filters.conversations.length === 0) return undefined
-  }
-  const shown =
-    wanted === undefined ? hiddenProjects : hiddenProjects.filter((path) => path.toLowerCase().includes(wanted))
-  return { filters, hiddenProjects: shown }
+  const conversations = chosen.length > 0 ? inAll(chosen) : undefined
+  const scope =
+    hiddenProjects.length === 0
+      ? { filters: { ...filters, ...(conversations && { conversations }) } }
+      : await splitByPrivacy(store, filters, { hiddenProjects, isWanted, conversations })
+  return canMatch(scope.filters) || scope.hidden ? scope : undefined
+}
+
+/**
+ * Separates what is in private projects, so that an answer does not depend on it: a name that only a private project has must be
+ * like one that nothing has.
+ */
+async function splitByPrivacy(
+  store: HistoryReader,
+  filters: Scope["filters"],
+  { hiddenProjects, isWanted, conversations }: HiddenParts,
+): Promise<Scope> {
+  const projects = hiddenProjects.filter(isWanted)
+  const visible = { ...filters, excludedProjects: hiddenProjects }
+  if (!conversations) return { filters: visible, ...(projects.length > 0 && { hidden: { ...filters, projects } }) }
+  const names = new Set((await store.conversationsIn(hiddenProjects)).map(formatRef))
+  const [own, others] = [false, true].map((isHidden) =>
+    conversations.filter((ref) => names.has(formatRef(ref)) === isHidden),
+  )
+  const hidden = { ...filters, projects, conversations: others! }
+  return { filters: { ...visible, conversations: own! }, ...(canMatch(hidden) && { hidden }) }
+}
+
+type HiddenParts = {
+  hiddenProjects: string[]
+  isWanted: (path: string) => boolean
+  conversations: Ref[] | undefined
+}
+
+export function canMatch({ projects, conversations }: Scope["filters"]): boolean {
+  return projects?.length !== 0 && conversations?.length !== 0
+}
+
+/**
+ * The index without these projects: how often a word occurs in them changes no number, no order and no correction. Costs nothing
+ * if there are none.
+ */
+export async function indexWithout(
+  store: HistoryReader,
+  index: SearchIndex,
+  projects: readonly string[] = [],
+): Promise<SearchIndex> {
+  if (projects.length === 0) return index
+  const scope = await index.scopeWithout(await store.conversationsIn(projects))
+  if (scope.others.length === 0) return index
+  return (await import("../store/index/scoped.ts")).scopedIndex(index, scope, "private")
 }
 
 /** Hides excluded projects again, because the index may not know yet that a conversation belongs to a private project. */

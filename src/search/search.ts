@@ -10,12 +10,12 @@ import { createRowFolding } from "./fold.ts"
 import type { RankEvidence } from "./fuse.ts"
 import type { VectorSearch } from "./hybrid.ts"
 import { findPassage, type ShownPassage } from "./passage.ts"
-import type { QueryPlan } from "./plan.ts"
+import { planQuery, type QueryPlan } from "./plan.ts"
 import { isOneTerm, phrasesOf, type Query } from "./query.ts"
 import { type RankedConversation, type RankedMessage, type Ranking, rank, type ScorePart } from "./rank.ts"
 import type { RerankOptions } from "./rerank.ts"
 import { scanHistory } from "./scan.ts"
-import { type Filters, type Scope, scopeOf, withoutHidden } from "./scope.ts"
+import { canMatch, type Filters, indexWithout, type Scope, scopeOf, withoutHidden } from "./scope.ts"
 import { addTitleScores } from "./titles.ts"
 
 export type SearchInput = Filters & {
@@ -115,9 +115,12 @@ export async function searchHistory(
   if (query.terms.length === 0) return NOTHING
   const scope = await scopeOf(store, input)
   if (scope === undefined) return NOTHING
-  if (!index) return withoutIndex(store, scope, input, false)
+  if (!index) return canMatch(scope.filters) ? withoutIndex(store, scope, input, false) : NOTHING
   try {
-    return await withIndex(withoutHidden(store, scope.filters), index, scope, input)
+    const hidden_private = await countHidden(index, query, scope)
+    if (!canMatch(scope.filters)) return { ...NOTHING, hidden_private }
+    const visible = await indexWithout(store, index, scope.filters.excludedProjects)
+    return { ...(await withIndex(withoutHidden(store, scope.filters), visible, scope, input)), hidden_private }
   } catch (error) {
     if (!isDexError(error) || error.code !== "index_damaged") throw error
     return withoutIndex(store, scope, input, true)
@@ -157,7 +160,6 @@ async function withIndex(
     matched: shown.matched,
     coverage: shown.coverage,
     index_is_current: !(await index.isBehind(store)),
-    hidden_private: await hiddenOf(index, query, scope, plan),
     ...unsearchedShards(index),
     plan,
     mode: hybrid?.fused ? "hybrid" : "lexical",
@@ -233,16 +235,10 @@ async function count(index: SearchIndex, { query, by }: SearchInput, { filters }
   return by === "message" || !isOneTerm(query) ? index.count(filter) : index.countConversations(filter)
 }
 
-async function hiddenOf(
-  index: SearchIndex,
-  query: Query,
-  { filters, hiddenProjects }: Scope,
-  plan: QueryPlan,
-): Promise<number> {
-  if (hiddenProjects.length === 0) return 0
-  const { excludedProjects: _, ...rest } = filters
-  const hidden = { ...rest, ...phrasesOf(query), projects: hiddenProjects, match: plan.match }
-  return (await index.count(hidden)).total
+async function countHidden(index: SearchIndex, query: Query, { hidden }: Scope): Promise<number> {
+  if (!hidden) return 0
+  const { match } = await planQuery(index, query)
+  return (await index.count({ ...hidden, ...phrasesOf(query), match })).total
 }
 
 /**

@@ -9,6 +9,7 @@ import { isSamePath } from "../core/path-key.ts"
 import { formatRef, isSameConversation, parseRef, type Ref, siblingRef } from "../core/ref.ts"
 import { createProjectFinder } from "../git/project.ts"
 import { many } from "../render/words.ts"
+import { projectsHiddenFrom } from "../search/scope.ts"
 import type { ConversationRow } from "../store/history/store.ts"
 import type { Dex } from "./context.ts"
 import { listedRef } from "./listed.ts"
@@ -27,9 +28,7 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
       "bad_ref",
       `"${typed}" is not a ref. A ref looks like claude_code:1f3c2a#12; \`dex list\` and \`dex search\` print them.`,
     )
-  const matchingRows = await (await dex.store()).resolve(query)
-  // Private conversations are hidden from agents. A person gets a message that names the project.
-  const rows = dex.caller === undefined ? matchingRows : matchingRows.filter((candidate) => isReadable(dex, candidate))
+  const rows = await (await dex.store()).resolve(query, await projectsHiddenFromCaller(dex))
   const [row, ...others] = rows.filter((candidate) => isReadable(dex, candidate) || listed === undefined)
   if (!row) throw query.source === "docs" ? noDocumentError(typed) : notFoundError(dex, typed)
   if (!isReadable(dex, row)) {
@@ -47,6 +46,12 @@ export async function resolveRef(dex: Dex, text: string): Promise<{ row: Convers
   }
   if (query.section !== undefined) return { row, number: await sectionNumber(dex, row, query.section) }
   return { row, number: query.number }
+}
+
+/** The private projects that an agent must not notice. A person is told where a private conversation is. */
+export async function projectsHiddenFromCaller(dex: Dex): Promise<string[]> {
+  if (dex.caller === undefined) return []
+  return projectsHiddenFrom(await (await dex.store()).projects(), dex.project, dex.machine.platform)
 }
 
 /** Finds a section by its heading or anchor, ignoring case. */

@@ -2,6 +2,7 @@ import { isDexSource } from "../agents/registry.ts"
 import { grouped } from "../core/format.ts"
 import { tryLock } from "../store/sqlite/lock.ts"
 import type { Dex } from "./context.ts"
+import { projectsHiddenFromCaller } from "./resolve.ts"
 
 /** A note on how many transcripts have been read so far, and what reads the rest. Undefined if all are read. */
 export async function unreadNote(dex: Dex): Promise<string | undefined> {
@@ -18,14 +19,15 @@ const NOTHING_SHARED = "Nothing is shared with you on the hub yet. `dex hub stat
 
 /** The note to show with an answer if not everything has been read yet, or if the answer is empty and there is no history. */
 export async function historyNote(dex: Dex, { found }: { found: boolean }): Promise<string | undefined> {
-  const isEmpty = !found && !(dex.hasHistory() && (await (await dex.store()).sourceReport()).some(isHistory))
+  const isEmpty = !found && !(dex.hasHistory() && (await hasVisibleHistory(dex)))
   if (!isEmpty) return unreadNote(dex)
   return dex.isTeam ? NOTHING_SHARED : NO_HISTORY
 }
 
-/** dex's own chats and notes do not count as history. */
-function isHistory({ source, conversations }: { source: string; conversations: number }): boolean {
-  return !isDexSource(source) && conversations > 0
+/** dex's own chats and notes do not count as history, and for an agent neither do private projects elsewhere. */
+async function hasVisibleHistory(dex: Dex): Promise<boolean> {
+  const { sources } = await (await dex.store()).stats(await projectsHiddenFromCaller(dex))
+  return Object.keys(sources).some((source) => !isDexSource(source))
 }
 
 /** Recognises the note of `unreadNote`, so that a view that already shows the counts can leave it out. */

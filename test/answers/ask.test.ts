@@ -52,6 +52,12 @@ beforeAll(async () => {
       { assistant: "Noted." },
     ],
   })
+  // Enough longer text about something else that the words of the question are rare and its answer is not a long message.
+  claudeSession(home, {
+    id: "55555555-1111-4111-8111-111111111111",
+    start: "2026-07-01T10:00:00Z",
+    turns: Array.from({ length: 8 }, (_, i) => ({ user: `${i}: ${"the sidebar flickers now and then ".repeat(6)}` })),
+  })
   mkdirSync(join(home, "guide"))
   writeFileSync(
     join(home, "guide/hooks.md"),

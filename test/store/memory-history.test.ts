@@ -124,6 +124,12 @@ describe("a history in memory answers like SQLite", () => {
     "the feed": async (history) =>
       (await history.changes(undefined, 100)).changes.map((change) => [change.ref, change.deleted]),
     "a prefix": async (history) => byName((await history.resolve({ prefix: "f" })).map((row) => row.ref)),
+    "a prefix outside of a project": async (history) => [
+      byName((await history.resolve({ prefix: "" }, ["/code/secret"])).map((row) => row.ref)),
+      await history.resolve({ prefix: "first" }, ["/code/api"]),
+    ],
+    "a project's conversations": async (history) =>
+      byName(await history.conversationsIn(["/code/secret", "/code/web"])),
     titles: (history) => history.titles([...REFS, ref("nowhere")]),
     lists: (history) =>
       Promise.all([
@@ -162,11 +168,13 @@ describe("a history in memory answers like SQLite", () => {
     "what there is": (history) =>
       Promise.all([
         history.stats(),
+        history.stats(["/code/secret", "/code/api"]),
         history.sourceReport(),
         history.collections(),
         history.documentsIn("handbook"),
         history.projects(),
         history.busiestProjects(2),
+        history.busiestProjects(2, ["/code/api"]),
         history.forgotten(),
         history.progress(),
       ]),

@@ -54,7 +54,7 @@ describe.each(["darwin", "win32"] as const)("on %s", (platform: Folding) => {
     expect(await seen(elsewhere)).toEqual(["open"])
     expect(await seen(second)).toEqual(["a", "b", "open"])
     expect((await scopeOf(store, { inside: elsewhere }, platform))!.filters.excludedProjects).toEqual([first])
-    expect((await scopeOf(store, { inside: third }, platform))!.hiddenProjects).toEqual([])
+    expect(await scopeOf(store, { inside: third }, platform)).toEqual({ filters: {} })
     expect(await store.setPrivate(third, false)).toBe(true)
     expect(await seen(elsewhere)).toEqual(["a", "b", "open"])
   })

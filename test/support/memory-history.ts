@@ -108,6 +108,8 @@ export function memoryHistory(
       list.map((one) => rowOf(one)).map((row) => (row.superseded ? 0 : row.message_count) - row.copied_count),
     ),
   })
+  const keptExcept = (projects: readonly string[] = []) =>
+    kept.filter(({ written }) => !projects.includes(written.project ?? ""))
   const isOpen = ({ written }: StoredConversation, inside: string | undefined) =>
     written.project === undefined || !hidden.has(written.project) || written.project === inside
 
@@ -182,8 +184,8 @@ export function memoryHistory(
       }
     },
 
-    resolve: async ({ prefix, source, owner }) => {
-      const among = kept.filter(
+    resolve: async ({ prefix, source, owner }, except) => {
+      const among = keptExcept(except).filter(
         ({ ref }) => (source === undefined || ref.source === source) && (owner === undefined || ref.owner === owner),
       )
       const exact = among.filter(({ ref }) => ref.id === prefix)
@@ -299,8 +301,8 @@ export function memoryHistory(
       return said.slice(Math.max(0, at - before), at + after + 1).map(({ one, number }) => ({ ...one.ref, number }))
     },
 
-    stats: async () => {
-      const written = kept.filter(({ written }) => written.kind !== "document")
+    stats: async (except) => {
+      const written = keptExcept(except).filter(({ written }) => written.kind !== "document")
       const rows = written.map(rowOf)
       const times = rows.flatMap(({ started_at, ended_at }) => [started_at, ended_at]).filter((at) => at !== undefined)
       return withoutUndefined({
@@ -350,13 +352,18 @@ export function memoryHistory(
       const paths = new Set([...kept.flatMap(({ written }) => written.project ?? []), ...hidden])
       return [...paths].sort().map((path) => ({ path, private: hidden.has(path) }))
     },
-    busiestProjects: async (limit) => {
-      const busy = kept.filter(({ written }) => written.kind !== "subagent" && written.kind !== "document")
+    busiestProjects: async (limit, except) => {
+      const busy = keptExcept(except).filter(
+        ({ written }) => written.kind !== "subagent" && written.kind !== "document",
+      )
       return Object.entries(tally(busy.flatMap(({ written }) => written.project ?? [])))
         .sort(([a, n], [b, m]) => m - n || (a < b ? -1 : 1))
         .slice(0, limit)
         .map(([path]) => ({ path, private: hidden.has(path) }))
     },
+
+    conversationsIn: async (projects) =>
+      kept.filter(({ written }) => projects.includes(written.project ?? "")).map(({ ref }) => ref),
 
     withSubagents: async (refs) => {
       const found = [...refs]

@@ -81,7 +81,7 @@ export function mergedIndex(shards: MergedShard[], { callMs, until }: ShardsTime
   return {
     ...unsupportedMethods,
     // This node does not know whether an index on another node leaves anything out.
-    ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: true as const }),
+    ...(shards.some(({ index, isFar }) => isFar || index?.leavesOut) && { leavesOut: "others" as const }),
     isUnanswered: () => namedShards.size > 0 && [...namedShards].every((k) => missing.has(k)),
     shards: () => ({ searched: queried.size - missing.size, of: queried.size }),
     find: async (query) => {

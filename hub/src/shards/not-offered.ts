@@ -6,10 +6,11 @@ const refuse = () =>
 /** The methods that an index does not support if its shards belong to other nodes. */
 export const unsupportedMethods: Pick<
   SearchIndex,
-  "isPart" | "scope" | "vectors" | "follow" | "purge" | "isPurgeDue" | "check" | "checkpoint" | "close"
+  "isPart" | "scope" | "scopeWithout" | "vectors" | "follow" | "purge" | "isPurgeDue" | "check" | "checkpoint" | "close"
 > = {
   isPart: true,
   scope: refuse,
+  scopeWithout: refuse,
   vectors: refuse,
   follow: refuse,
   purge: refuse,

@@ -278,6 +278,12 @@ export function openHubHistory(inTransaction: RunInTransaction, { self, scope }:
         (await query<{ key: string }>(sql.BUSIEST, [limit])).map(({ key }) => ({ path: key, private: false })),
       ),
 
+    conversationsIn: (projects) =>
+      inTransaction(async ({ query }) => {
+        const values = projects.map((project) => listValues({ in_project: project, limit: 0, offset: 0 }, self))
+        return (await Promise.all(values.map((list) => query<Row>(sql.SPANS, [...list, null])))).flat().map(refOf)
+      }),
+
     withSubagents: (refs) =>
       inTransaction((transaction) => withRelatives(sql, transaction, refs, self, refOf, childrenOf(sql))),
     family: (refs) =>

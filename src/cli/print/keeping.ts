@@ -41,7 +41,7 @@ export async function printStats(output: StatsOutput, context: PrintContext): Pr
     ),
     ...fact("run by", counts(output.kinds)),
     ...fact("average size", `${formatCount(output.avg_tokens_per_conversation)} tokens (stripped, estimated)`),
-    `${label("text, disk")}${megabytes(output.text_bytes)}, ${megabytes(output.disk_bytes)}`,
+    `${label("text, disk")}${megabytes(output.text_bytes)}, ${megabytes(output.disk_bytes ?? 0)}`,
   ]
   if (output.session_id) lines.push(`${label("this session")}${output.session_id}`)
   for (const [i, project] of output.projects.entries()) {

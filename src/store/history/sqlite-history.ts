@@ -14,6 +14,7 @@ import { HISTORY_MIGRATIONS } from "./migrations.ts"
 import { markPrivate, refileStored } from "./private-folders.ts"
 import {
   conversationSpans,
+  conversationsIn,
   conversationsUsingModel,
   findConversations,
   listConversations,
@@ -118,7 +119,7 @@ export function openStore(
     sourceReport: () => run(() => sourceReport(db, onDamage)),
     revision: () => run(() => revision(db, historyId)),
     changes: (after, limit) => run(() => changes(db, historyId, after, limit)),
-    resolve: (query) => run(() => findConversations(db, query, onDamage)),
+    resolve: (query, except) => run(() => findConversations(db, query, onDamage, except)),
     conversation: (ref) => run(() => loadConversation(db, ref, onDamage)),
     titles: (refs) => run(() => readTitles(db, refs)),
     list: (filter) => run(() => listConversations(db, filter, onDamage, platform)),
@@ -137,7 +138,7 @@ export function openStore(
       const { messagesAround } = await import("./around.ts")
       return run(() => messagesAround(db, ref, before, after))
     },
-    stats: () => run(() => historyStats(db, onDamage)),
+    stats: (except) => run(() => historyStats(db, onDamage, except)),
     collections: () => run(() => readCollections(db, onDamage)),
     documentsIn: (name) => run(() => documentsIn(db, name, onDamage)),
     saveCollection: async (collection) => {
@@ -153,7 +154,8 @@ export function openStore(
       return run(() => removeDocuments(db, keys))
     },
     projects: () => run(() => readProjects(db, onDamage)),
-    busiestProjects: (limit) => run(() => busiestProjects(db, limit, onDamage)),
+    busiestProjects: (limit, except) => run(() => busiestProjects(db, limit, onDamage, except)),
+    conversationsIn: (projects) => run(() => conversationsIn(db, projects)),
     projectIdentities: () => run(() => projectIdentities(db, onDamage)),
     projectFolders: async (project) => {
       const { projectFolders } = await import("./project-paths.ts")

@@ -19,7 +19,8 @@ export type HistoryReader = {
   /** Returns all changes after a token, oldest first. The token is opaque; undefined means from the beginning. */
   changes(after: string | undefined, limit: number): Promise<Changes>
 
-  resolve(query: RefQuery): Promise<ConversationRow[]>
+  /** The conversations whose id is this one or begins with it, except those of some projects. */
+  resolve(query: RefQuery, except?: readonly string[]): Promise<ConversationRow[]>
   conversation(ref: Ref): Promise<ConversationRow | undefined>
   /**
    * The title of each conversation, empty if it has none. Titles are not checked for damage: use them for sorting, never for
@@ -55,7 +56,8 @@ export type HistoryReader = {
    */
   around(ref: Ref & { number: number }, before: number, after: number): Promise<(Ref & { number: number })[]>
 
-  stats(): Promise<Stats>
+  /** Counts everything except the conversations of some projects. */
+  stats(except?: readonly string[]): Promise<Stats>
   /** The sources of all files that dex has read or failed to read. */
   storedSources(): Promise<SourceId[]>
   sourceReport(): Promise<SourceReport[]>
@@ -63,8 +65,10 @@ export type HistoryReader = {
   collections(): Promise<Collection[]>
   documentsIn(name: string): Promise<{ documents: number; sections: number; estimated_tokens: number }>
   projects(): Promise<ProjectRow[]>
-  /** The projects with the most activity, most active first. */
-  busiestProjects(limit: number): Promise<ProjectRow[]>
+  /** The projects with the most activity, most active first, except some. */
+  busiestProjects(limit: number, except?: readonly string[]): Promise<ProjectRow[]>
+  /** All conversations and documents of these projects. */
+  conversationsIn(projects: readonly string[]): Promise<Ref[]>
 
   /** These conversations and their subagents: everything that forgetting them deletes. */
   withSubagents(refs: Ref[]): Promise<Ref[]>

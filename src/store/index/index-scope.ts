@@ -1,5 +1,6 @@
+import { type Ref, sourceWithOwner } from "../../core/ref.ts"
 import type { Db } from "../sqlite/database.ts"
-import { rowQuery } from "../sqlite/typed-query.ts"
+import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { savedToken } from "./follow-marks.ts"
 import type { IndexHit, IndexQuery, IndexSizes, PreparedQuery } from "./query.ts"
 import type { Term } from "./terms.ts"
@@ -13,7 +14,7 @@ export type IndexScope = {
   readonly ids: readonly number[]
   readonly others: readonly number[]
   readonly token: string | undefined
-  /** Computes scores and counts within the scope. Needed only on a hub, whose members may not see everything. */
+  /** Computes scores and counts within the scope. */
   readonly part?: ScopedPart
 }
 
@@ -23,21 +24,38 @@ export type ScopedPart = {
   oldestOfNewest(db: Db, newest: number, scope: IndexScope): number | undefined
 }
 
-/** Returns a function that creates a scope of conversations, by their names in the history's feed. It caches all names. */
-export function scopeCreator(): (db: Db, names: ReadonlySet<string>) => IndexScope {
+/** Creates scopes. Caches the names of all conversations, and the last scope that leaves some out, until the index changes. */
+export function createScopes() {
   let cached: { db: Db; token: string | undefined; all: { id: number; name: string }[] } | undefined
-  return (db, names) => {
-    const token = savedToken(db)
-    if (cached?.db !== db || cached.token !== token) {
-      const all = rowQuery(db, "select id, name from conversation", { id: "integer", name: "text" }).all()
-      cached = { db, token, all }
-    }
-    const ids: number[] = []
-    const others: number[] = []
-    for (const { id, name } of cached.all) (names.has(name) ? ids : others).push(id)
-    return { ids, others, token }
+  let last: { db: Db; refs: string; scope: IndexScope } | undefined
+  return {
+    /** The conversations with these names in the history's feed. */
+    only: (db: Db, names: ReadonlySet<string>): IndexScope => {
+      const token = savedToken(db)
+      if (cached?.db !== db || cached.token !== token) {
+        const all = rowQuery(db, "select id, name from conversation", { id: "integer", name: "text" }).all()
+        cached = { db, token, all }
+      }
+      const ids: number[] = []
+      const others: number[] = []
+      for (const { id, name } of cached.all) (names.has(name) ? ids : others).push(id)
+      return { ids, others, token }
+    },
+    /** All conversations except these. As long as they are the same, so is the scope, whose statistics are cached. */
+    without: (db: Db, without: readonly Ref[]): IndexScope => {
+      const refs = JSON.stringify(without.map((ref) => [sourceWithOwner(ref), ref.id]))
+      const token = savedToken(db)
+      if (last?.db === db && last.refs === refs && last.scope.token === token) return last.scope
+      const others = valueQuery(db, THESE, "integer").all(refs)
+      const ids = valueQuery(db, ALL_BUT, "integer").all(JSON.stringify(others))
+      last = { db, refs, scope: { ids, others, token } }
+      return last.scope
+    },
   }
 }
+
+const THESE = `select c.id from json_each(?) r join conversation c on c.source = r.value ->> 0 and c.native_id = r.value ->> 1`
+const ALL_BUT = "select id from conversation where id not in (select value from json_each(?)) order by id"
 
 /** Returns false if the scope includes everything in the index. */
 export function excludesAny(db: Db, { others, token }: IndexScope): boolean {

@@ -10,19 +10,31 @@ const scopes = new WeakMap<IndexScope, IndexScope>()
  * An index restricted to some of its conversations, for a user who may see no others. Every score and count is as if it contained
  * nothing else. Its vocabulary has all words, so callers must find a word in a text before they show it (`isPart`).
  */
-export function scopedIndex(index: SearchIndex, givenScope: IndexScope): SearchIndex {
+export function scopedIndex(
+  index: SearchIndex,
+  givenScope: IndexScope,
+  leavesOut: NonNullable<SearchIndex["leavesOut"]> = "others",
+): SearchIndex {
   const scope = scopes.get(givenScope) ?? { ...givenScope, part: SCOPED_PART }
   scopes.set(givenScope, scope)
-  const restrict = <F extends Pick<IndexFilter, "scope">>(filter: F): F => ({ ...filter, scope })
+  /** The scope already leaves out private projects, and a query without other filters is faster. */
+  const restrict = <F extends Pick<IndexFilter, "scope" | "excludedProjects">>(filter: F): F => {
+    const inScope = { ...filter, scope }
+    if (leavesOut === "private") delete inScope.excludedProjects
+    return inScope
+  }
   return {
     ...index,
     isPart: true,
-    ...(scope.others.length > 0 && { leavesOut: true as const }),
+    ...(scope.others.length > 0 && { leavesOut }),
     find: (query) => index.find(restrict(query)),
     newest: (query) => index.newest(restrict(query)),
     count: (query) => index.count(restrict(query)),
     countConversations: (query) => index.countConversations(restrict(query)),
     sizes: (terms) => index.sizes(terms, scope),
-    vectors: () => Promise.reject(new Error("There is no search by meaning in a part of an index.")),
+    vectors: async () => {
+      const { scopedVectors } = await import("./vector-index.ts")
+      return scopedVectors(await index.vectors(), scope)
+    },
   }
 }

@@ -20,7 +20,7 @@ import type { DocId } from "./doc-id.ts"
 import { type FollowOptions, followFeed } from "./follow-feed.ts"
 import { forgottenAtLastPurge, savedToken, saveForgottenAtPurge } from "./follow-marks.ts"
 import { isIndexDamage, MIGRATIONS } from "./index-file.ts"
-import { type IndexScope, scopeCreator } from "./index-scope.ts"
+import { createScopes, type IndexScope } from "./index-scope.ts"
 import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
   type CountByKind,
@@ -49,10 +49,10 @@ export type SearchIndex = {
   /** True if the index answers from a part of its content: some of its words may occur only outside that part. */
   isPart?: true
   /**
-   * True if the index contains conversations that the user may not see, so that the frequency of its words (`spread`) must not be
-   * shown.
+   * Set if the index contains conversations that the user may not see, so that the frequency of its words (`spread`) must not be
+   * shown: those of other people, or of the user's own private projects.
    */
-  leavesOut?: true
+  leavesOut?: "others" | "private"
   /** For several indexes: how many of them have answered every query so far. */
   shards?(): { searched: number; of: number }
   /** For several indexes: true if none of those that might have a result was searched. */
@@ -84,6 +84,8 @@ export type SearchIndex = {
   wordsOfLength(least: number, most: number): Promise<WrittenWord[]>
   /** Creates a scope of these conversations, by their names in the history's feed, for queries that must use only them. */
   scope(names: ReadonlySet<string>): Promise<IndexScope>
+  /** Creates a scope of all conversations except these. */
+  scopeWithout(refs: readonly Ref[]): Promise<IndexScope>
   /** Returns the vectors for search by meaning; loaded on first use. */
   vectors(): Promise<VectorIndex>
   /**
@@ -211,7 +213,7 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
       throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explainError(error, path)
     }
   }
-  const scopeOf = scopeCreator()
+  const scopes = createScopes()
   /** Reads in one transaction, because blocks and checksums of different states would look like damage. */
   const readConsistently = <T>(work: (db: Db) => T) => guard((db) => inReadTransaction(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
@@ -233,7 +235,8 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     sizes: async (terms, scope) => readConsistently((db) => querySizes(db, terms, scope)),
     words: async (beginning, limit) => readConsistently((db) => wordsBeginning(db, beginning, limit)),
     wordsOfLength: async (least, most) => readConsistently((db) => wordsOfLength(db, least, most)),
-    scope: async (names) => readConsistently((db) => scopeOf(db, names)),
+    scope: async (names) => readConsistently((db) => scopes.only(db, names)),
+    scopeWithout: async (refs) => readConsistently((db) => scopes.without(db, refs)),
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))

@@ -2,6 +2,7 @@ import { type Ref, refFrom } from "../../core/ref.ts"
 import { type Db, inReadTransaction, inTransaction } from "../sqlite/database.ts"
 import { rowQuery, valueQuery } from "../sqlite/typed-query.ts"
 import { type DocId, docId, rowOf } from "./doc-id.ts"
+import { excludesAny, type IndexScope } from "./index-scope.ts"
 import { PROMPT_FILTER } from "./newest.ts"
 import type { IndexFilter, IndexHit } from "./query.ts"
 import { checkDocs } from "./twins.ts"
@@ -9,9 +10,11 @@ import {
   compactVectors,
   createVectorCache,
   dropOtherVectors,
+  evenSample,
   goldenVector,
   missingVectors,
   sampleCosines,
+  sampleCosinesOf,
   saveGoldenVector,
   saveVectors,
   scanVectors,
@@ -22,18 +25,18 @@ import {
 
 /** The vectors of the index's messages. Every method is its own transaction. */
 export type VectorIndex = {
-  /** One entry per embedder with stored vectors, newest last. */
-  stats(): VectorStats[]
+  /** One entry per embedder with stored vectors, newest last. With a scope, counts only the vectors in it. */
+  stats(scope?: IndexScope): VectorStats[]
   /** The number of all documents, whether or not they have a vector. */
-  documents(): number
+  documents(scope?: IndexScope): number
   /** Returns the messages that this embedder has not processed, newest first. `after` is the last one of the previous call. */
   missing(embedder: string, limit: number, after?: UnembeddedMessage, among?: "prompts"): UnembeddedMessage[]
   /** Saves vectors. A row without a vector has nothing to embed. Messages that changed or were deleted meanwhile are left out. */
   save(embedder: string, rows: { message: UnembeddedMessage; vector?: Float32Array }[]): { saved: number; gone: number }
   /** Returns the nearest messages by cosine, best first. All filters apply, as in a search by words. */
   scan(embedder: string, query: Float32Array, options: { limit: number; filter: VectorFilter }): IndexHit[]
-  /** The cosines between a query and unrelated messages, from a sample of the entire history. */
-  spread(embedder: string, query: Float32Array): { centre: number; deviation: number; of: number }
+  /** The cosines between a query and unrelated messages, from a sample of the entire history or of the scope. */
+  spread(embedder: string, query: Float32Array, scope?: IndexScope): { centre: number; deviation: number; of: number }
   /** Removes the vectors of all embedders except this one, or of all embedders if omitted. */
   drop(keep?: string): void
   /** Frees the space of deleted vectors and returns their number. */
@@ -72,8 +75,11 @@ export function openVectors(
   const cache = createVectorCache()
   let scans = 0
   return {
-    stats: () => vectorStats(current()),
-    documents: () => valueQuery(current(), "select count(*) from doc", "integer").get()!,
+    stats: (scope) => vectorStats(current(), scope && docsIn(current(), scope.others)),
+    documents: (scope) => {
+      const all = valueQuery(current(), "select count(*) from doc", "integer").get()!
+      return scope ? all - docsIn(current(), scope.others).length : all
+    },
     missing: (embedder, limit, after, among) => missing(current(), embedder, limit, after, among && PROMPT_FILTER),
     save: (embedder, rows) => save(current(), embedder, rows),
     scan: (embedder, query, { limit, filter }) => {
@@ -82,12 +88,16 @@ export function openVectors(
       if (!prepared) return []
       // Most processes scan only once, so the first scan caches nothing. A second scan means that this is a server.
       const options = scans++ > 0 ? { cache } : {}
-      const scan = (k: number, allowed?: Set<number>) =>
-        scanVectors(db, embedder, query, { k, ...options, allowed: allowed && ((doc) => allowed.has(doc)) })
+      // A vector outside of the scope must not take the place of one in it, even among the candidates.
+      const outside = filter.scope && new Set(docsIn(db, filter.scope.others))
+      const scan = (k: number, listed?: Set<number>) => {
+        const isAllowed = (doc: number) => (listed?.has(doc) ?? true) && !outside?.has(doc)
+        return scanVectors(db, embedder, query, { k, ...options, allowed: listed || outside ? isAllowed : undefined })
+      }
       const near = scanFiltered(db, prepared, limit, scan)
       return inReadTransaction(db, () => hitsOf(db, near))
     },
-    spread: (embedder, query) => spread(current(), embedder, query),
+    spread: (embedder, query, scope) => spread(current(), embedder, query, scope),
     drop: (keep) => drop(current(), keep),
     compact: () => compactVectors(current()),
     golden: (embedder) => goldenVector(current(), embedder),
@@ -241,9 +251,35 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
+/** The documents of these conversations, in their order and that of their messages. */
+function docsIn(db: Db, conversations: readonly number[]): number[] {
+  const sql = `select d.id from json_each(?) j join doc d on d.conversation_id = j.value order by j.key, d.number`
+  return conversations.length === 0 ? [] : valueQuery(db, sql, "integer").all(JSON.stringify(conversations))
+}
+
+/** The same index for a user who may see only the scope: every number is as if it contained nothing else. */
+export function scopedVectors(vectors: VectorIndex, scope: IndexScope): VectorIndex {
+  return {
+    ...vectors,
+    stats: () => vectors.stats(scope),
+    documents: () => vectors.documents(scope),
+    scan: (embedder, query, { limit, filter }) =>
+      vectors.scan(embedder, query, { limit, filter: { ...filter, scope } }),
+    spread: (embedder, query) => vectors.spread(embedder, query, scope),
+  }
+}
+
 /** Uses the median and the median deviation, so that the few related messages do not widen the spread. */
-function spread(db: Db, embedder: string, query: Float32Array): { centre: number; deviation: number; of: number } {
-  const cosines = sampleCosines(db, embedder, query, SAMPLE_SIZE)
+function spread(
+  db: Db,
+  embedder: string,
+  query: Float32Array,
+  scope?: IndexScope,
+): { centre: number; deviation: number; of: number } {
+  const cosines =
+    scope && excludesAny(db, scope)
+      ? sampleCosinesOf(db, embedder, query, SAMPLE_SIZE, docsIn(db, evenSample(scope.ids, SAMPLE_SIZE)))
+      : sampleCosines(db, embedder, query, SAMPLE_SIZE)
   const centre = median(cosines)
   const deviation = NORMAL_FACTOR * median(cosines.map((cosine) => Math.abs(cosine - centre)))
   return { centre, deviation, of: cosines.length }

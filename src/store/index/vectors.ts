@@ -116,6 +116,31 @@ export function sampleCosines(db: Db, embedder: string, query: Float32Array, cou
       slots.push(id * CHUNK + position - before)
     before += size
   }
+  return cosinesOf(db, query, slots)
+}
+
+/** Returns the cosines of an even sample of these documents, in the given order. */
+export function sampleCosinesOf(
+  db: Db,
+  embedder: string,
+  query: Float32Array,
+  count: number,
+  docs: readonly number[],
+): number[] {
+  const space = spaceNamed(db, embedder)
+  if (!space || query.length !== space.dims) return []
+  const slots = valueQuery(db, SLOTS_OF, "integer").all({ docs: JSON.stringify(docs), space: space.id })
+  return cosinesOf(db, query, evenSample(slots, count))
+}
+
+const SLOTS_OF = `select v.slot from json_each(@docs) j join vector v on v.doc = j.value and v.space = @space order by j.key`
+
+export function evenSample<T>(list: readonly T[], count: number): T[] {
+  const step = Math.max(1, list.length / count)
+  return Array.from({ length: Math.min(count, list.length) }, (_, i) => list[Math.floor(i * step)]!)
+}
+
+function cosinesOf(db: Db, query: Float32Array, slots: readonly number[]): number[] {
   const unit = normalized(query)
   const row = valueQuery(db, "select data from vector where slot = ?", "blob")
   return slots.flatMap((slot) => {
@@ -134,10 +159,21 @@ const VECTOR_STATS = {
   bytes: "integer",
 } as const
 
-export function vectorStats(db: Db): VectorStats[] {
-  return rowQuery(db, STATS, VECTOR_STATS).all()
+/** `without` are documents that are not counted in `vectors` and `empty`. */
+export function vectorStats(db: Db, without: readonly number[] = []): VectorStats[] {
+  const all = rowQuery(db, STATS, VECTOR_STATS).all()
+  if (without.length === 0) return all
+  const count = rowQuery(db, COUNT_OF, { vectors: "integer", empty: "integer" })
+  return all.map((stats) => {
+    const { vectors, empty } = count.get({ embedder: stats.embedder, docs: JSON.stringify(without) })!
+    return { ...stats, vectors: stats.vectors - vectors, empty: stats.empty - empty }
+  })
 }
 
+const COUNT_OF = `select
+    (select count(*) from json_each(@docs) j join vector v on v.doc = j.value and v.space = s.id) as vectors,
+    (select count(*) from json_each(@docs) j join vector_none n on n.doc = j.value and n.space = s.id) as empty
+  from vector_space s where s.embedder = @embedder`
 const STATS = `select s.embedder, s.dims,
     (select ifnull(sum(b.size - b.dead), 0) from vector_bits b where b.space = s.id) as vectors,
     (select count(*) from vector_none n where n.space = s.id) as empty,

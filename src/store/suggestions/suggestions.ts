@@ -76,8 +76,8 @@ export type Suggestions = {
   seen(source: SourceId, session: string, would?: boolean): Set<string>
   /** Returns suggestions, newest first, unless `after` is given. */
   list(filter: SuggestionFilter): StoredSuggestion[]
-  /** Returns a suggestion by its id or by a unique prefix of it. */
-  get(id: string): StoredSuggestion | undefined
+  /** Returns a suggestion by its id or by a unique prefix of it, among those of the projects for which `isVisible` is true. */
+  get(id: string, isVisible?: (project: string) => boolean): StoredSuggestion | undefined
   /**
    * Records the verdict on a suggestion or on one of its items, and adjusts the weights with `learn`, once for each item and
    * verdict. Returns undefined if there is no such suggestion or item.
@@ -174,7 +174,7 @@ export function openSuggestions(path: string, options: SuggestionsOptions = {}):
     },
     seen: (source, session, would = false) => tryOr((open) => seen(open, source, session, would), new Set()),
     list: (filter) => use((open) => list(open, filter)),
-    get: (id) => use((open) => get(open, id)),
+    get: (id, isVisible) => use((open) => get(open, id, isVisible)),
     setStatus: (id, status, item, learn) => write((open) => setStatus(open, id, status, item, learn)),
     mute: (type, name, at) =>
       write(
@@ -388,16 +388,13 @@ function list(
   return rows.map((row) => withItems(db, row))
 }
 
-function get(db: Db, id: string): StoredSuggestion | undefined {
+function get(db: Db, id: string, isVisible = (_project: string) => true): StoredSuggestion | undefined {
   if (id === "") return undefined
-  const exact = rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(id)
-  if (exact) return withItems(db, exact)
-  const rows = rowQuery(
-    db,
-    `select ${COLUMNS} from suggestion where substr(id, 1, length(@id)) = @id limit 2`,
-    ROW,
-  ).all({ id })
-  return rows.length === 1 ? withItems(db, rows[0]!) : undefined
+  const named = "select id, project from suggestion where substr(id, 1, length(@id)) = @id"
+  const all = rowQuery(db, named, { id: "text", project: "text" }).all({ id })
+  const visible = all.filter(({ project }) => isVisible(project))
+  const match = visible.find((row) => row.id === id) ?? (visible.length === 1 ? visible[0] : undefined)
+  return match && withItems(db, rowQuery(db, `select ${COLUMNS} from suggestion where id = ?`, ROW).get(match.id)!)
 }
 
 function withItems(db: Db, { seq, id, subscription, would, status, latency_ms, moment }: Row): StoredSuggestion {

@@ -49,8 +49,16 @@ async function visibleCollections(dex: Dex): Promise<Collection[]> {
 
 /** Returns the names if all these collections exist. Throws otherwise. */
 export async function requireCollections(dex: Dex, names: string[]): Promise<string[]> {
-  const all = (await (await dex.store()).collections()).map(({ name }) => name)
-  const unknown = names.find((name) => !all.includes(name))
+  return required(dex, names, await (await dex.store()).collections())
+}
+
+/** For reading: a collection of a private project elsewhere is like one that does not exist. */
+export async function requireVisibleCollections(dex: Dex, names: string[]): Promise<string[]> {
+  return required(dex, names, await visibleCollections(dex))
+}
+
+async function required(dex: Dex, names: string[], among: Collection[]): Promise<string[]> {
+  const unknown = names.find((wanted) => !among.some(({ name }) => name === wanted))
   if (unknown === undefined) return names
   const visibleNames = (await visibleCollections(dex)).map(({ name }) => name)
   const hint =

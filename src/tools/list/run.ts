@@ -18,7 +18,8 @@ export async function run(dex: Dex, input: ListInput) {
     ...dateRange(input, dex.now()),
     kinds: !includesAllKinds && input.collections === undefined ? LISTED_KINDS : undefined,
     collections:
-      input.collections && (await (await import("../docs/collections.ts")).requireCollections(dex, input.collections)),
+      input.collections &&
+      (await (await import("../docs/collections.ts")).requireVisibleCollections(dex, input.collections)),
     conversation,
     among: input.file === undefined ? undefined : await store.touching(input.file),
     inside: dex.project,

@@ -2,7 +2,7 @@ import { isDexError } from "../../core/error.ts"
 import { grouped } from "../../core/format.ts"
 import type { ReplacedWord } from "../../search/forgive.ts"
 import type { Query, QueryFilters } from "../../search/query.ts"
-import { projectsHiddenFrom } from "../../search/scope.ts"
+import { indexWithout, projectsHiddenFrom } from "../../search/scope.ts"
 import { type SearchInput, type SearchOutcome, searchHistory, unsearchedShards } from "../../search/search.ts"
 import type { HistoryReader } from "../../store/history/store.ts"
 import type { SearchIndex } from "../../store/index/search-index.ts"
@@ -31,7 +31,8 @@ export async function searchWithCorrections(store: HistoryReader, index: SearchI
 async function correctedQuery(store: HistoryReader, index: SearchIndex, { query, inside }: SearchInput) {
   const { correctWords } = await import("../../search/forgive.ts")
   const hidden = projectsHiddenFrom(await store.projects(), inside)
-  return correctWords({ store, index, hidden, few: FEW_MESSAGES }, query)
+  const visible = await indexWithout(store, index, hidden)
+  return correctWords({ store, index: visible, hidden, few: FEW_MESSAGES }, query)
 }
 
 async function isEnough(index: SearchIndex, { hits, matched, total }: SearchOutcome, query: Query): Promise<boolean> {

@@ -88,7 +88,8 @@ export async function run(dex: Dex, input: SearchToolInput, { prose = true } = {
     among: input.in,
     noGlobal: input.no_global || undefined,
     collections:
-      input.collections && (await (await import("../docs/collections.ts")).requireCollections(dex, input.collections)),
+      input.collections &&
+      (await (await import("../docs/collections.ts")).requireVisibleCollections(dex, input.collections)),
     query,
     ...(await modelsFor(dex, settings, query.text)),
     inside: dex.project,

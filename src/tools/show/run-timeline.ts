@@ -6,7 +6,7 @@ import { DEFAULT_TOKENS_PER_MSG } from "../../render/limits.ts"
 import { type LineEntry, lineText } from "../../render/line.ts"
 import type { ConversationRow, HistoryReader, StoredMessage } from "../../store/history/store.ts"
 import type { Dex } from "../context.ts"
-import { resolveSession } from "../resolve.ts"
+import { projectsHiddenFromCaller, resolveSession } from "../resolve.ts"
 import { formLine, headOf, rootsOf } from "../view.ts"
 import type { TimelineInput } from "./forms.ts"
 import { cuttableLines, limitOptions, noMessageError, openConversation, selectParts } from "./reading.ts"
@@ -24,7 +24,8 @@ export async function run(dex: Dex, input: TimelineInput) {
     session === "all"
       ? await projectMessagesAround(store, row, anchor, input)
       : await messagesAround(store, scope ?? row.ref, row, anchor, input)
-  const lines = cuttableLines(await withLabels(store, window.places, row, anchor), max_tokens, DEFAULT_TOKENS_PER_MSG)
+  const labelled = await withLabels(store, window.places, row, anchor, await projectsHiddenFromCaller(dex))
+  const lines = cuttableLines(labelled, max_tokens, DEFAULT_TOKENS_PER_MSG)
   const answer = ({ from, to }: LineRange, tokensPerMsg: number) => {
     const others = otherConversations(window.places.slice(from, to), row)
     const leftOut = lines.length - (to - from)
@@ -158,19 +159,23 @@ async function projectMessagesAround(
   }
 }
 
-/** Labels the messages of the named conversation with their number, and others with a short ref. */
+/**
+ * Labels the messages of the named conversation with their number, and others with a short ref. `except` are projects whose refs
+ * do not make a short one ambiguous.
+ */
 async function withLabels(
   store: HistoryReader,
   places: Place[],
   row: ConversationRow,
   anchor: StoredMessage,
+  except: readonly string[],
 ): Promise<LineEntry[]> {
   const names = new Map<string, string>()
   const entries: LineEntry[] = []
   for (const { row: conversation, message } of places) {
     const name = formatRef(conversation.ref)
     const isAnchorConversation = name === formatRef(row.ref)
-    if (!isAnchorConversation && !names.has(name)) names.set(name, await shortName(store, conversation.ref))
+    if (!isAnchorConversation && !names.has(name)) names.set(name, await shortName(store, conversation.ref, except))
     const label = isAnchorConversation
       ? `${message.number === anchor.number ? ">" : ""}${message.number}`
       : `${names.get(name)}#${message.number}`
@@ -181,10 +186,10 @@ async function withLabels(
 
 const MIN_PREFIX_LENGTH = 8
 
-async function shortName(store: HistoryReader, ref: Ref): Promise<string> {
+async function shortName(store: HistoryReader, ref: Ref, except: readonly string[]): Promise<string> {
   for (let length = MIN_PREFIX_LENGTH; length < ref.id.length; length += 4) {
     const prefix = ref.id.slice(0, length)
-    if (/^[\w-]+$/.test(prefix) && (await store.resolve({ prefix })).length === 1) return prefix
+    if (/^[\w-]+$/.test(prefix) && (await store.resolve({ prefix }, except)).length === 1) return prefix
   }
   return formatRef(ref)
 }

@@ -1,18 +1,19 @@
 import { statSync } from "node:fs"
 import { isoDate } from "../../core/dates.ts"
+import { projectsHiddenFrom } from "../../search/scope.ts"
 import type { Dex } from "../context.ts"
 import { countPersonConversations } from "../kinds.ts"
-import { currentSession, isCurrentProject } from "../resolve.ts"
+import { currentSession, projectsHiddenFromCaller } from "../resolve.ts"
 import type { StatsInput } from "./stats.ts"
 
 const MAX_PROJECTS = 20
 
 export async function run(dex: Dex, input: StatsInput) {
   const store = await dex.store()
-  const total = await store.stats()
+  const hidden = projectsHiddenFrom(await store.projects(), dex.project, dex.machine.platform)
+  const total = await store.stats(await projectsHiddenFromCaller(dex))
   const progress = await store.progress()
-  const busiestProjects = input.summary ? [] : await store.busiestProjects(MAX_PROJECTS)
-  const projects = busiestProjects.filter(({ path, private: hidden }) => !hidden || isCurrentProject(dex, path))
+  const projects = input.summary ? [] : await store.busiestProjects(MAX_PROJECTS, hidden)
   const session = currentSession(dex)
   return {
     total_conversations: countPersonConversations(total.kinds),
@@ -27,7 +28,8 @@ export async function run(dex: Dex, input: StatsInput) {
     avg_tokens_per_conversation:
       total.conversations === 0 ? 0 : Math.round(total.estimated_tokens / total.conversations),
     text_bytes: total.text_bytes,
-    disk_bytes: databaseBytes(dex.home.history) + databaseBytes(dex.home.index),
+    // The files also contain private projects.
+    disk_bytes: dex.caller === undefined ? databaseBytes(dex.home.history) + databaseBytes(dex.home.index) : undefined,
     suggestions: input.suggestions ? await suggestionStats(dex) : undefined,
     session_id: session,
     sync: progress && progress.done < progress.total ? { done: progress.done, total: progress.total } : undefined,

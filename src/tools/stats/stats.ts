@@ -23,7 +23,7 @@ export const stats = defineTool({
     projects: listOf(text(), "The 20 most active projects, most active first."),
     avg_tokens_per_conversation: integer("Estimated for the stripped format; subagents count as well."),
     text_bytes: integer("UTF-8 bytes of the stored, redacted text."),
-    disk_bytes: integer("Bytes of history.db and of the search index."),
+    disk_bytes: optional(integer("Bytes of history.db and of the search index. Only for people.")),
     suggestions: optional(
       object({
         suggestions: integer("Suggestions that were shown."),

@@ -1,5 +1,6 @@
 import { isoDate } from "../../core/dates.ts"
 import { DexError } from "../../core/error.ts"
+import { isSamePath } from "../../core/path-key.ts"
 import { formatRef } from "../../core/ref.ts"
 import type { Delivery } from "../../core/suggestion.ts"
 import { many } from "../../render/words.ts"
@@ -7,7 +8,7 @@ import type { StoredSuggestion, Suggestions } from "../../store/suggestions/sugg
 import { learnFromVerdict } from "../../suggest/feedback/feedback.ts"
 import type { Dex } from "../context.ts"
 import { dateRange } from "../fields.ts"
-import { isCurrentProject } from "../resolve.ts"
+import { isCurrentProject, projectsHiddenFromCaller } from "../resolve.ts"
 import { isPrivate } from "../subscriptions/delivery.ts"
 import type { FeedbackInput, SuggestionsInput } from "./suggestions.ts"
 
@@ -68,8 +69,9 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
       "usage",
       "Which one, and did it help? dex suggest --feedback <id> used|dismissed. `dex suggest` and `dex suggest --list` show the ids.",
     )
-  const updated = suggestions.setStatus(id, verdict, item, learnFromVerdict)
-  if (!updated) throw notFound(suggestions, id, item)
+  const suggestion = await suggestionNamed(dex, suggestions, id)
+  const updated = suggestion && suggestions.setStatus(suggestion.id, verdict, item, learnFromVerdict)
+  if (!updated) throw notFound(suggestion, id, item)
   const isItemUnnamed = verdict === "used" && item === undefined && updated.items.length > 1
   return {
     id: updated.id,
@@ -81,8 +83,13 @@ export async function giveFeedback(dex: Dex, input: FeedbackInput) {
   }
 }
 
-function notFound(suggestions: Suggestions, id: string, item: number | undefined): DexError {
-  const suggestion = suggestions.get(id)
+/** For an agent, what was suggested in another project that is private does not exist. */
+async function suggestionNamed(dex: Dex, suggestions: Suggestions, id: string): Promise<StoredSuggestion | undefined> {
+  const hidden = dex.hasHistory() ? await projectsHiddenFromCaller(dex) : []
+  return suggestions.get(id, (project) => !hidden.some((path) => isSamePath(path, project, dex.machine.platform)))
+}
+
+function notFound(suggestion: StoredSuggestion | undefined, id: string, item: number | undefined): DexError {
   if (suggestion)
     return new DexError(
       "no_item",

@@ -32,16 +32,42 @@ function sourcesIn(db: Db): SourceId[] {
   return valueQuery(db, SOURCES_IN, "text").all()
 }
 
-/** Returns the conversations whose id equals the input or begins with it. An exact id is never ambiguous. */
-export function findConversations(db: Db, query: RefQuery, onDamage: OnDamage): ConversationRow[] {
+/**
+ * Returns the conversations whose id equals the input or begins with it, except those of some projects. An exact id is never
+ * ambiguous.
+ */
+export function findConversations(
+  db: Db,
+  query: RefQuery,
+  onDamage: OnDamage,
+  except: readonly string[] = [],
+): ConversationRow[] {
   const { owner, source } = query
   const sources = source === undefined ? sourcesIn(db) : [sourceWithOwner({ owner, source })]
-  const exact = queryJoined(db, "where c.source = ? and c.native_id = ?")
-  const exactMatches = sources.flatMap((source) => exact.all(source, query.prefix))
+  const excepted = JSON.stringify(except)
+  const exact = queryJoined(db, `where c.source = ? and c.native_id = ? and ${NOT_EXCEPTED}`)
+  const exactMatches = sources.flatMap((source) => exact.all(source, query.prefix, excepted))
   if (exactMatches.length > 0) return toRows(db, exactMatches, onDamage)
-  const prefixed = queryJoined(db, "where c.source = ? and c.native_id >= ? and c.native_id < ? limit 10")
-  const matching = sources.flatMap((source) => prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`))
+  const prefixed = queryJoined(
+    db,
+    `where c.source = ? and c.native_id >= ? and c.native_id < ? and ${NOT_EXCEPTED} limit 10`,
+  )
+  const matching = sources.flatMap((source) =>
+    prefixed.all(source, query.prefix, `${query.prefix}\u{10ffff}`, excepted),
+  )
   return toRows(db, matching, onDamage)
+}
+
+const NOT_EXCEPTED = "(p.path is null or p.path not in (select value from json_each(?)))"
+
+/** The rows are not checked, because they are only used to leave conversations out. */
+export function conversationsIn(db: Db, projects: readonly string[]): Ref[] {
+  return rowQuery(
+    db,
+    `select c.source, c.native_id as id from project p join conversation c on c.project_id = p.id
+       where p.path in (select value from json_each(?))`,
+    { source: "text", id: "text" },
+  ).all(JSON.stringify(projects))
 }
 
 export function loadConversation(db: Db, ref: Ref, onDamage: OnDamage): ConversationRow | undefined {

@@ -11,13 +11,18 @@ export function readProjects(db: Db, onDamage: OnDamage): ProjectRow[] {
   return toProjects(db, rowQuery(db, "select * from project order by path", TABLES.project).all(), onDamage)
 }
 
-export function busiestProjects(db: Db, limit: number, onDamage: OnDamage): ProjectRow[] {
+export function busiestProjects(
+  db: Db,
+  limit: number,
+  onDamage: OnDamage,
+  except: readonly string[] = [],
+): ProjectRow[] {
   const rows = rowQuery(
     db,
     `select p.* from project p join conversation c on c.project_id = p.id and c.kind not in ('subagent', 'document', 'note')
-     where ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
+     where p.path not in (select value from json_each(@except)) and ${NOT_DAMAGED} group by p.id order by count(*) desc, p.path limit @limit`,
     TABLES.project,
-  ).all({ limit, damaged: damagedIds(db, onDamage) })
+  ).all({ limit, except: JSON.stringify(except), damaged: damagedIds(db, onDamage) })
   return toProjects(db, rows, onDamage)
 }
 
@@ -70,13 +75,17 @@ export function documentsIn(db: Db, name: string, onDamage: OnDamage) {
   ).get({ name, damaged: damagedIds(db, onDamage) })!
 }
 
-export function historyStats(db: Db, onDamage: OnDamage): Stats {
-  const damaged = damagedIds(db, onDamage)
+/** Excludes the conversations of some projects. Without any, no conversation's project is looked at. */
+const COUNTED = `kind <> 'document' and (@except = '[]' or c.project_id is null
+  or c.project_id not in (select id from project where path in (select value from json_each(@except)))) and ${NOT_DAMAGED}`
+
+export function historyStats(db: Db, onDamage: OnDamage, except: readonly string[] = []): Stats {
+  const values = { damaged: damagedIds(db, onDamage), except: JSON.stringify(except) }
   const total = rowQuery(
     db,
     `select count(*) as conversations, ifnull(sum(message_count - copied_count), 0) as messages, ifnull(sum(estimated_tokens), 0) as estimated_tokens,
          ifnull(sum(text_bytes), 0) as text_bytes, min(${STARTED_AT}) as earliest, max(${ENDED_AT}) as latest
-       from conversation c where kind <> 'document' and ${NOT_DAMAGED}`,
+       from conversation c where ${COUNTED}`,
     {
       conversations: "integer",
       messages: "integer",
@@ -85,14 +94,14 @@ export function historyStats(db: Db, onDamage: OnDamage): Stats {
       earliest: "integer?",
       latest: "integer?",
     },
-  ).get({ damaged })!
+  ).get(values)!
   const counts = (column: "source" | "kind") =>
     Object.fromEntries(
       tupleQuery(
         db,
-        `select ${column}, count(*) from conversation c where kind <> 'document' and ${NOT_DAMAGED} group by ${column} order by count(*) desc`,
+        `select ${column}, count(*) from conversation c where ${COUNTED} group by ${column} order by count(*) desc, ${column}`,
         ["text", "integer"],
-      ).all({ damaged }),
+      ).all(values),
     )
   return {
     ...total,
