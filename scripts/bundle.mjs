@@ -15,7 +15,7 @@ const HOT = [
   /^src\/tools\/(list|search)\/run\.ts$/,
   /^src\/tools\/show\/run-show\.ts$/,
   /^src\/tools\/(embedder|unread)\.ts$/,
-  /^src\/cli\/print\/(keeping|list|search|show)\.ts$/,
+  /^src\/cli\/print\/(list|search|show)\.ts$/,
   /^src\/store\/(history\/sqlite-history|index\/search-index)\.ts$/,
 ]
 /** The same for hooks, which have no time to look for another file. */

@@ -1,7 +1,6 @@
 import { codeOf, isDexError } from "../../core/error.ts"
 import { COLUMN_NAMES } from "./fields.ts"
 import { CONVERSATION_TWIN, DOC_SUM, PROJECT_TWIN } from "./twins.ts"
-import { VOCABULARY_SCHEMA } from "./vocabulary.ts"
 
 /** Requires the table `doc (id integer primary key, …)`. Before an id is reused, `deleteVectors` must be called. */
 export const VECTOR_SCHEMA = `
@@ -54,7 +53,14 @@ export const MIGRATIONS: readonly [string, string][] = [
     create index doc_conversation on doc (conversation_id, number);
     `,
   ],
-  ["005-words-as-written", VOCABULARY_SCHEMA],
+  [
+    "005-words-as-written",
+    // 1073741823: if there are messages already, all 30 groups of the vocabulary are still unread.
+    `
+    create table word (word text primary key, groups integer not null) without rowid;
+    insert into meta (key, value) select 'unread_groups', '1073741823' where exists (select 1 from doc);
+    `,
+  ],
 ]
 
 /** Whether an error comes from SQLite in an index file, or from a check. Damage of the history has another code. */

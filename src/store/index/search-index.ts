@@ -17,10 +17,10 @@ import {
 import { olderIndexPath } from "../sqlite/older-files.ts"
 import { distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
-import { type FollowOptions, followFeed } from "./follow-feed.ts"
+import type { FollowOptions } from "./follow-feed.ts"
 import { forgottenAtLastPurge, savedToken, saveForgottenAtPurge } from "./follow-marks.ts"
 import { isIndexDamage, MIGRATIONS } from "./index-file.ts"
-import { createScopes, type IndexScope } from "./index-scope.ts"
+import type { createScopes, IndexScope } from "./index-scope.ts"
 import { findNewest, type NewestHit, type NewestQuery } from "./newest.ts"
 import {
   type CountByKind,
@@ -39,7 +39,7 @@ import {
 } from "./query.ts"
 import type { Term } from "./terms.ts"
 import type { VectorIndex } from "./vector-index.ts"
-import { clearSavedWords, readStaleGroups, type WrittenWord, wordsBeginning, wordsOfLength } from "./vocabulary.ts"
+import type { WrittenWord } from "./vocabulary.ts"
 
 /**
  * The full-text index: derived from the history, safe to delete, rebuilt automatically. It contains no text (contentless), only
@@ -119,8 +119,9 @@ export function openIndex(path: string): SearchIndex {
     follow: async (store, options) => {
       try {
         if (!db) return await rebuild(store, options)
-        const followed = await followFeed(db, store, options).catch((error: unknown) => {
-          if (db) clearSavedWords(db)
+        const { followFeed } = await import("./follow-feed.ts")
+        const followed = await followFeed(db, store, options).catch(async (error: unknown) => {
+          if (db) (await import("./vocabulary.ts")).clearSavedWords(db)
           if (isIndexDamage(error)) return "rebuild" as const
           throw error
         })
@@ -213,7 +214,13 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
       throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explainError(error, path)
     }
   }
-  const scopes = createScopes()
+  const vocabulary = () => import("./vocabulary.ts")
+  let scopes: ReturnType<typeof createScopes> | undefined
+  const openScopes = async () => {
+    const { createScopes } = await import("./index-scope.ts")
+    scopes ??= createScopes()
+    return scopes
+  }
   /** Reads in one transaction, because blocks and checksums of different states would look like damage. */
   const readConsistently = <T>(work: (db: Db) => T) => guard((db) => inReadTransaction(db, () => work(db)))
   const isBehind = async (store: HistoryReader) => {
@@ -233,10 +240,22 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     count: async (query) => readConsistently((db) => countMatches(db, query)),
     countConversations: async (query) => readConsistently((db) => countConversations(db, query)),
     sizes: async (terms, scope) => readConsistently((db) => querySizes(db, terms, scope)),
-    words: async (beginning, limit) => readConsistently((db) => wordsBeginning(db, beginning, limit)),
-    wordsOfLength: async (least, most) => readConsistently((db) => wordsOfLength(db, least, most)),
-    scope: async (names) => readConsistently((db) => scopes.only(db, names)),
-    scopeWithout: async (refs) => readConsistently((db) => scopes.without(db, refs)),
+    words: async (beginning, limit) => {
+      const { wordsBeginning } = await vocabulary()
+      return readConsistently((db) => wordsBeginning(db, beginning, limit))
+    },
+    wordsOfLength: async (least, most) => {
+      const { wordsOfLength } = await vocabulary()
+      return readConsistently((db) => wordsOfLength(db, least, most))
+    },
+    scope: async (names) => {
+      const { only } = await openScopes()
+      return readConsistently((db) => only(db, names))
+    },
+    scopeWithout: async (refs) => {
+      const { without } = await openScopes()
+      return readConsistently((db) => without(db, refs))
+    },
     vectors: async () => {
       const { openVectors } = await import("./vector-index.ts")
       vectors ??= openVectors(current, (filter) => prepareFilter(current(), filter))
@@ -245,7 +264,7 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     purge: async (store, options) => {
       const forgotten = await store.forgotten()
       const wasBehind = await isBehind(store)
-      await readStaleGroups(current(), store, options?.messagesChanged)
+      await (await vocabulary()).readStaleGroups(current(), store, options?.messagesChanged)
       guard((db) => {
         watchBlocks(db)
         distrustSums(db)
@@ -286,6 +305,7 @@ async function rebuildBeside(path: string, store: HistoryReader, options: Follow
   const building = `${path}.building`
   removeDatabase(building)
   const db = openDatabase(building, MIGRATIONS)
+  const { followFeed } = await import("./follow-feed.ts")
   await followFeed(db, store, options?.onProgress ? { onProgress: options.onProgress } : {})
   if (existsSync(path)) (await import("./vectors.ts")).copyVectors(db, path)
   sumBlocks(db)

@@ -18,12 +18,6 @@ export type WrittenWord = { word: string; spread: number }
 const GROUPS = 30
 const ALL_GROUPS = 2 ** GROUPS - 1
 
-/** The tables of the vocabulary. If the index is older than its vocabulary, all groups are still unread. */
-export const VOCABULARY_SCHEMA = `
-  create table word (word text primary key, groups integer not null) without rowid;
-  insert into meta (key, value) select 'unread_groups', '${ALL_GROUPS}' where exists (select 1 from doc);
-`
-
 export type ReadText = { conversation: number; fields: IndexedText }
 
 export function saveVocabulary(db: Db, texts: ReadText[]): void {

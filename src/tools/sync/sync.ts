@@ -4,7 +4,6 @@ import { formatRef } from "../../core/ref.ts"
 import { flag, type Infer, integer, listOf, mapOf, object, optional, text } from "../../core/schema.ts"
 import { defineTool } from "../../core/tool.ts"
 import type { Dex } from "../context.ts"
-import { isStatusLineUpdated } from "../usage/line-kept.ts"
 
 /**
  * A derived file of another version is deleted if it has been unused for this long, in milliseconds. It is then most likely a
@@ -77,6 +76,7 @@ export const sync = defineTool({
       const { updatedKnowledge } = await import("../learned.ts")
       await updatedKnowledge(dex)
     }
+    const { isStatusLineUpdated } = await import("../usage/line-kept.ts")
     if (!report.busy && (await isStatusLineUpdated(dex))) {
       const { saveStatusLine } = await import("../usage/keep-line.ts")
       saveStatusLine(dex, await dex.spending())
