@@ -1,6 +1,6 @@
 import { budgetTooSmall, largestPassing, type WithSize, withSize } from "./budget.ts"
-import { MIN_TOKENS_PER_MSG } from "./limits.ts"
-import { type Line, uncutLimit } from "./line.ts"
+import { MIN_TOKENS_PER_MSG, tokensPerMsgFor } from "./limits.ts"
+import type { Line } from "./line.ts"
 
 /** A range of lines; `to` is exclusive. */
 export type LineRange = { from: number; to: number }
@@ -40,4 +40,13 @@ export function fillLinesFrom<A extends object>(
   if (tenths !== undefined) return { answer: withSize(answer(all, tenths / 10)), isComplete: true }
   const count = largestPassing(1, lines.length - 1, (n) => fits(near(n), minTokensPerMsg))
   return count === undefined ? undefined : { answer: withSize(answer(near(count), minTokensPerMsg)), isComplete: false }
+}
+
+/** The fewest tokens per message at which nothing is cut. */
+function uncutLimit(lines: Line[]): number {
+  return lines.reduce(
+    (most, { pieces }) =>
+      pieces.reduce((largest, piece) => Math.max(largest, tokensPerMsgFor(piece.kind, piece.text.length)), most),
+    0,
+  )
 }

@@ -2,7 +2,7 @@ import { describeToolCall } from "../core/call-words.ts"
 import type { Message, Part } from "../core/conversation.ts"
 import { formatCount, messageText } from "../core/format.ts"
 import { tokensForChars } from "../core/tokens.ts"
-import { limitOf, type TextKind, tokensPerMsgFor } from "./limits.ts"
+import { limitOf, type TextKind } from "./limits.ts"
 import { changedLines } from "./patch.ts"
 import { safeLine } from "./terminal.ts"
 
@@ -52,15 +52,6 @@ export function linesOf(entries: LineEntry[], maxChars: number): Line[] {
 export function lineText({ head, pieces }: Line, tokensPerMsg: number): string {
   const texts = pieces.map((piece) => pieceText(piece, limitOf(piece.kind, tokensPerMsg)))
   return [head, ...texts.filter((text) => text !== "")].join(" ")
-}
-
-/** The fewest tokens per message at which nothing is cut. */
-export function uncutLimit(lines: Line[]): number {
-  return lines.reduce(
-    (most, { pieces }) =>
-      pieces.reduce((largest, piece) => Math.max(largest, tokensPerMsgFor(piece.kind, piece.text.length)), most),
-    0,
-  )
 }
 
 function pieceText(piece: Piece, limit: number): string {

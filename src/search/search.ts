@@ -14,7 +14,6 @@ import { planQuery, type QueryPlan } from "./plan.ts"
 import { isOneTerm, phrasesOf, type Query } from "./query.ts"
 import { type RankedConversation, type RankedMessage, type Ranking, rank, type ScorePart } from "./rank.ts"
 import type { RerankOptions } from "./rerank.ts"
-import { scanHistory } from "./scan.ts"
 import { canMatch, type Filters, indexWithout, type Scope, scopeOf, withoutHidden } from "./scope.ts"
 import { addTitleScores } from "./titles.ts"
 
@@ -133,6 +132,7 @@ async function withoutIndex(
   input: SearchInput,
   isDamaged: boolean,
 ): Promise<SearchOutcome> {
+  const { scanHistory } = await import("./scan.ts")
   const scanned = await scanHistory(store, input.query, input, scope.filters)
   const degraded = input.meaning || input.rerank ? ["Without an index there is no search by meaning."] : []
   return { ...NOTHING, ...scanned, degraded, index_is_current: false, index_is_damaged: isDamaged }

@@ -17,7 +17,7 @@ import {
 import { olderIndexPath } from "../sqlite/older-files.ts"
 import { distrustSums, indexDamage, sumBlocks, watchBlocks } from "./blocks.ts"
 import type { DocId } from "./doc-id.ts"
-import type { FollowOptions } from "./follow-feed.ts"
+import { type FollowOptions, followFeed } from "./follow-feed.ts"
 import { forgottenAtLastPurge, savedToken, saveForgottenAtPurge } from "./follow-marks.ts"
 import { isIndexDamage, MIGRATIONS } from "./index-file.ts"
 import type { createScopes, IndexScope } from "./index-scope.ts"
@@ -39,7 +39,7 @@ import {
 } from "./query.ts"
 import type { Term } from "./terms.ts"
 import type { VectorIndex } from "./vector-index.ts"
-import type { WrittenWord } from "./vocabulary.ts"
+import { clearSavedWords, readStaleGroups, type WrittenWord, wordsBeginning, wordsOfLength } from "./vocabulary.ts"
 
 /**
  * The full-text index: derived from the history, safe to delete, rebuilt automatically. It contains no text (contentless), only
@@ -119,9 +119,8 @@ export function openIndex(path: string): SearchIndex {
     follow: async (store, options) => {
       try {
         if (!db) return await rebuild(store, options)
-        const { followFeed } = await import("./follow-feed.ts")
-        const followed = await followFeed(db, store, options).catch(async (error: unknown) => {
-          if (db) (await import("./vocabulary.ts")).clearSavedWords(db)
+        const followed = await followFeed(db, store, options).catch((error: unknown) => {
+          if (db) clearSavedWords(db)
           if (isIndexDamage(error)) return "rebuild" as const
           throw error
         })
@@ -214,7 +213,6 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
       throw isIndexDamage(error) && !isDexError(error) ? indexDamage(messageOf(error)) : explainError(error, path)
     }
   }
-  const vocabulary = () => import("./vocabulary.ts")
   let scopes: ReturnType<typeof createScopes> | undefined
   const openScopes = async () => {
     const { createScopes } = await import("./index-scope.ts")
@@ -240,14 +238,8 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     count: async (query) => readConsistently((db) => countMatches(db, query)),
     countConversations: async (query) => readConsistently((db) => countConversations(db, query)),
     sizes: async (terms, scope) => readConsistently((db) => querySizes(db, terms, scope)),
-    words: async (beginning, limit) => {
-      const { wordsBeginning } = await vocabulary()
-      return readConsistently((db) => wordsBeginning(db, beginning, limit))
-    },
-    wordsOfLength: async (least, most) => {
-      const { wordsOfLength } = await vocabulary()
-      return readConsistently((db) => wordsOfLength(db, least, most))
-    },
+    words: async (beginning, limit) => readConsistently((db) => wordsBeginning(db, beginning, limit)),
+    wordsOfLength: async (least, most) => readConsistently((db) => wordsOfLength(db, least, most)),
     scope: async (names) => {
       const { only } = await openScopes()
       return readConsistently((db) => only(db, names))
@@ -264,7 +256,7 @@ function indexMethods(path: string, current: () => Db): SearchIndex {
     purge: async (store, options) => {
       const forgotten = await store.forgotten()
       const wasBehind = await isBehind(store)
-      await (await vocabulary()).readStaleGroups(current(), store, options?.messagesChanged)
+      await readStaleGroups(current(), store, options?.messagesChanged)
       guard((db) => {
         watchBlocks(db)
         distrustSums(db)
@@ -305,7 +297,6 @@ async function rebuildBeside(path: string, store: HistoryReader, options: Follow
   const building = `${path}.building`
   removeDatabase(building)
   const db = openDatabase(building, MIGRATIONS)
-  const { followFeed } = await import("./follow-feed.ts")
   await followFeed(db, store, options?.onProgress ? { onProgress: options.onProgress } : {})
   if (existsSync(path)) (await import("./vectors.ts")).copyVectors(db, path)
   sumBlocks(db)
