@@ -26,7 +26,7 @@ test("Ctrl-C returns a partial result, and the same command continues", async ()
   const code = await new Promise((resolve) => child!.once("close", resolve))
   child = undefined
   expect(code, stderr).toBe(0)
-  expect(stderr).toContain("What was answered is kept")
+  expect(stderr).toContain("Everything answered so far is kept")
   const first = JSON.parse(stdout)
   expect(first).toMatchObject({ partial: true, batches: { asked: 3 } })
   expect(first.result.items.length).toBeGreaterThan(2)

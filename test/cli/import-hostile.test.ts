@@ -591,7 +591,7 @@ test("notes from the user's other machine are imported on request", async () => 
   expect(await dex(other, ["note", "the pelican needs two keys"])).toMatchObject({ code: 0 })
   await dex(other, ["backup", join(other, "other.db")])
   const withoutNotes = await dex(home, ["import", join(other, "other.db")])
-  expect(withoutNotes.stdout + withoutNotes.stderr).toContain("1 note left out")
+  expect(withoutNotes.stdout + withoutNotes.stderr).toContain("1 note was left out")
   expect((await dex(home, ["search", "pelican"])).code).toBe(1)
   const taken = await dex(home, ["import", join(other, "other.db"), "--with-notes"])
   expect(taken.stdout + taken.stderr).not.toContain("left out")

@@ -29,7 +29,7 @@ test("notes are counted separately, never as conversations", async () => {
   const listed = JSON.parse((await dex(["list", "--json"])).stdout)
   expect([listed.total, listed.left_out]).toEqual([1, { note: 2 }])
   expect((await dex(["list"])).stderr).toContain("Not shown: 2 notes; show with --all")
-  expect((await dex(["sync"])).stdout).toContain("1 conversation (and 2 notes) kept")
+  expect((await dex(["sync"])).stdout).toContain("In total, dex has 1 conversation (and 2 notes)")
   for (const command of ["sources", "doctor"]) expect((await dex([command])).stdout).toMatch(/dex_note:?\s+2 notes/)
   const stats = (await dex(["stats"])).stdout
   expect(stats).toMatch(/conversations\s+1 \(and 2 notes\)/)

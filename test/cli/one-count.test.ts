@@ -20,7 +20,7 @@ test("every screen shows the same number as dex list", async () => {
   const counts = `${count("person")} conversations (and ${count("automation")} automated, ${count("subagent")} by subagents)`
   expect(first.stdout).toContain(counts)
   expect((await dex(home, ["sources"])).stdout).toContain(counts)
-  expect((await dex(home, ["sync"])).stdout).toContain(`${counts} kept`)
+  expect((await dex(home, ["sync"])).stdout).toContain(`In total, dex has ${counts}`)
   const doctor = (await dex(home, ["doctor"])).stdout
   expect(doctor).toContain(`history: ${counts}`)
   expect(doctor).toContain(`claude_code: ${counts}`)

@@ -76,7 +76,7 @@ test("--timeline shows the context of a message, and continues under its own nam
     expect((await json(wordsOf(line))).lines.length).toBeGreaterThan(0)
   }
   const { stderr } = await dex(home, ["show", `${AUTH}#5`, "--timeline", "--before", "1", "--after", "1"])
-  expect(stderr).toContain("In full: dex show 11111111 --messages 5")
+  expect(stderr).toContain("To read the message in full: dex show")
 })
 
 test("a message that is longer than the budget names the form that reads all of it", async () => {

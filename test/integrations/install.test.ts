@@ -379,7 +379,7 @@ describe("dex install on a terminal", () => {
     expect(existsSync(join(home, ".claude.json"))).toBe(false)
     expect(text(home, ".codex/config.toml")).toContain("mcp_servers.dex")
     expect(text(home, ".gemini/settings.json")).toContain("dex-hook")
-    expect(done.screen).toMatch(/ok +Codex {2}wired[\s\S]*ok +Gemini CLI {2}wired/)
+    expect(done.screen).toMatch(/ok +Codex {2}connected[\s\S]*ok +Gemini CLI {2}connected/)
     expect(done.screen).toMatch(/Try it: in Codex, ask "what did I do/)
   })
 

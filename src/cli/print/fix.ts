@@ -74,7 +74,7 @@ export function printTests(output: TestsOutput, { terminal }: PrintContext): Pri
     ...failing.flatMap((test, i) => [...testLines(test, i + 1, terminal), ""]),
     ...unnamed.flatMap((run, i) => [...runLines(run, failing.length + i + 1, terminal), ""]),
   ]
-  const basis = `dex knows ${many(output.runs_known, "test run")} from conversations, the last one ${when(newest)}. It ran no test itself.`
+  const basis = `dex knows ${many(output.runs_known, "test run")} from conversations, the last one ${when(newest)}. dex ran no test itself.`
   const summary =
     lines.length === 0 ? `No test is known to fail. ${basis}` : `${many(output.total, "failing test")}. ${basis}`
   return {
