@@ -9,8 +9,8 @@ import { agents, isDexSource } from "./registry.ts"
 export type WantedSources = { machine: Machine; stored: readonly SourceId[] }
 
 /**
- * Loads the connectors of dex's own agents that are installed, and of those that the user named. Without `wanted`, loads all of
- * them, for a caller that waits for new agents.
+ * Loads the connectors of the built-in agents that `wanted` selects, and of the agents that the user added. Without `wanted`,
+ * loads those of all built-in agents, for a caller that waits for new agents.
  */
 export async function loadConnectors(
   names: readonly string[] = [],

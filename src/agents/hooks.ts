@@ -64,12 +64,12 @@ function text(value: unknown, maxLength: number): string | undefined {
 }
 
 /** Escapes a text for the inside of a JSON string. */
-const insideJson = (text: string): string => JSON.stringify(text).slice(1, -1)
+const escapeForJson = (text: string): string => JSON.stringify(text).slice(1, -1)
 
-/** Formats an answer as Claude Code introduced it; Codex and Gemini CLI use the same format. */
+/** Formats an answer in the format that Claude Code introduced. Codex and Gemini CLI use it too. */
 export function additionalContext(event: string, text: string, platform = process.platform): string {
   const answer = JSON.stringify({ hookSpecificOutput: { hookEventName: event, additionalContext: text } })
-  // On Windows, a shell in between may read the output in another code page.
+  // On Windows, a shell in between may read the output in another code page, so everything beyond ASCII is escaped.
   return platform === "win32" ? answer.replace(/[^\x20-\x7e]/g, escapeCharacter) : answer
 }
 
@@ -77,7 +77,7 @@ function escapeCharacter(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`
 }
 
-const asContext = { answer: additionalContext, piece: insideJson }
+const contextFormat = { answer: additionalContext, piece: escapeForJson }
 
 /** The values of `source` for a prompt from a person. Prompts with other values are wake-ups and notices. */
 const PERSON_SOURCES = new Set<unknown>([undefined, "user", "sdk"])
@@ -97,7 +97,7 @@ export const claudeCodeHooks = hooksFor(
       return isFailure ? failedCommand(command, error.replace(/^Exit code -?\d+\n?/, "")) : undefined
     },
   },
-  asContext,
+  contextFormat,
 )
 
 export const codexHooks = hooksFor(
@@ -112,7 +112,7 @@ export const codexHooks = hooksFor(
         ? failedCommand(command, output)
         : undefined,
   },
-  asContext,
+  contextFormat,
 )
 
 /** The first file that a patch changes. New files are skipped, because they have no past. */
@@ -133,7 +133,7 @@ export const geminiCliHooks = hooksFor(
       return isFailure ? failedCommand(toolInput.command, outputIn(output)) : undefined
     },
   },
-  asContext,
+  contextFormat,
 )
 
 /** Gemini CLI prints an exit code only if it is not 0. */
@@ -143,10 +143,10 @@ function hasFailed(output: string): boolean {
 
 /** Removes the lines that Gemini CLI writes around the output. */
 function outputIn(output: string): string {
-  const around = /^(?:<\/?untrusted_context>$|(?:Exit Code|Signal|Process Group PGID|Background PIDs|Error): )/
+  const wrapperLine = /^(?:<\/?untrusted_context>$|(?:Exit Code|Signal|Process Group PGID|Background PIDs|Error): )/
   return output
     .split("\n")
-    .filter((line) => !around.test(line))
+    .filter((line) => !wrapperLine.test(line))
     .join("\n")
     .replace(/^Output: /, "")
 }

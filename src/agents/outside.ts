@@ -72,10 +72,11 @@ function checkedConnector(connector: Connector, source: string): Connector {
     roots: (machine) => {
       try {
         rootsError = undefined
-        return checked(ROOTS, "roots", connector.roots(machine))
+        return requireShape(ROOTS, "roots", connector.roots(machine))
       } catch (error) {
         rootsError = error
-        return [parse(machine.home).root] // so that none of its conversations count as gone
+        // `discover` reports the error for this folder, so that no conversation below it counts as deleted.
+        return [parse(machine.home).root]
       }
     },
     watched: (root) =>
@@ -83,9 +84,9 @@ function checkedConnector(connector: Connector, source: string): Connector {
     discover: function* (root, isUnchanged, scratch) {
       if (rootsError !== undefined) throw rootsError
       for (const unit of connector.discover(root, isUnchanged, scratch))
-        yield isUnreadable(unit) ? unit : checked(UNIT, "discover", unit)
+        yield isUnreadable(unit) ? unit : requireShape(UNIT, "discover", unit)
     },
-    parse: (records, unit) => checked(PARSED, "parse", connector.parse(records, unit)),
+    parse: (records, unit) => requireShape(PARSED, "parse", connector.parse(records, unit)),
   }
   return Object.assign(Object.create(connector) as Connector, overrides)
 }
@@ -122,8 +123,9 @@ const PARSED = objectWith({
   unknown: mapOf(integer()),
 })
 
-function checked<T>(shape: Schema, method: string, value: T): T {
+function requireShape<T>(shape: Schema, method: string, value: T): T {
   const result = readAs(shape, value)
-  if ("wrong" in result) throw new Error(`its \`${method}\` is wrong: ${result.wrong.replace(/^input /, "")}`)
+  if ("wrong" in result)
+    throw new Error(`its \`${method}\` returns something wrong: ${result.wrong.replace(/^input /, "")}`)
   return value
 }

@@ -15,7 +15,7 @@ export function findUnreadStores({ home, env, otherHomes = [] }: Machine): Found
   const readSources = new Set(agents.flatMap(({ source, connector }) => (connector ? source : [])))
   return UNREAD_STORES.filter(({ source }) => !readSources.has(source)).flatMap((store) =>
     pathsOf(store, [home, ...otherHomes], env).flatMap((path) => {
-      const files = filesAt(path, store.files)
+      const files = countFilesAt(path, store.files)
       return files === 0 ? [] : [{ name: store.name, path, files, why: store.why }]
     }),
   )
@@ -28,13 +28,13 @@ function pathsOf({ paths, variable }: UnreadStore, homes: readonly string[], env
 }
 
 /** Counts the files at a path. Links, and anything without access permission, are not counted. */
-function filesAt(path: string, names: RegExp | undefined): number {
+function countFilesAt(path: string, names: RegExp | undefined): number {
   const stat = lookAt(path, { follow: false })
   if (stat === undefined || stat === "unknown") return 0
-  return stat.isFile() ? 1 : stat.isDirectory() ? filesIn(path, names) : 0
+  return stat.isFile() ? 1 : stat.isDirectory() ? countFilesIn(path, names) : 0
 }
 
-function filesIn(folder: string, names = /(?:)/): number {
+function countFilesIn(folder: string, names = /(?:)/): number {
   let files = 0
   const folders = [{ folder, depth: 0 }]
   for (let current = folders.pop(); current && files < MAX_COUNTED_FILES; current = folders.pop()) {

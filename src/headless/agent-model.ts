@@ -185,12 +185,12 @@ export function answerIn(text: string, tools: ModelTool[] = []): Pick<ModelReply
   const values = tools.length > 0 && /^\s*(?:```|\[?\s*\{)/.test(words) ? [findJson(words)].flat() : []
   const calls = values.filter(isRecord).filter(({ tool }) => typeof tool === "string")
   if (calls.length === 0) return { text: words, calls: [], finish: "stop" }
-  const requested = calls.map(({ tool, input }, i) => ({
+  const requestedCalls = calls.map(({ tool, input }, i) => ({
     id: `call_${i + 1}_${randomBytes(4).toString("hex")}`,
     name: String(tool),
     raw: JSON.stringify(input ?? {}),
   }))
-  return { text: "", calls: readCalls(requested, tools, "tool_calls"), finish: "tool_calls" }
+  return { text: "", calls: readCalls(requestedCalls, tools, "tool_calls"), finish: "tool_calls" }
 }
 
 const UNKNOWN_OPTION =
@@ -223,7 +223,7 @@ function refusalError(
       `${name} received too many requests, or the limit of your plan is reached${why}. Try again later, or choose another provider: dex config set llm.provider …`,
     )
   if (TOO_LONG.test(words))
-    return new DexError("llm_too_long", `${name} says that this is too long for its model${why}.`)
+    return new DexError("llm_too_long", `${name} says that the request is too long for its model${why}.`)
   if (status === 404 || NO_MODEL.test(words))
     return new DexError(
       "llm_no_model",

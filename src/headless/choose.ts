@@ -24,7 +24,7 @@ export async function chooseAgent(provider: AgentProvider, env: Env): Promise<Ch
 export function requireInstalled(chosen: ChosenAgent | undefined, env: Env): ChosenAgent {
   if (chosen && isInstalled(chosen, env)) return chosen
   const alternative =
-    "or choose another model (docs/models.md). Without one, dex ask answers in quotes: dex config unset llm.provider"
+    "or choose another model (docs/models.md). Without one, dex ask answers with quotes: dex config unset llm.provider"
   throw new DexError(
     "llm_no_program",
     chosen

@@ -37,7 +37,7 @@ export function runProgram({ program, args, env, folder, input, limitMs, signal 
       windowsHide: true,
       stdio: ["pipe", "pipe", "pipe"],
     })
-    // If the program ends before it has read everything, its exit code says why.
+    // An error here means that the program ended before it read everything. Its exit code says why, so the error is ignored.
     child.stdin.on("error", () => {}).end(input)
     let stopped: ProgramEnd["stopped"]
     const stop = (why: ProgramEnd["stopped"]) => {

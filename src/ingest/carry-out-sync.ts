@@ -16,7 +16,7 @@ const SAVE_PROGRESS_EVERY_MS = 500
 const SAVE_AGAIN_MS = 3_600_000
 /** A remainder up to this size is small: about as much as is read in a second. */
 const SMALL_REMAINDER = { bytes: 4 << 20, units: 100 }
-/** How many units a sync reads before it may pause, because people look for the newest ones first. */
+/** How many units a sync reads before it may pause. They are the newest, which people look for first. */
 const MIN_READ_BEFORE_PAUSE = 5
 
 /** Reads and stores the planned units, and updates the index from time to time, so that new messages can be found meanwhile. */

@@ -37,13 +37,13 @@ export async function syncCollection(
   collection: Collection,
   { signal, onProgress }: DocumentOptions = {},
 ): Promise<CollectionReport> {
-  const listed = await listDocuments(collection.root, signal ? { signal } : {}).catch((error: unknown) =>
+  const listing = await listDocuments(collection.root, signal ? { signal } : {}).catch((error: unknown) =>
     messageOf(error),
   )
-  if (typeof listed === "string") return reportMissing(store, collection, listed)
+  if (typeof listing === "string") return reportMissing(store, collection, listing)
   const { only } = collection
-  const files = listed.files.filter(({ path }) => only === undefined || path === only || storedName(path) === only)
-  const skipped = listed.skipped.map(({ path, reason }) => ({ path: storedName(path), reason }))
+  const files = listing.files.filter(({ path }) => only === undefined || path === only || storedName(path) === only)
+  const skipped = listing.skipped.map(({ path, reason }) => ({ path: storedName(path), reason }))
   if (only !== undefined) skipped.length = 0
   const knownUnits = await store.knownUnits("docs")
   const report: CollectionReport = {

@@ -33,7 +33,7 @@ export type EmbedReport = {
 
 /**
  * The number of messages per save. Each save rewrites the last chunk of vectors, so a page must not be too small. A local model
- * is slower.
+ * is slower, so its pages are smaller.
  */
 const PAGE_SIZE = 256
 const LOCAL_PAGE_SIZE = 64
@@ -121,7 +121,7 @@ async function embedAll(
   }
   report.left = countMissing(vectors, embedder.id)
   if (failures.reason !== undefined)
-    report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} skipped; the next \`dex sync\` retries.`
+    report.problem = `${failures.reason} ${failures.texts} ${failures.texts === 1 ? "message was" : "messages were"} skipped; the next \`dex sync\` will try again.`
   if (report.embedded > 0) index.checkpoint()
 }
 
@@ -131,14 +131,14 @@ async function embedAll(
  */
 function* pagesOf(vectors: VectorIndex, embedder: string, size: number): Generator<UnembeddedMessage[]> {
   const yielded = new Set<UnembeddedMessage["doc"]>()
-  for (const among of ["prompts", undefined] as const) {
+  for (const subset of ["prompts", undefined] as const) {
     let last: UnembeddedMessage | undefined
     for (;;) {
-      const page = vectors.missing(embedder, size, last, among)
+      const page = vectors.missing(embedder, size, last, subset)
       if (page.length === 0) break
       last = page.at(-1)
       yield page.filter(({ doc }) => !yielded.has(doc))
-      if (among) for (const { doc } of page) yielded.add(doc)
+      if (subset) for (const { doc } of page) yielded.add(doc)
     }
   }
 }
@@ -210,10 +210,10 @@ function countMissing(vectors: VectorIndex, embedder: string): number {
 
 function stopSignal({ deadline, signal, again }: EmbedOptions, { provider }: EmbedSettings): AbortSignal {
   const isBounded = provider === "local" && !again
-  const until = deadline ?? (isBounded ? Date.now() + MAX_LOCAL_MS : undefined)
+  const stopAt = deadline ?? (isBounded ? Date.now() + MAX_LOCAL_MS : undefined)
   const signals = [
     ...(signal ? [signal] : []),
-    ...(until === undefined ? [] : [AbortSignal.timeout(Math.max(0, until - Date.now()))]),
+    ...(stopAt === undefined ? [] : [AbortSignal.timeout(Math.max(0, stopAt - Date.now()))]),
   ]
   return AbortSignal.any(signals)
 }

@@ -14,7 +14,7 @@ export type FollowSpendingOptions = {
   /** Looks up known spending, so that the conversation need not be read. */
   knownSpending?: (ref: Ref) => SpendingAtChange | undefined
   /** The maximum number of conversations to read. If there are more, the update stops. */
-  mostRead?: number
+  maxReads?: number
   signal?: AbortSignal
   onProgress?: (read: number) => Promise<void>
 }
@@ -23,7 +23,7 @@ export type FollowSpendingOptions = {
 export async function followSpending(
   store: HistoryReader,
   file: SpendingFile,
-  { knownSpending, mostRead = Number.POSITIVE_INFINITY, signal, onProgress }: FollowSpendingOptions = {},
+  { knownSpending, maxReads = Number.POSITIVE_INFINITY, signal, onProgress }: FollowSpendingOptions = {},
 ): Promise<{ read: number; complete: boolean }> {
   let read = 0
   for (;;) {
@@ -34,7 +34,7 @@ export async function followSpending(
       continue
     }
     const unknown = feed.changes.filter((change) => mayHaveCosts(change) && !hasKnownSpending(change, knownSpending))
-    if (read + unknown.length > mostRead) return { read, complete: false }
+    if (read + unknown.length > maxReads) return { read, complete: false }
     const spending: ConversationSpending[] = []
     for (const change of feed.changes) {
       spending.push(await spendingIn(store, change, knownSpending))

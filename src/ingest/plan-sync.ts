@@ -51,10 +51,10 @@ export async function planSync(deps: SyncDeps, options: SyncOptions, report: Syn
     }
     const { archived, heirs } = await deps.store.archiveUnits(source, missingKeys)
     report.archived += archived
-    const inherits = new Set(heirs)
+    const heirKeys = new Set(heirs)
     const tooLarge = await recentlyTooLarge(deps.store, source)
     for (const unit of present.values()) {
-      if (!inherits.has(unit.key) && !needsReading(knownUnits.get(unit.key), unit, connector, options)) continue
+      if (!heirKeys.has(unit.key) && !needsReading(knownUnits.get(unit.key), unit, connector, options)) continue
       const earlierFailure = tooLarge.get(storedPath(unit))
       if (earlierFailure && earlierFailure.stamp === unit.stamp) {
         unreadable.push(earlierFailure)

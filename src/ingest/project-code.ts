@@ -252,8 +252,8 @@ export async function listCodeFiles(
     languageOf(path) !== undefined && !path.split("/").slice(0, -1).includes("node_modules")
   // Git also lists tracked files that no longer exist.
   const exists = (path: string) => lookAt(join(project, path), { follow: false }) !== undefined
-  const listed = await listGitFiles(project, options.signal)
-  const all = listed ? listed.filter((path) => isCode(path) && exists(path)) : walk(project, limit).filter(isCode)
+  const gitFiles = await listGitFiles(project, options.signal)
+  const all = gitFiles ? gitFiles.filter((path) => isCode(path) && exists(path)) : walk(project, limit).filter(isCode)
   return { paths: all.slice(0, limit), not_listed: Math.max(0, all.length - limit) }
 }
 

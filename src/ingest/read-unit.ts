@@ -170,10 +170,10 @@ function redactAll(
   const redacted: RawRecord[] = []
   const lines: string[] = []
   for (const record of records) {
-    const clean = redactRecord(record)
-    for (const [rule, count] of Object.entries(clean.redactions)) redactions[rule] = (redactions[rule] ?? 0) + count
-    redacted.push(clean.record)
-    lines.push(JSON.stringify(clean.record))
+    const result = redactRecord(record)
+    for (const [rule, count] of Object.entries(result.redactions)) redactions[rule] = (redactions[rule] ?? 0) + count
+    redacted.push(result.record)
+    lines.push(JSON.stringify(result.record))
   }
   return { records: redacted, lines }
 }
@@ -276,7 +276,7 @@ function supersededForm(current: MessageWrite | undefined, before: MessageWrite)
   return [{ ...before, key: `${before.key}~${crc32(JSON.stringify(before.parts))}`, superseded: true }]
 }
 
-/** The conversation with each key once; a record that an agent wrote twice counts once. */
+/** Returns the conversation with only the first message of each key, because an agent may write a record twice. */
 function withoutRepeats(conversation: Conversation): Conversation & { messages: MessageWrite[] } {
   const keys = new Set<string>()
   return {

@@ -119,7 +119,7 @@ function threadReader(deps: SyncDeps, largestUnitBytes: number): UnitReader {
 
 function tooLarge(unit: NamedUnit, cause: string): string {
   const megabytes = Math.max(1, Math.round(unit.bytes / 1e6))
-  return `too large to read: ${megabytes} MB on disk, and it needs more memory than dex uses for one file (${cause}). dex retries when the file changes, or tomorrow.`
+  return `too large to read: ${megabytes} MB on disk, and it needs more memory than dex uses for one file (${cause}). dex will try again when the file changes, or tomorrow.`
 }
 
 /**

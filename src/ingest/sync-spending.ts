@@ -16,7 +16,7 @@ export type SyncSpending = {
   add(paid: WriteResult["paid"]): void
   /** Writes what was added, and what other syncs did not finish. */
   follow(): Promise<void>
-  /** Call it last. `hasRead`: something was stored, so it is worth writing the log back into the file. */
+  /** Call it last. Pass true if something was stored: the database's log is then written back into its file. */
   finish(hasRead: boolean): Promise<void>
   close(): void
 }
@@ -39,7 +39,7 @@ export function spendingOfSync({ store, home }: SyncDeps, options: SyncOptions):
   const follow = async (opened: SpendingFile) => {
     await followSpending(store, opened, {
       knownSpending: (ref) => known.get(formatRef(ref)),
-      mostRead: isQuick ? MAX_QUICK_READS : undefined,
+      maxReads: isQuick ? MAX_QUICK_READS : undefined,
       signal: options.signal,
       onProgress: options.onProgress && learningProgress(store, options.onProgress),
     })

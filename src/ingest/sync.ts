@@ -61,8 +61,8 @@ export async function syncHistory(deps: SyncDeps, options: SyncOptions = {}): Pr
     report.complete &&= indexing.complete
     if (options.redactAgain || (indexing.complete && (await deps.index.isPurgeDue(deps.store))))
       await deps.index.purge(deps.store, { messagesChanged: options.redactAgain === true })
-    const until = Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS)
-    await unlessCorrupt(deps.store.seal(until), undefined)
+    const sealDeadline = Math.min(options.deadline ?? Number.POSITIVE_INFINITY, Date.now() + SEAL_MS)
+    await unlessCorrupt(deps.store.seal(sealDeadline), undefined)
     const hasRead = report.read > 0 || indexing.indexed > 0
     await spending.finish(hasRead)
     if (hasRead) {
@@ -86,12 +86,12 @@ async function healRecordedDamage({ store, home }: SyncDeps): Promise<Ref[]> {
   return recorded
 }
 
-/** Runs `work`, or returns `otherwise` if SQLite's own pages are damaged. A separate command repairs those (doctor names it). */
-async function unlessCorrupt<T, O>(work: Promise<T>, otherwise: O): Promise<T | O> {
+/** Awaits `work`, or returns `fallback` if SQLite's own pages are damaged. A separate command repairs those (doctor names it). */
+async function unlessCorrupt<T, O>(work: Promise<T>, fallback: O): Promise<T | O> {
   try {
     return await work
   } catch (error) {
-    if (isDexError(error) && error.code === "corrupt") return otherwise
+    if (isDexError(error) && error.code === "corrupt") return fallback
     throw error
   }
 }

@@ -11,7 +11,7 @@ const MAX_PROMPT_CHARS = 2_000
 const MIN_WORDS = 2
 /** The fewest words of a sentence. Fewer are an exclamation. */
 const MIN_SENTENCE_WORDS = 4
-/** How many sentences of a prompt are examined. One that comes to the point later begins with another subject. */
+/** How many sentences of a prompt are examined. A prompt that comes to the point later begins with another subject. */
 const MAX_SENTENCES = 4
 
 /**
@@ -32,12 +32,14 @@ export function conversationTitle(
   const topic = topicOf(git_branch)
   const [subject] = messages.flatMap(({ effects = [] }) => effects.flatMap(subjectOf))
   if (subject !== undefined) return title(joinTitle(subject, topic), "commit")
-  const typed = prompts.filter(({ text }) => !/^\/\S+$/.test(text)).map(({ text }) => text)
-  const [informative] = typed.slice(0, MAX_PROMPTS).flatMap(informativePart)
-  if (informative !== undefined) return title(joinTitle(informative, topic), "first_prompt")
-  if (topic !== undefined) return title([topic, ...typed.slice(0, 1)].join(": "), "first_prompt")
-  const vague = typed.find((text) => wordsOf(text).length >= MIN_SENTENCE_WORDS && informativeWords(text).length > 0)
-  return title(vague ?? firstAnswer(messages) ?? prompts[0]?.text, "first_prompt")
+  const texts = prompts.filter(({ text }) => !/^\/\S+$/.test(text)).map(({ text }) => text)
+  const [informativeText] = texts.slice(0, MAX_PROMPTS).flatMap(informativePart)
+  if (informativeText !== undefined) return title(joinTitle(informativeText, topic), "first_prompt")
+  if (topic !== undefined) return title([topic, ...texts.slice(0, 1)].join(": "), "first_prompt")
+  const vaguePrompt = texts.find(
+    (text) => wordsOf(text).length >= MIN_SENTENCE_WORDS && informativeWords(text).length > 0,
+  )
+  return title(vaguePrompt ?? firstAnswer(messages) ?? prompts[0]?.text, "first_prompt")
 }
 
 /** Whether the agent wrote a prompt. A subagent's conversation may also have a copy of what the person said to its parent. */

@@ -63,7 +63,7 @@ type Check = (connector: Connector, home: string, fixture: string) => Promise<vo
 const CHECKS: Record<string, Check> = {
   "reads what its golden file says": async (connector, home, fixture) => {
     const golden = join(fixture, "expected.json")
-    const result = portable(await readAll(connector, home), home)
+    const result = makePortable(await readAll(connector, home), home)
     if (process.env.DEX_ACCEPT_GOLDEN || !existsSync(golden)) {
       if (process.env.CI) throw new Error(`${golden} is missing: run with DEX_ACCEPT_GOLDEN=1, read it, commit it`)
       writeFileSync(golden, `${JSON.stringify(result, null, 1)}\n`)
@@ -143,7 +143,7 @@ const CHECKS: Record<string, Check> = {
         appendFileSync(unit.path, `${JSON.stringify({ type, id: "x", payload: { deep: [1, null] } })}\n`)
       const after = connector.parse(await recordsOf(connector, unit), unitNameOf(unit))
       assert.deepEqual(after.conversations, before.conversations)
-      assert.equal(hashOf(after.unknown), hashOf(before.unknown) + UNKNOWN_TYPES.length)
+      assert.equal(sumOf(after.unknown), sumOf(before.unknown) + UNKNOWN_TYPES.length)
       assert.deepEqual(
         Object.values(after.unknown).filter((count) => !Number.isSafeInteger(count)),
         [],
@@ -186,8 +186,10 @@ const scratchOf = (home: string) => join(home, "..", "scratch")
 
 export async function unitsOf(connector: Connector, home: string): Promise<Unit[]> {
   const machine = { home, env: {}, platform: "linux" as const }
-  const found = connector.roots(machine).flatMap((root) => [...connector.discover(root, () => false, scratchOf(home))])
-  const units = found.filter((unit): unit is Unit => !isUnreadable(unit))
+  const discovered = connector
+    .roots(machine)
+    .flatMap((root) => [...connector.discover(root, () => false, scratchOf(home))])
+  const units = discovered.filter((unit): unit is Unit => !isUnreadable(unit))
   return units.sort((a, b) => (a.key < b.key ? -1 : 1))
 }
 
@@ -243,11 +245,11 @@ function touch(path: string, at: number): void {
   utimesSync(path, at / 1000, at / 1000)
 }
 
-function portable<T>(value: T, home: string): T {
+function makePortable<T>(value: T, home: string): T {
   return JSON.parse(JSON.stringify(value).replaceAll(JSON.stringify(home).slice(1, -1), "~")) as T
 }
 
-function hashOf(counts: Record<string, number>): number {
+function sumOf(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0)
 }
 

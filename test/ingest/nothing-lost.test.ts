@@ -180,7 +180,7 @@ describe("a file that is too large", () => {
       const outcomes = await Promise.all(read)
       const failed = outcomes.filter((outcome) => outcome instanceof Error)
       expect(failed.map((error) => error instanceof UnitTooLargeError)).toEqual([true])
-      expect(failed[0]!.message).toMatch(/too large to read: \d+ MB on disk.*dex retries/)
+      expect(failed[0]!.message).toMatch(/too large to read: \d+ MB on disk.*dex will try again/)
       expect(outcomes.filter((outcome) => !(outcome instanceof Error))).toHaveLength(3)
     } finally {
       await reader.close()

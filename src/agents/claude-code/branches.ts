@@ -117,7 +117,7 @@ const SAME_PROMPT_MS = 10_000
 
 /**
  * Finds records with a prompt that was typed while the agent worked and that has no user record: `queue-operation` records (up to
- * 2.1.x the only trace of a prompt that was picked up in mid-turn) and `queued_command` attachments. Prompts that the person took
+ * 2.1.x the only trace of a prompt that was picked up mid-turn) and `queued_command` attachments. Prompts that the person took
  * back into the input line (`popAll`) were not sent, and slash commands are recorded elsewhere.
  */
 export function queuedOnlyRecords(all: readonly RawRecord[]): Set<RawRecord> {

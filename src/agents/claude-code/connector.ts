@@ -69,7 +69,7 @@ function* discoverProjects(projects: string, report: Report): Generator<Unit> {
   }
 }
 
-/** Finds the transcripts of subagents. Workflows store theirs in deeper folders, next to a `journal.jsonl` that is none. */
+/** Finds the transcripts of subagents. Workflows store theirs in deeper folders, next to a `journal.jsonl`, which is not one. */
 function* discoverSubagents(dir: string, session: string, report: Report, folder = "subagents"): Generator<Unit> {
   for (const entry of entriesOf(dir, report)) {
     const path = join(dir, entry.name)
@@ -102,7 +102,7 @@ function read(unit: Unit, after?: Cursor): Reading {
   const sidecarSkipped: Skipped[] = []
 
   function* allRecords(): Generator<RawRecord> {
-    // The facts are looked up at every read until the call is known. A read error is reported only once.
+    // The facts are looked up at every read until the call that started the subagent is known. A read error is reported once.
     const facts =
       isChild && !linked ? subagentRecord(unit.path, (problem) => isFirst && sidecarSkipped.push(problem)) : undefined
     linked ||= facts?.toolUseId !== undefined
@@ -124,11 +124,11 @@ function read(unit: Unit, after?: Cursor): Reading {
 }
 
 /**
- * The maximum number of bytes to read of an output that is too large for the transcript, and that Claude Code stores in a
- * separate file. dex stores such outputs as records, so that parsing needs no files.
+ * The maximum number of bytes to read from an output that Claude Code stored in a separate file, because it was too large for the
+ * transcript. dex stores such outputs as records, so that parsing needs no files.
  */
 const MAX_OUTPUT_BYTES = 1_000_000
-const PREVIEW = "<persisted-output>"
+const PREVIEW_TAG = "<persisted-output>"
 
 /** Reads the outputs that a record refers to, only from the session's own folder. */
 function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skipped) => void): RawRecord[] {
@@ -140,7 +140,7 @@ function spilledOutputs(raw: RawRecord, transcript: string, skip: (skipped: Skip
     if (!isRecord(block) || block.type !== "tool_result") continue
     const text = contentText(block.content)
     const savedPath = blocks.length === 1 ? string(record(userRecord?.toolUseResult)?.persistedOutputPath) : undefined
-    const path = savedPath ?? (text.startsWith(PREVIEW) ? pathIn(text) : undefined)
+    const path = savedPath ?? (text.startsWith(PREVIEW_TAG) ? pathIn(text) : undefined)
     const id = string(block.tool_use_id)
     if (path === undefined || id === undefined) continue
     const output = readOutput(outputFolder(transcript), path.split(/[\\/]/).at(-1)!, skip)

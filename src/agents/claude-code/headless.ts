@@ -28,7 +28,7 @@ export const claudeCodeHeadless: HeadlessAgent = {
       CLAUDE_CODE_DISABLE_ATTACHMENTS: "1",
       CLAUDE_CODE_MAX_RETRIES: "2",
       DISABLE_AUTOUPDATER: "1",
-      // These variables are set if Claude Code started dex.
+      // Claude Code sets these variables for programs that it starts. If it started dex, the new process must not inherit them.
       CLAUDECODE: undefined,
       CLAUDE_CODE_ENTRYPOINT: undefined,
       CLAUDE_CODE_SESSION_ID: undefined,

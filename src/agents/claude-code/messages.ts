@@ -35,7 +35,7 @@ const SYNTHETIC = "<synthetic>"
 const NO_ANSWER = "No response requested."
 
 /** System records that are not shown. `api_error` is one of them: if all retries fail, there is also a message about it. */
-const SILENT_SYSTEM = new Set([
+const SILENT_SUBTYPES = new Set([
   "agents_killed",
   "api_error",
   "api_metrics",
@@ -49,7 +49,7 @@ const SILENT_SYSTEM = new Set([
   "turn_duration",
 ])
 
-const SHOWN_SYSTEM = new Set([
+const SHOWN_SUBTYPES = new Set([
   "api_refusal",
   "away_summary",
   "error",
@@ -78,11 +78,11 @@ const CONTEXT_ATTACHMENTS = new Set(
  * Builds the messages of a thread, each at the position of its first record: Claude Code appends in chronological order, and the
  * parentUuid forks give no better order. Answers are built first, so that a result finds its call even if the call comes later.
  */
-export function messagesOf(thread: Thread, unknown: (type: string) => void): ThreadMessages {
+export function messagesOf(thread: Thread, countUnknown: (type: string) => void): ThreadMessages {
   const entries = groupAnswers(thread.records, (raw, index) => keyOf(raw, thread, index))
   const state: ThreadState = {
     thread,
-    unknown,
+    countUnknown,
     calls: new Map(),
     answeredIds: new Set(),
     abandoned: abandonedUuids(thread.records),
@@ -116,14 +116,14 @@ function addUsageWithoutMessage(usage: Usage, state: ThreadState): void {
 
 type ThreadState = {
   thread: Thread
-  unknown: (type: string) => void
+  countUnknown: (type: string) => void
   calls: Map<string, ToolUse & { message: Message }>
   /** The ids of calls that have a result. A second result has no effects. */
   answeredIds: Set<string>
   abandoned: Set<string>
   queued: Set<RawRecord>
   messages: Message[]
-  /** Effects that no answer has yet. */
+  /** Effects that have not been added to an answer yet. */
   pendingEffects: Effect[]
   pendingUsage: Usage | undefined
   pullRequests: Set<string>
@@ -176,7 +176,7 @@ function answerParts(block: RawRecord, message: Message, state: ThreadState): Pa
       if (typeof block.type === "string" && block.type.endsWith("_tool_result")) {
         return resultParts({ ...block, content: serverResultText(block.content) }, undefined, state)
       }
-      state.unknown(`block:${String(block.type)}`)
+      state.countUnknown(`block:${String(block.type)}`)
       return []
   }
 }
@@ -269,7 +269,7 @@ function userMessage(raw: RawRecord, message: Draft, state: ThreadState): Messag
       parts.push(...resultParts(block, results.length === 1 ? raw.toolUseResult : undefined, state))
     } else if (block.type === "image" || block.type === "document") {
       parts.push(imagePart(block.source, isInjectedRecord(raw) ? "injected" : state.thread.author))
-    } else state.unknown(`block:${String(block.type)}`)
+    } else state.countUnknown(`block:${String(block.type)}`)
   }
   if (parts[0]?.type === "summary") return message("system", parts)
   const hasOwnText = parts.some((part) => part.type === "text" && part.origin !== "injected")
@@ -314,7 +314,7 @@ function resultParts(block: RawRecord, structured: unknown, state: ThreadState):
   return parts
 }
 
-/** Replaces a preview by the complete output, and removes the reminder that follows every output of Read. */
+/** Replaces a preview with the complete output, and removes the reminder that follows every output of Read. */
 function completeText(
   text: string,
   tool: string | undefined,
@@ -349,7 +349,7 @@ function attachmentMessage(raw: RawRecord, message: Draft, state: ThreadState): 
       return undefined
     }
     default:
-      if (!CONTEXT_ATTACHMENTS.has(String(attachment.type))) state.unknown(`attachment:${String(attachment.type)}`)
+      if (!CONTEXT_ATTACHMENTS.has(String(attachment.type))) state.countUnknown(`attachment:${String(attachment.type)}`)
       return undefined
   }
 }
@@ -374,9 +374,9 @@ function hookParts(text: string): Part[] {
 function systemMessage(raw: RawRecord, message: Draft, state: ThreadState): Message | undefined {
   const subtype = String(raw.subtype)
   const text = string(raw.content) ?? string(record(raw.error)?.message)
-  if (SILENT_SYSTEM.has(subtype)) return undefined
+  if (SILENT_SUBTYPES.has(subtype)) return undefined
   if (subtype === "local_command") return message("user", userParts(text ?? "", state.thread.author))
-  if (!SHOWN_SYSTEM.has(subtype)) state.unknown(`system:${subtype}`)
+  if (!SHOWN_SUBTYPES.has(subtype)) state.countUnknown(`system:${subtype}`)
   return text === undefined ? undefined : message("system", [injectedPart(text)])
 }
 

@@ -58,7 +58,10 @@ export function parseTranscript(all: Iterable<RawRecord>, unit: UnitName): Parse
 
 type Name = { id: string; isSubagent: boolean; session: string | undefined }
 
-/** Parses `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl`, or the older sibling agent file. */
+/**
+ * Parses `<project>/<session>.jsonl`, `<project>/<session>/subagents/…/agent-<id>.jsonl` or, from older builds,
+ * `<project>/agent-<id>.jsonl`.
+ */
 function transcriptNameOf(key: string): Name {
   const segments = key.split("/")
   const stem = segments.at(-1)!.replace(/\.jsonl$/, "")
@@ -75,7 +78,7 @@ type EmbeddedThread = { records: RawRecord[]; call_id: string | undefined }
 type AssignedRecords = { ownRecords: RawRecord[]; embedded: Map<string, EmbeddedThread>; spilled: Map<string, string> }
 
 /** Assigns each record to its conversation. A record that was written twice counts once. */
-function assignRecords(all: Iterable<RawRecord>, name: Name, unknown: (type: string) => void): AssignedRecords {
+function assignRecords(all: Iterable<RawRecord>, name: Name, countUnknown: (type: string) => void): AssignedRecords {
   const seenUuids = new Set<string>()
   const assigned: AssignedRecords = { ownRecords: [], embedded: new Map(), spilled: new Map() }
   const sidechains = new Map<string, string>()
@@ -90,12 +93,12 @@ function assignRecords(all: Iterable<RawRecord>, name: Name, unknown: (type: str
       continue
     }
     if (!KNOWN_TYPES.has(String(raw.type))) {
-      unknown(raw.type === undefined ? "untyped" : String(raw.type))
+      countUnknown(raw.type === undefined ? "untyped" : String(raw.type))
       continue
     }
     const data = raw.type === "progress" ? record(raw.data) : undefined
     if (data && data.type !== "agent_progress" && data.type !== "hook_progress")
-      unknown(`progress:${String(data.type)}`)
+      countUnknown(`progress:${String(data.type)}`)
     const agentId = data && string(data.agentId)
     if (agentId !== undefined) {
       const thread = embeddedThread(assigned, agentId)
@@ -194,13 +197,13 @@ function embeddedConversation(
   }
 }
 
-/** Finds the call that started a sidechain by its prompt, because 1.0.x does not record it. */
+/** Finds the call that started a sidechain. It has the same prompt; 1.0.x does not record its id. */
 function callByPrompt(side: RawRecord[], calls: Map<string, ToolUse>): string | undefined {
   const prompt = contentText(record(side.find((raw) => raw.type === "user")?.message)?.content).trim()
   if (prompt === "") return undefined
   for (const call of calls.values()) {
-    const prompted = string(call.input.prompt)
-    if (prompted !== undefined && prompted.trim() === prompt) return call.id
+    const callPrompt = string(call.input.prompt)
+    if (callPrompt !== undefined && callPrompt.trim() === prompt) return call.id
   }
   return undefined
 }
@@ -217,7 +220,7 @@ function factsOf(ownRecords: RawRecord[]): { fields: ConversationFacts; isAutoma
   let agent_version: string | undefined
   let first = Number.POSITIVE_INFINITY
   let last = Number.NEGATIVE_INFINITY
-  let [byScript, byPerson] = [false, false]
+  let [ranByScript, ranByPerson] = [false, false]
   for (const raw of ownRecords) {
     const worktree = record(raw.worktreeSession)
     for (const cwd of [raw.cwd, raw.relocatedCwd, worktree?.originalCwd, worktree?.worktreePath]) {
@@ -227,8 +230,8 @@ function factsOf(ownRecords: RawRecord[]): { fields: ConversationFacts; isAutoma
     git_commit ??= string(worktree?.originalHeadCommit)
     agent_version = string(raw.version) ?? agent_version
     if (typeof raw.entrypoint === "string") {
-      if (raw.entrypoint.startsWith("sdk")) byScript = true
-      else byPerson = true
+      if (raw.entrypoint.startsWith("sdk")) ranByScript = true
+      else ranByPerson = true
     }
     const at = time(raw.timestamp)
     if (at === undefined) continue
@@ -244,7 +247,7 @@ function factsOf(ownRecords: RawRecord[]): { fields: ConversationFacts; isAutoma
       started_at: first <= last ? first : undefined,
       ended_at: first <= last ? last : undefined,
     },
-    isAutomatic: byScript && !byPerson,
+    isAutomatic: ranByScript && !ranByPerson,
   }
 }
 

@@ -44,7 +44,7 @@ const TEXT_ATTACHMENTS = new Set(["queued_command", "hook_additional_context", "
 
 const LONG_LINE = 1_000_000
 const MAX_SHORT_FIELD = 300
-/** The shortest field of a structured result that is searched for in the text, in characters. */
+/** Fields of a structured result with fewer characters than this are not compared with the text. */
 const MIN_DUPLICATE_LENGTH = 64
 
 const TICK_MARK = '"type":"progress","data":'
@@ -52,7 +52,7 @@ const TYPE_MARK = '{"type":"'
 
 /**
  * Returns false for a line that `strip` would drop. Matches only text that cannot be inside a string, where quotes are escaped.
- * Keeps any line that may contain a second record: inside one compact record `{"` follows `:`, `[` or `,`.
+ * Returns true for a line that may contain a second record: in a single compact record, `{"` always follows `:`, `[` or `,`.
  */
 export function isWantedLine(line: string): boolean {
   if (line.startsWith(TYPE_MARK)) {

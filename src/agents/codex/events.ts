@@ -101,7 +101,7 @@ export function handleEvent(rollout: Rollout, payload: RawRecord, at?: number): 
       noteChanges(rollout, id, payload.changes, payload.success === false)
       break
     case "mcp_tool_call_end":
-      noteRemote(rollout, id, payload)
+      noteRemoteCall(rollout, id, payload)
       break
     case "dynamic_tool_call_response":
       if (payload.success === false) callWithId(rollout, id).failed = true
@@ -147,7 +147,7 @@ function handleCompletedItem(rollout: Rollout, item: RawRecord, event: RawRecord
       noteChanges(rollout, id, item.changes, item.status === "failed" || item.status === "declined")
       break
     case "McpToolCall":
-      noteRemote(rollout, id, item)
+      noteRemoteCall(rollout, id, item)
       break
     case "WebSearch":
     case "Extension":
@@ -175,7 +175,7 @@ function addStandIn(
   addMessage(rollout, "assistant", parts, { payload: withEventId(payload), at, kind, isStandIn: true })
 }
 
-/** Gives the event an id of its own. A completed item has the id of the response item that it repeats, which needs that key. */
+/** Gives the event its own id. A completed item has the id of the response item that it repeats, which needs it as its key. */
 function withEventId(payload: RawRecord): RawRecord {
   return payload.id === undefined ? payload : { ...payload, id: `${payload.id}:event` }
 }
@@ -219,7 +219,7 @@ function noteChanges(rollout: Rollout, id: string | undefined, changes: unknown,
   call.changes = record(changes) ?? call.changes
 }
 
-function noteRemote(rollout: Rollout, id: string | undefined, event: RawRecord): void {
+function noteRemoteCall(rollout: Rollout, id: string | undefined, event: RawRecord): void {
   const call = callWithId(rollout, id)
   call.isRemote = true
   if (record(event.result)?.isError === true) call.failed = true

@@ -26,7 +26,7 @@ const IGNORED_TYPES = new Set([
   "ghost_snapshot",
 ])
 
-/** Handles a `response_item`: what the model received or produced. If events say something else, these items count. */
+/** Handles a `response_item`: what the model received or produced. If an event contradicts an item, the item wins. */
 export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, ordinal?: number): void {
   switch (payload.type) {
     case "message":
@@ -69,7 +69,7 @@ export function handleItem(rollout: Rollout, payload: RawRecord, at?: number, or
       break
     }
     case "agent_message":
-      addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter" })
+      addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "agent_message" })
       break
     default:
       if (!IGNORED_TYPES.has(String(payload.type))) countUnknown(rollout, `response_item/${payload.type}`)

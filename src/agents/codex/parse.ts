@@ -65,7 +65,7 @@ function handleRecord(rollout: Rollout, line: RawRecord): void {
         handleCompaction(rollout, payload, at)
         break
       case "inter_agent_communication":
-        addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "letter", isStandIn: true })
+        addMessage(rollout, "user", agentMessageParts(payload), { payload, at, kind: "agent_message", isStandIn: true })
         break
       case "token_usage_record": {
         const usage = codexUsage(record(payload.usage))

@@ -50,7 +50,7 @@ export type Draft = { message: Message; startsTurn: boolean; kind?: DraftKind; i
 export type Rollback = { turns: number }
 
 /** The kinds of messages that events repeat. A stand-in is shown if the file has no response item of its kind. */
-export type DraftKind = "prompt" | "reply" | "thinking" | "letter"
+export type DraftKind = "prompt" | "reply" | "thinking" | "agent_message"
 
 export function newRollout(unit: UnitName): Rollout {
   return {

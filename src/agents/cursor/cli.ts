@@ -54,7 +54,7 @@ export function readCli(unit: Unit, after: Cursor | undefined, scratch?: Scratch
     if (!blob(root)) skipped.push({ reason: "the store does not contain its newest state", where: `blob ${root}` })
     return { meta, turns: turnsFrom(root, blob, skipped) }
   }
-  // Read the current state, because discovery did not open the database.
+  // Reads the current state. Discovery did not open the database, so there is no copy from then.
   const { meta, turns } = withForeignDatabase(unit.path, readStore, scratch)
   const rows = turns.length === 0 ? [] : [fileRecord(unit, meta ?? {}, skipped), ...turns]
   const crc = rows.reduce((sum, row) => crc32(JSON.stringify(row), sum), 0)
@@ -84,10 +84,10 @@ function bytesOf(value: unknown): Buffer | undefined {
  */
 function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipped: Skipped[]): RawRecord[] {
   const turns: RawRecord[] = []
-  const listed = new Set<string>()
+  const listedIds = new Set<string>()
   const counts = new Map<string, number>()
   const visited = new Set([root])
-  const stack: { ids: string[]; position: number; listedHere: Set<string>; inline: RawRecord[] }[] = []
+  const stack: { ids: string[]; position: number; idsInNode: Set<string>; inline: RawRecord[] }[] = []
   const addTurn = (id: string, message: RawRecord) => {
     const turn = stripTurn(message)
     if (!turn) return
@@ -100,7 +100,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
     stack.push({
       ids: node.children,
       position: 0,
-      listedHere: new Set(),
+      idsInNode: new Set(),
       inline: node.messages.map((message) => ({ id, message })),
     })
   }
@@ -110,7 +110,7 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
     const id = node.ids[node.position++]
     if (id === undefined) {
       for (const { id: inlineId, message } of node.inline) addTurn(String(inlineId), message as RawRecord)
-      for (const leaf of node.listedHere) listed.add(leaf)
+      for (const leaf of node.idsInNode) listedIds.add(leaf)
       stack.pop()
       continue
     }
@@ -119,8 +119,8 @@ function turnsFrom(root: string, blob: (id: string) => Buffer | undefined, skipp
     if (message && isDeeperThan(message, MAX_DEPTH)) {
       skipped.push({ reason: `nested deeper than ${MAX_DEPTH} levels`, where: `blob ${id}` })
     } else if (message) {
-      if (!listed.has(id)) addTurn(id, message)
-      node.listedHere.add(id)
+      if (!listedIds.has(id)) addTurn(id, message)
+      node.idsInNode.add(id)
     } else if (bytes && !visited.has(id)) {
       visited.add(id)
       visitNode(id, bytes)

@@ -95,7 +95,7 @@ function* transcriptsIn(folder: string, session: string | undefined, report: Rep
   }
 }
 
-/** Prefers the newer format, then the newer file: a moved project leaves old transcripts, and an update leaves the plain text. */
+/** Prefers the newer format, then the newer file. Moving a project, or updating Cursor, leaves the old file behind. */
 function isBetter(unit: Unit, other: Unit): boolean {
   const isLines = unit.path.endsWith(".jsonl")
   return isLines === other.path.endsWith(".jsonl") ? unit.modifiedAt > other.modifiedAt : isLines
@@ -116,7 +116,7 @@ function* prepended(first: RawRecord, rest: Iterable<RawRecord>): Generator<RawR
   yield* rest
 }
 
-/** The facts from the file's location. Excludes the file's times, which change although the lines do not. */
+/** The facts from the file's location. Excludes the file's times, which can change although the lines do not. */
 function fileRecord(unit: Unit): RawRecord {
   const folder = decodeFolder(projectName(unit.path))
   return { type: "dex-file", folder }

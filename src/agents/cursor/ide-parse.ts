@@ -10,7 +10,7 @@ import { type CursorCall, cursorToolOrigin, effectsOf, hunksOf, outputText } fro
 
 const AUTHORITY = 10
 
-/** Parses one composer of the editor. Bubbles that are not in its order were edited away, and are not shown. */
+/** Parses one composer of the editor. Bubbles that its `order` does not list were edited away, and are not shown. */
 export function parseIde(rows: Iterable<RawRecord>): Parsed {
   const unknown = createCounts()
   const count = (type: string) => unknown.add(type)
@@ -27,8 +27,8 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
   }
   const id = string(composer?.id)
   if (!composer || id === undefined) return { conversations: [], unknown: unknown.all() }
-  const about = record(composer.data) ?? {}
-  const info = record(about.subagentInfo)
+  const composerData = record(composer.data) ?? {}
+  const info = record(composerData.subagentInfo)
   const parentId = string(info?.parentComposerId)
   const promptOrigin = parentId === undefined ? "person" : "agent"
   const messages: Message[] = []
@@ -40,8 +40,8 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
   if (messages.length === 0) return { conversations: [], unknown: unknown.all() }
   fillTimes(messages)
 
-  const name = string(about.name)
-  const cwd = folder ?? string(record(record(about.workspaceIdentifier)?.uri)?.fsPath)
+  const name = string(composerData.name)
+  const cwd = folder ?? string(record(record(composerData.workspaceIdentifier)?.uri)?.fsPath)
   const callId = string(info?.toolCallId)
   const times = messages.flatMap((message) => message.at ?? [])
   const conversation: Conversation = {
@@ -50,8 +50,8 @@ export function parseIde(rows: Iterable<RawRecord>): Parsed {
     title: name === undefined ? undefined : { text: name, from: "agent" },
     cwds: cwd === undefined ? [] : [cwd],
     parent: parentId === undefined ? undefined : { id: parentId, call_id: callId },
-    started_at: time(about.createdAt) ?? times[0],
-    ended_at: time(about.lastUpdatedAt) ?? times.at(-1),
+    started_at: time(composerData.createdAt) ?? times[0],
+    ended_at: time(composerData.lastUpdatedAt) ?? times.at(-1),
     messages,
     authority: AUTHORITY,
   }

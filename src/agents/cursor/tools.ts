@@ -57,7 +57,7 @@ export function effectsOf({ tool, call_id, input, outcome }: CursorCall, hunks: 
 /** Returns the hunks of an edit: from its patch, or from the changes that its result reports. */
 export function hunksOf({ tool, input, text, outcome }: CursorCall): Hunk[] {
   if (!outcome || outcome.failed || !EDIT_TOOLS.has(plainName(tool))) return []
-  const patch = [...Object.values(input), text].map((value) => patchIn(string(value) ?? "")).find((found) => found)
+  const patch = [...Object.values(input), text].map((value) => patchIn(string(value) ?? "")).find((value) => value)
   if (patch !== undefined) return parsePatch(patch).hunks
   const path = pathOf(input)
   if (path === undefined) return []

@@ -112,10 +112,10 @@ function messageOf(
   })
   if (parts.length === 0) return undefined
   const model = string(turn.model)
-  const isResults = parts.every((part) => part.type === "tool_result")
+  const hasOnlyResults = parts.every((part) => part.type === "tool_result")
   return {
     ...base,
-    role: isResults && role !== "assistant" ? "tool" : role === "tool" ? "tool" : role,
+    role: hasOnlyResults && role !== "assistant" ? "tool" : role === "tool" ? "tool" : role,
     ...withoutUndefined({ model }),
     parts,
   }

@@ -63,7 +63,7 @@ function readFailure(stderr: string): HeadlessReply | undefined {
   const message = string(error?.message)
   if (message === undefined) return undefined
   const code = number(error?.code)
-  // A smaller code is Gemini CLI's own exit code, such as 41 if there is no login.
+  // A code below 400 is Gemini CLI's own exit code, such as 41 if there is no login.
   return {
     type: "failed",
     message,

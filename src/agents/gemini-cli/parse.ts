@@ -29,7 +29,7 @@ const MESSAGE_TYPES = new Set(["user", "gemini", "info", "warning", "error"])
 /**
  * Replays the log of patches: a rewritten message replaces its earlier version, and rewound messages stay readable.
  * `$set.messages` is the history that the model receives after a compression, a masking of long outputs or a resume. It is
- * shorter than the conversation, and nobody went back, so it adds new messages and removes none.
+ * shorter than the conversation, but not because the person went back. So it adds new messages and removes none.
  */
 export function parseGemini(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const session: GeminiSession = {
@@ -165,7 +165,7 @@ function thoughtPart(thought: RawRecord): Part[] {
   return text === "" ? [] : [{ type: "thinking", text, origin: "agent" }]
 }
 
-/** Returns results that no tool call of the session has, because the agent also writes each result into the next user message. */
+/** Returns a user message's results, except those that a tool call also has: the agent writes most results in both places. */
 function resultParts(pieces: RawRecord[], answeredIds: Set<string>): Part[] {
   return pieces.flatMap((piece): Part[] => {
     const response = record(piece.functionResponse)
@@ -223,8 +223,8 @@ function resultOf(pieces: RawRecord[], tool: string, id: string | undefined, isR
     return [string(piece.text), fields && textOfResponse(fields)].flatMap((text) => text ?? [])
   })
   const combined = texts.join("\n")
-  const hasHooks = combined.includes("<hook_context")
-  const runs = hasHooks ? splitInjected(combined, ["hook_context"]) : [{ text: combined, injected: false }]
+  const hasHookText = combined.includes("<hook_context")
+  const runs = hasHookText ? splitInjected(combined, ["hook_context"]) : [{ text: combined, injected: false }]
   const unwrap = (text: string) => text.replace(/^<untrusted_context>\n?|\n?<\/untrusted_context>$/g, "")
   const text = runs.flatMap((run) => (run.injected ? [] : unwrap(run.text))).join("\n")
   const callField = id === undefined ? {} : { call_id: id }
@@ -242,9 +242,9 @@ function textOfResponse(fields: RawRecord): string {
 /** Removes the lines that Gemini CLI writes around the output, which do not say what went wrong. */
 function outputIn(text: string): string {
   const lines = text.replace(/^Output: /m, "").split("\n")
-  const around =
+  const wrapperLine =
     /^(?:Command|Directory|Exit Code|Signal|Background PIDs|Process Group PGID): |^Error: \(none\)$|^\(empty\)$/
-  return lines.filter((line) => !around.test(line)).join("\n")
+  return lines.filter((line) => !wrapperLine.test(line)).join("\n")
 }
 
 /** The exit status is written below the output, so the last match is the genuine one. */
@@ -263,7 +263,7 @@ function hunksOf(tool: string, args: RawRecord, call: RawRecord, output: string)
   return hunksOfReplacement(path, args.old_string, args.new_string)
 }
 
-/** Converts token counts. The prompt's includes the cached tokens. The answer's excludes the thoughts, which cost the same. */
+/** Converts token counts. The prompt's count includes cached tokens. The answer's excludes the thoughts, which cost the same. */
 function geminiUsage(tokens: RawRecord | undefined): Usage | undefined {
   const countOf = (field: string) => number(tokens?.[field]) ?? 0
   if (countOf("input") + countOf("output") + countOf("thoughts") === 0) return undefined

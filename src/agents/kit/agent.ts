@@ -5,6 +5,7 @@ import type { HeadlessAgent } from "./headless.ts"
 import type { Roots } from "./places.ts"
 import type { Wiring } from "./wiring.ts"
 
+/** How well the format is known; see `Agent.basis`. */
 export type Basis = "recorded" | "sample" | "description"
 
 /**

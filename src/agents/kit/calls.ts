@@ -25,7 +25,7 @@ type FinishedCall = {
   failed: boolean
   exit_status?: number
   action: CallAction
-  /** Set if the tool's name does not show that a remote server answered. */
+  /** True if a remote server answered. Needed only if the tool's name does not show that. */
   isRemote?: boolean
 }
 

@@ -9,7 +9,7 @@ import type { RawRecord } from "../../core/record.ts"
  */
 export type Connector = {
   source: SourceId
-  /** Increase it whenever `parse` returns a new result for old records; everything stored is then parsed again. */
+  /** Increase it whenever `parse` returns a different result for old records; everything stored is then parsed again. */
   version: number
   roots(machine: Machine): string[]
   /** Lists units in any order; the caller sorts by age. Must be fast, because every sync runs it on every file. */

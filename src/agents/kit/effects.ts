@@ -2,7 +2,7 @@ import type { Effect, Hunk, Origin } from "../../core/conversation.ts"
 
 // Builds the effects of tool calls, in one shape for the tools of all agents.
 
-/** The number of characters of a command that an effect has. They suffice to find it; the message contains the whole command. */
+/** The maximum length of a command in an effect, in characters. It suffices to find the command; the message has all of it. */
 const MAX_COMMAND = 500
 const MAX_ERROR = 400
 

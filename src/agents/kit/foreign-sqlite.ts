@@ -276,7 +276,7 @@ function makeCopy(scratch: string, file: string): string {
     throw isFull(error) ? noRoom(scratch, readDatabaseState(file)) : error
   }
   removeCopy(scratch, file)
-  throw new Error("the database changes faster than it can be copied; the next sync retries")
+  throw new Error("the database changes faster than it can be copied; the next sync will try again")
 }
 
 function removeCopy(scratch: string, file: string): void {
@@ -353,9 +353,10 @@ function countUnknownRows(db: ForeignDatabase, known: readonly string[]): Record
   const unknown = tablesOf(db).filter((name) => !known.includes(name))
   const counts = unknown.slice(0, MAX_TABLES).map((name): [string, number] => {
     const table = `"${name.replaceAll('"', '""')}"`
-    return [name, [...db.iterate(`select ${CONSTANT} from ${table} limit ${MAX_COUNTED_ROWS}`)].length]
+    return [name, [...db.iterate(`select ${ROW_MARKER} from ${table} limit ${MAX_COUNTED_ROWS}`)].length]
   })
   return Object.fromEntries(counts.filter(([, rows]) => rows > 0))
 }
 
-const CONSTANT = "1 as one"
+/** Selected in place of columns, because only the number of rows matters. */
+const ROW_MARKER = "1 as one"

@@ -8,8 +8,8 @@ const CHUNK_BYTES = 1 << 20
 /** The largest transcript that is read, in bytes. A larger one would take longer than anyone waits for a sync. */
 const MAX_FILE_BYTES = 2 ** 32
 /**
- * The longest line that is read, in bytes. A longer one is counted as skipped. Genuine lines are much shorter: the longest known
- * one has half a megabyte.
+ * The longest line that is read, in bytes. A longer one is counted as skipped. Genuine lines are much shorter: the longest one
+ * known is half a megabyte.
  */
 const MAX_LINE_BYTES = 64 << 20
 
@@ -21,7 +21,7 @@ export type JsonlOptions = {
   strip?: (record: RawRecord, chars: number) => RawRecord | undefined
   /** A cheap check of the line, to avoid parsing a record that `strip` would drop anyway. */
   wanted?: (line: string) => boolean
-  /** Replaces JSON.parse with a parser that skips bulk. Returns what `strip` would leave of the complete record. */
+  /** Replaces JSON.parse with a parser that skips bulk. It may omit only what `strip` would remove anyway. */
   parse?: (line: string) => RawRecord | undefined
   now?: number
 }
@@ -244,8 +244,8 @@ function hasRecordFields(record: RawRecord): boolean {
 const SETTLED_MS = 60_000
 
 /**
- * Whether the file has not changed for a minute, so that its end is not still being written. A date more than a minute in the
- * future also counts: the clock was set back, and waiting for that date could take years.
+ * Whether the file has not changed for a minute, so that nobody is still writing to it. A date more than a minute in the future
+ * also counts: the clock was set back, and waiting for that date could take years.
  */
 export function isSettled(modifiedAt: number, now: number): boolean {
   return Math.abs(now - modifiedAt) > SETTLED_MS

@@ -8,8 +8,8 @@ import { openFile } from "../../core/read-file.ts"
 
 const MAX_BYTES = 2 ** 31
 /**
- * The largest ratio of decompressed to compressed size. Transcripts compress ten to thirty times; a higher ratio is an attempt to
- * fill the disk.
+ * The largest ratio of decompressed to compressed size. For transcripts it is ten to thirty; a file with a much higher ratio is
+ * an attempt to fill the disk.
  */
 const MAX_RATIO = 100
 const ALWAYS_ALLOWED_BYTES = 64 << 20

@@ -41,7 +41,7 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
     throw new Error("there is no session table: this is not a database of OpenCode, or it has an unknown format")
   const sessions = new Map<unknown, Required<DatabaseSession>>()
   for (const table of tables) {
-    for (const row of db.iterate(SESSIONS_OF[table])) {
+    for (const row of db.iterate(SESSION_QUERIES[table])) {
       const existing = sessions.get(row.id)
       const bornAt = number(row.time_created) ?? Number.POSITIVE_INFINITY
       sessions.set(row.id, {
@@ -55,7 +55,7 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   }
   for (const table of ["message", "part", "session_message"] as const) {
     if (!columnsOf(db, table).has("session_id")) continue
-    for (const row of db.iterate(CONTENT_OF[table])) {
+    for (const row of db.iterate(CONTENT_QUERIES[table])) {
       const session = sessions.get(row.id)
       if (!session) continue
       session.stamp += `:${row.count},${row.updated},${row.bytes}`
@@ -71,13 +71,13 @@ export function sessionsIn(db: ForeignDatabase): DatabaseSession[] {
   return upgrade ? all.filter((session) => !wasSessionDeleted(upgrade, session)) : all
 }
 
-const SESSIONS_OF = {
+const SESSION_QUERIES = {
   session: "select id, time_created, time_updated from session",
   session_v2: "select id, time_created, time_updated from session_v2",
 }
 
 /** Queries for the size of each session's content. octet_length reads only a row's header; length would read the text. */
-const CONTENT_OF = {
+const CONTENT_QUERIES = {
   message: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
     from message group by session_id`,
   part: `select session_id as id, count(*) as count, max(time_updated) as updated, sum(octet_length(data)) as bytes
@@ -95,13 +95,13 @@ const MESSAGE_COLUMNS = ["id", "session_id", "time_created", "time_updated", "da
 
 /** Returns the rows of one session from the older and the newer tables. */
 export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
-  const ofSession = "where session_id = ?"
+  const sessionFilter = "where session_id = ?"
   const hasSeq = columnsOf(db, "session_message").has("seq")
   const newer = taggedRows(
     db,
     "session_message",
     ["id", "type", "seq", "time_created", "data"],
-    hasSeq ? `${ofSession} order by seq` : `${ofSession} order by time_created, id`,
+    hasSeq ? `${sessionFilter} order by seq` : `${sessionFilter} order by time_created, id`,
     id,
   ).map((row, index) => ({ seq: index, ...row }))
   const session = sessionRow(db, id, newer.length > 0)
@@ -109,17 +109,17 @@ export function rowsOfSession(db: ForeignDatabase, id: string): RawRecord[] {
   return [
     session,
     ...taggedRows(db, "project", ["id", "worktree", "vcs", "name"], "where id = ?", String(session.project_id)),
-    ...taggedRows(db, "message", MESSAGE_COLUMNS, `${ofSession} order by time_created, id`, id),
-    ...taggedRows(db, "part", ["id", "message_id", "session_id", "data"], `${ofSession} order by id`, id),
+    ...taggedRows(db, "message", MESSAGE_COLUMNS, `${sessionFilter} order by time_created, id`, id),
+    ...taggedRows(db, "part", ["id", "message_id", "session_id", "data"], `${sessionFilter} order by id`, id),
     ...newer,
   ]
 }
 
 /** Returns one record for both tables, so that an upgrade changes the record and does not replace it. */
-function sessionRow(db: ForeignDatabase, id: string, isNewer: boolean): RawRecord | undefined {
+function sessionRow(db: ForeignDatabase, id: string, hasNewerMessages: boolean): RawRecord | undefined {
   const [older] = taggedRows(db, "session", SESSION_COLUMNS, "where id = ?", id)
   const [newer] = taggedRows(db, "session_v2", SESSION_COLUMNS, "where id = ?", id)
-  if (!newer || !(isNewer || !older)) return older
+  if (!newer || !(hasNewerMessages || !older)) return older
   const completedAt = upgradeOf(db)?.completedAt
   return {
     ...older,

@@ -150,7 +150,7 @@ export function fileParts(file: RawRecord, origin: Origin): PartsAndEffects {
   const address = file.url ?? file.uri ?? record(file.source)?.uri
   const digest = record(file.data) ?? record(address)
   const mime = string(file.mime) ?? string(digest?.media_type)
-  // Since 2.0 the bytes of project files are included too.
+  // Since 2.0, OpenCode stores the bytes of project files too. A file with an address is only mentioned, unless it is an image.
   const isNamed = typeof address === "string" && mime?.startsWith("image/") !== true
   if (digest && !isNamed) {
     const name = string(file.filename) ?? string(file.name) ?? ""

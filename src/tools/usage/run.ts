@@ -234,7 +234,7 @@ export async function spendingOf(dex: Dex): Promise<{ spending: SpendingFile; no
   const spending = await dex.spending()
   const store = await dex.store()
   const { complete } = await followSpending(store, spending, {
-    mostRead: dex.learnInBackground && MAX_READ_IN_SERVER,
+    maxReads: dex.learnInBackground && MAX_READ_IN_SERVER,
     signal: dex.signal,
     onProgress: dex.onProgress && learningProgress(store, dex.onProgress),
   })
