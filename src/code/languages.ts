@@ -1,4 +1,4 @@
-/** The languages whose code dex reads. The other available grammars (css, ini) define nothing that can be called. */
+/** The languages whose code dex reads. Grammars for CSS and INI also exist, but such files define nothing that can be called. */
 export const LANGUAGES = {
   typescript: { grammar: "typescript", endings: ["ts", "mts", "cts"] },
   tsx: { grammar: "tsx", endings: ["tsx"] },

@@ -102,7 +102,7 @@ type MatchedNodes = {
   wraps: Wrap[]
   comments: Map<number, NodeAbove>
   docstrings: Node[]
-  warns: Node[]
+  deprecationWarnings: Node[]
   uses: UseNode[]
 }
 /**
@@ -122,7 +122,7 @@ function factsOf(matches: QueryMatch[], grammar: Grammar, text: string): Omit<Fi
   const docstringScope = scopeFinder(scopes)
   for (const node of matched.docstrings) addDocstring(docstringScope(node.startIndex)?.definition, node.text)
   const warningScope = scopeFinder(scopes)
-  for (const node of matched.warns) {
+  for (const node of matched.deprecationWarnings) {
     const definition = warningScope(node.startIndex)?.definition
     if (definition) definition.deprecated ??= ""
   }
@@ -141,7 +141,7 @@ function importsOf(nodes: Node[], grammar: Grammar): ImportStatement[] {
 
 function groupMatches(matches: QueryMatch[]): MatchedNodes {
   const matched: MatchedNodes = {
-    ...{ definitions: [], imports: [], wraps: [], docstrings: [], warns: [], uses: [] },
+    ...{ definitions: [], imports: [], wraps: [], docstrings: [], deprecationWarnings: [], uses: [] },
     comments: new Map(),
   }
   for (const { captures } of matches) {
@@ -173,11 +173,11 @@ function groupMatches(matches: QueryMatch[]): MatchedNodes {
     } else if (firstCapture.name === "comment" || firstCapture.name === "mark")
       addAbove(matched.comments, firstCapture.node, firstCapture.name)
     else if (firstCapture.name === "docstring") matched.docstrings.push(firstCapture.node)
-    else if (captured("warns")) matched.warns.push(captured("warns")!)
+    else if (captured("warns")) matched.deprecationWarnings.push(captured("warns")!)
   }
   matched.wraps.sort((a, b) => a.start - b.start || b.end - a.end)
   matched.docstrings.sort(byStart)
-  matched.warns.sort(byStart)
+  matched.deprecationWarnings.sort(byStart)
   return matched
 }
 
@@ -194,8 +194,8 @@ function lastRow({ startPosition: start, endPosition: end }: Node): number {
 /** Returns definitions and scopes in the order of the text, each with its innermost container. */
 function scopesOf(matched: MatchedNodes, imports: ImportStatement[], grammar: Grammar, text: string): Scope[] {
   const candidates = matched.definitions
-    .map((one) => ({ ...one, start: one.node.startIndex, end: one.node.endIndex, at: one.name.startIndex }))
-    .sort((a, b) => a.start - b.start || b.end - a.end || a.at - b.at)
+    .map((one) => ({ ...one, start: one.node.startIndex, end: one.node.endIndex, nameStart: one.name.startIndex }))
+    .sort((a, b) => a.start - b.start || b.end - a.end || a.nameStart - b.nameStart)
   const scopes: Scope[] = []
   const openScopes: Scope[] = []
   const wraps: Wrap[] = []
@@ -203,7 +203,15 @@ function scopesOf(matched: MatchedNodes, imports: ImportStatement[], grammar: Gr
   const importStarts = new Set(imports.map((statement) => statement.start))
   const namePositions = new Set<number>()
   const variables = new Set<string>()
-  for (const { node, name: nameNode, kind: matchedKind, container: containerNode, start, end, at } of candidates) {
+  for (const {
+    node,
+    name: nameNode,
+    kind: matchedKind,
+    container: containerNode,
+    start,
+    end,
+    nameStart,
+  } of candidates) {
     while (openScopes.length > 0 && openScopes.at(-1)!.end <= start) openScopes.pop()
     for (; nextWrap < matched.wraps.length && matched.wraps[nextWrap]!.start <= start; nextWrap++) {
       const wrap = matched.wraps[nextWrap]!
@@ -211,21 +219,21 @@ function scopesOf(matched: MatchedNodes, imports: ImportStatement[], grammar: Gr
       wraps.push(wrap)
     }
     while (wraps.length > 0 && wraps.at(-1)!.end <= start) wraps.pop()
-    if (namePositions.has(at)) continue
+    if (namePositions.has(nameStart)) continue
     // `a, b = 1, 2` creates two definitions with the same span, neither of which contains the other.
     const enclosing = openScopes.findLast((scope) => scope.end >= end && !(scope.start === start && scope.end === end))
-    const { name, qualifier } = splitName(text.slice(at, nameNode.endIndex))
+    const { name, qualifier } = splitName(text.slice(nameStart, nameNode.endIndex))
     if (name === "" || name === "_" || name.length > MAX_NAME_CHARS) continue
     if (importStarts.has(start)) continue
     const outermost = wraps.find((wrap) => !enclosing || wrap.start > enclosing.start) ?? {
       start,
       row: node.startPosition.row,
     }
-    const head = text.slice(Math.max(outermost.start, at - MAX_HEAD_CHARS), at)
+    const head = text.slice(Math.max(outermost.start, nameStart - MAX_HEAD_CHARS), nameStart)
     const context = { node, head, name, container: enclosing }
     const kind = matchedKind === "scope" || !grammar.kindOf ? matchedKind : grammar.kindOf(matchedKind, context)
     if (kind === undefined) continue
-    namePositions.add(at)
+    namePositions.add(nameStart)
     const scope: Scope = { start, end, kind, name }
     if (kind !== "scope") {
       // If a variable is assigned again, the first assignment is its definition.
@@ -266,11 +274,11 @@ function definitionOf(
   comments: Map<number, NodeAbove>,
   text: string,
 ): Definition {
-  const ownRow = node.startPosition.row
+  const nodeRow = node.startPosition.row
   // In a group, a member that starts on its own line has its own comment.
-  const start = ownRow === outer.row ? outer.start : node.startIndex
-  const above = isFirstOnLine(text, start) ? commentsAbove(comments, ownRow, text) : NOTHING_ABOVE
-  const { comment, marks } = above.comment || ownRow === outer.row ? above : commentsAbove(comments, outer.row, text)
+  const start = nodeRow === outer.row ? outer.start : node.startIndex
+  const above = isFirstOnLine(text, start) ? commentsAbove(comments, nodeRow, text) : NOTHING_ABOVE
+  const { comment, marks } = above.comment || nodeRow === outer.row ? above : commentsAbove(comments, outer.row, text)
   const doc = comment ? firstSentence(comment) : undefined
   const deprecated = deprecationInMark(marks + head) ?? (comment ? deprecationInComment(comment) : undefined)
   return {
@@ -332,10 +340,10 @@ function commentsAbove(
 }
 
 /** Matches the text that may precede a definition on its line: attributes and decorators. */
-const BEFORE_FIRST = /^\s*(?:(?:@[\w.]+(?:\([^()]*\))?|#\[[^\]]*\])\s*)*$/
+const LEADING_ATTRIBUTES = /^\s*(?:(?:@[\w.]+(?:\([^()]*\))?|#\[[^\]]*\])\s*)*$/
 
 function isFirstOnLine(text: string, start: number): boolean {
-  return BEFORE_FIRST.test(text.slice(text.lastIndexOf("\n", start - 1) + 1, start))
+  return LEADING_ATTRIBUTES.test(text.slice(text.lastIndexOf("\n", start - 1) + 1, start))
 }
 
 function isLastOnLine(text: string, end: number): boolean {

@@ -21,14 +21,14 @@ export async function listDocuments(
   root: string,
   options: { limit?: number; signal?: AbortSignal } = {},
 ): Promise<{ files: DocumentFile[]; skipped: SkippedFile[] }> {
-  const { folder, only } = await resolveRoot(root)
+  const { folder, fileName } = await resolveRoot(root)
   const limit = options.limit ?? MAX_FILES
   const files: DocumentFile[] = []
   const skipped: SkippedFile[] = []
   const folders = [""]
   for (let subfolder = folders.pop(); subfolder !== undefined; subfolder = folders.pop()) {
     options.signal?.throwIfAborted()
-    const entries = only === undefined ? await entriesOf(folder, subfolder, skipped) : [only]
+    const entries = fileName === undefined ? await entriesOf(folder, subfolder, skipped) : [fileName]
     const subfolders: string[] = []
     for (const name of entries) {
       const path = subfolder ? `${subfolder}/${name}` : name
@@ -64,12 +64,13 @@ export async function listDocuments(
  * exactly the right moments, five times in a row.
  */
 export async function readDocument(root: string, path: string): Promise<string> {
-  const { folder, only } = await resolveRoot(root)
+  const { folder, fileName } = await resolveRoot(root)
   const names = path.split("/")
   if (path.includes("\0") || names.some((name) => name === "" || name === "." || name === ".." || name.includes(sep)))
     throw refusedDocument(path, "it is not a path below the collection's folder")
   if (!formatOf(path)) throw refusedDocument(path, "it is not a document")
-  if (only !== undefined && path !== only) throw refusedDocument(path, `the collection is the single file ${only}`)
+  if (fileName !== undefined && path !== fileName)
+    throw refusedDocument(path, `the collection is the single file ${fileName}`)
   if (names.slice(0, -1).some((name) => whyNotEntered(name, "")))
     throw refusedDocument(path, "it is in a folder that is skipped")
   const file = join(folder, ...names)
@@ -78,10 +79,10 @@ export async function readDocument(root: string, path: string): Promise<string> 
   const reason = whyNotRead(stats)
   if (reason) throw refusedDocument(path, reason)
   const identity = fileIdentityOf(file)
-  if (identity?.folder !== dirname(file)) throw refusedDocument(path, REPLACED)
+  if (identity?.folder !== dirname(file)) throw refusedDocument(path, REPLACED_REASON)
   const handle = openDocument(file, path)
   try {
-    if (!isSameOpenFile(handle.fd, file, identity)) throw refusedDocument(path, REPLACED)
+    if (!isSameOpenFile(handle.fd, file, identity)) throw refusedDocument(path, REPLACED_REASON)
     return decode(readOpened(handle, MAX_DOCUMENT_BYTES), path)
   } catch (error) {
     throw error instanceof RefusedFile ? refusedDocument(path, error.message, error) : error
@@ -99,14 +100,14 @@ function openDocument(file: string, path: string): OpenedFile {
 }
 
 /** Returns the real path of a root folder, or the folder and the name if the root is a file. */
-async function resolveRoot(root: string): Promise<{ folder: string; only?: string }> {
+async function resolveRoot(root: string): Promise<{ folder: string; fileName?: string }> {
   const resolvedPath = await realpath(root).catch((error: unknown) => {
     const message = `${root} cannot be read. Is it still there? \`dex docs list\` shows all collections.`
     throw new DexError("no_such_folder", message, { cause: error })
   })
   const stats = await stat(resolvedPath)
   if (stats.isDirectory()) return { folder: resolvedPath }
-  if (stats.isFile()) return { folder: dirname(resolvedPath), only: basename(resolvedPath) }
+  if (stats.isFile()) return { folder: dirname(resolvedPath), fileName: basename(resolvedPath) }
   throw new DexError("not_a_folder", `${root} is neither a folder nor a file. Name one that contains documents.`)
 }
 
@@ -114,7 +115,7 @@ async function entriesOf(folder: string, subfolder: string, skipped: SkippedFile
   const path = join(folder, ...subfolder.split("/"))
   try {
     const names = await readdir(path)
-    // Here the folder is only listed, but if it has become a link, not even the names of its files are returned.
+    // If the folder has become a link since it was found, the names of its files are not returned.
     if ((await realpath(path)) === path) return names.sort()
     skipped.push({ path: subfolder, reason: "a symbolic link" })
   } catch {
@@ -141,7 +142,7 @@ function whyNotRead(stats: { isFile(): boolean; isSymbolicLink(): boolean; size:
   return stats.size > MAX_DOCUMENT_BYTES ? `larger than ${MAX_DOCUMENT_BYTES} bytes` : undefined
 }
 
-const REPLACED = "it is reached through a symbolic link, or was replaced while it was read"
+const REPLACED_REASON = "it is reached through a symbolic link, or was replaced while it was read"
 
 /** Decodes UTF-8, or UTF-16 if there is a byte order mark for it. */
 function decode(bytes: Buffer, path: string): string {
@@ -184,13 +185,13 @@ const CHECKS = 4
  * True if the open file is the one that was at this path before it was opened, and still is. Linux reports the path of an open
  * file. On other systems, the path is checked several times.
  */
-export function isSameOpenFile(fd: number, file: string, before: FileIdentity, findPath = pathOfOpenFile): boolean {
+export function isSameOpenFile(fd: number, file: string, expected: FileIdentity, findPath = pathOfOpenFile): boolean {
   const openStats = fstatSync(fd, { bigint: true })
   const openPath = findPath(fd)
   if (openPath !== undefined)
-    return openPath === join(before.folder, basename(file)) && isSameFile(fileIdentityOf(file), openStats)
-  const identities = [before, ...Array.from({ length: CHECKS }, () => fileIdentityOf(file))]
-  return identities.every((identity) => identity?.folder === before.folder && isSameFile(identity, openStats))
+    return openPath === join(expected.folder, basename(file)) && isSameFile(fileIdentityOf(file), openStats)
+  const identities = [expected, ...Array.from({ length: CHECKS }, () => fileIdentityOf(file))]
+  return identities.every((identity) => identity?.folder === expected.folder && isSameFile(identity, openStats))
 }
 
 function isSameFile(identity: FileIdentity | undefined, openStats: { dev: bigint; ino: bigint }): boolean {

@@ -176,12 +176,12 @@ const BLOCKS = new Set(
     " ",
   ),
 )
-const NEVER_TEXT = new Set(
+const IGNORED_TAGS = new Set(
   "nav footer script style template noscript svg iframe object canvas audio video button input textarea select".split(
     " ",
   ),
 )
-const AROUND_CONTENT = new Set(["header", "aside"])
+const FRAME_TAGS = new Set(["header", "aside"])
 
 /**
  * True for an element whose text is not read. A header or aside inside the main content is part of it; outside, it belongs to
@@ -189,8 +189,8 @@ const AROUND_CONTENT = new Set(["header", "aside"])
  */
 export function isSkippedElement(node: Element, isFullPage: boolean): boolean {
   return (
-    NEVER_TEXT.has(node.tagName) ||
-    (isFullPage && AROUND_CONTENT.has(node.tagName)) ||
+    IGNORED_TAGS.has(node.tagName) ||
+    (isFullPage && FRAME_TAGS.has(node.tagName)) ||
     node.attrs.some(({ name, value }) => name === "hidden" || (name === "aria-hidden" && value === "true")) ||
     ((node.tagName === "td" || node.tagName === "span") && isLineNumber(node))
   )

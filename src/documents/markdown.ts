@@ -117,7 +117,10 @@ export function blockStarts(lines: string[], dialect?: MarkdownDialect, windowCh
   return starts
 }
 
-/** The maximum amount of work for one text. It is enough for a list item or a quotation of 32,000 characters or 2,000 lines. */
+/**
+ * The maximum sum of the squares of the window sizes for one text. It is enough for a list item or a quotation of 32,000
+ * characters or 2,000 lines.
+ */
 const MAX_WORK = 1.5e9
 const MAX_DEPTH = 100
 

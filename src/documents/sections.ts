@@ -24,7 +24,10 @@ export type ParsedDocument = { title: string; sections: Section[]; problems: str
 export type DocumentBlock = { text: string; gap: string; first_line: number; last_line: number; heading?: Heading }
 export type Heading = { text: string; level: number; anchor?: string | undefined }
 
-/** The maximum length of a section, in characters. Only a single block that is longer, with its heading, exceeds it. */
+/**
+ * The maximum length of a section, in characters. A section is longer only if it consists of a single block that is longer, and
+ * possibly a heading.
+ */
 const MAX_SECTION_CHARS = 6_000
 const MAX_HEADING_CHARS = 200
 

@@ -10,7 +10,7 @@ import { helperPlace } from "./local-package.ts"
 
 /** A request, sent as one line of JSON. Without texts, it requests the id and the memory use of the process. */
 export type HelperRequest = { texts?: string[] }
-/** An answer, sent as one line of JSON. Each vector is base64 of 32-bit numbers. */
+/** An answer, sent as one line of JSON. Each vector is an array of 32-bit floats, encoded in base64. */
 export type HelperAnswer = { vectors: string[] } | { pid: number; bytes: number } | { error: string }
 
 export type Helper = { dexDir: string; local: LocalPackage; role: EmbedRole }

@@ -14,7 +14,7 @@ type FileSums = Readonly<Record<string, string>>
 const TEST_CHECKSUMS = Symbol.for("dexctx.localModelFiles")
 
 const MAX_BYTES = 256 << 20
-/** Files that are never run, and may change without a new package. */
+/** Files that are never run. They may be in the package although they have no checksum. */
 const NOT_RUN = new Set(["README.md", "NOTICE", "LICENSE"])
 
 /**

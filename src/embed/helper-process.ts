@@ -9,12 +9,12 @@ import { checkLocalFiles } from "./check-local.ts"
 import type { EmbedRole } from "./embedder.ts"
 import { type HelperPlace, helperPlace, localPackage } from "./local-package.ts"
 
-// Loads the local model once for all of this user's searches and syncs, so that 24 servers do not load it 24 times. The process
-// is started on demand. It ends after a while without requests, or when the package is replaced or removed.
+// Loads the local model once for all of this user's searches and syncs, so that not every MCP server loads its own copy. The
+// process is started on demand. It ends after a while without requests, or when the package is replaced or removed.
 
 /**
- * How long the process waits for the next request, in milliseconds. A person or an agent often searches again within minutes; a
- * sync sends its requests without a pause.
+ * How long the process waits for the next request, in milliseconds. A person or an agent often searches again within minutes. A
+ * sync sends its requests without a pause, so no other request is expected soon after its last one.
  */
 const IDLE_MS: Record<EmbedRole, number> = { query: 600_000, document: 15_000 }
 const CHECK_INTERVAL_MS = 5_000

@@ -74,7 +74,10 @@ export type HelperPlace = { socket: string; lock: string }
  */
 const PROTOCOL = 1
 
-/** Each version of the package, runtime and role has its own socket, so that callers never get vectors of the wrong kind. */
+/**
+ * Returns the socket and the lock for a version of the package, a runtime and a role. Each combination has its own, so that
+ * callers never get vectors of the wrong kind.
+ */
 export function helperPlace(dexDir: string, { id, version }: LocalPackage, role: EmbedRole): HelperPlace {
   const folder = localFolder(dexDir)
   const name = createHash("sha256").update([PROTOCOL, folder, id, version, role].join("\n")).digest("hex").slice(0, 16)

@@ -4,7 +4,7 @@ import type { Embedder } from "./embedder.ts"
 import { localPackage } from "./local-package.ts"
 import { probeEmbedder } from "./probe.ts"
 
-/** The maximum number of characters of a text that are sent to the model. It never reads more. */
+/** The maximum number of characters of a text that are sent to the model, which never reads more. */
 const MAX_CHARS = 2_000
 const MAX_TOKENS = 128
 

@@ -151,14 +151,15 @@ type RemoteSettings = { wire: Wire; id: string; dims: number; family: Family; ap
 
 /** The number of texts per request. Servers on a laptop can handle 32 at once; more is hardly faster. */
 const BATCH_SIZE = 32
+/** The minimum length of a text that is halved if the server reports that it is too long, in characters. */
 const MIN_LENGTH = 64
 
 function remoteEmbedder({ wire, id, dims, family, apiKey }: RemoteSettings): Embedder {
   const requestVectors = (texts: string[], signal?: AbortSignal) => fetchVectors(wire, texts, { dims, apiKey, signal })
   const embed = async (texts: string[], { role, signal }: { role: EmbedRole; signal?: AbortSignal }) => {
     const vectors: Float32Array[] = []
-    for (let at = 0; at < texts.length; at += BATCH_SIZE) {
-      const batch = texts.slice(at, at + BATCH_SIZE).map((text) => prepareText(text, role, family))
+    for (let start = 0; start < texts.length; start += BATCH_SIZE) {
+      const batch = texts.slice(start, start + BATCH_SIZE).map((text) => prepareText(text, role, family))
       vectors.push(...(await requestVectors(batch, signal)))
     }
     return vectors
@@ -253,8 +254,8 @@ export function familyOf(model: string): Family {
 }
 
 /**
- * The approximate maximum number of tokens per ASCII character: dense code has 2.5 characters per token. Other characters count
- * as one token each.
+ * The approximate maximum number of tokens per ASCII character: dense code has 2.5 characters per token. Other characters
+ * count as one token, or as two outside Unicode's Basic Multilingual Plane.
  */
 const ASCII_TOKENS = 0.4
 

@@ -84,7 +84,7 @@ function refusalError({ url, apiKey, purpose = "embed" }: ModelServerRequest, st
   if (status < 400)
     return new DexError(
       "embed_failed",
-      `${placeOf(url)} points to another address (${status}). Set ${ADDRESS_SETTING[purpose]} to that address.`,
+      `${placeOf(url)} redirects to another address (${status}). Set ${ADDRESS_SETTING[purpose]} to that address.`,
     )
   const afterRetry = status === 429 || status >= 500 ? ", also after a retry" : ""
   return new DexError(

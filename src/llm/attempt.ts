@@ -17,7 +17,7 @@ import {
 import type { LlmSettings, ModelDeps, ModelReply, ModelRequest } from "./model.ts"
 import type { ModelUsage } from "./reply.ts"
 import { readCalls } from "./reply.ts"
-import { bodyFor, type Dialect, learnFromRefusal } from "./request.ts"
+import { bodyFor, learnFromRefusal, type UnsupportedParameters } from "./request.ts"
 import { addCall, addPiece, type PartialReply, piecesOf, StreamProblem } from "./stream.ts"
 
 /**
@@ -44,7 +44,7 @@ const MAX_REFUSAL_BYTES = 16 << 10
 export async function attempt(
   settings: LlmSettings,
   request: ModelRequest,
-  dialect: Dialect,
+  unsupported: UnsupportedParameters,
   silence: ModelDeps["silence"],
 ): Promise<AttemptOutcome> {
   const maxTokens = request.max_tokens ?? settings.maxTokens
@@ -56,7 +56,7 @@ export async function attempt(
     failure = silenceFailure(settings)
     abortController.abort()
   })
-  const body = bodyFor(settings, request, maxTokens, dialect)
+  const body = bodyFor(settings, request, maxTokens, unsupported)
   try {
     silenceTimer.touch()
     const reply = await send({
@@ -74,7 +74,7 @@ export async function attempt(
     silenceTimer.touch()
     if (reply.status < 200 || reply.status > 299) {
       const serverMessage = errorTextIn(await readBeginning(reply))
-      if (!request.signal?.aborted && learnFromRefusal(dialect, reply.status, serverMessage))
+      if (!request.signal?.aborted && learnFromRefusal(unsupported, reply.status, serverMessage))
         return { type: "again", sawText: false }
       failure ??= refusalFailure(reply.status, serverMessage, settings, reply.headers)
     } else {
@@ -100,12 +100,12 @@ export async function attempt(
   return { type: "reply", reply: { ...replyOf(partial, request), usage }, usage }
 }
 
-/** Returns the failure for an error. Throws the error again if it is a bug in dex. */
+/** Returns the failure for an error. Throws if the key would be sent unencrypted, or if the error is a bug in dex. */
 function failureOf(error: unknown, settings: LlmSettings): Failure {
   if (error instanceof StreamProblem)
-    return error.reported === undefined
+    return error.serverError === undefined
       ? finalFailure(wrongAnswerError(settings, error.message))
-      : streamFailure(error.reported, settings)
+      : streamFailure(error.serverError, settings)
   if (!isNetError(error)) throw error
   if (error.reason === "key_in_clear") throw plainTextKeyError(error.message)
   if (error.reason === "size") return finalFailure(wrongAnswerError(settings, "sent more than 64 MB"))

@@ -78,11 +78,13 @@ export function refusalFailure(
     return finalFailure(
       new DexError(
         "llm_failed",
-        `${place} points to another address ${reason}. Set llm.provider to that address, if you trust it.`,
+        `${place} redirects to another address ${reason}. Set llm.provider to that address, if you trust it.`,
       ),
     )
   if (TOO_LONG.test(serverMessage))
-    return finalFailure(new DexError("llm_too_long", `${place} says that this is too long for the model ${reason}.`))
+    return finalFailure(
+      new DexError("llm_too_long", `${place} says that the prompt is too long for the model ${reason}.`),
+    )
   if (status === 404 || NO_MODEL.test(serverMessage))
     return finalFailure(
       new DexError(
@@ -116,7 +118,7 @@ export function incompleteFailure(server: Server): Failure {
     error: (retries) =>
       new DexError(
         "llm_failed",
-        `${placeOf(server)} ended in the middle of its answer${retriesText(retries)}. Try again, or look at the server's log.`,
+        `${placeOf(server)} ended the connection in the middle of its answer${retriesText(retries)}. Try again, or look at the server's log.`,
       ),
   }
 }

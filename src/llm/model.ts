@@ -3,7 +3,7 @@ import { retryAfterMs } from "../net/client.ts"
 import { attempt } from "./attempt.ts"
 import { MAX_WAIT_MS, SILENCE_MS, stoppedError } from "./failure.ts"
 import { addModelUsage, type ModelUsage } from "./reply.ts"
-import type { Dialect } from "./request.ts"
+import type { UnsupportedParameters } from "./request.ts"
 
 /** `provider` is the base URL of a server with OpenAI's chat completions API. The key is sent only to this server. */
 export type LlmSettings = { provider: string; model: string; temperature: number; maxTokens: number; apiKey?: string }
@@ -43,7 +43,7 @@ export type ModelRequest = {
   /** Called if the stream broke and the request is sent again: discard what `onText` received. */
   onReset?: () => void
   /** Called if the request failed and will be retried after `waitMs`. */
-  onRetry?: (why: string, waitMs: number) => void
+  onRetry?: (reason: string, waitMs: number) => void
 }
 
 export type ModelReply = {
@@ -65,7 +65,7 @@ export type Model = {
   reply(request: ModelRequest): Promise<ModelReply>
   /**
    * Returns the tokens of all requests so far. Incomplete and stopped answers also count, because the provider charges for
-   * them. If the server had not reported their usage, it is estimated.
+   * them. Usage that a server does not report is estimated.
    */
   used(): ModelUsage & { requests: number }
 }
@@ -86,11 +86,11 @@ const FIRST_WAIT_MS = 1_000
 export function openModel(settings: LlmSettings, deps: Partial<ModelDeps> = {}): Model {
   const { sleep = sleepFor, now = Date.now, silence = startSilenceTimer } = deps
   const total = { input: 0, output: 0, requests: 0, is_estimate: false }
-  const dialect: Dialect = new Set()
+  const unsupported: UnsupportedParameters = new Set()
   const reply = async (request: ModelRequest): Promise<ModelReply> => {
     for (let retries = 0; ; ) {
       if (request.signal?.aborted) throw stoppedError(settings)
-      const outcome = await attempt(settings, request, dialect, silence)
+      const outcome = await attempt(settings, request, unsupported, silence)
       total.requests++
       if (outcome.usage) addModelUsage(total, outcome.usage)
       if (outcome.type === "reply") return outcome.reply

@@ -1,7 +1,7 @@
 import type { LlmSettings, ModelMessage, ModelRequest, ToolCall } from "./model.ts"
 
 /** The parameters that a server does not accept. They are learned from its refusals, and remembered while the model is open. */
-export type Dialect = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
+export type UnsupportedParameters = Set<"max_tokens" | "temperature" | "response_format" | "stream_options">
 
 const REFUSAL_SIGNS = [
   // OpenAI's reasoning models: "Unsupported parameter: 'max_tokens' … Use 'max_completion_tokens' instead."
@@ -15,17 +15,22 @@ const REFUSAL_SIGNS = [
  * Adds the parameter that a refusal names. Returns true if it was not known before, so that sending a changed request is
  * worthwhile.
  */
-export function learnFromRefusal(dialect: Dialect, status: number, serverMessage: string): boolean {
+export function learnFromRefusal(unsupported: UnsupportedParameters, status: number, serverMessage: string): boolean {
   if (status !== 400 && status !== 422) return false
-  const sign = REFUSAL_SIGNS.find(([name, pattern]) => !dialect.has(name) && pattern.test(serverMessage))
-  if (sign) dialect.add(sign[0])
+  const sign = REFUSAL_SIGNS.find(([name, pattern]) => !unsupported.has(name) && pattern.test(serverMessage))
+  if (sign) unsupported.add(sign[0])
   return sign !== undefined
 }
 
 /** Returns the body of a request in the form that this server accepts. */
-export function bodyFor(settings: LlmSettings, request: ModelRequest, maxTokens: number, dialect: Dialect) {
+export function bodyFor(
+  settings: LlmSettings,
+  request: ModelRequest,
+  maxTokens: number,
+  unsupported: UnsupportedParameters,
+) {
   const { system, messages, tools = [], json_schema: schema, temperature = settings.temperature } = request
-  const accepts = (name: typeof dialect extends Set<infer N> ? N : never) => !dialect.has(name)
+  const accepts = (name: typeof unsupported extends Set<infer N> ? N : never) => !unsupported.has(name)
   return {
     model: settings.model,
     [accepts("max_tokens") ? "max_tokens" : "max_completion_tokens"]: maxTokens,

@@ -28,10 +28,10 @@ export type StreamedCall = {
  * The error for an answer that no chat-completions server would send, or for an error that the server reports in the stream.
  */
 export class StreamProblem extends Error {
-  readonly reported: unknown
-  constructor(message: string, reported?: unknown) {
+  readonly serverError: unknown
+  constructor(message: string, serverError?: unknown) {
     super(message)
-    this.reported = reported
+    this.serverError = serverError
   }
 }
 
@@ -137,8 +137,8 @@ function addCallPiece(delta: Record<string, unknown>, partial: PartialReply): vo
 
 /** Adds a call. Its name and arguments are empty until the server sends them. */
 export function addCall(partial: PartialReply, serverIds: StreamedCall["serverIds"] = {}): StreamedCall {
-  const isTaken = serverIds.id === undefined || partial.calls.some(({ id }) => id === serverIds.id)
-  const id = isTaken ? `call_${partial.calls.length + 1}_${crypto.randomUUID().slice(0, 8)}` : serverIds.id!
+  const needsId = serverIds.id === undefined || partial.calls.some(({ id }) => id === serverIds.id)
+  const id = needsId ? `call_${partial.calls.length + 1}_${crypto.randomUUID().slice(0, 8)}` : serverIds.id!
   const call: StreamedCall = { id, name: "", raw: "", serverIds: {} }
   partial.calls.push(call)
   return call

@@ -60,7 +60,7 @@ export class NetError extends Error {
   }
 }
 
-/** Checks the error's name, because the bundle may contain this class in more than one file. */
+/** Checks the error's name, because `instanceof` fails if the bundle contains this class in more than one file. */
 export function isNetError(error: unknown): error is NetError {
   return error instanceof Error && error.name === "NetError"
 }

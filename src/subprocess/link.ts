@@ -20,7 +20,7 @@ export type Subprocess<Order, Answer, Event = never> = {
   /** Resolves when the subprocess has ended, or if it could not be started. Never rejects. */
   ended: Promise<SubprocessEnded>
   hasEnded(): boolean
-  /** Returns the memory of a process when it last answered, in bytes. Returns 0 for a thread. */
+  /** Returns the amount of memory that a process used when it last answered, in bytes. Returns 0 for a thread. */
   memory(): number
   /** Cancels the current order, and resolves when the subprocess has ended. */
   end(): Promise<void>
@@ -46,12 +46,12 @@ export class SubprocessEnded extends Error {
   }
 }
 
-/** Checks the error's name, because the bundle may contain this class in more than one file. */
+/** Checks the error's name, because `instanceof` fails if the bundle contains this class in more than one file. */
 export function isSubprocessEnded(error: unknown): error is SubprocessEnded {
   return error instanceof Error && error.name === "SubprocessEnded"
 }
 
-/** A thread or a process, as this side sees it. */
+/** The connection to a thread or a process. */
 type Channel = { post(message: object): void; kill(): void }
 
 type WaitingOrder<Answer, Event> = {

@@ -8,8 +8,8 @@ type ProcessOptions = {
   flags?: string[]
   cwd?: string
   env?: Record<string, string | undefined>
-  /** Receives the lines that the process prints to stderr. */
-  log?(line: string): void
+  /** Receives the text that the process prints to stderr, piece by piece. */
+  log?(text: string): void
 }
 
 /** Starts a process of dex that ends when this one ends. */
@@ -43,8 +43,8 @@ export function startProcess<Order, Answer, Event = never>(
 }
 
 /**
- * Starts a program of dex that outlives this process. Resolves to true once the program runs. Calls `onEnd` if it cannot be
- * started or ends with an error.
+ * Starts a program of dex that outlives this process. Resolves to true once the program runs, or to false if it cannot be
+ * started. Calls `onEnd` in that case, and if the program ends with an error.
  */
 export function startDetached(
   args: readonly string[],

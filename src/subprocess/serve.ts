@@ -13,7 +13,7 @@ export type OrderContext<Event> = {
  * to end or its parent is gone. After that, the current order may take up to `endWithinMs`.
  */
 export function serveOrders<Order, Answer, Event = never>(
-  answer: (order: Order, serving: OrderContext<Event>) => Answer | Promise<Answer>,
+  answer: (order: Order, context: OrderContext<Event>) => Answer | Promise<Answer>,
   { endWithinMs = 0 }: { endWithinMs?: number } = {},
 ): void {
   const abortControllers = new Map<number, AbortController>()
@@ -57,7 +57,7 @@ export function serveOrders<Order, Answer, Event = never>(
     lastOrder = lastOrder.then(() => carryOut(message.id, message.order, abortController))
   }
   if (parentPort) return void parentPort.on("message", receive)
-  // Ctrl-C and the end of a terminal reach this process too, but the parent decides when it ends.
+  // Ctrl-C and the closing of a terminal signal this process too, but its parent decides when it ends.
   process.on("SIGINT", () => {})
   process.on("SIGHUP", () => {})
   process.on("SIGTERM", end)

@@ -5,8 +5,8 @@ type ThreadOptions = {
   /** The data that the thread gets as `workerData`. */
   data?: unknown
   limits: ResourceLimits
-  /** Receives the lines that the thread prints, which would otherwise appear on this process's output. */
-  log?(line: string): void
+  /** Receives the text that the thread prints, which would otherwise appear in this process's output. */
+  log?(text: string): void
   /** True if the thread does not keep this process alive. */
   isUnref?: boolean
 }

@@ -192,7 +192,7 @@ describe.each<Provider>(["openai", "ollama"])("%s", (provider) => {
     const server = await embeddingServer()
     const embedder = await opened(provider, server)
     server.next.push({ status: 307, headers: { location: `${other.url}/v1/embeddings` } })
-    await expect(embedder.embed(["private words"], asDocuments)).rejects.toThrow(/points to another address \(307\)/)
+    await expect(embedder.embed(["private words"], asDocuments)).rejects.toThrow(/redirects to another address \(307\)/)
     expect(other.requests).toEqual([])
   })
 

@@ -84,9 +84,9 @@ const CERTAIN_REPORT = /^> (?:Tokens: |Applied edit to |Commit [0-9a-f]{7,40} |A
 const FENCE = /^\s*(?:`{3,}|~{3,})/
 
 /**
- * Splits a run into blocks by the beginnings of its lines. A model's heading can begin like a prompt, but Aider ends a prompt
- * with two blanks: if any line of a run has both marks, only such lines are prompts. Lines inside a code block of an answer
- * always belong to the answer.
+ * Splits a run into blocks by the beginnings of its lines. A heading in an answer can begin like a prompt, but Aider ends a
+ * prompt with two spaces. So if any line of a run begins and ends like a prompt, only such prompts count. Lines inside a code
+ * block of an answer belong to the answer, unless they are certainly a prompt or a report.
  */
 export function splitRun(text: string): RunBlock[] {
   const lines = text.split("\n")
@@ -109,7 +109,7 @@ export function splitRun(text: string): RunBlock[] {
   }))
 }
 
-/** True if the prompt that begins at this line ends with two blanks, which only its last line has. */
+/** True if the prompt that begins at this line ends with two spaces, which only its last line has. */
 function promptIsMarked(lines: readonly string[], firstLine: number): boolean {
   let last = firstLine
   while (PROMPT.test(lines[last + 1] ?? "") && !lines[last]!.endsWith("  ")) last++
@@ -210,12 +210,12 @@ function reportOf(text: string, key: string, answer: Message | undefined, folder
 }
 
 /** Returns the hunks of those blocks in an answer that Aider applied. */
-function hunksIn(answer: string, applied: Set<string>): Hunk[] {
+function hunksIn(answer: string, appliedPaths: Set<string>): Hunk[] {
   const lines = answer.split("\n")
   let path: string | undefined
   return searchReplaceBlocks(lines).flatMap(({ search, replace, firstLine }) => {
     path = nameAbove(lines, firstLine) ?? path
-    return path === undefined || !applied.has(path)
+    return path === undefined || !appliedPaths.has(path)
       ? []
       : hunksOfReplacement(path, search.join("\n"), replace.join("\n"))
   })

@@ -243,9 +243,9 @@ function plainValue(value: unknown): unknown {
   return parseObject(`{"value":${value}}`)?.value ?? value
 }
 
-const READS = ["view_file", "view_file_outline", "view_code_item"]
-const WRITES = ["write_to_file", "write_file"]
-const EDITS = ["replace_file_content", "multi_replace_file_content", "edit_file"]
+const READ_TOOLS = ["view_file", "view_file_outline", "view_code_item"]
+const WRITE_TOOLS = ["write_to_file", "write_file"]
+const EDIT_TOOLS = ["replace_file_content", "multi_replace_file_content", "edit_file"]
 
 function actionOfAntigravity({ tool, args }: AntigravityCall): CallAction {
   if (tool === "run_command") {
@@ -254,10 +254,10 @@ function actionOfAntigravity({ tool, args }: AntigravityCall): CallAction {
   }
   const path = string(args.TargetFile) ?? string(args.AbsolutePath) ?? string(args.File)
   if (path === undefined) return {}
-  if (READS.includes(tool)) return { reads: [path] }
-  if (WRITES.includes(tool))
+  if (READ_TOOLS.includes(tool)) return { reads: [path] }
+  if (WRITE_TOOLS.includes(tool))
     return typeof args.CodeContent === "string" ? { hunks: [hunkOfNewFile(path, args.CodeContent)] } : {}
-  if (!EDITS.includes(tool)) return {}
+  if (!EDIT_TOOLS.includes(tool)) return {}
   const chunks = records(args.ReplacementChunks)
   return {
     hunks: (chunks.length > 0 ? chunks : [args]).flatMap(({ TargetContent, ReplacementContent }) =>

@@ -144,12 +144,12 @@ function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
 }
 
 function rowsOf(db: ForeignDatabase, id: string, skip: (skipped: Skipped) => void): RawRecord[] {
-  const about = taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id)
-  const parent = string(about[0]?.parent_session_id)
+  const sessionRows = taggedRows(db, "sessions", SESSION_COLUMNS, "where id = ?", id)
+  const parent = string(sessionRows[0]?.parent_session_id)
   const parentRows = parent === undefined ? [] : taggedRows(db, "sessions", ["end_reason"], "where id = ?", parent)
   const messages = taggedRows(db, "messages", MESSAGE_COLUMNS, "where session_id = ? order by id", id)
   return [
-    ...about.map((row) => ({ ...row, parent_ended: parentRows[0]?.end_reason })),
+    ...sessionRows.map((row) => ({ ...row, parent_ended: parentRows[0]?.end_reason })),
     ...parseJsonColumns(messages, ["tool_calls"], skip),
   ]
 }
@@ -192,13 +192,13 @@ type Call = { tool: string | undefined; args: RawRecord }
 type Content = Pick<Message, "role" | "parts" | "effects">
 
 function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
-  let about: RawRecord = {}
+  let session: RawRecord = {}
   const entries: RawRecord[] = []
   for (const entry of raw) {
-    if (isSessionRecord(entry)) about = { ...about, ...entry }
+    if (isSessionRecord(entry)) session = { ...session, ...entry }
     else entries.push(entry)
   }
-  const id = string(about.session_id) ?? string(about.id) ?? idIn(unit.key)
+  const id = string(session.session_id) ?? string(session.id) ?? idIn(unit.key)
   const calls = callsIn(entries)
   const unknown = createCounts()
   const messages: Message[] = []
@@ -212,18 +212,18 @@ function parseHermes(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
       messages.push({ key, at, ...content, abandoned: isAbandoned ? true : undefined })
     }
   }
-  addSessionUsage(messages, string(about.model), hermesUsage(about))
-  const lineage = lineageOf(string(about.parent_session_id), string(about.parent_ended))
-  const title = string(about.title)
+  addSessionUsage(messages, string(session.model), hermesUsage(session))
+  const lineage = lineageOf(string(session.parent_session_id), string(session.parent_ended))
+  const title = string(session.title)
   const fields = {
     id,
-    kind: kindOf(about, lineage),
-    title: title !== undefined && about.title_source === "user" ? { text: title, from: "person" } : title,
-    cwd: about.cwd,
-    git_branch: about.git_branch,
+    kind: kindOf(session, lineage),
+    title: title !== undefined && session.title_source === "user" ? { text: title, from: "person" } : title,
+    cwd: session.cwd,
+    git_branch: session.git_branch,
     ...lineage,
     parent: lineage.parent?.id,
-    times: [about.started_at, about.ended_at, about.session_start, about.last_updated],
+    times: [session.started_at, session.ended_at, session.session_start, session.last_updated],
     messages,
     authority: unit.key.startsWith("db:") ? 2 : 1,
   }
@@ -334,14 +334,14 @@ function textParts(content: unknown, origin: Origin): Part[] {
   })
 }
 
-function hermesUsage(about: RawRecord): Usage | undefined {
+function hermesUsage(session: RawRecord): Usage | undefined {
   return usageFrom({
-    input: about.input_tokens,
-    output: about.output_tokens,
-    cache_read: about.cache_read_tokens,
-    cache_write: about.cache_write_tokens,
-    reasoning: about.reasoning_tokens,
-    cost: about.actual_cost_usd || about.estimated_cost_usd,
+    input: session.input_tokens,
+    output: session.output_tokens,
+    cache_read: session.cache_read_tokens,
+    cache_write: session.cache_write_tokens,
+    reasoning: session.reasoning_tokens,
+    cost: session.actual_cost_usd || session.estimated_cost_usd,
   })
 }
 

@@ -133,7 +133,7 @@ function parseVibe(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   return parsedFrom(fields, unknown)
 }
 
-/** Returns the id of a record. A fork copies messages together with their ids. */
+/** Returns the key of a record. It is the same in a fork, which copies messages together with their ids. */
 function recordKey(entry: RawRecord): string | undefined {
   const call = string(entry.tool_call_id)
   return string(entry.message_id) ?? (call && `result ${call}`)

@@ -99,7 +99,7 @@ const PI: PiDialect = {
   promptParts: (text) => [{ type: "text", text, origin: "person" }],
 }
 
-/** A tool call. Its outcome is in a separate message, with its result. */
+/** A tool call. A separate message contains its result. */
 type Call = { tool: string; kind?: keyof PiDialect["tools"]; args: RawRecord }
 
 export function parsePi(raw: Iterable<RawRecord>, unit: UnitName, dialect = PI): Parsed {

@@ -10,8 +10,8 @@ import {
   userFolders,
 } from "../../../src/agents/kit/places.ts"
 
-const NOT_TRIED = "dex knows it only from a description, so its commands are uncertain"
-const ANSWERS_ONCE = "if it is started with a prompt, it answers once and ends"
+const UNTESTED_REASON = "dex knows it only from a description, so its commands are uncertain"
+const ONE_ANSWER_REASON = "if it is started with a prompt, it answers once and ends"
 
 export const piRoots: Roots = ({ home, env }) => [
   join(env.PI_CODING_AGENT_DIR || join(home, ".pi", "agent"), "sessions"),
@@ -63,7 +63,7 @@ const kimiCode: Agent = {
   connector: async () => (await import("./kimi-code/connector.ts")).kimiCodeConnector,
   // Resumes by the name of the session's folder: …/session_<id>/agents/<agent>/wire.jsonl
   resume: (id, path) => ["kimi", "-r", path.split(/[\\/]/).at(-4) ?? id],
-  whyMissing: { open: ANSWERS_ONCE },
+  whyMissing: { open: ONE_ANSWER_REASON },
   toolOutputMarks: ["tool.result"],
 }
 
@@ -281,7 +281,7 @@ const amp: Agent = {
   basis: "description",
   connector: async () => (await import("./amp.ts")).ampConnector,
   resume: (id) => ["amp", "threads", "continue", id],
-  whyMissing: { open: ANSWERS_ONCE },
+  whyMissing: { open: ONE_ANSWER_REASON },
   toolOutputMarks: ["tool_result"],
 }
 
@@ -341,7 +341,7 @@ const crush: Agent = {
   basis: "sample",
   connector: async () => (await import("./crush.ts")).crushConnector,
   resume: (id) => ["crush", "--session", id],
-  whyMissing: { open: ANSWERS_ONCE },
+  whyMissing: { open: ONE_ANSWER_REASON },
 }
 
 export const droidRoots: Roots = ({ home }) => [join(home, ".factory", "sessions"), join(home, ".factory", "projects")]
@@ -358,14 +358,14 @@ const droid: Agent = {
   toolOutputMarks: ["tool_result"],
 }
 
-const likeClaudeCode = {
+const claudeCodeFormat = {
   basis: "description",
   reader: async () => (await import("../../../src/agents/claude-code/connector.ts")).claudeCodeConnector,
   toolOutputMarks: ["tool_result", "toolUseResult"],
 } as const
 
 const openClaude = agentVariant("claude_code", {
-  ...likeClaudeCode,
+  ...claudeCodeFormat,
   source: "openclaude",
   name: "OpenClaude",
   roots: ({ home, env }) => [env.OPENCLAUDE_CONFIG_DIR || join(home, ".openclaude")],
@@ -374,17 +374,17 @@ const openClaude = agentVariant("claude_code", {
 })
 
 const iflow = agentVariant("claude_code", {
-  ...likeClaudeCode,
+  ...claudeCodeFormat,
   source: "iflow",
   name: "iFlow",
   roots: belowHome(".iflow"),
-  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
   overrides: async (parent) => (await import("./claude-code-variants.ts")).iflowDifferences(parent),
 })
 
-/** Qoder's editor stores its sessions in the last folder, as Qoder's command line does in the others. */
+/** Qoder's editor stores its sessions in the last folder, in the same format as its command line does in the others. */
 const qoder = agentVariant("claude_code", {
-  ...likeClaudeCode,
+  ...claudeCodeFormat,
   source: "qoder",
   name: "Qoder",
   roots: (machine) => [
@@ -392,17 +392,17 @@ const qoder = agentVariant("claude_code", {
     join(machine.home, ".qoderwork"),
     join(settingsFolder(machine), "Qoder", "SharedClientCache", "cli"),
   ],
-  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
   overrides: async (parent) => (await import("./claude-code-variants.ts")).qoderDifferences(parent),
 })
 
-const likeCodex = {
+const codexFormat = {
   reader: async () => (await import("../../../src/agents/codex/connector.ts")).codexConnector,
   toolOutputMarks: ["function_call_output", "custom_tool_call_output"],
 } as const
 
 const traeX = agentVariant("codex", {
-  ...likeCodex,
+  ...codexFormat,
   source: "traex",
   name: "TraeX",
   aliases: ["trae_cli"],
@@ -413,12 +413,12 @@ const traeX = agentVariant("codex", {
 })
 
 const openInterpreter = agentVariant("codex", {
-  ...likeCodex,
+  ...codexFormat,
   source: "open_interpreter",
   name: "Open Interpreter",
   basis: "description",
   roots: belowHome(".openinterpreter"),
-  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
 })
 
 const opencodeReader = async () => (await import("../../../src/agents/opencode/connector.ts")).opencodeConnector
@@ -448,7 +448,7 @@ const mimocode = agentVariant("opencode", {
   basis: "description",
   roots: nextToOpencode("mimocode"),
   reader: opencodeReader,
-  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
 })
 
 const tabnineCli = agentVariant("gemini_cli", {
@@ -459,7 +459,7 @@ const tabnineCli = agentVariant("gemini_cli", {
   roots: belowHome(".tabnine", "agent"),
   reader: async () => (await import("../../../src/agents/gemini-cli/connector.ts")).geminiCliConnector,
   toolOutputMarks: ["functionResponse"],
-  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
 })
 
 const omp = agentVariant("pi", {
@@ -470,7 +470,7 @@ const omp = agentVariant("pi", {
   reader: async () => (await import("./pi.ts")).piConnector,
   overrides: async (parent) => (await import("./pi.ts")).ompDifferences(parent),
   toolOutputMarks: pi.toolOutputMarks,
-  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
 })
 
 /**
@@ -490,7 +490,7 @@ const aider: Agent = {
   basis: "sample",
   connector: async () => (await import("./aider.ts")).aiderConnector,
   resume: (_, path) => ["aider", "--chat-history-file", path, "--restore-chat-history"],
-  whyMissing: { open: ANSWERS_ONCE },
+  whyMissing: { open: ONE_ANSWER_REASON },
 }
 
 export const auggieRoots: Roots = belowHome(".augment", "sessions")
@@ -501,7 +501,7 @@ const auggie: Agent = {
   roots: auggieRoots,
   basis: "sample",
   connector: async () => (await import("./auggie.ts")).auggieConnector,
-  whyMissing: { resume: NOT_TRIED, open: NOT_TRIED },
+  whyMissing: { resume: UNTESTED_REASON, open: UNTESTED_REASON },
 }
 
 export const vscodeRoots: Roots = (machine) => userFolders(machine, ["Code", "Code - Insiders", "VSCodium"])

@@ -2,11 +2,11 @@ import type { Node } from "web-tree-sitter"
 import type { DefinitionKind, Import } from "../../core/code.ts"
 import { type Container, type Grammar, startLineOf, unquote } from "./grammar.ts"
 
-const DECLARED = `(variable_declarator name: (identifier) @name) @def.variable`
+const DECLARATOR = `(variable_declarator name: (identifier) @name) @def.variable`
 /** Matches variables only if the file, or a namespace in it, declares them. */
 const topLevelVariables = (parent: string) => `
-  (${parent} [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})
-    (export_statement [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])])`
+  (${parent} [(lexical_declaration ${DECLARATOR}) (variable_declaration ${DECLARATOR})
+    (export_statement [(lexical_declaration ${DECLARATOR}) (variable_declaration ${DECLARATOR})])])`
 
 // A predicate costs more than the rest of a pattern, so importsOf checks whether a call is a `require`.
 const JAVASCRIPT_QUERY = `
@@ -54,7 +54,7 @@ const TYPESCRIPT_QUERY = `
   (ambient_declaration) @wrap
   (internal_module body: (statement_block [(lexical_declaration) (variable_declaration)] @wrap))
   (module body: (statement_block [(lexical_declaration) (variable_declaration)] @wrap))
-  (ambient_declaration [(lexical_declaration ${DECLARED}) (variable_declaration ${DECLARED})])
+  (ambient_declaration [(lexical_declaration ${DECLARATOR}) (variable_declaration ${DECLARATOR})])
   (nested_type_identifier module: (identifier) @receiver name: (type_identifier) @ref)
   (type_identifier) @ref
 `

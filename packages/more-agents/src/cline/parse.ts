@@ -118,7 +118,7 @@ function answerParts(block: RawRecord, unknown: ReturnType<typeof createCounts>)
   }
 }
 
-/** Splits a prompt. If typed text is marked, Cline added everything else. A subagent's prompt was written by its parent. */
+/** Splits a prompt. If it has tags around the typed text, Cline added the rest. A subagent's prompt was written by its parent. */
 function promptParts(block: RawRecord, { isSubagent }: Session): Part[] {
   if (block.type === "image") return [imagePart(block.image, isSubagent ? "agent" : "person")]
   const text = string(block.text)
@@ -148,7 +148,7 @@ function clineUsage(counts: RawRecord | undefined): Usage | undefined {
   })
 }
 
-/** Parses a result. A tool that does several things in one call returns a list. */
+/** Parses a result. A tool that does several things in one call returns a list of answers. */
 function resultOf(block: RawRecord, { calls }: Session): { part: Part; effects: Effect[] } {
   const call_id = string(block.tool_use_id)
   const call = calls.get(call_id ?? "")

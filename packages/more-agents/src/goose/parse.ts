@@ -40,20 +40,24 @@ export function parseGoose(rows: Iterable<RawRecord>, unit: UnitName): Parsed {
 function turnOf(row: RawRecord): Turn {
   const id = string(row.message_id) ?? string(row.id)
   const at = time(row.created_timestamp) ?? time(row.created)
-  const about = record(row.metadata_json) ?? record(row.metadata)
+  const metadata = record(row.metadata_json) ?? record(row.metadata)
   return {
     role: string(row.role) ?? "",
     content: records(row.content_json ?? row.content),
-    isShown: about?.userVisible !== false,
-    isSent: about?.agentVisible !== false,
+    isShown: metadata?.userVisible !== false,
+    isSent: metadata?.agentVisible !== false,
     id,
     at,
   }
 }
 
-type About = { id: string; kind: Kind; session: RawRecord }
+type SessionContext = { id: string; kind: Kind; session: RawRecord }
 
-function messagesOf(turns: Turn[], { id, kind, session }: About, countUnknown: (type: string) => void): Message[] {
+function messagesOf(
+  turns: Turn[],
+  { id, kind, session }: SessionContext,
+  countUnknown: (type: string) => void,
+): Message[] {
   const keys = uniqueKeys()
   const calls = callsIn(turns)
   const model = string(record(session.model_config_json)?.model_name)

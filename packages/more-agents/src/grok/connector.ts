@@ -61,8 +61,8 @@ function logIn(folder: string, id: string, report: Report): Unit | undefined {
 }
 
 /**
- * Keeps only facts that rarely change. Grok rewrites the summary at every turn, and whenever one of these facts changes, the
- * log is read again.
+ * Keeps only facts that rarely change, because the log is read again whenever one of them changes, and Grok rewrites the
+ * summary at every turn.
  */
 function factsOf(summary: RawRecord, subagentMeta: RawRecord | undefined): RawRecord {
   const facts = {

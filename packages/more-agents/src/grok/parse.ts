@@ -75,7 +75,7 @@ type GrokLog = {
   isSubagent: boolean
   model?: string
   /** The message to which pieces are being added, and the id that these pieces share. */
-  open?: { groupId: string; message: Message }
+  openMessage?: { groupId: string; message: Message }
 }
 
 /** Types of updates without content. */
@@ -136,11 +136,11 @@ function answerFor(piece: Piece): Message {
 }
 
 function messageFor({ log, meta, at }: Piece, role: "user" | "assistant", groupId: string): Message {
-  if (log.open?.groupId === groupId) return log.open.message
+  if (log.openMessage?.groupId === groupId) return log.openMessage.message
   const key = log.keyFor(string(meta.eventId) ?? `${log.session}:${role}`)
   const message: Message = { key, role, at, parts: [] }
   log.messages.push(message)
-  log.open = { groupId, message }
+  log.openMessage = { groupId, message }
   return message
 }
 
@@ -174,7 +174,7 @@ function addResult({ log, meta, at }: Piece, update: RawRecord): void {
     action: call ? actionOf(call, records(update.content)) : {},
     isRemote: call !== undefined && (call.tool === "use_tool" || call.tool.includes("__")),
   })
-  delete log.open
+  delete log.openMessage
   const key = log.keyFor(string(meta.eventId) ?? `${log.session}:tool`)
   const withEffects = effects.length > 0 && { effects }
   log.messages.push({ key, role: "tool", at, parts: [part], ...withEffects })

@@ -100,7 +100,7 @@ export function parseKimiCode(raw: Iterable<RawRecord>, unit: UnitName): Parsed 
 function readLine(log: Log, line: RawRecord): void {
   switch (line.type) {
     case "context.append_message":
-      addPrompt(log, line)
+      addMessage(log, line)
       break
     case "context.append_loop_event":
       readEvent(log, record(line.event) ?? {}, time(line.time))
@@ -184,7 +184,7 @@ function kimiUsage(counts: RawRecord | undefined): Usage | undefined {
   })
 }
 
-function addPrompt(log: Log, line: RawRecord): void {
+function addMessage(log: Log, line: RawRecord): void {
   const message = record(line.message) ?? {}
   const [role, at, id] = [string(message.role), time(line.time), string(message.id)]
   if (role !== "user" && role !== "assistant" && role !== "system") {

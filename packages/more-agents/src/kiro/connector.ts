@@ -158,8 +158,8 @@ function turnsIn(rows: RawRecord[], skip: (skipped: Skipped) => void): RawRecord
       return []
     }
     const { conversation_id, latest_summary } = conversation
-    const about = { conversation_id, ...row, type: "dex-conversation", latest_summary }
-    return [about, ...records(conversation.history).map((turn) => ({ type: "turn", ...turn }))]
+    const conversationRecord = { conversation_id, ...row, type: "dex-conversation", latest_summary }
+    return [conversationRecord, ...records(conversation.history).map((turn) => ({ type: "turn", ...turn }))]
   })
 }
 
@@ -193,9 +193,9 @@ function* editorSessions(root: string, report: Report): Generator<Unit> {
       const stat = fileAt(path, report)
       if (!stat) continue
       const id = name.slice(0, -5)
-      const about = index.find(({ sessionId }) => sessionId === id)
-      const logs = logCount(logFolder(root, string(about?.workspaceDirectory)))
-      const unit: EditorUnit = { ...unitOfFile(path, `ide:${workspace.name}/${id}`, stat), created: about?.dateCreated }
+      const entry = index.find(({ sessionId }) => sessionId === id)
+      const logs = logCount(logFolder(root, string(entry?.workspaceDirectory)))
+      const unit: EditorUnit = { ...unitOfFile(path, `ide:${workspace.name}/${id}`, stat), created: entry?.dateCreated }
       yield { ...unit, stamp: `${unit.stamp}:${logs}` }
     }
   }
@@ -218,13 +218,13 @@ function readEditorSession(unit: EditorUnit, after?: Cursor): Reading {
   const skipped: Skipped[] = []
   const root = join(unit.path, "..", "..", "..")
   const logs = logsIn(logFolder(root, string(workspaceDirectory)))
-  const about = { type: "dex-editor", sessionId, title, workspaceDirectory, created: unit.created }
+  const sessionRecord = { type: "dex-editor", sessionId, title, workspaceDirectory, created: unit.created }
   const rows = records(history).flatMap((entry, place) => {
     const { message, executionId } = entry
     const log = logs.get(string(executionId) ?? "")
     return [{ type: "history", place, message, executionId }, ...(log ? actionsIn(log, skipped) : [])]
   })
-  return readingOfRows([about, ...rows], cutLongTexts, skipped, after)
+  return readingOfRows([sessionRecord, ...rows], cutLongTexts, skipped, after)
 }
 
 /**

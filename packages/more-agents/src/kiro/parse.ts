@@ -21,30 +21,30 @@ const SESSION_TYPES = ["dex-session", "dex-conversation", "dex-editor"]
 
 export function parseKiro(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const entries: RawRecord[] = []
-  let about: RawRecord = {}
+  let session: RawRecord = {}
   for (const entry of raw) {
-    if (SESSION_TYPES.includes(String(entry.type))) about = entry
+    if (SESSION_TYPES.includes(String(entry.type))) session = entry
     else entries.push(entry)
   }
   const store = STORES[unit.key.slice(0, unit.key.indexOf(":"))] ?? STORES.file!
   const id =
-    string(about.conversation_id) ??
-    string(about.session_id) ??
-    string(about.sessionId) ??
+    string(session.conversation_id) ??
+    string(session.session_id) ??
+    string(session.sessionId) ??
     unit.key.split(/[:/]/).at(-1)!
   const unknown = createCounts()
   const keyOf = uniqueKeys()
   const messages = store
     .read(entries, (type) => unknown.add(type), id)
     .map((message) => ({ ...message, key: keyOf(message.key || `${id}:result`) }))
-  const title = string(about.title)
+  const title = string(session.title)
   const prompt = messages.find(({ role }) => role === "user")?.parts[0]?.text ?? ""
   const fields = {
     id,
     title: title !== undefined && prompt.startsWith(title) ? undefined : title,
-    cwds: [about.key, about.cwd, about.workspaceDirectory, ...entries.map(folderOf)],
-    times: [about.created_at, about.updated_at, about.created].map(dateOf),
-    messages: messages.length === 0 ? [] : [...summaryOf(about.latest_summary, id), ...messages],
+    cwds: [session.key, session.cwd, session.workspaceDirectory, ...entries.map(folderOf)],
+    times: [session.created_at, session.updated_at, session.created].map(dateOf),
+    messages: messages.length === 0 ? [] : [...summaryOf(session.latest_summary, id), ...messages],
     authority: store.authority,
   }
   return parsedFrom(fields, unknown)

@@ -22,12 +22,12 @@ type Call = { tool: string | undefined; args: RawRecord }
 
 export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
   const events: RawRecord[] = []
-  let about: RawRecord = {}
+  let session: RawRecord = {}
   for (const event of raw) {
-    if (event.type === "dex-session") about = event
+    if (event.type === "dex-session") session = event
     else events.push(event)
   }
-  const id = string(about.id) ?? unit.key
+  const id = string(session.id) ?? unit.key
   const actions = events.filter(({ kind }) => kind === "ActionEvent")
   const calls = new Map(actions.map((event) => [string(event.tool_call_id) ?? "", callOf(event)]))
   const unknown = createCounts()
@@ -42,9 +42,9 @@ export function parseOpenhands(raw: Iterable<RawRecord>, unit: UnitName): Parsed
       messages.push({ key, at, ...content })
     }
   }
-  addSessionUsage(messages, string(about.model), totalUsageOf(about))
+  addSessionUsage(messages, string(session.model), totalUsageOf(session))
   const folders = events.map(({ observation }) => record(record(observation)?.metadata)?.working_dir)
-  const cwds = [about.working_dir, ...folders].filter((folder) => string(folder))
+  const cwds = [session.working_dir, ...folders].filter((folder) => string(folder))
   return parsedFrom({ id, cwds: [...new Set(cwds)].slice(0, 20), messages }, unknown)
 }
 
@@ -148,8 +148,8 @@ function textParts(content: unknown, origin: Origin): Part[] {
   })
 }
 
-function totalUsageOf(about: RawRecord): Usage | undefined {
-  const usage = totalUsage(records(about.usage).map(openhandsUsage))
+function totalUsageOf(session: RawRecord): Usage | undefined {
+  const usage = totalUsage(records(session.usage).map(openhandsUsage))
   return usage && usage.input + usage.output + usage.cache_read > 0 ? usage : undefined
 }
 

@@ -74,12 +74,12 @@ function read(unit: Unit, after?: Cursor): Reading {
   const skipped: Skipped[] = []
   const folder = join(unit.path, "..")
   const [history, api, window, older] = FILE_NAMES.map((name) => contentOf(join(folder, name), name, skipped))
-  const turns = messages(api, "api")
+  const turns = messagesIn(api, "api")
   const rows = [
     ...(isRecord(history) ? [{ file: "history", ...history }] : []),
     ...turns,
-    ...messages(window, "window"),
-    ...(turns.length === 0 ? messages(older, "older") : []),
+    ...messagesIn(window, "window"),
+    ...(turns.length === 0 ? messagesIn(older, "older") : []),
   ]
   return readingOfRows(rows, stripRooCode, skipped, after)
 }
@@ -97,7 +97,7 @@ function contentOf(path: string, name: string, skipped: Skipped[]): RawRecord | 
   return content
 }
 
-function messages(content: unknown, file: string): RawRecord[] {
+function messagesIn(content: unknown, file: string): RawRecord[] {
   return array(content).flatMap((message, index) => (isRecord(message) ? [{ id: index, ...message, file }] : []))
 }
 

@@ -49,9 +49,9 @@ export function parseRooCode(rows: Iterable<RawRecord>, unit: UnitName): Parsed 
   return parsedFrom({ id: unit.key, cwd: workspace, parent, times, messages }, unknown)
 }
 
-type About = { id: string; promptOrigin: Origin; workspace: string | undefined; count: (type: string) => void }
+type TaskContext = { id: string; promptOrigin: Origin; workspace: string | undefined; count: (type: string) => void }
 
-function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, count }: About): Message[] {
+function messagesOfTurns(turns: RawRecord[], { id, promptOrigin, workspace, count }: TaskContext): Message[] {
   const keys = uniqueKeys()
   const calls = new Map<string, RooCall>()
   const messages: Message[] = []
@@ -187,7 +187,7 @@ function writtenParts(text: string, calls: Map<string, RooCall>): Part[] {
 }
 
 const INJECTED_TAGS = ["environment_details"]
-const TYPED = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
+const TYPED_TEXT = /^<(task|feedback|user_message|answer)>\n?([\s\S]*?)\n?<\/\1>$/
 
 /** Parses a user's turn: the person's text, tool results, and the text that Roo Code adds. */
 function promptOf(blocks: RawRecord[], context: TurnContext): Content {
@@ -205,7 +205,7 @@ function promptOf(blocks: RawRecord[], context: TurnContext): Content {
       isOutputNext = true
       const output = text.slice(text.indexOf("Result:") + "Result:".length).trim()
       if (output !== "") addWrittenResult(output)
-    } else if (isOutputNext && !TYPED.test(text.trim()) && !text.startsWith("<environment_details>"))
+    } else if (isOutputNext && !TYPED_TEXT.test(text.trim()) && !text.startsWith("<environment_details>"))
       addWrittenResult(text)
     else parts.push(...personParts(text, context.promptOrigin))
   }
@@ -226,7 +226,7 @@ function promptOf(blocks: RawRecord[], context: TurnContext): Content {
 function personParts(text: string, promptOrigin: Origin): Part[] {
   return splitInjected(text, INJECTED_TAGS).map(({ text: run, injected }) => ({
     type: "text",
-    text: injected ? run : (TYPED.exec(run)?.[2] ?? run),
+    text: injected ? run : (TYPED_TEXT.exec(run)?.[2] ?? run),
     origin: injected || /^\[(TASK RESUMPTION|ERROR)\]/.test(run) ? "injected" : promptOrigin,
   }))
 }

@@ -41,7 +41,7 @@ export const vscodeConnector: Connector = {
   identify: (raw) => (raw.type === "dex-workspace" ? raw.type : string(raw.requestId)),
 }
 
-const WITHOUT_WORKSPACE = ["emptyWindowChatSessions", "transferredChatSessions"]
+const FOLDERS_WITHOUT_WORKSPACE = ["emptyWindowChatSessions", "transferredChatSessions"]
 const SESSION = /\.jsonl?$/
 
 function watched(root: string): Watched[] {
@@ -51,7 +51,11 @@ function watched(root: string): Watched[] {
       depth: 2,
       files: /^[^/]+\/(chatSessions\/[^/]+\.jsonl?|workspace\.json)$/,
     },
-    ...WITHOUT_WORKSPACE.map((name) => ({ folder: join(root, "globalStorage", name), depth: 0, files: SESSION })),
+    ...FOLDERS_WITHOUT_WORKSPACE.map((name) => ({
+      folder: join(root, "globalStorage", name),
+      depth: 0,
+      files: SESSION,
+    })),
   ]
 }
 
@@ -63,10 +67,10 @@ function* discover(root: string, report: Report): Generator<Unit | Unreadable> {
     const facts = folder === undefined ? undefined : { type: "dex-workspace", folder }
     yield* sessions.map((unit) => unitWithFacts(unit, facts))
   }
-  for (const name of WITHOUT_WORKSPACE) yield* sessionsIn(join(root, "globalStorage", name), report)
+  for (const name of FOLDERS_WITHOUT_WORKSPACE) yield* sessionsIn(join(root, "globalStorage", name), report)
 }
 
-/** Finds sessions. A session that was written in both formats has two files with the same name, of which the log is newer. */
+/** Finds sessions. A session that was written in both formats has two units, of which the log has the higher authority. */
 function* sessionsIn(folder: string, report: Report): Generator<Unit> {
   for (const { name } of entriesOf(folder, report)) {
     if (!SESSION.test(name)) continue
@@ -94,7 +98,7 @@ function* recordsOfFile(file: RawRecord): Generator<RawRecord> {
  * Fields that are not stored: the state of the window, the person's identity, rendered prompts, attachments, and encrypted
  * thoughts.
  */
-const NOT_STORED = new Set([
+const OMITTED_FIELDS = new Set([
   ...["inputState", "requesterUsername", "responderUsername", "responderAvatarIconUri", "requesterAvatarIconUri"],
   ...["renderedUserMessage", "renderedGlobalContext", "variableData", "contentReferences", "codeCitations"],
   ...["encrypted", "followups", "iconPath", "editedFileEvents", "modelState", "responseMarkdownInfo"],
@@ -105,14 +109,14 @@ function stripVscode(raw: RawRecord): RawRecord {
 }
 
 function stripEntry(entry: RawRecord): RawRecord | undefined {
-  const isNoise = array(entry.k).some((key) => typeof key === "string" && NOT_STORED.has(key))
+  const isNoise = array(entry.k).some((key) => typeof key === "string" && OMITTED_FIELDS.has(key))
   return isNoise ? undefined : stripVscode(entry)
 }
 
 function withoutNoise(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNoise)
   if (!isRecord(value)) return value
-  const storedFields = Object.entries(value).filter(([key]) => !NOT_STORED.has(key))
+  const storedFields = Object.entries(value).filter(([key]) => !OMITTED_FIELDS.has(key))
   return Object.fromEntries(storedFields.map(([key, field]) => [key, withoutNoise(field)]))
 }
 

@@ -40,11 +40,11 @@ export function parseVscode(raw: Iterable<RawRecord>, unit: UnitName): Parsed {
         string(entry.type) ?? (entry.kind === undefined ? "(no kind)" : `kind ${String(entry.kind).slice(0, 20)}`),
       )
   }
-  const replayed = replaySession(log, () => unknown.add("(a change to a missing field)"))
-  const current = replayed ?? session
+  const replayedSession = replaySession(log, () => unknown.add("(a change to a missing field)"))
+  const current = replayedSession ?? session
   const id = string(current.sessionId) ?? unit.key.replace(/\.jsonl?$/, "")
   const keys = uniqueKeys()
-  const messages = [...requests, ...records(replayed?.requests)]
+  const messages = [...requests, ...records(replayedSession?.requests)]
     .flatMap((request, index) => messagesOf(request, `${id}:${index}`, (type) => unknown.add(type)))
     .map((message) => ({ ...message, key: keys(message.key) }))
   const fields = {

@@ -69,9 +69,9 @@ const COLUMNS = ["id", "summary", "updated_at", "created_at", "parent_id", "fold
 function read(unit: Unit, after?: Cursor, scratch?: Scratch): Reading {
   const rowsIn = (db: ForeignDatabase, skip: (skipped: Skipped) => void): RawRecord[] =>
     taggedRows(db, "threads", [...COLUMNS, "data_type", "data"], "where id = ?", unit.key).flatMap((row) => {
-      const { data, data_type, ...about } = row
+      const { data, data_type, ...columns } = row
       const content = contentOf(data, data_type)
-      if (typeof content !== "string") return recordsOfThread(about, content)
+      if (typeof content !== "string") return recordsOfThread(columns, content)
       skip({ reason: content, where: `thread ${unit.key}` })
       return []
     })
@@ -91,9 +91,9 @@ function contentOf(data: unknown, type: unknown): RawRecord | string {
 }
 
 /** Returns one record for the thread and one per message, so that a new message does not change the earlier records. */
-function recordsOfThread(about: RawRecord, thread: RawRecord): RawRecord[] {
+function recordsOfThread(columns: RawRecord, thread: RawRecord): RawRecord[] {
   const { messages, draft_prompt: _, ui_scroll_position: __, sandbox_grants: ___, ...rest } = thread
-  const threadRecord = { ...about, thread: rest }
+  const threadRecord = { ...columns, thread: rest }
   return [threadRecord, ...array(messages).map((message, index) => ({ table: "messages", id: index, message }))]
 }
 
