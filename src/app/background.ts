@@ -7,13 +7,13 @@ import type { DexOptions } from "./dex.ts"
 export type SubprocessWork = "learn" | "read"
 
 /**
- * Keeps the space for new objects small. By default, V8 collects 50 MB of garbage and more before it frees the memory, and a
- * conversation becomes garbage when dex has learned from it.
+ * Keeps the space for new objects small. By default, V8 lets 50 MB of garbage or more build up before it frees the memory, and
+ * each conversation becomes garbage once dex has learned from it.
  */
 const HEAP_FLAGS = ["--max-semi-space-size=4"]
 
 /**
- * Does memory-intensive work in a separate process, so that the memory is freed afterwards, whatever the number of conversations.
+ * Does memory-intensive work in a separate process, so that the memory is freed afterwards, however many conversations there are.
  * That process ends when its parent ends.
  */
 export async function runInSubprocess(work: SubprocessWork, options: DexOptions): Promise<{ complete: boolean }> {

@@ -73,8 +73,8 @@ function shellSession(): string | undefined {
   }
 }
 
-/** The fields of a process in Linux, from its state on. The name before the state is skipped, because it may contain anything. */
-function statOf(process: string): string[] {
-  const text = readFileSync(`/proc/${process}/stat`, "utf8")
+/** The fields of `/proc/<pid>/stat` on Linux, starting with the state. The name before it can contain anything; it is skipped. */
+function statOf(pid: string): string[] {
+  const text = readFileSync(`/proc/${pid}/stat`, "utf8")
   return text.slice(text.lastIndexOf(")") + 2).split(" ")
 }

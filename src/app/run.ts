@@ -43,7 +43,7 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, rawInput: unknown): Pro
   const input = await withSource(tool, dex, rawInput)
   if (!isTraced(tool)) {
     const output = await tool.run(dex, input).catch(async (error: unknown) => {
-      throw await explainByDamage(dex, error)
+      throw await withDamageNote(dex, error)
     })
     return { ...withVisibleTexts(output), notes: await damageNotes(dex), record: async () => {} }
   }
@@ -57,7 +57,7 @@ export async function runTool(tool: Tool<Dex>, dex: Dex, rawInput: unknown): Pro
   }
   if ("output" in ended) return { ...withVisibleTexts(ended.output), notes: await damageNotes(dex), record }
   await record()
-  throw await explainByDamage(dex, ended.error)
+  throw await withDamageNote(dex, ended.error)
 }
 
 /** Replaces the source's name in the input with its id. Throws a DexError if there is no such source. */
@@ -87,7 +87,7 @@ function damageNote(names: readonly string[]): string {
 }
 
 /** Returns the error to throw. If data that the tool read was damaged, the error says so. */
-async function explainByDamage(dex: Dex, error: unknown): Promise<unknown> {
+async function withDamageNote(dex: Dex, error: unknown): Promise<unknown> {
   const notes = await damageNotes(dex)
   if (isDexError(error))
     return notes.length === 0 ? error : new DexError(error.code, [error.message, ...notes].join(" "), { cause: error })

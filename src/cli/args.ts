@@ -175,7 +175,10 @@ function takePositionals(tool: Tool<never>, words: string[], input: Record<strin
   const field = tool.cli.positional
   if (field === undefined) {
     if (words.length > 0)
-      throw new DexError("usage", `dex ${tool.name} takes no "${words[0]}". See: dex ${tool.name} --help`)
+      throw new DexError(
+        "usage",
+        `dex ${tool.name} does not take the argument "${words[0]}". See: dex ${tool.name} --help`,
+      )
     return
   }
   const schema = tool.input.properties![field]!
@@ -212,12 +215,12 @@ function valueAt(input: unknown, path: string[]): unknown {
   return path.reduce<unknown>((parent, key) => (parent as Record<string, unknown> | undefined)?.[key], input)
 }
 
-const MIN_BEGINNING_LENGTH = 3
+const MIN_PREFIX_LENGTH = 3
 
 /** The name that a person probably meant: the most similar one, or one that begins with the word or is its beginning. */
 export function closestName(word: string, names: readonly string[]): string | undefined {
   const beginsWith = (longer: string, shorter: string) =>
-    shorter.length >= MIN_BEGINNING_LENGTH && longer.startsWith(shorter.toLowerCase())
+    shorter.length >= MIN_PREFIX_LENGTH && longer.startsWith(shorter.toLowerCase())
   return (
     nearestNames(word, names, 1)[0] ??
     names.find((name) => beginsWith(name, word) || beginsWith(word.toLowerCase(), name))

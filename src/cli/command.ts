@@ -19,7 +19,7 @@ export type Face<I, O> = {
    * Replaces the run and the output of the tool for some inputs. Returns the exit code, or undefined if the tool should run
    * normally.
    */
-  instead?: (input: I, json: boolean) => Promise<number | undefined>
+  runInstead?: (input: I, json: boolean) => Promise<number | undefined>
   /**
    * Asks for confirmation. If it returns true or the person's choices, the tool runs again with `yes` and these choices. Throws a
    * DexError if the answer is no.
@@ -27,8 +27,10 @@ export type Face<I, O> = {
   confirm?: (output: O, input: I, dex: Dex) => Promise<boolean | Partial<I>>
   /** Runs after a confirmed change. Its output is shown below the tool's and decides the exit code. */
   after?: (input: I, dex: Dex) => Promise<O>
-  /** The first Ctrl-C lets the tool finish cleanly. `keeps` says what is kept; `signals` are handled like Ctrl-C. */
-  stops?: { keeps: string; signals?: readonly NodeJS.Signals[] }
+  /**
+   * If set, the first Ctrl-C lets the tool finish cleanly. `keptNote` says what is kept; `signals` are handled like Ctrl-C.
+   */
+  onInterrupt?: { keptNote: string; signals?: readonly NodeJS.Signals[] }
   /** Set if the output depends on the complete history. If some of it has not been read yet, a note says so. */
   needsAllHistory?: true
   /** Starts a background process at the end of the command. */

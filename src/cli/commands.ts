@@ -43,7 +43,7 @@ const askForConsent = async <I extends object>(input: I): Promise<I> => {
   if (!usesNoModel) await (await import("./terminal/questions.ts")).askForAgentConsent(process.env)
   return input
 }
-const ANSWERS_ARE_KEPT = { keeps: "Everything answered so far is kept. " }
+const ANSWERS_ARE_KEPT = { keptNote: "Everything answered so far is kept. " }
 
 /** Every command that is a tool, in the order in which help shows the commands of a group. */
 export const commands: readonly Command[] = [
@@ -70,7 +70,7 @@ export const commands: readonly Command[] = [
     view: async () => (await loadKeeping()).printStats,
   }),
   command(usage, {
-    instead: async ({ line }, json) =>
+    runInstead: async ({ line }, json) =>
       line && !json ? (await import("./usage-line.ts")).printUsageLine(process.env) : undefined,
     view: async () => (await import("./print/usage.ts")).printUsage,
     needsAllHistory: true,
@@ -92,17 +92,17 @@ export const commands: readonly Command[] = [
   command(restore, { view: async () => (await import("./print/backup.ts")).printRestore }),
   command(share, { view: async () => (await import("./print/backup.ts")).printShare }),
   command(hub, {
-    instead: async ({ words: [action, ...rest], ...flags }, json) =>
+    runInstead: async ({ words: [action, ...rest], ...flags }, json) =>
       action === "login" ? (await import("./hub-login.ts")).hubLogin(rest, flags, json) : undefined,
     confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmSharing(output),
     view: async () => (await import("./print/hub.ts")).printHub,
-    stops: { keeps: "Everything sent so far stays on the hub, and the next push continues. " },
+    onInterrupt: { keptNote: "Everything sent so far stays on the hub, and the next push continues. " },
   }),
   command(importHistory, { view: async () => (await import("./print/backup.ts")).printImport }),
   command(evaluate, {
     view: async () => (await import("./print/eval.ts")).printEval,
     // An evaluation must remove its temporary folder, even if a signal ends it.
-    stops: { keeps: "", signals: ["SIGTERM", "SIGHUP"] },
+    onInterrupt: { keptNote: "", signals: ["SIGTERM", "SIGHUP"] },
   }),
   command(config, {
     view: async () => (await import("./print/config.ts")).printConfig,
@@ -121,26 +121,26 @@ export const commands: readonly Command[] = [
   }),
   command(chat, {
     needsAllHistory: true,
-    instead: async (input, json) => (json ? undefined : (await import("./chat/chat.ts")).chatCommand(input)),
+    runInstead: async (input, json) => (json ? undefined : (await import("./chat/chat.ts")).chatCommand(input)),
     view: async () => (await import("./print/ask.ts")).printAsk,
   }),
   command(map, {
     needsAllHistory: true,
     before: askForConsent,
     view: async () => (await import("./print/digest.ts")).printMap,
-    stops: ANSWERS_ARE_KEPT,
+    onInterrupt: ANSWERS_ARE_KEPT,
   }),
   command(digest, {
     needsAllHistory: true,
     before: askForConsent,
     view: async () => (await import("./print/digest.ts")).printDigest,
-    stops: ANSWERS_ARE_KEPT,
+    onInterrupt: ANSWERS_ARE_KEPT,
   }),
   command(rules, {
     needsAllHistory: true,
     before: askForConsent,
     view: async () => (await import("./print/digest.ts")).printMap,
-    stops: ANSWERS_ARE_KEPT,
+    onInterrupt: ANSWERS_ARE_KEPT,
   }),
   command(install, {
     before: async (input) => (await import("./terminal/questions.ts")).chooseWiring(input),
@@ -157,7 +157,7 @@ export const commands: readonly Command[] = [
   }),
   command(handover, { view: async () => (await import("./print/resume.ts")).printHandover }),
   command(watch, {
-    instead: async (input, json) =>
+    runInstead: async (input, json) =>
       keepsRunning(input) ? (await import("./watch-run.ts")).watchCommand(json) : undefined,
     confirm: async (output) => output.asked === true && (await import("./terminal/confirm.ts")).confirmService(output),
     view: async () => (await import("./print/watch.ts")).printWatch,

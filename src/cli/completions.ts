@@ -139,7 +139,7 @@ compdef _dex dex
     default:
       throw new DexError(
         "usage",
-        "Which shell? dex completions bash | zsh | fish. For bash: dex completions bash >> ~/.bashrc",
+        "Which shell? Run: dex completions <shell>, where <shell> is bash, zsh or fish. For bash: dex completions bash >> ~/.bashrc",
       )
   }
 }
@@ -232,7 +232,10 @@ function shortDescription(text: string): string {
 export function keyBindingScript(shell: string | undefined): string {
   const script = KEY_BINDING_SCRIPTS[shell ?? ""]
   if (script === undefined)
-    throw new DexError("usage", "Which shell? dex completions bash --widget, or zsh, or fish instead of bash.")
+    throw new DexError(
+      "usage",
+      "Which shell? Run: dex completions <shell> --widget, where <shell> is bash, zsh or fish.",
+    )
   return script
 }
 

@@ -28,9 +28,9 @@ export async function hubLogin([address, ...more]: string[], options: LoginFlags
   else {
     const { member, tenant, projects, no_longer_shared } = login
     process.stdout.write(`Logged in to ${safeLine(login.address)} as ${safeLine(member)} (${safeLine(tenant)}).\n`)
-    const shared = no_longer_shared.length
-    if (shared > 0)
-      say(`${many(shared, "project was", "projects were")} shared with another hub, and not shared with this one.`)
+    const formerCount = no_longer_shared.length
+    if (formerCount > 0)
+      say(`${many(formerCount, "project was", "projects were")} shared with another hub, but not with this one.`)
     say(
       `You have access to ${many(projects.length, "project")} on this hub. Logging in shares nothing. To share a project, run \`dex hub share\` inside it.`,
     )

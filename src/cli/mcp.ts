@@ -10,7 +10,10 @@ const HELP = {
     "Serves one MCP tool, ask_documents, on stdin and stdout. It searches conversations and documents and returns only a short answer with its sources. `dex serve` serves the other tools.",
   ],
   options: [
-    ["-c, --collections NAME", "Only documents of these collections (several times, or with commas)."],
+    [
+      "-c, --collections NAME",
+      "Search only documents of these collections. Repeat the option, or separate names with commas.",
+    ],
     ["    --no-global", "Leave out documents that belong to no project."],
     ["    --model NAME", "Use this model instead of llm.model."],
   ],

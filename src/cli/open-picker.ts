@@ -25,7 +25,7 @@ export async function openPicker({ text = "", printsRef = false }): Promise<numb
     if (first.rows.length === 0) return undefined
     const terminal = terminalOf(output, process.env)
     const { pick } = await pickerModule
-    pickedAction = await pick({ dex, input: process.stdin, output, terminal, text, first, chooses: printsRef })
+    pickedAction = await pick({ dex, input: process.stdin, output, terminal, text, first, returnsRow: printsRef })
   } finally {
     dex.close()
   }

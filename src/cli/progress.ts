@@ -62,7 +62,7 @@ function countsBytes({ phase }: SyncProgress): boolean {
 
 function lineOf(progress: SyncProgress, bar: string, elapsedMs: number): string {
   const name = {
-    waiting: "Another dex process reads",
+    waiting: "Another dex process is reading",
     reading: "Reading",
     indexing: "Indexing",
     asking: "Asking",

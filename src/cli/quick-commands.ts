@@ -28,7 +28,7 @@ export const quickCommands: readonly Command[] = [
   command(timeline, { view: async () => (await import("./print/show.ts")).printTimeline }),
   command(sync, {
     view: async () => (await import("./print/keeping.ts")).printSync,
-    stops: { keeps: "Everything read so far is kept. " },
+    onInterrupt: { keptNote: "Everything read so far is kept. " },
     streams: true,
     background: pushInBackground,
   }),

@@ -8,7 +8,7 @@ export function referencePage(tools: readonly Tool<never>[]): string {
   const intro = [
     "# Reference",
     "",
-    "Made from the declared tools by `npm run reference`; do not edit. Every command takes `--help`, and",
+    "Generated from the tool declarations by `npm run reference`; do not edit. Every command takes `--help`, and",
     "all but `serve`, `mcp`, `hook`, `pick` and `completions` take `--json`. Results go",
     "to stdout, everything else to stderr. Exit codes: 0 found, 1 nothing found, 2 error.",
     "",

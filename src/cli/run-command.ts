@@ -18,7 +18,7 @@ export async function runCommand(
   { pager = true, hasLimit = false, hasForms = true }: { pager?: boolean; hasLimit?: boolean; hasForms?: boolean } = {},
 ): Promise<number> {
   const input = json || !face.before ? typedInput : await face.before(typedInput)
-  const exitCode = await face.instead?.(input, json)
+  const exitCode = await face.runInstead?.(input, json)
   if (exitCode !== undefined) return exitCode
   const controller = new AbortController()
   const progress = progressOf(face, json)
@@ -31,7 +31,7 @@ export async function runCommand(
     onProgress: progress.show,
     onWait: (text) => void process.stderr.write(`${safe(text)}\n`),
   })
-  const release = onInterrupt(controller, face)
+  const release = handleInterrupts(controller, face)
   let code: number
   let page: ReadPage | undefined
   let problem: string | undefined
@@ -39,10 +39,10 @@ export async function runCommand(
     const answer = await runTool(tool, dex, input)
     progress.stop()
     let { output } = answer
-    const chosen = json ? undefined : await face.confirm?.(output, input, dex)
-    const confirmed = chosen !== undefined && chosen !== false
-    if (confirmed) {
-      const choices = chosen === true ? {} : (chosen as object)
+    const confirmation = json ? undefined : await face.confirm?.(output, input, dex)
+    const isConfirmed = confirmation !== undefined && confirmation !== false
+    if (isConfirmed) {
+      const choices = confirmation === true ? {} : (confirmation as object)
       output = (await runTool(tool, dex, { ...(input as object), ...choices, yes: true })).output
     }
     if (json) process.stdout.write(`${toJson(face.streams ? { event: "done", ...(output as object) } : output)}\n`)
@@ -57,7 +57,7 @@ export async function runCommand(
       const result = await printOutput({ tool, face }, output, context, input, dex)
       if ("problem" in result) problem = result.problem
       else page = result.page
-      if (confirmed && face.after) {
+      if (isConfirmed && face.after) {
         output = await face.after(input, dex)
         process.stdout.write("\n")
         show(await (await face.view())(output, context, input))
@@ -147,14 +147,14 @@ function progressOf({ streams }: Face<unknown, unknown>, json: boolean): Progres
 }
 
 /** Handles Ctrl-C: the first one asks the tool to stop, the second one ends the process. Returns a function that undoes this. */
-function onInterrupt(stop: AbortController, { stops }: Face<unknown, unknown>): () => void {
-  if (!stops) return () => {}
+function handleInterrupts(controller: AbortController, { onInterrupt }: Face<unknown, unknown>): () => void {
+  if (!onInterrupt) return () => {}
   const handler = () => {
-    if (stop.signal.aborted) process.exit(130)
-    process.stderr.write(`\nStopping. ${stops.keeps}Ctrl-C again stops at once.\n`)
-    stop.abort()
+    if (controller.signal.aborted) process.exit(130)
+    process.stderr.write(`\nStopping. ${onInterrupt.keptNote}Press Ctrl-C again to stop at once.\n`)
+    controller.abort()
   }
-  const signals = ["SIGINT", ...(stops.signals ?? [])] as const
+  const signals = ["SIGINT", ...(onInterrupt.signals ?? [])] as const
   for (const signal of signals) process.on(signal, handler)
   return () => {
     for (const signal of signals) process.off(signal, handler)

@@ -15,6 +15,7 @@ import { createServer } from "../serve/mcp/server.ts"
 import { openSuggestions } from "../store/suggestions/suggestions.ts"
 import { isPrivate, startDelivering } from "../tools/subscriptions/delivery.ts"
 
+/** How long to wait for a sync that is still running when the server is stopped, in milliseconds. */
 const LAST_SYNC_MS = 600
 const HOST_NAME = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:\d{1,5})?$/i
 

@@ -97,7 +97,7 @@ function eventLines(): EventView {
 function lineOf(event: WatchEvent): string | undefined {
   switch (event.event) {
     case "watching":
-      return `watching ${watchedBy(event)} (${many(event.folders, "folder")})`
+      return `watching ${describeWatched(event)} (${many(event.folders, "folder")})`
     case "progress":
       return `reading, ${event.done} of ${event.total} transcripts`
     case "looked":
@@ -116,7 +116,7 @@ function lineOf(event: WatchEvent): string | undefined {
   }
 }
 
-function watchedBy({ sources, projects }: { sources: string[]; projects: string[] }): string {
+function describeWatched({ sources, projects }: { sources: string[]; projects: string[] }): string {
   const agents = sources.length === 0 ? "for agents" : sources.join(", ")
   return projects.length === 0 ? agents : `${agents} and ${many(projects.length, "project")}`
 }
@@ -129,17 +129,17 @@ function statusLine(): EventView {
   return (event) => {
     const terminal = terminalOf(process.stdout, process.env)
     const clock = () => new Date(event.at).toTimeString().slice(0, 8)
-    if (event.event === "watching") head = `Watching ${watchedBy(event)}`
+    if (event.event === "watching") head = `Watching ${describeWatched(event)}`
     if (event.event === "progress") activity = `reading, ${event.done} of ${event.total} transcripts`
     if (event.event === "looked") {
       messages += event.messages
       if (event.messages > 0) activity = `${many(messages, "new message")}, the last at ${clock()}`
       else if (messages === 0) activity = "nothing new yet"
     }
-    const above = event.event === "problem" ? `${safeLine(event.message)}\n` : ""
+    const problemLine = event.event === "problem" ? `${safeLine(event.message)}\n` : ""
     if (event.event === "stopped") return void process.stdout.write("\r\x1b[KStopped.\n")
     process.stdout.write(
-      `\r\x1b[K${above}${clip(safeLine(`${head} · ${activity} · Ctrl-C ends`), terminal.columns - 1)}`,
+      `\r\x1b[K${problemLine}${clip(safeLine(`${head} · ${activity} · Ctrl-C ends`), terminal.columns - 1)}`,
     )
   }
 }

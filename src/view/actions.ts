@@ -33,14 +33,14 @@ async function forgetAction({ dex, form, to, actionToken }: ActionRequest): Prom
   const output = await runToolForPage(dex, forget, { ids: [ref], yes: form.get("yes") === "yes" })
   if (!output.asked) {
     const title = `${many(output.count, "conversation")} forgotten`
-    return { title, body: messagePageHtml(title, "It was deleted from the history, the index and the knowledge.") }
+    return { title, body: messagePageHtml(title, "Deleted from the history, the index and the knowledge.") }
   }
   const rows = (output.conversations ?? []).map(
     ({ title, project, date, message_count }) =>
       html`<li>${title} <span class="facts">${project}, ${date.slice(0, 10)}, ${many(message_count, "message")}</span></li>`,
   )
   const confirmForm = actionForm(
-    to.to("do/forget"),
+    to.path("do/forget"),
     actionToken,
     { ref, yes: "yes" },
     html`<button>Delete permanently</button>`,
@@ -57,7 +57,7 @@ async function privateAction({ dex, form, to, actionToken }: ActionRequest): Pro
     const title = "No longer private"
     return { title, body: messagePageHtml(title, `${project} is shown everywhere again.`) }
   }
-  const undo = actionForm(to.to("do/private"), actionToken, { project, off: "yes" }, html`<button>Undo</button>`)
+  const undo = actionForm(to.path("do/private"), actionToken, { project, off: "yes" }, html`<button>Undo</button>`)
   const body = html`<section class="notice"><h1>Private</h1><p>From now on dex shows ${project} only if you ask inside that folder.</p>${undo}</section>`
   return { title: "Private", body }
 }

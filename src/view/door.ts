@@ -29,7 +29,7 @@ export type EntryRequest = { to: string; page: boolean }
  */
 export type Door = {
   /** Answers every other `dex view` with a new entry. */
-  open(makeEntry: (wanted: EntryRequest) => Entry): Promise<void>
+  open(makeEntry: (request: EntryRequest) => Entry): Promise<void>
   /** Writes a file that opens an address. Returns undefined if that fails. */
   writePage(address: string): string | undefined
   close(): void
@@ -141,7 +141,7 @@ async function listenIn(server: Server, folder: string): Promise<void> {
   if (process.platform !== "win32") chmodSync(socket, 0o600)
 }
 
-function answerClient(client: Socket, makeEntry: (wanted: EntryRequest) => Entry): void {
+function answerClient(client: Socket, makeEntry: (request: EntryRequest) => Entry): void {
   let request = ""
   client.on("error", () => {}) // the client went away
   client.setTimeout(ANSWER_TIMEOUT_MS, () => client.destroy())

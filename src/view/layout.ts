@@ -66,7 +66,7 @@ export function messagePageHtml(title: string, text: string): Html {
 
 /** The page for requests without the cookie. It reveals nothing. */
 export function noAccessPage(): Html {
-  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time; <code>dex view ADDRESS</code> opens the page of an older address there.</p></body></html>`
+  return html`<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>dex</title></head><body><h1>This page is closed</h1><p>Run <code>dex view</code> in a terminal. It opens a new page, at a new address each time. To open the page of an old address, run <code>dex view ADDRESS</code>.</p></body></html>`
 }
 
 /** The page for a browser that was just let in. */

@@ -19,11 +19,11 @@ const UNFINISHED_NOTES = [STILL_LEARNING, ANOTHER_IS_LEARNING, LEARNING_UNFINISH
  */
 export function pageDex(dex: Dex, fresh: Freshness, learnWithinMs: number): PageDex {
   let isLearning = false
-  const learnInBackground = async (also: ExtraFacts) => {
-    const notes = await fresh.learn(also, learnWithinMs)
+  const learnInBackground = async (extraFacts: ExtraFacts) => {
+    const notes = await fresh.learn(extraFacts, learnWithinMs)
     const finalNotes = notes.filter((note) => !UNFINISHED_NOTES.includes(note))
     // Checked before the page reads any facts. If another process has learned everything by now, the page will be complete.
-    if (finalNotes.length < notes.length && (await isStillBehind(dex, also))) isLearning = true
+    if (finalNotes.length < notes.length && (await isStillBehind(dex, extraFacts))) isLearning = true
     return finalNotes
   }
   return Object.create(dex, {

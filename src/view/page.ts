@@ -75,7 +75,7 @@ export function createAddresses(base: string) {
   const conversation = (ref: string, rest = "") => `c/${encodeURIComponent(ref)}${rest}`
   return {
     base,
-    to,
+    path: to,
     home: () => to(""),
     find: (query: Record<string, string | number | undefined> = {}) => to("find", query),
     usage: (query: Record<string, string | number | undefined> = {}) => to("usage", query),

@@ -53,7 +53,7 @@ export type ServedView = {
   /** Creates an address that lets one browser in, once. */
   enter(path: string): string
   /** Creates such an address, and a file that opens it if one is requested and there is a door. */
-  entry(wanted: EntryRequest): Entry
+  entry(request: EntryRequest): Entry
   url: string
   /** Resolves when the view has ended because it was idle for too long or was stopped. */
   ended: Promise<"idle" | "stopped">
@@ -76,19 +76,19 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   const entryFiles = createEntryFiles(door)
   const idleTimer = createIdleTimer(options.idleMs)
   const pageWatch = createPageWatch(start, log)
-  const changes = createChanges({ ...home, use: withDex, log, onOpen: (isOpen) => pageWatch.set(isOpen) })
+  const changes = createChanges({ ...home, use: withDex, log, onOpen: (isOpen) => pageWatch.setOpen(isOpen) })
   const app = createViewApp({
     ...{ base, session, pages, actions, use, log },
     enter: (code) => {
-      entryFiles.used(code)
+      entryFiles.remove(code)
       return session.enter(code)
     },
     assets: loadAssets(),
-    onUse: idleTimer.used,
+    onUse: idleTimer.recordUse,
     changes: () => changes.open(),
   })
-  // A random free port each time: at a fixed port, a service worker of another server may still be in the browser and answer for
-  // it.
+  // A random free port each time: at a fixed port, a service worker of another server may still be in the browser and answer
+  // in place of the view.
   const listening = await listen({
     fetch: (request) => app.fetch(request),
     place: { host: "127.0.0.1", port: 0 },
@@ -97,19 +97,23 @@ export async function serveView(options: ViewOptions): Promise<ServedView> {
   })
   const addressWith = (code: string, path: string) =>
     `${listening.url}${ENTER_PATH}?${new URLSearchParams({ code, ...(path !== "" && { to: path }) })}`
-  const entry = (wanted: EntryRequest): Entry => {
+  const entry = (request: EntryRequest): Entry => {
     const code = session.makeCode()
-    const address = addressWith(code, wanted.to)
-    const page = wanted.page ? entryFiles.write(code, address) : undefined
+    const address = addressWith(code, request.to)
+    const page = request.page ? entryFiles.write(code, address) : undefined
     return { address, page }
   }
-  await door?.open(entry).catch((error: unknown) => log(`A second \`dex view\` will start its own: ${String(error)}`))
+  await door
+    ?.open(entry)
+    .catch((error: unknown) =>
+      log(`A second \`dex view\` cannot connect to this one and will start its own server: ${String(error)}`),
+    )
   void fresh.pickUp(0)
   const stop = async (reason: "idle" | "stopped") => {
     changes.stop()
     door?.close()
     listening.close()
-    await Promise.all([pageWatch.set(false), fresh.stop(600), tracesWritten()])
+    await Promise.all([pageWatch.setOpen(false), fresh.stop(600), tracesWritten()])
     idleTimer.end(reason)
   }
   idleTimer.onIdle(() => void stop("idle"))
@@ -139,7 +143,7 @@ function createEntryFiles(door: Door | undefined) {
     pages.delete(code)
   }
   return {
-    used: removePage,
+    remove: removePage,
     write(code: string, address: string): string | undefined {
       const page = door?.writePage(address)
       if (page === undefined) return undefined
@@ -166,7 +170,7 @@ function createIdleTimer(idleMs: number) {
   startTimer(idleMs)
   return {
     ended,
-    used: () => {
+    recordUse: () => {
       usedAt = Date.now()
     },
     onIdle: (handler: () => void) => {
@@ -205,7 +209,7 @@ function createPageWatch(start: Start, log: (line: string) => void) {
     }
   }
   return {
-    async set(isOpen: boolean): Promise<void> {
+    async setOpen(isOpen: boolean): Promise<void> {
       if (isOpen === (controller !== undefined)) return lastRun
       controller?.abort()
       controller = isOpen ? new AbortController() : undefined

@@ -6,7 +6,7 @@ import { readArguments } from "../../src/cli/args.ts"
 import { commands } from "../../src/cli/commands.ts"
 import { hasOldName } from "../../src/cli/forms.ts"
 import { listedCommands } from "../../src/cli/other-commands.ts"
-import { TYPED_AFTER_DEX } from "../../src/cli/print/words.ts"
+import { WORDS_AFTER_DEX } from "../../src/cli/print/words.ts"
 import { dex as dexAlone } from "../support/dex.ts"
 import { smallHome } from "../support/home.ts"
 import { tempDir } from "../support/temp.ts"
@@ -56,7 +56,7 @@ describe("names that people try", () => {
 
   test("`asTyped` knows every alias", () => {
     const names = listedCommands(commands).flatMap(({ name, aliases = [] }) => [name, ...aliases])
-    expect([...TYPED_AFTER_DEX].sort()).toEqual(
+    expect([...WORDS_AFTER_DEX].sort()).toEqual(
       [...names, ...retired, "version", "-v", "-V", "--version", "--plain"].sort(),
     )
   })

@@ -97,7 +97,7 @@ describe("dex eval --mine", () => {
     expect(output.hit_at_5_interval.low).toBeCloseTo(0.757, 2)
     const run = await measured(home)
     expect(run.code).toBe(0)
-    expect(run.stdout).toMatch(/^hit@5 on your work: 100 % {2}\(95 % sure: 76 % to 100 %\)\n/)
+    expect(run.stdout).toMatch(/^hit@5 on your work: 100 % {2}\(95 % confidence: 76 % to 100 %\)\n/)
     expect(run.stdout).toMatch(/silent, left out +100 %/)
     expect(temporary(home)).toEqual([])
   })

@@ -64,7 +64,7 @@ describe("finding", () => {
     const sum = numbers.pop()!
     expect(numbers.length).toBeGreaterThan(1)
     expect(numbers.reduce((a, b) => a + b, 0)).toBeCloseTo(sum, 1)
-    expect(first).toContain("the words, the rarer the more")
+    expect(first).toContain("the words; rarer words count more")
   })
 
   test("without words it shows the same as dex list, in pages", async () => {

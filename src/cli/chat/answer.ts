@@ -6,7 +6,12 @@ import { notesOf, printAsk, sourceLines } from "../print/ask.ts"
 import { say } from "../print/words.ts"
 
 export type StartedChat = Awaited<ReturnType<typeof startChat>>
-type AnswerOptions = { signal: AbortSignal; verbose: boolean; mentionsNoModel: boolean }
+type AnswerOptions = {
+  signal: AbortSignal
+  verbose: boolean
+  /** True if the notes may say that no model is set up. */
+  reportsMissingModel: boolean
+}
 
 export const HOW_TO_SET_UP =
   "To set up a model: dex config set llm.provider http://localhost:11434/v1 (Ollama, LM Studio, vLLM or any other server of that kind) and dex config set llm.model <its name>; dex config set llm.api_key for OpenAI; or dex config set llm.provider agent for a coding agent that you have."
@@ -37,17 +42,17 @@ export async function printAnswer(
     })
     .finally(printer.end)
   stored.answer(turn)
-  showSourcesAndNotes(turn, isShown, options.mentionsNoModel, terminal)
+  showSourcesAndNotes(turn, isShown, options.reportsMissingModel, terminal)
   return turn
 }
 
-function showSourcesAndNotes(turn: Turn, isShown: boolean, mentionsNoModel: boolean, terminal: Terminal): void {
+function showSourcesAndNotes(turn: Turn, isShown: boolean, reportsMissingModel: boolean, terminal: Terminal): void {
   const lines = isShown
     ? ["", ...sourceLines(turn.sources, terminal)]
     : printAsk(turn, { terminal, home: "", numbered: false }).lines
   if (lines.length > 0) process.stdout.write(`${lines.join("\n")}\n`)
   const noAnswer = turn.sources.length > 0 || turn.stopped ? [] : [turn.answer]
-  const notes = [...noAnswer, ...notesOf(mentionsNoModel ? turn : withoutNoModel(turn))]
+  const notes = [...noAnswer, ...notesOf(reportsMissingModel ? turn : withoutMissingModelNote(turn))]
   if (turn.forgot)
     notes.push(
       `This chat is long: its first ${turn.forgot === 1 ? "question is" : `${turn.forgot} questions are`} no longer sent to the model. /clear starts over.`,
@@ -56,7 +61,7 @@ function showSourcesAndNotes(turn: Turn, isShown: boolean, mentionsNoModel: bool
   if (notes.length > 0) say(...notes)
 }
 
-function withoutNoModel(turn: Turn): Turn {
+function withoutMissingModelNote(turn: Turn): Turn {
   const { note, ...rest } = turn
   const otherNotes = note?.replace(NO_MODEL, "").trim()
   return otherNotes ? { ...rest, note: otherNotes } : rest

@@ -25,7 +25,7 @@ export async function chatCommand(input: ChatInput): Promise<number> {
     const started = await startChat(dex, input)
     if (isInteractive) return await (await import("./talk.ts")).runChat(dex, started, input)
     const turn = await untilInterrupted((signal) =>
-      printAnswer(started, input.query!, { signal, verbose: input.verbose === true, mentionsNoModel: true }),
+      printAnswer(started, input.query!, { signal, verbose: input.verbose === true, reportsMissingModel: true }),
     )
     const unread = await historyNote(dex, { found: turn.sources.length > 0 })
     if (unread !== undefined) say(unread)

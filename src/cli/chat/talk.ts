@@ -68,7 +68,7 @@ export async function runChat(dex: Dex, started: StartedChat, input: ChatInput):
 async function answerOrReport(started: StartedChat, question: string, verbose: boolean): Promise<Turn | undefined> {
   try {
     return await untilInterrupted((signal) =>
-      printAnswer(started, question, { signal, verbose, mentionsNoModel: false }),
+      printAnswer(started, question, { signal, verbose, reportsMissingModel: false }),
     )
   } catch (error) {
     if (!isDexError(error)) throw error

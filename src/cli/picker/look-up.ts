@@ -25,7 +25,7 @@ export async function findQuickRows(
   cache: TypedSearchCache,
 ): Promise<FoundRows> {
   if (text === "") return newestRows(dex, filter, limit)
-  const found = await searchAsTyped(
+  const matches = await searchAsTyped(
     await dex.store(),
     await dex.index(),
     {
@@ -38,7 +38,7 @@ export async function findQuickRows(
     },
     cache,
   )
-  const rows = found
+  const rows = matches
     .filter(({ project }) => !filter.here || project === dex.project)
     .map(({ ref, project = "", snippet, ...row }) => ({
       ...row,
@@ -46,10 +46,10 @@ export async function findQuickRows(
       project,
       snippet,
     }))
-  return { rows, hasMore: found.length === MAX_TYPED_ROWS, note: "" }
+  return { rows, hasMore: matches.length === MAX_TYPED_ROWS, note: "" }
 }
 
-/** How many rows to find: about a screenful, so that they are found before the next key press. */
+/** How many rows to find: about a screenful, so that the search ends before the next key press. */
 const MAX_TYPED_ROWS = 20
 
 /** The results of the full search, in its order. */
@@ -96,7 +96,7 @@ const MAX_MESSAGES = 40
 const MAX_CHARS = 1_500
 /** The most rows of a preview. Few screens have more. */
 const MAX_ROWS = 60
-/** The number of lines that the preview shows of a long message. */
+/** The preview shows at least this many lines of a long message. */
 const MIN_LINES = 6
 
 /** A preview for this screen. It begins with the conversation's first message, or just before the message that matched. */

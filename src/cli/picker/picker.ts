@@ -36,8 +36,8 @@ type PickerOptions = {
   text: string
   /** The newest conversations. */
   first: FoundRows
-  /** True if Enter returns the row and opens nothing. */
-  chooses: boolean
+  /** True if Enter returns the selected row and opens nothing. */
+  returnsRow: boolean
 }
 
 export type PickedAction =
@@ -118,12 +118,12 @@ function startPicker(options: PickerOptions, end: (picked: PickedAction) => void
     else if (action.type === "hand_over" || action.type === "view") end(action)
     else if (action.type === "copy") copy(action.row)
     else if (action.type === "read") void read(action.row).catch(fail)
-    else if (options.chooses) end({ type: "chosen", row: action.row })
+    else if (options.returnsRow) end({ type: "chosen", row: action.row })
     else resume(action.row)
   }
   const suspend = () => {
     // A command substitution is in its shell's process group, so stopping it would stop the shell.
-    if (options.chooses || process.platform === "win32") return
+    if (options.returnsRow || process.platform === "win32") return
     terminal.leave()
     process.kill(0, "SIGTSTP")
     terminal.enter()
@@ -215,7 +215,7 @@ function createPreviews(lookUp: LookUpProcess, onNew: () => void) {
   }
 }
 
-function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
+function lookOf({ output, terminal, dex, returnsRow }: PickerOptions): PickerLook {
   return {
     columns: output.columns || 80,
     rows: output.rows || 24,
@@ -223,7 +223,7 @@ function lookOf({ output, terminal, dex, chooses }: PickerOptions): PickerLook {
     program: terminal.program,
     unicode: glyphsOf(process.env).rule === "─",
     now: dex.now(),
-    enter: chooses ? "choose" : "resume",
+    enter: returnsRow ? "choose" : "resume",
   }
 }
 

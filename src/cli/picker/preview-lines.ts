@@ -9,8 +9,8 @@ export type Preview = {
   messages: string[][]
 }
 
-/** The maximum number of lines of one message, so that several messages fit. */
-const MAX_LINES = 6
+/** The maximum number of lines below the head of one message, so that several messages fit. */
+const MAX_BODY_LINES = 7
 
 export function previewLines(
   preview: Preview,
@@ -30,7 +30,7 @@ export function previewLines(
     if (lines.length >= rows) break
     // Omits blank lines between paragraphs, because there is little room.
     const [first = "", ...rest] = message.filter((line, i) => i === 0 || line !== "")
-    const body = rest.slice(0, MAX_LINES + 1)
+    const body = rest.slice(0, MAX_BODY_LINES)
     const omitted = rest.length - body.length
     lines.push(...[first, ...body].map((line) => (words ? markWords(line, words) : line)))
     if (omitted > 0) lines.push(paint(look, "dim", `… ${omitted} more ${omitted === 1 ? "line" : "lines"}`))

@@ -9,7 +9,7 @@ const MAX_FOUND_ROWS = 50
 
 export type RowFinderEvents = {
   /** `isFirst`: these are the first rows for these words. `isLast`: no better ones will follow. */
-  onFound(found: FoundRows, order: { isFirst: boolean; isLast: boolean }): void
+  onFound(result: FoundRows, order: { isFirst: boolean; isLast: boolean }): void
   onProblem(problem: string): void
 }
 
@@ -29,7 +29,7 @@ export function createRowFinder(
   let latestRequest = 0
   let pause: NodeJS.Timeout | undefined
   /** Returns a handler that ignores an answer if the words have changed since the question. */
-  const ifStillLatest = (onRows: (found: FoundRows) => void, fail = onProblem) => {
+  const ifStillLatest = (onRows: (result: FoundRows) => void, fail = onProblem) => {
     const requestNumber = latestRequest
     return (answer: LookUpAnswer) => {
       if (requestNumber !== latestRequest) return
@@ -40,25 +40,25 @@ export function createRowFinder(
   const listNewest = (filter: PickerFilter, isFirst: boolean) =>
     typing.ask(
       { type: "typed", query: { text: "", filter, limit: MAX_LISTED_ROWS }, isAgain: !isFirst },
-      ifStillLatest((found) => onFound(found, { isFirst, isLast: true })),
+      ifStillLatest((result) => onFound(result, { isFirst, isLast: true })),
     )
   const search = (text: string, filter: PickerFilter, isRefresh: boolean) => {
     const query = { text, filter, limit: MAX_FOUND_ROWS }
     let quickResult: FoundRows = { rows: [], hasMore: false, note: "" }
     let rankedResult: FoundRows | undefined
     let problem: string | undefined
-    const showRankedResult = (found: FoundRows) => {
+    const showRankedResult = (result: FoundRows) => {
       const isFirst = !isRefresh && rankedResult === undefined && quickResult.rows.length === 0
-      rankedResult = found
-      onFound(appendQuickRows(found, quickResult), { isFirst, isLast: true })
+      rankedResult = result
+      onFound(appendQuickRows(result, quickResult), { isFirst, isLast: true })
     }
-    const showQuickResult = (found: FoundRows) => {
-      quickResult = found
+    const showQuickResult = (result: FoundRows) => {
+      quickResult = result
       // Either of the two processes may answer first.
       if (rankedResult) showRankedResult(rankedResult)
       else if (problem !== undefined) showProblem(problem)
       // An empty quick result is not shown: the full search may find more.
-      else if (!isRefresh && found.rows.length > 0) onFound(found, { isFirst: true, isLast: false })
+      else if (!isRefresh && result.rows.length > 0) onFound(result, { isFirst: true, isLast: false })
     }
     // Keeps the quick results, newest first, if the full search failed.
     const showProblem = (note: string) => {

@@ -36,7 +36,7 @@ const MIN_LIST_COLUMNS = 44
 /** The number of lines around the list: above it the words and a rule, below it a rule and the keys. */
 const LINES_AROUND = 4
 
-/** Draws the complete screen, one text per row. */
+/** Draws the complete screen, as one string per row. */
 export function drawScreen(state: PickerState, preview: Preview | undefined, look: PickerLook): Frame {
   const { bodyRows } = layoutOf(look)
   const { line, column } = wordsLine(state, look)
@@ -117,12 +117,12 @@ function filterAndCount({ filter, rows, hasMore, syncing, isFinding }: PickerSta
   return parts.filter((part) => part !== "").join("  ")
 }
 
-function ruleLine(note: string, cross: string, look: PickerLook): string {
+function ruleLine(note: string, junction: string, look: PickerLook): string {
   const { listColumns } = layoutOf(look)
   const rule =
-    cross === "─"
+    junction === "─"
       ? "─".repeat(look.columns)
-      : `${"─".repeat(listColumns)}${cross}${"─".repeat(Math.max(0, look.columns - listColumns - 1))}`
+      : `${"─".repeat(listColumns)}${junction}${"─".repeat(Math.max(0, look.columns - listColumns - 1))}`
   if (note === "") return paint(look, "dim", rule)
   const text = ` ${clip(safeLine(asTyped(note, look)), look.columns - 4)} `
   return paint(look, "dim", "─") + paint(look, "yellow", text) + paint(look, "dim", rule.slice(1 + widthOf(text)))

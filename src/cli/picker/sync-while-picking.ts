@@ -27,7 +27,7 @@ type SyncLine = {
 }
 
 /** How often to look for new rows, in milliseconds. Messages can be found about two seconds after they are read. */
-const MORE_EVERY_MS = 2_000
+const REFRESH_INTERVAL_MS = 2_000
 
 /**
  * Syncs in a subprocess. If another dex process is already syncing, shows its progress, and then reads what it missed. `stop`
@@ -41,7 +41,7 @@ export function syncWhilePicking({ onProgress, onMore, onEnd }: SyncEvents): { s
   let hasChanged = false
   let lastReport = { done: -1, at: Date.now() }
   const reportMore = (done: number) => {
-    if (done <= lastReport.done || Date.now() - lastReport.at < MORE_EVERY_MS) return
+    if (done <= lastReport.done || Date.now() - lastReport.at < REFRESH_INTERVAL_MS) return
     lastReport = { done, at: Date.now() }
     onMore()
   }

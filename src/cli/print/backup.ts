@@ -62,7 +62,7 @@ export function printImport(output: ImportOutput, { home }: PrintContext): Print
 export function printShare(output: OutputOf<typeof share>, { home }: PrintContext): PrintedOutput {
   if (output.text !== undefined) return { lines: output.text.split("\n") }
   const removed = output.taken_out.map(
-    ({ what, count, earlier }) => `  ${what}: ${count} ×${earlier ? ", when it was read" : ""}`,
+    ({ what, count, earlier }) => `  ${what}: ${count} ×${earlier ? " (already removed when dex read it)" : ""}`,
   )
   return {
     lines: [

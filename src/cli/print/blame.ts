@@ -111,7 +111,7 @@ function whoLines(commit: Commit, room: number): string[] {
 
 function agentLines(agents: Output["agents"], terminal: Terminal): string[] {
   const total = agents.reduce((sum, agent) => sum + agent.total, 0)
-  const names = agents.map(({ agent }) => (agent === "" ? "nobody known" : safeLine(agent)))
+  const names = agents.map(({ agent }) => (agent === "" ? "author unknown" : safeLine(agent)))
   const width = Math.max(0, ...names.map(widthOf))
   return agents.map((agent, i) => {
     const share = `${((100 * agent.total) / Math.max(1, total)).toFixed(1)} %`

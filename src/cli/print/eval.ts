@@ -12,7 +12,7 @@ export function printEval(output: OutputOf<typeof evaluate>, { terminal }: Print
   if (!figures || !interval || !searched) return { lines: [], notes: output.notes }
   const rows = [
     ["hit@1", percent(figures.hit_at_1), "came first"],
-    ["MRR", figures.mrr.toFixed(2), "the mean of 1 / place"],
+    ["MRR", figures.mrr.toFixed(2), "the mean of 1 / rank"],
     ["silent", percent(figures.silent), "found nothing, though the answer was there; less is better"],
     [
       "silent, left out",
@@ -21,7 +21,7 @@ export function printEval(output: OutputOf<typeof evaluate>, { terminal }: Print
     ],
   ] as const
   const lines = [
-    `${paint(terminal, "bold", `hit@5 on your work: ${percent(figures.hit_at_5)}`)}  (95 % sure: ${percent(interval.low)} to ${percent(interval.high)})`,
+    `${paint(terminal, "bold", `hit@5 on your work: ${percent(figures.hit_at_5)}`)}  (95 % confidence: ${percent(interval.low)} to ${percent(interval.high)})`,
     "",
     ...wrap(
       `${many(figures.n, "commit")} by your agents were searched for by subject, in ${many(searched.conversations, "conversation")} (${many(searched.messages, "message")}) without the commits, logs and subjects themselves. For ${grouped(Math.round(figures.hit_at_5 * figures.n))} of them the conversation that did the work was among the first five hits.`,
@@ -37,6 +37,6 @@ export function printEval(output: OutputOf<typeof evaluate>, { terminal }: Print
   ]
   const reasons = Object.entries(asked.left_out).filter(([, n]) => n > 0)
   const others = reasons.map(([reason, n]) => `${grouped(n)} ${reason.replaceAll("_", " ")}`).join(", ")
-  const leftOut = others === "" ? [] : [`Not searched for, of ${many(asked.commits, "commit")}: ${others}.`]
+  const leftOut = others === "" ? [] : [`Of ${many(asked.commits, "commit")}, some were not searched for: ${others}.`]
   return { lines, notes: [...leftOut, ...output.notes] }
 }

@@ -74,7 +74,9 @@ function printPreview({ conversations, bytes, taken_out, truncated }: NonNullabl
 }
 
 function removedTexts(list: NonNullable<Output["preview"]>["taken_out"]): string[] {
-  return list.map(({ what, count, earlier }) => `${safeLine(what)} ${count} ×${earlier ? " when it was read" : ""}`)
+  return list.map(
+    ({ what, count, earlier }) => `${safeLine(what)} ${count} ×${earlier ? " (already removed when dex read it)" : ""}`,
+  )
 }
 
 function printStatus(output: Output, { terminal, home }: PrintContext): PrintedOutput {
@@ -117,9 +119,9 @@ function printStatus(output: Output, { terminal, home }: PrintContext): PrintedO
       ...(refusedLines.length === 0 ? [] : ["Refused by the hub:", ...refusedLines]),
       ...(hiddenLines.length === 0
         ? []
-        : ["Hidden on the hub from everyone else, by the rule that found a secret:", ...hiddenLines]),
+        : ["Hidden from everyone else on the hub, each with the rules that found a secret:", ...hiddenLines]),
       ...(receipts.length === 0 ? [] : ["Deleted on the hub:", ...receipts]),
-      ...(output.pushed_at === undefined ? [] : [`Everything was last sent ${when(output.pushed_at)}.`]),
+      ...(output.pushed_at === undefined ? [] : [`The last complete push was ${when(output.pushed_at)}.`]),
       ...(output.notices ?? []).map(safeLine),
     ],
     notes: [
@@ -144,12 +146,12 @@ function storedLines({ yours, team }: NonNullable<Output["stored"]> = {}): strin
 
 function receiptLine({ at, conversations, why, by, key_gone_at }: NonNullable<Output["receipts"]>[number]): string {
   const cause = by === undefined ? why : `by ${by}`
-  const files =
+  const fileText =
     key_gone_at === undefined
       ? "it will soon be deleted from the files"
       : `it was deleted from the files ${when(key_gone_at)}`
   return safeLine(
-    `  ${when(at)}  ${many(conversations, "conversation")} (${cause}): key deleted from the tables, ${files}`,
+    `  ${when(at)}  ${many(conversations, "conversation")} (${cause}): key deleted from the tables; ${fileText}`,
   )
 }
 
@@ -176,7 +178,9 @@ function accessLine({ member, project, level }: NonNullable<Output["access"]>): 
 function printMembers(members: NonNullable<Output["members"]>): PrintedOutput {
   return {
     lines: members.map(({ name, level, group_level }) =>
-      [name, `${level}${group_level === undefined ? "" : ` (a group gives ${group_level})`}`].map(safeLine).join("  "),
+      [name, `${level}${group_level === undefined ? "" : ` (${group_level} through a group)`}`]
+        .map(safeLine)
+        .join("  "),
     ),
   }
 }
@@ -184,9 +188,9 @@ function printMembers(members: NonNullable<Output["members"]>): PrintedOutput {
 function printTokens(tokens: NonNullable<Output["tokens"]>): PrintedOutput {
   const lines = tokens.map(({ id, name, kind, scopes, created_at, expires_at, last_used_at, revoked_at }) => {
     const expiryText = revoked_at ? "revoked" : expires_at ? `until ${when(expires_at)}` : "does not expire"
-    const used = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
+    const usageText = last_used_at ? `used ${last_used_at.slice(0, 10)}` : "not used"
     return safeLine(
-      `${id}  ${name} (${kind}): ${scopes.join(", ")}; created ${created_at.slice(0, 10)}, ${used}, ${expiryText}`,
+      `${id}  ${name} (${kind}): ${scopes.join(", ")}; created ${created_at.slice(0, 10)}, ${usageText}, ${expiryText}`,
     )
   })
   return { lines, notes: ["To revoke one: dex hub tokens revoke ID"] }
@@ -221,7 +225,7 @@ function printUnshared(output: Output, { home }: PrintContext): PrintedOutput {
         ...outcome,
         notes: [
           ...(outcome.notes ?? []),
-          `${many(stayingCount, "conversation")} of the project stay on the hub. \`dex hub unshare --forget\` deletes them.`,
+          `${many(stayingCount, "conversation of the project is", "conversations of the project are")} still on the hub. \`dex hub unshare --forget\` deletes them.`,
         ],
       }
     : outcome
@@ -246,7 +250,7 @@ function withPushResult(head: string[], { pushed, problem }: Pick<Output, "pushe
   const results = [
     sent > 0 ? `${many(sent, "conversation")} sent (${megabytes(bytes)})` : "Nothing new to send",
     ...(removed > 0 ? [`${many(removed, "conversation")} deleted on the hub`] : []),
-    ...(refused > 0 ? [`${many(refused, "conversation")} refused. Run \`dex hub status\` to see why`] : []),
+    ...(refused > 0 ? [`${many(refused, "conversation")} refused by the hub. Run \`dex hub status\` to see why`] : []),
   ]
   return {
     lines: [...head, `${results.join(", ")}.`],

@@ -93,7 +93,7 @@ export function printInstall(
   const missingAgents = output.agents
     .filter(({ title, found }) => !found && !onlyRead.includes(title))
     .map(({ title }) => title)
-  const changed = output.files.some(({ change }) => ["create", "edit"].includes(change))
+  const hasChanges = output.files.some(({ change }) => ["create", "edit"].includes(change))
   return {
     lines,
     notes: [
@@ -104,10 +104,10 @@ export function printInstall(
         home,
       ),
       ...backupNotes(output, home),
-      changed
+      hasChanges
         ? "Restart open agents to use dex. `dex install --check` starts the server to test it; `dex uninstall` removes everything again."
         : "Nothing had to be changed. `dex install --check` starts the server to test it.",
-      ...(changed && output.hooks === true
+      ...(hasChanges && output.hooks === true
         ? [
             speak
               ? "dex makes suggestions to your agents. `dex suggest --mute <kind|project>` turns some of them off, and `dex install --no-hooks` all of them."
@@ -140,13 +140,13 @@ export function printUninstall(output: WiringOutput, context: PrintContext): Pri
     paint(context.terminal, "bold", title),
     ...changeLines(output, agent, context),
   ])
-  const failed = output.files.filter(({ problem }) => problem !== undefined).length
+  const failedCount = output.files.filter(({ problem }) => problem !== undefined).length
   return {
     lines,
     notes: [
       ...backupNotes(output, context.home),
-      failed > 0
-        ? `${many(failed, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
+      failedCount > 0
+        ? `${many(failedCount, "file")} could not be restored; see above, then run \`dex uninstall\` again.`
         : output.launcher_kept
           ? "The rest was removed. The remaining entries still start dex, so its launcher stays. Delete them, then run `dex uninstall` again."
           : "Removed. Your history stays where it is; `dex install` connects the agents again.",

@@ -106,9 +106,9 @@ function sizeOf(row: Row): string {
 
 /** Lines, files and commits: `+120 -8 3f 1c`. */
 function workOf(row: Row): string {
-  const lines = row.lines_added + row.lines_removed > 0
+  const hasLines = row.lines_added + row.lines_removed > 0
   return [
-    ...(lines ? [`+${formatCount(row.lines_added)} -${formatCount(row.lines_removed)}`] : []),
+    ...(hasLines ? [`+${formatCount(row.lines_added)} -${formatCount(row.lines_removed)}`] : []),
     ...(row.files > 0 ? [`${row.files}f`] : []),
     ...(row.commits > 0 ? [`${row.commits}c`] : []),
   ].join(" ")

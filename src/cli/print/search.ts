@@ -80,7 +80,7 @@ function nounFor(hits: Hit[], byMessage: boolean): string {
 }
 
 const INDENT = "    "
-/** The width in columns below which age, agent and project go below the title, which would otherwise get only half a line. */
+/** On a screen with fewer columns, age, agent and project get their own line. Otherwise the title would have only half a line. */
 const NARROW_COLUMNS = 72
 
 /** On a terminal: title, age, agent and project, and one line of the snippet. Ten results fit on a screen. */
@@ -110,13 +110,16 @@ function ownerPrefix({ id }: Hit): string[] {
   return owner === undefined ? [] : [safeLine(owner)]
 }
 
-/** As much text around the first highlighted word as fits on a line. The stars around it take no room if they become a colour. */
+/**
+ * As much text around the first highlighted word as fits on a line. The asterisks around the word take no room if colour
+ * replaces them.
+ */
 function oneLine(snippet: string, terminal: Terminal): string {
   const room = terminal.columns - INDENT.length
   const withoutMarks = (text: string) => text.replaceAll("**", "")
   const visibleWidth = (text: string) => widthOf(terminal.color ? withoutMarks(text) : text)
   const line = clipSnippet(safeLine(snippet), room, visibleWidth, 4)
-  // The text has no spaces, or one very long word, so it is cut.
+  // If the line is still too wide, the text has no spaces or a very long word, and is cut.
   return visibleWidth(line) <= room ? line : clip(withoutMarks(line), room)
 }
 

@@ -121,9 +121,9 @@ export function printRead(output: OutputOf<typeof read>, context: PrintContext):
       lines.push("")
     }
     if (message.cut && message.cut.to < message.cut.of)
-      notes.push(`Message ${message.index} is shown to character ${message.cut.to} of ${message.cut.of}.`)
+      notes.push(`Message ${message.index} is shown up to character ${message.cut.to} of ${message.cut.of}.`)
   }
-  if (output.not_found !== undefined) notes.push(`No message has the number ${output.not_found}.`)
+  if (output.not_found !== undefined) notes.push(`There is no message with the number ${output.not_found}.`)
   if (output.hidden_parts) notes.push(`${many(output.hidden_parts, "part")} hidden.`)
   if (output.truncated)
     notes.push(

@@ -144,11 +144,11 @@ function subscriptionLines(subscription: ListedSubscription, { terminal, home }:
     subscription.last_triggered === undefined
       ? "not notified yet"
       : `last notified ${when(subscription.last_triggered)}`
-  const cooldown = subscription.cooldown_ms === 0 ? "" : `, every ${seconds(subscription.cooldown_ms)} at the most`
+  const cooldown = subscription.cooldown_ms === 0 ? "" : `, at most every ${seconds(subscription.cooldown_ms)}`
   return [
     `${paint(terminal, "cyan", subscription.id)}  ${clip(shortPath(safeLine(subscription.project), home), terminal.columns - subscription.id.length - 2)}`,
     ...wrap(subscription.patterns.map(safeLine).join(", "), room).map((line) => `    ${line}`),
-    `    ${paint(terminal, "dim", clip(`${destination}; from ${subscription.min_relevance} on, ${subscription.max_per_trigger} at a time${cooldown}; ${lastNotified}`, room))}`,
+    `    ${paint(terminal, "dim", clip(`${destination}; relevance ${subscription.min_relevance} or higher, ${subscription.max_per_trigger} at a time${cooldown}; ${lastNotified}`, room))}`,
     ...(subscription.enabled
       ? []
       : [`    ${paint(terminal, "yellow", clip(`off: ${safeLine(subscription.disabled_because ?? "")}`, room))}`]),

@@ -19,7 +19,7 @@ export function describeAdded({
 }
 
 export function describeUnreadable(unreadable: readonly unknown[]): string {
-  return `${unreadable.length} could not be read. Run \`dex doctor sources\` to see why.`
+  return `${many(unreadable.length, "transcript")} could not be read. Run \`dex doctor sources\` to see why.`
 }
 
 /** Sentences about a sync for the picker; none if nothing is new. */

@@ -51,20 +51,20 @@ function costText({ cost, unpriced_tokens }: Pick<Row, "cost" | "unpriced_tokens
   return `${dollars(cost)}${unpriced_tokens > 0 ? "+" : ""}`
 }
 
-type Column = { name: string; of: (row: Row) => string }
+type Column = { name: string; cellOf: (row: Row) => string }
 
 const COLUMNS: Record<string, Column> = {
-  cost: { name: "cost", of: costText },
-  tokens: { name: "tokens", of: ({ tokens }) => shortCount(tokens) },
-  input: { name: "input", of: ({ input }) => shortCount(input) },
-  output: { name: "output", of: ({ output }) => shortCount(output) },
-  read: { name: "cache read", of: ({ cache_read }) => shortCount(cache_read) },
+  cost: { name: "cost", cellOf: costText },
+  tokens: { name: "tokens", cellOf: ({ tokens }) => shortCount(tokens) },
+  input: { name: "input", cellOf: ({ input }) => shortCount(input) },
+  output: { name: "output", cellOf: ({ output }) => shortCount(output) },
+  read: { name: "cache read", cellOf: ({ cache_read }) => shortCount(cache_read) },
   written: {
     name: "written",
-    of: ({ cache_write_5m, cache_write_1h, cache_write_other }) =>
+    cellOf: ({ cache_write_5m, cache_write_1h, cache_write_other }) =>
       shortCount(cache_write_5m + cache_write_1h + cache_write_other),
   },
-  subagents: { name: "subagents", of: ({ subagent_cost }) => (subagent_cost > 0 ? dollars(subagent_cost) : "") },
+  subagents: { name: "subagents", cellOf: ({ subagent_cost }) => (subagent_cost > 0 ? dollars(subagent_cost) : "") },
 }
 
 const WIDE_COLUMNS = 110
@@ -84,7 +84,7 @@ function tableOf({ rows, by, plan }: Output, terminal: Terminal, home: string): 
     ...(isWide ? [input!, output!, read!, written!] : []),
     ...(rows.some(({ subagent_cost }) => subagent_cost > 0) ? [subagents!] : []),
   ]
-  const cells = rows.map((row) => columns.map(({ of }) => of(row)))
+  const cells = rows.map((row) => columns.map(({ cellOf }) => cellOf(row)))
   const widths = columns.map(({ name }, i) => Math.max(name.length, ...cells.map((line) => line[i]!.length)))
   const usedColumns = widths.reduce((sum, width) => sum + width + 2, 0)
   const labels = rows.map((row) => labelOf(row, home))

@@ -62,7 +62,7 @@ export function kindName(kind: string): string {
  * The words that may follow `dex`. They are repeated here so that printing a line does not load the definitions of all commands;
  * a test compares both.
  */
-export const TYPED_AFTER_DEX =
+export const WORDS_AFTER_DEX =
   `search find list ls index show open get timeline scan read resume fix blame suggest tests decisions note notes
   suggestions feedback subscribe subscriptions unsubscribe docs traces trace stats usage cost costs guide sync sources doctor forget rm
   private mute reindex gc backup restore share export hub import eval config why ask chat map digest rules install uninstall handover
@@ -71,7 +71,7 @@ export const TYPED_AFTER_DEX =
 /** Rewrites the commands in dex's messages as this person types them: `npx dexctx show 1` if dex was started with npx. */
 export function asTyped(text: string, { program }: Pick<Terminal, "program">): string {
   if (program === undefined) return text
-  const command = new RegExp(`^dex$|(?<![\\w./-])dex(?=\`| (?:${TYPED_AFTER_DEX.join("|")})(?![\\w-]))`, "g")
+  const command = new RegExp(`^dex$|(?<![\\w./-])dex(?=\`| (?:${WORDS_AFTER_DEX.join("|")})(?![\\w-]))`, "g")
   return text.replace(command, program)
 }
 

@@ -35,7 +35,10 @@ export async function recordedSuggestions({
   return (await suggestions()).list({ would: true, from: choice.at, limit: 1_000 })
 }
 
-/** After the first week: shows what dex would have suggested to agents and, on a terminal, asks whether it may from now on. */
+/**
+ * After the first week: shows what dex would have suggested to agents and, on a terminal, asks whether it may make such
+ * suggestions from now on.
+ */
 export async function askToSpeak({ terminal, say, ...state }: AskToSpeakOptions): Promise<void> {
   const { home } = state
   const suggestions = await recordedSuggestions(state)

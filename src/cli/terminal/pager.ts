@@ -11,7 +11,7 @@ type Env = Record<string, string | undefined>
 export async function showInPager(lines: () => Iterable<string>, pager: boolean): Promise<void> {
   const { color } = terminalOf(process.stdout, process.env)
   const command = pager ? pagerCommand(process.env, color) : undefined
-  if (command === undefined || !(await throughPager(command, lines()))) printAll(lines())
+  if (command === undefined || !(await runPager(command, lines()))) printAll(lines())
 }
 
 /**
@@ -20,10 +20,10 @@ export async function showInPager(lines: () => Iterable<string>, pager: boolean)
  * passes to it.
  */
 export function pagerCommand(env: Env, color: boolean): string[] | undefined {
-  const chosen = (env.DEX_PAGER ?? env.PAGER ?? "less").trim()
-  if (chosen === "" || chosen === "cat" || env.TERM === "dumb") return undefined
-  if (!/^[\w@%+=:,./ -]+$/.test(chosen) && process.platform !== "win32") return ["/bin/sh", "-c", chosen]
-  const [program = "", ...options] = chosen.split(/ +/)
+  const commandLine = (env.DEX_PAGER ?? env.PAGER ?? "less").trim()
+  if (commandLine === "" || commandLine === "cat" || env.TERM === "dumb") return undefined
+  if (!/^[\w@%+=:,./ -]+$/.test(commandLine) && process.platform !== "win32") return ["/bin/sh", "-c", commandLine]
+  const [program = "", ...options] = commandLine.split(/ +/)
   if (!/(^|\/)less$/.test(program)) return [program, ...options]
   const isPlain = options.length === 0 && env.LESS === undefined
   return [program, ...(isPlain ? ["-RFX"] : color ? ["-R"] : []), ...options]
@@ -36,7 +36,7 @@ export function withLessCharset(env: Env): Env {
 }
 
 /** Returns false if the pager could not be started. */
-async function throughPager([program = "", ...args]: string[], lines: Iterable<string>): Promise<boolean> {
+async function runPager([program = "", ...args]: string[], lines: Iterable<string>): Promise<boolean> {
   // Ctrl-C is for the pager: less interrupts what it is doing; other pagers end, and then dex ends too. The handler is added
   // before the pager starts, because Ctrl-C may be pressed at once.
   const ignore = () => {}

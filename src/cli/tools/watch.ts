@@ -11,7 +11,7 @@ export const watch = defineTool({
   summary: "Keep the history up to date while you work",
   input: object({
     status: optional(flag("Show whether dex watch is running, since when, and what it last read.")),
-    off: optional(flag("Stop watching the project of this folder.")),
+    off: optional(flag("Stop watching this folder's project.")),
     install: optional(flag("Install dex watch as a user service (systemd or launchd) that starts when you log in.")),
     uninstall: optional(flag("Remove the user service.")),
     yes: optional(flag("With install and uninstall: do not ask.")),

@@ -6,8 +6,8 @@ export function copyOnClick(): void {
     const button = target instanceof Element ? target.closest<HTMLElement>("[data-copy]") : null
     const text = button?.dataset.copy
     if (!button || text === undefined) return
-    const label = button.dataset.says ?? button.textContent ?? ""
-    button.dataset.says = label
+    const label = button.dataset.label ?? button.textContent ?? ""
+    button.dataset.label = label
     const isCopied = await navigator.clipboard.writeText(text).then(
       () => true,
       () => false,

@@ -42,13 +42,13 @@ const KEYS: Record<string, () => void> = {
 function moveFocus(selector: string, step: 1 | -1): void {
   const elements = [...document.querySelectorAll<HTMLElement>(selector)]
   const current = elements.indexOf(document.activeElement?.closest<HTMLElement>(selector) as HTMLElement)
-  const top = 70
+  const headerHeight = 70
   const next =
     current >= 0
       ? elements[current + step]
       : step === 1
-        ? elements.find((element) => element.getBoundingClientRect().top > top)
-        : elements.findLast((element) => element.getBoundingClientRect().top < top - 10)
+        ? elements.find((element) => element.getBoundingClientRect().top > headerHeight)
+        : elements.findLast((element) => element.getBoundingClientRect().top < headerHeight - 10)
   if (!next) return
   next.focus({ preventScroll: true })
   next.scrollIntoView({ block: next.matches(".row") ? "nearest" : "start" })

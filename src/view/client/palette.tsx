@@ -36,7 +36,7 @@ export function openPalette(): void {
     if (!abortSignal.aborted) results.value = rows
   }
   openDialog("Go anywhere", ({ close }) => {
-    const visibleChoices = [...ownChoices(words.value), ...results.value].slice(0, 12)
+    const visibleChoices = [...pageChoices(words.value), ...results.value].slice(0, 12)
     const openChoice = (choice: Choice | undefined) => {
       if (!choice) return
       close()
@@ -91,7 +91,7 @@ function searchFor(words: string): Choice | undefined {
 }
 
 /** The pages, and the prompts of the open conversation. */
-function ownChoices(words: string): Choice[] {
+function pageChoices(words: string): Choice[] {
   const prompts = [...document.querySelectorAll<HTMLAnchorElement>(".outline a[data-number]")].map((link) => ({
     title: `#${link.dataset.number}`,
     description: link.textContent ?? "",

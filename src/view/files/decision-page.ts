@@ -127,7 +127,7 @@ async function fixHtml(dex: Dex, fix: KnownFix, to: Addresses): Promise<Html> {
       : html`<p>${await link(fix.fixed_number)}</p>`
   const omitted = fix.edit_lines_left_out
   return html`<section class="step bad"><h2>What failed</h2><pre class="code">${highlightedHtml(fix.command, "bash")}</pre><pre class="output">${fix.lines.join("\n")}</pre><p>${await link(fix.failed_number)}</p></section>
-<section class="step"><h2>What was changed</h2>${fixFilesHtml(fix, to)}${fix.edit === "" ? html`<p class="none">The agent does not record its changes line by line.</p>` : html`<pre class="code">${highlightedHtml(fix.edit, "diff")}</pre>`}${omitted > 0 && html`<p class="note">${many(omitted, "more line")} of the change: in the conversation.</p>`}</section>
+<section class="step"><h2>What was changed</h2>${fixFilesHtml(fix, to)}${fix.edit === "" ? html`<p class="none">The agent does not record its changes line by line.</p>` : html`<pre class="code">${highlightedHtml(fix.edit, "diff")}</pre>`}${omitted > 0 && html`<p class="note">${many(omitted, "more line of the change is", "more lines of the change are")} in the conversation.</p>`}</section>
 <section class="step good"><h2>What passed</h2>${passedHtml}</section>`
 }
 

@@ -128,7 +128,7 @@ function linesHtml({ lines }: BlamedOutput, index: number, file: RequestedFile, 
     const end = Math.min(lines.length, start + LINES_AT_ONCE)
     if (start < 0 || start >= lines.length) return undefined
     const page = to.file(project, path, { rev, from: start + 1 })
-    const part = to.to("file/part", { project, path, rev, from: start + 1 })
+    const part = to.path("file/part", { project, path, rev, from: start + 1 })
     return html`<a class="more" rel="${rel}" href="${page}" data-part="${part}">${label}: ${start + 1} to ${end}</a>`
   }
   return html`<section class="part" data-from="${from + 1}">${link(from - LINES_AT_ONCE, "prev", "Earlier lines")}${ownedLinesHtml(visibleLines, { path, project, to, hasAnchors: true })}${link(from + LINES_AT_ONCE, "next", "Later lines")}</section>`
@@ -162,21 +162,21 @@ type FileFacts = {
 
 async function sidesOf(file: RequestedFile): Promise<FileFacts> {
   const { dex, project, path, rev } = file
-  const changing = commitsChanging(project, path, { most: MAX_CHANGES, rev, signal: dex.signal })
-  changing.catch(() => {}) // an error is thrown where the result is awaited
+  const changesPromise = commitsChanging(project, path, { most: MAX_CHANGES, rev, signal: dex.signal })
+  changesPromise.catch(() => {}) // an error is thrown where the result is awaited
   if (!dex.hasHistory())
     return {
       ...NO_FACTS,
-      changes: await changing,
+      changes: await changesPromise,
       notes: ["No conversations have been read yet. Run `dex sync` in a terminal."],
     }
-  const [facts, decided] = await Promise.all([knownFacts(file), decisionsAbout(file)])
+  const [facts, decisionOutput] = await Promise.all([knownFacts(file), decisionsAbout(file)])
   return {
     ...facts,
-    decisions: decided.decisions,
-    decisionCount: decided.total,
-    changes: await changing,
-    notes: [...new Set([...facts.notes, ...decided.notes.filter((note) => !/^\d/.test(note))])],
+    decisions: decisionOutput.decisions,
+    decisionCount: decisionOutput.total,
+    changes: await changesPromise,
+    notes: [...new Set([...facts.notes, ...decisionOutput.notes.filter((note) => !/^\d/.test(note))])],
   }
 }
 

@@ -45,9 +45,9 @@ export async function requestedFile(request: Pick<PageRequest, "dex" | "query">)
 export function relativePathInProject(project: string, path: string): string {
   const absolute = resolve(project, path)
   const relativePath = relative(project, absolute)
-  const isNamed = path !== "" && !/[\0-\x1f]/.test(path) && !isAbsolute(path)
+  const isValidName = path !== "" && !/[\0-\x1f]/.test(path) && !isAbsolute(path)
   if (
-    !isNamed ||
+    !isValidName ||
     !isInside(project, absolute) ||
     relativePath === "" ||
     !isInside(realPathOf(project), realPathOf(absolute))

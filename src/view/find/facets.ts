@@ -45,8 +45,8 @@ export async function facetsHtml(dex: Dex, question: FindRequest, to: Addresses)
       address: addressWith(to, question, { [name]: question.filters[name] === value ? undefined : value }),
     }))
   // A project's path may be a part of another project's path. The link finds both, so both are counted.
-  const countInProject: Counts = (wanted) =>
-    inProjects.filter(({ project }) => project?.toLowerCase().includes(wanted.toLowerCase())).length
+  const countInProject: Counts = (name) =>
+    inProjects.filter(({ project }) => project?.toLowerCase().includes(name.toLowerCase())).length
   return html`<aside class="narrow" id="narrow" aria-label="Narrow">
 ${groupHtml("Time", monthsHtml(question, spansWithout("from", "to"), dex.now(), to))}
 ${groupHtml(

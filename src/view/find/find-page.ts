@@ -44,7 +44,7 @@ export async function findPage({ query, to, dex }: PageRequest): Promise<ViewPag
 
 async function resultsHtml(dex: Dex, question: FindRequest, page: FoundPage, to: Addresses): Promise<Html> {
   const { rows, summary, notes } = page
-  const filterChips = await narrowedHtml(dex, question, to)
+  const filterChips = await filterChipsHtml(dex, question, to)
   const heading = question.words === "" ? "Conversations" : `“${question.words}”`
   const notesHtml = notes.map((note) => html`<p class="note">${withCommands(note)}</p>`)
   const content =
@@ -65,7 +65,7 @@ const FILTER_LABELS: Record<keyof FindFilters, string> = {
 }
 
 /** The active filters, each with a link that removes it. */
-async function narrowedHtml(dex: Dex, question: FindRequest, to: Addresses): Promise<Html | undefined> {
+async function filterChipsHtml(dex: Dex, question: FindRequest, to: Addresses): Promise<Html | undefined> {
   const { source, from, to: until } = question.filters
   const names = source === undefined ? new Map<string, string>() : await agentNames(dex, [source])
   const isMonth = from !== undefined && from === until
@@ -107,7 +107,7 @@ function nothingHtml(question: FindRequest, to: Addresses): Html | undefined {
       html`One word alone: ${singleWords.slice(0, 8).map((word, i) => html`${i > 0 && ", "}<a href="${addressWith(to, question, { q: word })}">${word}</a>`)}`,
     html`<a href="${to.find()}">The newest conversations</a>`,
   ]
-  return html`<div class="none"><p>Nothing found.</p><ul>${suggestions.map((way) => way && html`<li>${way}</li>`)}</ul></div>`
+  return html`<div class="none"><p>Nothing found.</p><ul>${suggestions.map((suggestion) => suggestion && html`<li>${suggestion}</li>`)}</ul></div>`
 }
 
 /** The note with the text between backticks marked as a command. */
@@ -135,13 +135,13 @@ async function quickRows(dex: Dex, question: FindRequest): Promise<FoundPage | u
     limit: ROWS_AT_ONCE,
   }
   const store = await dex.store()
-  const found = await searchAsTyped(store, await dex.index(), typedQuery, await cacheFor(store))
-  if (found.length === 0) return undefined
-  const rows = found.map(({ ref, time, project: path = "", snippet, ...row }) => ({
+  const matches = await searchAsTyped(store, await dex.index(), typedQuery, await cacheFor(store))
+  if (matches.length === 0) return undefined
+  const rows = matches.map(({ ref, time, project: path = "", snippet, ...row }) => ({
     ...{ ...row, id: formatRef(ref), date: time, project: path },
     snippet,
   }))
-  return { rows, summary: "Newest first, until you pause", notes: [], hasMore: false }
+  return { rows, summary: "Newest first; ranked when you stop typing", notes: [], hasMore: false }
 }
 
 /** The rows that were read for the previous key press, by history. They are valid until something is written. */

@@ -75,7 +75,7 @@ function markedHtml(snippet: string): Html[] {
 
 /** The meaning of each part of a score. */
 const SCORE_PART_LABELS: Record<string, string> = {
-  words: "the words, the rarer the more",
+  words: "the words; rarer words count more",
   common: "very common words",
   pairs: "adjacent words, as you typed them",
   neighbours: "hits in neighbouring messages",

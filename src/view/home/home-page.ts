@@ -25,13 +25,13 @@ export async function homePage(request: PageRequest): Promise<ViewPage> {
   const range = { from, to: until }
   const body = html`<div class="home">
 <header class="title"><h1>What happened lately</h1>${storedLine(statistics)}</header>
-${lateSection("A year", to.to("year", { amount: query.get("year") ?? undefined }), "tall")}
+${lateSection("A year", to.path("year", { amount: query.get("year") ?? undefined }), "tall")}
 <div class="beside">
 ${await newestSection(request)}
-<div>${lateSection("Left open", to.to("left-open"))}${lateSection("Deleted soon", to.to("deleted-soon"))}</div>
+<div>${lateSection("Left open", to.path("left-open"))}${lateSection("Deleted soon", to.path("deleted-soon"))}</div>
 </div>
-${lateSection("Money and tokens", to.to("spent", { days, ...range }), "tall")}
-${lateSection("Projects", to.to("projects", range))}
+${lateSection("Money and tokens", to.path("spent", { days, ...range }), "tall")}
+${lateSection("Projects", to.path("projects", range))}
 </div>`
   return { title: "Home", section: "home", body }
 }
@@ -81,7 +81,7 @@ async function newestSection({ dex, to }: PageRequest): Promise<Html> {
   )
   const moreLink =
     total > MAX_NEWEST && html`<p class="note"><a href="${to.find()}">All ${many(total, "conversation")}</a></p>`
-  return html`<section class="newest" data-live="${to.to("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversations by a person.</p>` : html`<ol class="rows">${rows}</ol>`}${moreLink}</section>`
+  return html`<section class="newest" data-live="${to.path("newest")}"><h2>Newest</h2>${rows.length === 0 ? html`<p class="none">No conversations by a person.</p>` : html`<ol class="rows">${rows}</ol>`}${moreLink}</section>`
 }
 
 export async function newestPart(request: PageRequest): Promise<ViewPage> {
@@ -113,7 +113,7 @@ export async function spentPart(request: PageRequest): Promise<ViewPage> {
   const links = choiceLinks(
     PERIOD_DAYS.map((days) => [String(days), `${days} days`] as const),
     String(requestedDays(query)),
-    (days) => to.to("", { days }),
+    (days) => to.path("", { days }),
     "How many days",
   )
   const notes = [

@@ -15,7 +15,7 @@ import { type Addresses, addressOfRef, type PageRequest, type ViewPage } from ".
 import { sectionPage } from "./late-section.ts"
 
 const MAX_CONVERSATIONS = 12
-/** The maximum number of messages to read, because every message of each conversation is read. */
+/** The maximum number of messages to read in total. Each conversation is read completely. */
 const MAX_MESSAGES = 6_000
 const MAX_OPEN_ENDS = 3
 const MAX_CHECKS = 5
@@ -115,7 +115,7 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
     return sectionPage(
       request,
       DELETED_TITLE,
-      html`<p class="none">${deletions ? `Claude Code deletes transcripts after ${deletions.days} days, and none within a week. ` : ""}dex keeps what it has read.</p>`,
+      html`<p class="none">${deletions ? `Claude Code deletes transcripts after ${deletions.days} days. It will delete none within a week. ` : ""}dex keeps what it has read.</p>`,
     )
   const { days, soon, unread, transcripts } = deletions
   // A transcript is named after its conversation. Transcripts of private projects are counted, but not listed.
@@ -133,8 +133,8 @@ export async function deletedSoonPart(request: PageRequest): Promise<ViewPage> {
   )
   const text =
     unread === 0
-      ? `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has a copy of each.`
-      : `Claude Code deletes a transcript ${days} days after its last change, and ${grouped(soon)} of them within a week. dex has not read ${grouped(unread)} of these completely. Run \`dex sync\` to read them.`
+      ? `Claude Code deletes a transcript ${days} days after its last change. Within a week, it will delete ${grouped(soon)}. dex has a copy of each.`
+      : `Claude Code deletes a transcript ${days} days after its last change. Within a week, it will delete ${grouped(soon)}. dex has not read ${grouped(unread)} of these completely. Run \`dex sync\` to read them.`
   const deletionTime = (row: ConversationRow) => deletionTimes.get(row.ref.id) ?? Number.POSITIVE_INFINITY
   const shownRows = rows.toSorted((a, b) => deletionTime(a) - deletionTime(b)).slice(0, MAX_DELETED_SHOWN)
   const items = shownRows.map((row) => {

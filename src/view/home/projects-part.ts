@@ -23,15 +23,15 @@ export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   if (!dex.hasHistory())
     return sectionPage(request, "Projects", html`<p class="none">No conversations have been read yet.</p>`)
   const usageOutput = await runToolForPage(dex, usage, { by: "project", limit: 1_000, ...range })
-  const { done, left_out } = await workIn(dex, dateRange(range, dex.now()))
+  const { workByProject, left_out } = await workIn(dex, dateRange(range, dex.now()))
   const sums = new Map(usageOutput.rows.map((row) => [row.key, row]))
-  const names = [...new Set([...sums.keys(), ...done.keys()])]
-    .map((name) => ({ name, sum: sums.get(name), work: done.get(name) }))
+  const projects = [...new Set([...sums.keys(), ...workByProject.keys()])]
+    .map((name) => ({ name, sum: sums.get(name), work: workByProject.get(name) }))
     .sort((a, b) => (b.sum?.cost ?? 0) - (a.sum?.cost ?? 0) || (b.sum?.tokens ?? 0) - (a.sum?.tokens ?? 0))
-  if (names.length === 0)
+  if (projects.length === 0)
     return sectionPage(request, "Projects", html`<p class="none">No conversations in this period.</p>`)
-  const maxCost = Math.max(...names.map(({ sum }) => sum?.cost ?? 0))
-  const rows = names.slice(0, MAX_PROJECTS).map(({ name, sum, work }) => {
+  const maxCost = Math.max(...projects.map(({ sum }) => sum?.cost ?? 0))
+  const rows = projects.slice(0, MAX_PROJECTS).map(({ name, sum, work }) => {
     const isNamed = !name.startsWith("(")
     const title = isNamed
       ? html`<a class="title" href="${to.find({ project: name, ...range })}" title="${shortPath(name, dex.machine.home)}">${projectName(name)}</a>`
@@ -41,7 +41,7 @@ export async function projectsPart(request: PageRequest): Promise<ViewPage> {
   })
   const headings = html`<th scope="col">Project</th><th scope="col" class="more">Conversations</th><th scope="col">Lines</th><th scope="col">Commits</th><th scope="col" class="more">Tokens</th><th scope="col">Cost</th><td class="bar"></td>`
   const notes = [
-    ...(names.length > MAX_PROJECTS ? [`${names.length - MAX_PROJECTS} more projects are not shown.`] : []),
+    ...(projects.length > MAX_PROJECTS ? [`${projects.length - MAX_PROJECTS} more projects are not shown.`] : []),
     "Lines and commits are those of every conversation that was active in these days, from its beginning.",
     ...(left_out > 0
       ? [
@@ -92,5 +92,5 @@ async function workIn(dex: Dex, range: { from?: number; to?: number }) {
     sum.conversations += kind === "person" ? 1 : 0
     workByProject.set(project, sum)
   }
-  return { done: workByProject, left_out: total - rows.length }
+  return { workByProject, left_out: total - rows.length }
 }

@@ -34,7 +34,7 @@ export async function yearPart(request: PageRequest): Promise<ViewPage> {
   const links = choiceLinks(
     AMOUNTS.map((amount) => [amount, amount] as const),
     amount,
-    (year) => to.to("", { year }),
+    (year) => to.path("", { year }),
     "Meaning of a day's colour",
   )
   const label = `${TITLES[amount]} from ${heatMapStart(today)} to ${today}. The table below has the numbers.`

@@ -14,13 +14,13 @@ import type { Addresses } from "../page.ts"
 const MAX_DISTANCE = 30
 
 /** The numbers of the two messages that contain a call and its result. */
-type MadeCall = { madeIn?: number; answeredIn?: number }
+type CallMessages = { madeIn?: number; answeredIn?: number }
 
 export type MessagesWithResults = {
   messages: StoredMessage[]
   outcomes: ReturnType<typeof outcomesOf>
   /** The calls whose results are in `outcomes`. */
-  calls: Map<string, MadeCall>
+  calls: Map<string, CallMessages>
 }
 
 /** Consecutive messages, with the results of their calls. `all` contains the numbers of the complete conversation. */
@@ -46,8 +46,8 @@ export async function readWithResults(
   return { messages: storedMessages.filter(({ number }) => partNumbers.has(number)), outcomes, calls }
 }
 
-function callsIn(messages: readonly StoredMessage[]): Map<string, MadeCall> {
-  const calls = new Map<string, MadeCall>()
+function callsIn(messages: readonly StoredMessage[]): Map<string, CallMessages> {
+  const calls = new Map<string, CallMessages>()
   for (const { number, parts } of messages)
     for (const part of parts) {
       if ((part.type !== "tool_call" && part.type !== "tool_result") || part.call_id === undefined) continue

@@ -61,7 +61,7 @@ export async function partHtml(
     const linkedPart = parts[partIndex]
     return (
       linkedPart &&
-      html`<a class="more" rel="${rel}" href="${to.to(`c/${encodeURIComponent(name)}`, { from: linkedPart[0] })}" data-part="${to.conversation(name, "part", { from: linkedPart[0] })}">${label}: ${linkedPart[0]} to ${linkedPart.at(-1)}</a>`
+      html`<a class="more" rel="${rel}" href="${to.path(`c/${encodeURIComponent(name)}`, { from: linkedPart[0] })}" data-part="${to.conversation(name, "part", { from: linkedPart[0] })}">${label}: ${linkedPart[0]} to ${linkedPart.at(-1)}</a>`
     )
   }
   return html`<section class="part" data-from="${numbers[0] ?? 0}" data-to="${numbers.at(-1) ?? 0}"${index === parts.length - 1 && html` data-last`}>${link(index - 1, "prev", "Earlier messages")}${messagesHtml.filter((message) => message !== undefined)}${link(index + 1, "next", "Later messages")}</section>`
@@ -119,18 +119,18 @@ function cachedHtml(
   caches.set(store, cache)
   const name = `${formatRef(message.ref)}#${message.number}`
   const cached = cache.byMessage.get(name)
-  if (cached) dropOldest(cache, name, cached)
+  if (cached) removeEntry(cache, name, cached)
   const current = cached?.stamp === message.stamp ? cached : { stamp: message.stamp, shown: make() }
   cache.byMessage.set(name, current)
   cache.chars += sizeOf(current)
   for (const [oldest, cached] of cache.byMessage) {
     if (cache.chars <= MAX_CACHED_CHARS) break
-    dropOldest(cache, oldest, cached)
+    removeEntry(cache, oldest, cached)
   }
   return current.shown
 }
 
-function dropOldest(cache: HtmlCache, name: string, cached: CachedMessage): void {
+function removeEntry(cache: HtmlCache, name: string, cached: CachedMessage): void {
   cache.byMessage.delete(name)
   cache.chars -= sizeOf(cached)
 }

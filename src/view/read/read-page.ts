@@ -48,6 +48,7 @@ ${facts}
   return { title: head.title, body }
 }
 
+/** The end of an opening tag, for a side that the page's script loads later, and the link that is there until then. */
 function lateAttributes(address: string, label: string): Html {
   return html` data-late="${address}?part=1"><a href="${address}">${label}</a>`
 }
@@ -145,7 +146,7 @@ function toolsHtml(row: ConversationRow, name: string, { to, actionToken }: Page
   const copyButton = (title: string, command: string) =>
     html`<button type="button" data-copy="${command}" title="Copy: ${command}">${title}</button>`
   const actionButton = (path: string, fields: Record<string, string>, inner: Html) =>
-    actionForm(to.to(`do/${path}`), actionToken, fields, inner)
+    actionForm(to.path(`do/${path}`), actionToken, fields, inner)
   const note =
     project !== undefined &&
     actionButton(

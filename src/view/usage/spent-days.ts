@@ -27,24 +27,24 @@ export function spentDays({ days, models }: Pick<UsageOutput, "days" | "models">
   const colouredModels = sums.slice(0, sums.length > COLOURED_MODELS + 1 ? COLOURED_MODELS : COLOURED_MODELS + 1)
   const { unit, columns } = columnsOf(shownDays, range)
   const chart = (field: "cost" | "tokens", title: string, format: (amount: number) => string) => {
-    const bars = columns.map(({ key, models: ownModels }) => {
+    const bars = columns.map(({ key, models: columnModels }) => {
       const amounts = colouredModels.map(
-        ({ model }) => ownModels.find((candidate) => candidate.model === model)?.[field] ?? 0,
+        ({ model }) => columnModels.find((candidate) => candidate.model === model)?.[field] ?? 0,
       )
-      const all = sumOf(ownModels, field)
-      const otherAmount = Math.max(0, all - amounts.reduce((sum, part) => sum + part, 0))
+      const columnTotal = sumOf(columnModels, field)
+      const otherAmount = Math.max(0, columnTotal - amounts.reduce((sum, part) => sum + part, 0))
       const tooltip = [
-        `${key}: ${format(all)}`,
-        ...ownModels.map((model) => `${modelName(model)} ${format(model[field])}`),
+        `${key}: ${format(columnTotal)}`,
+        ...columnModels.map((model) => `${modelName(model)} ${format(model[field])}`),
       ].join("\n")
       return {
         day: key,
         parts: sums.length > colouredModels.length ? [...amounts, otherAmount] : amounts,
         tooltip,
-        all,
+        columnTotal,
       }
     })
-    const highest = Math.max(...bars.map(({ all }) => all))
+    const highest = Math.max(...bars.map(({ columnTotal }) => columnTotal))
     return html`<figure><figcaption>${title} <b>${format(total[field])}</b></figcaption>${dayBars(bars, `${title} by ${unit} from ${range.from} to ${range.until}, ${format(total[field])} in total. The table below has the numbers.`, `${format(highest)} at most in a ${unit}`)}</figure>`
   }
   const charts = [...(total.cost > 0 ? [chart("cost", "Cost", dollars)] : []), chart("tokens", "Tokens", shortCount)]
@@ -61,7 +61,7 @@ function modelSums(days: Pick<Day, "models">[]): ModelSum[] {
     ({ model }) => model,
   )
   return [...groups]
-    .map(([model, own]) => ({ model, tokens: sumOf(own, "tokens"), cost: sumOf(own, "cost") }))
+    .map(([model, sums]) => ({ model, tokens: sumOf(sums, "tokens"), cost: sumOf(sums, "cost") }))
     .sort((a, b) => b.cost - a.cost || b.tokens - a.tokens)
 }
 

@@ -109,7 +109,7 @@ type Row = UsageOutput["rows"][number]
 type CostOf = Row["cost_of"]
 
 /** The parts of a cost, in the order of the colours. */
-const COST_PARTS: [name: string, of: (cost: CostOf) => number][] = [
+const COST_PARTS: [name: string, amountOf: (cost: CostOf) => number][] = [
   ["output", ({ output }) => output],
   ["input", ({ input }) => input],
   ["read from caches", ({ cache_read }) => cache_read],
@@ -137,16 +137,18 @@ async function costTable(
     }),
   )
   const legend = isMoney
-    ? COST_PARTS.flatMap(([name, of], colour) =>
-        of(total.cost_of) > 0 ? [html`<li>${swatch(colour)}${name} <b>${dollars(of(total.cost_of))}</b></li>`] : [],
+    ? COST_PARTS.flatMap(([name, amountOf], colour) =>
+        amountOf(total.cost_of) > 0
+          ? [html`<li>${swatch(colour)}${name} <b>${dollars(amountOf(total.cost_of))}</b></li>`]
+          : [],
       )
     : []
   const headings = html`<th scope="col">${ROW_HEADINGS[by] ?? GROUP_NAMES[by]}</th><th scope="col">Cost</th><th scope="col">Tokens</th><th scope="col" class="more">Output</th><th scope="col" class="more">Conversations</th><td class="bar"></td>`
   const sum = html`<tr class="total"><th scope="row">Total</th><td>${dollars(total.cost)}${total.unpriced_tokens > 0 && "+"}</td><td>${shortCount(total.tokens)}</td><td class="more">${shortCount(total.output)}</td><td class="more">${total.conversations}</td><td class="bar"></td></tr>`
-  const plus =
+  const plusNote =
     total.unpriced_tokens > 0 &&
     html`<p class="note">A + marks sums that leave out tokens without a known price, ${shortCount(total.unpriced_tokens)} in total.</p>`
-  return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${headings}</tr></thead><tbody>${sum}${lines}</tbody></table>${plus}`
+  return html`${legend.length > 0 && html`<ul class="kinds">${legend}</ul>`}<table class="figures costs"><thead><tr>${headings}</tr></thead><tbody>${sum}${lines}</tbody></table>${plusNote}`
 }
 
 const PERIODS: UsageGroup[] = ["day", "week", "month", "block"]
@@ -156,7 +158,7 @@ function barOf({ cost_of, cost, tokens }: Row, longest: number, isMoney: boolean
   if (!isMoney)
     return tokens > 0 ? stackBar([Math.min(tokens, longest)], longest, `${shortCount(tokens)} tokens`) : undefined
   if (cost === 0) return undefined
-  const parts = COST_PARTS.map(([, of]) => of(cost_of))
+  const parts = COST_PARTS.map(([, amountOf]) => amountOf(cost_of))
   // The row of everything outside the groups may be larger than any group. Its bar is cut to the longest bar of the groups.
   const scale = Math.min(1, longest / cost)
   const label = COST_PARTS.flatMap(([name], i) => (parts[i]! > 0 ? [`${name} ${dollars(parts[i]!)}`] : [])).join(", ")
